@@ -1,4 +1,4 @@
-"""`optimize`, as a library."""
+"""The library function `optimize`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def neg_to_abs(g: Build, x: Value) -> Value:
 
 @dataclass(frozen=True)
 class Renames:
-    """A pass that is no RulePass: it drops every Relu the hard way."""
+    """A pass that is not a RulePass; it removes every Relu."""
 
     name: str = "renames"
 
@@ -93,7 +93,7 @@ def saved(folder: Path, **options: Any) -> Path:
     return folder / "m.onnx"
 
 
-def test_what_the_package_offers() -> None:
+def test_package_exports() -> None:
     assert set(passwright.__all__) == {
         "BenchReport", "BenchmarkConfig", "ComparisonReport", "Conditions", "DiffReport", "Explanation",
         "OrtBisectReport", "ProfileReport", "Result", "VerificationReport", "__version__", "bench", "bisect_ort",
@@ -106,10 +106,10 @@ def test_what_the_package_offers() -> None:
         passwright.optimise  # noqa: B018 - looking it up is the test
 
 
-# -- where the model comes from ----------------------------------------------------------------
+# -- model sources ----------------------------------------------------------------
 
 
-def test_a_model_in_memory_is_not_changed() -> None:
+def test_model_in_memory_is_not_changed() -> None:
     given = model()
     before = given.SerializeToString(deterministic=True)
     result = optimize(given)
@@ -132,7 +132,7 @@ def test_golden_models_in_memory_are_not_changed(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [str, Path])
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
-def test_a_path(tmp_path: Path, kind: type[str | Path], external: bool) -> None:
+def test_model_path_is_accepted(tmp_path: Path, kind: type[str | Path], external: bool) -> None:
     path = saved(tmp_path, save_as_external_data=external, location="w.bin", size_threshold=0)
     before = {p: p.read_bytes() for p in tmp_path.iterdir()}
     result = optimize(kind(path))
@@ -141,18 +141,18 @@ def test_a_path(tmp_path: Path, kind: type[str | Path], external: bool) -> None:
     assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
-def test_memory_and_file_give_the_same(tmp_path: Path) -> None:
+def test_memory_and_file_give_equal_models(tmp_path: Path) -> None:
     assert optimize(saved(tmp_path)).model == optimize(model()).model
 
 
-def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_path_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved(tmp_path, save_as_external_data=True, location="w.bin", size_threshold=0)
     monkeypatch.chdir(tmp_path)
     assert optimize("m.onnx", output="out.onnx").report.source == "m.onnx"
     assert op_types(onnx.load("out.onnx")) == ["Gemm", "Relu"]
 
 
-def test_external_data_in_memory_is_refused_clearly_or_left_alone(tmp_path: Path) -> None:
+def test_unloaded_external_data_is_refused(tmp_path: Path) -> None:
     path = saved(tmp_path, save_as_external_data=True, location="w.bin", size_threshold=0)
     with pytest.raises(PassesError) as caught:
         optimize(onnx.load(path, load_external_data=False))
@@ -184,7 +184,7 @@ def test_save_with_external_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["m.onnx", "sub", "nowhere/out.onnx"])
-def test_save_to_a_bad_place(tmp_path: Path, where: str) -> None:
+def test_save_to_invalid_path_is_refused(tmp_path: Path, where: str) -> None:
     path = saved(tmp_path)
     (tmp_path / "sub").mkdir()
     before = path.read_bytes()
@@ -194,7 +194,7 @@ def test_save_to_a_bad_place(tmp_path: Path, where: str) -> None:
     assert not any((tmp_path / "sub").iterdir())
 
 
-def test_an_output_is_written_only_when_it_is_right(tmp_path: Path) -> None:
+def test_output_is_written_only_if_verified(tmp_path: Path) -> None:
     optimize(model(), output=tmp_path / "out.onnx")
     assert op_types(onnx.load(tmp_path / "out.onnx")) == ["Gemm", "Relu"]
     with pytest.raises(VerificationError):
@@ -205,7 +205,7 @@ def test_an_output_is_written_only_when_it_is_right(tmp_path: Path) -> None:
 # -- options -------------------------------------------------------------------------------------------
 
 
-def test_progress_tells_every_phase() -> None:
+def test_progress_reports_every_phase() -> None:
     phases: list[str] = []
     report = optimize(model(), progress=phases.append).report
     assert phases == list(report.seconds)
@@ -225,14 +225,14 @@ def test_plugins(plugin: Rule | Pass) -> None:
     assert op_types(optimize(model(), plugins=[plugin]).model) == ["Gemm", "Elu"]
 
 
-def test_a_pass_of_ones_own() -> None:
+def test_custom_pass() -> None:
     assert op_types(optimize(model(), plugins=[Renames()], verify=False).model) == ["Gemm"]
     with pytest.raises(VerificationError, match=r"y: .*first broken by renames #"):
         optimize(model(), plugins=[Renames()], strict=True)
 
 
 @pytest.mark.parametrize("kind", [str, Path])
-def test_a_plugin_file(tmp_path: Path, kind: type[str | Path]) -> None:
+def test_plugin_file(tmp_path: Path, kind: type[str | Path]) -> None:
     path = tmp_path / "my_rules.py"
     path.write_text(
         "from passwright.core import conditional, rule\n"
@@ -267,19 +267,19 @@ def test_pipelines(pipeline: str | Pass, ops: list[str]) -> None:
         pytest.param({"exact": True}, ["MatMul", "Add", "Relu"], id="exact"),
     ],
 )
-def test_choosing(options: dict[str, Any], ops: list[str]) -> None:
+def test_pass_selection(options: dict[str, Any], ops: list[str]) -> None:
     assert op_types(optimize(model(), **options).model) == ops
 
 
-def test_inputs_as_a_mapping() -> None:
+def test_inputs_as_mapping() -> None:
     given = {"x": X}
-    (draw,) = optimize(model(), inputs=given).report.verification.input_sets  # type: ignore[union-attr]
-    assert draw == "given inputs"
+    (input_set,) = optimize(model(), inputs=given).report.verification.input_sets  # type: ignore[union-attr]
+    assert input_set == "given inputs"
     assert list(given) == ["x"]
     assert given["x"] is X
 
 
-def test_inputs_as_a_file(tmp_path: Path) -> None:
+def test_inputs_as_file(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=X)
     for inputs in (tmp_path / "in.npz", str(tmp_path / "in.npz")):
         assert len(optimize(model(), inputs=inputs).report.verification.input_sets) == 1  # type: ignore[union-attr]
@@ -289,13 +289,13 @@ def test_inputs_as_lists() -> None:
     assert optimize(model(), inputs={"x": [[1.0, 2.0, 3.0, 4.0]]}).report.verification is not None
 
 
-@pytest.mark.parametrize("x", [1.0, None, "x"], ids=["a number", "nothing", "text"])
-def test_inputs_that_are_no_arrays(x: Any) -> None:
+@pytest.mark.parametrize("x", [1.0, None, "x"], ids=["number", "None", "text"])
+def test_non_array_inputs_are_refused(x: Any) -> None:
     with pytest.raises(ModelError, match="given inputs"):
         optimize(model(), inputs={"x": x})
 
 
-def test_a_report_is_written_on_request(tmp_path: Path) -> None:
+def test_report_is_written_on_request(tmp_path: Path) -> None:
     result = optimize(model(), report_to=tmp_path / "r.json")
     assert (tmp_path / "r.json").read_text() == result.report.to_json() + "\n"
 
@@ -313,31 +313,31 @@ def shapes_of(model: onnx.ModelProto) -> dict[str, list[int | str]]:
         pytest.param({"shapes": {"x": (7, 4)}, "dims": {"N": 7}}, id="both"),
     ],
 )
-def test_sizes(options: dict[str, Any], tmp_path: Path) -> None:
+def test_fixed_sizes(options: dict[str, Any], tmp_path: Path) -> None:
     given = model()
     result = optimize(given, **options, output=tmp_path / "out.onnx")
     assert shapes_of(result.model) == shapes_of(onnx.load(tmp_path / "out.onnx")) == {"x": [7, 4], "y": [7, 4]}
     assert shapes_of(given) == {"x": ["N", 4], "y": ["N", 4]}
     assert result.report.verification is not None
     assert result.report.verification.input_sets[0] == "normal inputs"
-    assert not any(" with " in d for d in result.report.verification.input_sets)  # no symbol is left to have a size
+    assert not any(" with " in d for d in result.report.verification.input_sets)  # no symbol is open
     x = np.linspace(-2, 2, 28, dtype=np.float32).reshape(7, 4)
     np.testing.assert_array_equal(run(result.model, {"x": x})[0], run(given, {"x": x})[0])
 
 
-def test_a_shape_for_an_input_of_no_declared_rank() -> None:
+def test_shape_for_input_of_unknown_rank() -> None:
     given = load("g (float[N,4] x) => (float[N,M] y) { s = Sin(x) y = Cos(s) }")
     given.graph.input[0].type.tensor_type.ClearField("shape")
     assert shapes_of(optimize(given, shapes={"x": [7, 4]}).model)["x"] == [7, 4]
 
 
 @pytest.mark.parametrize(("columns", "ops"), [(2, ["Identity"]), (4, ["Reshape"])])
-def test_what_sizes_decide_is_folded(columns: int, ops: list[str]) -> None:
+def test_values_decided_by_sizes_are_folded(columns: int, ops: list[str]) -> None:
     given = load("g (float[N,M] x) => (float[K,2] y) <int64[2] s = {-1,2}> { y = Reshape(x, s) }")
     assert op_types(optimize(given, dims={"M": columns}).model) == ops
 
 
-def test_sizes_of_what_is_cut_out() -> None:
+def test_sizes_of_extracted_subgraph() -> None:
     result = optimize(model(), dims={"N": 7}, outputs=["m"])
     assert shapes_of(result.model) == {"x": [7, 4], "m": [7, 4]}
     assert op_types(result.model) == ["MatMul"]
@@ -352,7 +352,7 @@ def test_keep_functions() -> None:
     assert len(flat.graph.node) > 0
 
 
-def test_the_seed_decides_the_draws() -> None:
+def test_seed_determines_input_sets() -> None:
     def allowed(seed: int) -> float:
         verdict = optimize(model(), seed=seed).report.verification
         assert verdict is not None
@@ -383,7 +383,9 @@ def test_the_seed_decides_the_draws() -> None:
         pytest.param({"shapes": {"x": [1]}}, ModelError, "x: 1 dims given", id="shape"),
         pytest.param({"shapes": {"x": [1, -4]}}, ModelError, "x: -4 is no size", id="negative size"),
         pytest.param({"dims": {"M": 1}}, ModelError, r"M: the model has no such symbol \(it has N\)", id="symbol"),
-        pytest.param({"dims": {"N": 2}, "shapes": {"x": [1, 4]}}, ModelError, "N cannot be both 2 and 1", id="at odds"),
+        pytest.param(
+            {"dims": {"N": 2}, "shapes": {"x": [1, 4]}}, ModelError, "N cannot be both 2 and 1", id="conflict"
+        ),
         pytest.param(
             {"plugins": [drop_relu], "strict": True},
             VerificationError,
@@ -405,7 +407,7 @@ def test_errors(options: dict[str, Any], error: type[PassesError], message: str)
     assert "\n" not in str(caught.value)
 
 
-def test_rules_that_chase_each_other() -> None:
+def test_mutually_undoing_rules_are_quarantined() -> None:
     given = load("g (float[2] x) => (float[2] y) { y = Abs(x) }")
     (found,) = optimize(given, plugins=[RulePass("chase", (abs_to_neg, neg_to_abs))], verify=False).report.quarantined
     assert (found.pass_name, found.place, found.failure_kind) == ("chase", "", "endless")
@@ -423,9 +425,9 @@ NO_CHANNELS = "g (float[2,0,4,4] x, float[2,0,2,2] w) => (float[A,B,C,D] y) { y 
         pytest.param(
             load("g (float[2] x) => (float[2] y) { y = Nothing(x) }"), UnverifiableError, id="no such operator"
         ),
-        pytest.param(load(NO_CHANNELS), UnverifiableError, id="a sum over nothing, which is never the same twice"),
+        pytest.param(load(NO_CHANNELS), UnverifiableError, id="empty sum with varying result"),
     ],
 )
-def test_models_that_are_none(given: Any, error: type[PassesError]) -> None:
+def test_invalid_models_are_refused(given: Any, error: type[PassesError]) -> None:
     with pytest.raises(error):
         optimize(given)

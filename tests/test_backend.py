@@ -1,4 +1,4 @@
-"""Every node case of the ONNX backend suite keeps its outputs, whatever part of its inputs is constant."""
+"""Node cases of the ONNX backend suite: outputs are kept, whichever inputs are constant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewriting import apply_passes
 from tiers import slow_unless
 
 
-# Every case in one of the forms, which take turns, or in all.
+# Each case in one of the forms, in rotation, or in all of them.
 @pytest.mark.parametrize("forms", slow_unless({1}, (1, len(FREEZE_MODES))))
 @pytest.mark.parametrize("block", range(20))
 def test_outputs_are_kept(block: int, forms: int) -> None:
@@ -26,20 +26,20 @@ def test_outputs_are_kept(block: int, forms: int) -> None:
             if problems:
                 wrong[f"{name}, {mode}"] = problems
     assert not wrong
-    assert ran >= 55 * forms  # so that a backend that refuses everything is noticed: over 1,300 cases run in all
+    assert ran >= 55 * forms  # a backend that refuses everything would fail here: over 1,300 cases run in all
 
 
-def test_there_are_enough_cases() -> None:
+def test_case_count() -> None:
     assert len(cases()) > 1600
 
 
-# Sequences and optionals are no initializers, a training BatchNormalization and a Dropout are no constants, what is
-# quantized is told by QuantizeLinear, and nothing says how many strings StringSplit gives.
+# Sequences and optionals cannot be initializers, a training BatchNormalization and a Dropout are not constant,
+# QuantizeLinear marks quantized values, and the number of strings that StringSplit returns is unknown.
 PROTECTED = {"BatchNormalization", "Dropout", "QuantizeLinear", "StringSplit"}
 
 
 @pytest.mark.parametrize("block", slow_unless({0}, range(4)))
-def test_nothing_is_left_of_constants(block: int) -> None:
+def test_constant_inputs_are_folded_completely(block: int) -> None:
     left: dict[str, list[str]] = {}
     for name in list(cases())[block::4]:
         case = node_cases.freeze_inputs(cases()[name], FREEZE_MODES[2])

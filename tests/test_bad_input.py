@@ -1,4 +1,4 @@
-"""Mistakes of users: one clear line, the right exit code, and nothing written."""
+"""User mistakes: a one-line error, the exit code, and no file written."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ OK, BAD, USAGE = 0, 1, 2
 Make = Callable[[Path], None]
 
 
-def nothing(_: Path) -> None:
-    """Leave things as they are."""
+def leave_unchanged(_: Path) -> None:
+    """Change nothing."""
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:
-    """Everything under a folder: contents of files, None for folders."""
+    """The contents of all files below a folder; None for folders."""
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
 
 
-def fails(folder: Path, *arguments: str, code: int = BAD) -> str:
-    """Run the command; it must fail with one line and leave the folder alone. Returns the line."""
+def error_line(folder: Path, *arguments: str, code: int = BAD) -> str:
+    """Run the command, require a one-line error and an unchanged folder, and return the line."""
     before = snapshot(folder)
     result = CliRunner().invoke(app, ["run", *arguments])
     assert result.exit_code == code, result.output + repr(result.exception)
@@ -47,13 +47,13 @@ def fails(folder: Path, *arguments: str, code: int = BAD) -> str:
     return result.stderr
 
 
-def good(folder: Path, name: str = "m.onnx") -> Path:
+def valid_model(folder: Path, name: str = "m.onnx") -> Path:
     onnx.save(load(TEXT, weights=WEIGHTS), folder / name)
     return folder / name
 
 
-def external(folder: Path, **entries: str) -> Path:
-    """A model whose weights lie in `w.bin`; `entries` replace what it says of them."""
+def external_model(folder: Path, **entries: str) -> Path:
+    """A model with weights in `w.bin`; `entries` overrides its external data fields."""
     model = load(TEXT.replace("[N,3]", "[N,512]"), weights={"w": np.arange(512, dtype=np.float32)})
     path = folder / "m.onnx"
     onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
@@ -65,10 +65,10 @@ def external(folder: Path, **entries: str) -> Path:
     return path
 
 
-# -- files that hold no model ------------------------------------------------------------
+# -- files without a model ------------------------------------------------------------
 
 
-def written(content: bytes | str) -> Make:
+def writer(content: bytes | str) -> Make:
     data = content.encode() if isinstance(content, str) else content
     return lambda path: path.write_bytes(data) and None
 
@@ -76,39 +76,39 @@ def written(content: bytes | str) -> Make:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        pytest.param(nothing, "does not exist", id="missing"),
+        pytest.param(leave_unchanged, "does not exist", id="missing"),
         pytest.param(lambda p: p.mkdir(), "is a folder", id="folder"),
-        pytest.param(written(b""), "is empty", id="empty"),
-        pytest.param(written("hello, I am no model\n"), "m.onnx: ", id="text"),
-        pytest.param(written("{}\n"), "m.onnx: ", id="JSON"),
-        pytest.param(written("\n" * 64), "m.onnx: ", id="blank lines"),
-        pytest.param(written(b"\0" * 64), "m.onnx: ", id="zeros"),
-        pytest.param(written(b"\xff" * 64), "m.onnx: ", id="ones"),
-        pytest.param(written(b"PK\x03\x04" + b"\0" * 60), "m.onnx: ", id="archive"),
-        pytest.param(written(onnx.ModelProto(ir_version=10).SerializeToString()), "it has no graph", id="no graph"),
-        pytest.param(written(onnx.TensorProto(data_type=1).SerializeToString()), "m.onnx: ", id="a tensor"),
+        pytest.param(writer(b""), "is empty", id="empty"),
+        pytest.param(writer("hello, I am no model\n"), "m.onnx: ", id="text"),
+        pytest.param(writer("{}\n"), "m.onnx: ", id="JSON"),
+        pytest.param(writer("\n" * 64), "m.onnx: ", id="blank lines"),
+        pytest.param(writer(b"\0" * 64), "m.onnx: ", id="zeros"),
+        pytest.param(writer(b"\xff" * 64), "m.onnx: ", id="ones"),
+        pytest.param(writer(b"PK\x03\x04" + b"\0" * 60), "m.onnx: ", id="archive"),
+        pytest.param(writer(onnx.ModelProto(ir_version=10).SerializeToString()), "it has no graph", id="no graph"),
+        pytest.param(writer(onnx.TensorProto(data_type=1).SerializeToString()), "m.onnx: ", id="a tensor"),
         pytest.param(lambda p: p.symlink_to("nowhere"), "does not exist", id="broken link"),
     ],
 )
-def test_no_model(tmp_path: Path, make: Make, message: str) -> None:
+def test_file_without_model(tmp_path: Path, make: Make, message: str) -> None:
     make(tmp_path / "m.onnx")
-    assert message in fails(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+    assert message in error_line(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 WHOLE = load(TEXT, weights=WEIGHTS).SerializeToString()
 
 
 @pytest.mark.parametrize("cut", range(1, len(WHOLE), 11))
-def test_truncated(tmp_path: Path, cut: int) -> None:
+def test_truncated_model(tmp_path: Path, cut: int) -> None:
     (tmp_path / "m.onnx").write_bytes(WHOLE[:cut])
-    assert "m.onnx: " in fails(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+    assert "m.onnx: " in error_line(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 @pytest.mark.parametrize("share", [0.01, 0.25, 0.5, 0.75, 0.99])
 def test_truncated_golden_model(tmp_path: Path, share: float) -> None:
     whole = (Path(__file__).parent.parent / "golden_models" / "resnet_dynamo.onnx").read_bytes()
     (tmp_path / "m.onnx").write_bytes(whole[: int(len(whole) * share)])
-    assert "m.onnx: " in fails(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+    assert "m.onnx: " in error_line(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 @pytest.mark.parametrize("byte", [0, 0x7F, 0xFF])
@@ -120,15 +120,15 @@ def test_damaged_bytes(tmp_path: Path, byte: int) -> None:
             optimize(tmp_path / "m.onnx", verify=False)
         except PassesError:
             continue
-        except Exception as e:  # noqa: BLE001 - whatever it is, it is collected
+        except Exception as e:  # noqa: BLE001 - all are collected
             crashes[at] = repr(e)
     assert crashes == {}
 
 
-# -- models that are no graph --------------------------------------------------------------
+# -- models with an invalid graph --------------------------------------------------------------
 
 
-def changed(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
+def changed_model(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
     model = load(TEXT, weights=WEIGHTS)
     change(model)
     return model
@@ -148,14 +148,14 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
         pytest.param(
             lambda m: m.graph.node.extend([node("Relu", ["p"], ["q"]), node("Relu", ["q"], ["p"])]), "cycle", id="cycle"
         ),
-        pytest.param(lambda m: m.graph.node.append(node("Relu", ["p"], ["p"])), "cycle", id="reads itself"),
+        pytest.param(lambda m: m.graph.node.append(node("Relu", ["p"], ["p"])), "cycle", id="self-cycle"),
         pytest.param(
             lambda m: m.graph.node.append(node("Abs", ["x"], ["r"])), "r is produced by both", id="two producers"
         ),
         pytest.param(
             lambda m: m.graph.node.append(node("Split", ["x"], ["s", "s"])),
             "s is produced by both",
-            id="one op, one name twice",
+            id="duplicate output of one op",
         ),
         pytest.param(lambda m: m.graph.node.append(node("Abs", ["x"], ["x"])), "x is produced by", id="input produced"),
         pytest.param(
@@ -176,7 +176,7 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
         pytest.param(lambda m: setattr(m.graph.initializer[0], "data_type", 99), "w", id="unknown element type"),
         pytest.param(lambda m: setattr(m.graph.initializer[0], "data_type", 0), "w", id="no element type"),
         pytest.param(lambda m: setattr(m.graph.initializer[0], "name", ""), "w", id="initializer without a name"),
-        pytest.param(lambda m: setattr(m.opset_import[0], "version", 999), "opset 999", id="opset of the future"),
+        pytest.param(lambda m: setattr(m.opset_import[0], "version", 999), "opset 999", id="unreleased opset"),
         pytest.param(lambda m: setattr(m.opset_import[0], "version", 0), "opset 0", id="opset 0"),
         pytest.param(lambda m: m.opset_import.pop(), "imports no opset", id="no opset"),
         pytest.param(
@@ -188,9 +188,9 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
         pytest.param(lambda m: m.ClearField("ir_version"), "IR version", id="no IR version"),
     ],
 )
-def test_no_graph(tmp_path: Path, change: Callable[[onnx.ModelProto], object], message: str) -> None:
-    (tmp_path / "m.onnx").write_bytes(changed(change).SerializeToString())
-    assert message in fails(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+def test_invalid_graph(tmp_path: Path, change: Callable[[onnx.ModelProto], object], message: str) -> None:
+    (tmp_path / "m.onnx").write_bytes(changed_model(change).SerializeToString())
+    assert message in error_line(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 BRANCH = """g (bool c, float[2] x) => (float[2] y) {
@@ -207,15 +207,15 @@ BRANCH = """g (bool c, float[2] x) => (float[2] y) {
         pytest.param("q = Relu(x)", "a", id="missing output"),
     ],
 )
-def test_no_graph_inside_a_branch(tmp_path: Path, body: str, message: str) -> None:
+def test_invalid_branch_body(tmp_path: Path, body: str, message: str) -> None:
     onnx.save(load(BRANCH % body), tmp_path / "m.onnx")
-    assert message in fails(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+    assert message in error_line(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 # -- external data ---------------------------------------------------------------------------
 
 
-def outside_link(folder: Path) -> None:
+def link_to_outside(folder: Path) -> None:
     secret = folder.parent / "secret.bin"
     secret.write_bytes((folder / "w.bin").read_bytes())
     (folder / "w.bin").unlink()
@@ -242,31 +242,31 @@ def outside_link(folder: Path) -> None:
             "outside",
             id="parent in the middle",
         ),
-        pytest.param({"location": "/etc/passwd"}, nothing, "outside the model's folder", id="absolute"),
-        pytest.param({}, outside_link, "outside the model's folder", id="link out"),
-        pytest.param({"location": ""}, nothing, "external data", id="no location"),
-        pytest.param({"location": "."}, nothing, "w", id="a folder"),
-        pytest.param({"location": "w\0.bin"}, nothing, "w", id="a NUL in the name"),
-        pytest.param({"location": "w" * 300}, nothing, "File name too long", id="an endless name"),
-        pytest.param({"offset": "-1"}, nothing, "w: ", id="negative offset"),
-        pytest.param({"offset": "4096"}, nothing, "does not hold", id="offset behind the end"),
-        pytest.param({"offset": "many"}, nothing, "not a number", id="offset in words"),
-        pytest.param({"length": "12"}, nothing, "w: ", id="length of another tensor"),
-        pytest.param({"length": "-2048"}, nothing, "w: ", id="negative length"),
+        pytest.param({"location": "/etc/passwd"}, leave_unchanged, "outside the model's folder", id="absolute"),
+        pytest.param({}, link_to_outside, "outside the model's folder", id="link to outside"),
+        pytest.param({"location": ""}, leave_unchanged, "external data", id="no location"),
+        pytest.param({"location": "."}, leave_unchanged, "w", id="a folder"),
+        pytest.param({"location": "w\0.bin"}, leave_unchanged, "w", id="NUL in the name"),
+        pytest.param({"location": "w" * 300}, leave_unchanged, "File name too long", id="overlong name"),
+        pytest.param({"offset": "-1"}, leave_unchanged, "w: ", id="negative offset"),
+        pytest.param({"offset": "4096"}, leave_unchanged, "does not hold", id="offset behind the end"),
+        pytest.param({"offset": "many"}, leave_unchanged, "not a number", id="non-numeric offset"),
+        pytest.param({"length": "12"}, leave_unchanged, "w: ", id="length of another tensor"),
+        pytest.param({"length": "-2048"}, leave_unchanged, "w: ", id="negative length"),
     ],
 )
 @pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])
-def test_external_data(
+def test_bad_external_data(
     tmp_path: Path, entries: dict[str, str], spoil: Callable[[Path], object], message: str, verified: tuple[str, ...]
 ) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
-    path = external(folder, **entries)
+    path = external_model(folder, **entries)
     spoil(folder)
-    assert message in fails(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
+    assert message in error_line(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
 
 
-# -- options that do not fit ------------------------------------------------------------------
+# -- invalid options ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -282,9 +282,9 @@ def test_external_data(
         pytest.param("x", "x", USAGE, id="no dims"),
     ],
 )
-def test_shape(tmp_path: Path, shape: str, message: str, code: int) -> None:
+def test_bad_shape_option(tmp_path: Path, shape: str, message: str, code: int) -> None:
     out = str(tmp_path / "out.onnx")
-    assert message in fails(tmp_path, str(good(tmp_path)), "-o", out, "--shape", shape, code=code)
+    assert message in error_line(tmp_path, str(valid_model(tmp_path)), "-o", out, "--shape", shape, code=code)
 
 
 @pytest.mark.parametrize(
@@ -297,35 +297,35 @@ def test_shape(tmp_path: Path, shape: str, message: str, code: int) -> None:
         pytest.param({"x": np.ones(3, np.float32)}, "does not run on the given", id="rank"),
     ],
 )
-def test_npz(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+def test_bad_npz_inputs(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
     np.savez(tmp_path / "in.npz", **arrays)
     arguments = ("-o", str(tmp_path / "out.onnx"), "--inputs", str(tmp_path / "in.npz"))
-    assert message in fails(tmp_path, str(good(tmp_path)), *arguments)
+    assert message in error_line(tmp_path, str(valid_model(tmp_path)), *arguments)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        pytest.param(nothing, "does not exist", id="missing"),
+        pytest.param(leave_unchanged, "does not exist", id="missing"),
         pytest.param(lambda p: p.write_bytes(b"nothing"), "not an .npz", id="text"),
         pytest.param(lambda p: p.write_bytes(b""), "not an .npz", id="empty"),
         pytest.param(lambda p: p.mkdir(), "holds no input_", id="empty folder"),
     ],
 )
-def test_inputs_that_are_none(tmp_path: Path, make: Callable[[Path], object], message: str) -> None:
+def test_unreadable_inputs(tmp_path: Path, make: Callable[[Path], object], message: str) -> None:
     make(tmp_path / "in.npz")
     arguments = ("-o", str(tmp_path / "out.onnx"), "--inputs", str(tmp_path / "in.npz"))
-    assert message in fails(tmp_path, str(good(tmp_path)), *arguments)
+    assert message in error_line(tmp_path, str(valid_model(tmp_path)), *arguments)
 
 
-def test_test_data_of_another_model(tmp_path: Path) -> None:
+def test_test_data_of_other_model(tmp_path: Path) -> None:
     (tmp_path / "test_data_set_0").mkdir()
     wrong = numpy_helper.from_array(np.ones((1, 3), np.int32), "x")
     (tmp_path / "test_data_set_0" / "input_0.pb").write_bytes(wrong.SerializeToString())
-    assert "int32" in fails(tmp_path, str(good(tmp_path)), "--inputs", str(tmp_path))
+    assert "int32" in error_line(tmp_path, str(valid_model(tmp_path)), "--inputs", str(tmp_path))
 
 
-# -- places that cannot be written ---------------------------------------------------------------
+# -- paths that cannot be written ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])
@@ -339,22 +339,22 @@ def test_test_data_of_another_model(tmp_path: Path) -> None:
         pytest.param("sub/../m.onnx", "would overwrite", id="the input by another path"),
         pytest.param("link.onnx", "would overwrite", id="a link to the input"),
         pytest.param("w.bin", "would overwrite", id="the input's weights"),
-        pytest.param("o" * 250 + ".onnx", "cannot write", id="an endless name"),
+        pytest.param("o" * 250 + ".onnx", "cannot write", id="overlong name"),
     ],
 )
-def test_output(tmp_path: Path, out: str, message: str, verified: tuple[str, ...]) -> None:
-    path = external(tmp_path)
+def test_bad_output_path(tmp_path: Path, out: str, message: str, verified: tuple[str, ...]) -> None:
+    path = external_model(tmp_path)
     (tmp_path / "sub").mkdir()
     (tmp_path / "file").write_text("kept")
     (tmp_path / "link.onnx").symlink_to(path)
-    assert message in fails(tmp_path, str(path), "-o", str(tmp_path / out), *verified)
+    assert message in error_line(tmp_path, str(path), "-o", str(tmp_path / out), *verified)
 
 
 @pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])
-def test_output_whose_weights_would_overwrite_the_inputs(tmp_path: Path, verified: tuple[str, ...]) -> None:
-    path = external(tmp_path, location="out.onnx.data")
+def test_output_weights_do_not_overwrite_input_weights(tmp_path: Path, verified: tuple[str, ...]) -> None:
+    path = external_model(tmp_path, location="out.onnx.data")
     (tmp_path / "w.bin").rename(tmp_path / "out.onnx.data")
-    assert "would overwrite" in fails(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
+    assert "would overwrite" in error_line(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
 
 
 @pytest.mark.parametrize(
@@ -367,20 +367,20 @@ def test_output_whose_weights_would_overwrite_the_inputs(tmp_path: Path, verifie
         pytest.param("out.onnx", id="the output"),
     ],
 )
-def test_report(tmp_path: Path, report: str) -> None:
-    path = external(tmp_path)
+def test_bad_report_path(tmp_path: Path, report: str) -> None:
+    path = external_model(tmp_path)
     (tmp_path / "sub").mkdir()
-    fails(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), "--json", str(tmp_path / report))
+    error_line(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), "--json", str(tmp_path / report))
 
 
 @pytest.mark.parametrize("option", ["-o", "--json"])
 @pytest.mark.parametrize("name", ["in.npz", "rules.py"])
-def test_what_else_is_read_is_kept(tmp_path: Path, option: str, name: str) -> None:
+def test_input_files_are_not_overwritten(tmp_path: Path, option: str, name: str) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((1, 3), np.float32))
     (tmp_path / "rules.py").write_text("")
     reads = {"in.npz": "--inputs", "rules.py": "--plugin"}[name]
-    place = str(tmp_path / name)
-    assert "would overwrite" in fails(tmp_path, str(good(tmp_path)), reads, place, option, place)
+    path = str(tmp_path / name)
+    assert "would overwrite" in error_line(tmp_path, str(valid_model(tmp_path)), reads, path, option, path)
 
 
 @pytest.mark.parametrize(
@@ -391,6 +391,6 @@ def test_what_else_is_read_is_kept(tmp_path: Path, option: str, name: str) -> No
         pytest.param(("--shape", "x:1,3", "--shape", "x:2,3"), "given twice", id="two shapes"),
     ],
 )
-def test_options_count_without_verification(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
-    arguments = (str(good(tmp_path)), "-o", str(tmp_path / "out.onnx"), "--no-verify", *options)
-    assert message in fails(tmp_path, *arguments, code=USAGE if "twice" in message else BAD)
+def test_options_are_checked_without_verification(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    arguments = (str(valid_model(tmp_path)), "-o", str(tmp_path / "out.onnx"), "--no-verify", *options)
+    assert message in error_line(tmp_path, *arguments, code=USAGE if "twice" in message else BAD)

@@ -1,4 +1,4 @@
-"""`passes bench`: figures of several models side by side, and how right they are."""
+"""`passes bench`: metrics and accuracy of several models side by side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app import options
-from passwright.app.bench import render as screen
+from passwright.app.bench import render
 from passwright.app.bench.accuracy import LabelledSet, load_metric, top_1
 from passwright.app.bench.bench import BenchReport, ModelBenchmark, accuracy_of
 from passwright.app.cli import app
@@ -30,7 +30,7 @@ from typer.testing import CliRunner, Result
 from passwright import bench
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
-LEAST = BenchmarkConfig(min_time=0.01, process_sets=2)
+QUICK = BenchmarkConfig(min_time=0.01, process_sets=2)
 SCORES = "g (float[{n},3] x) => (float[{n},3] y) {{ y = Softmax(x) }}"
 NAMES = "g (float[N,3] x) => (int64[N] c, float[N,3] x2) { c = ArgMax<axis=1,keepdims=0>(x) x2 = Identity(x) }"
 ROWS = np.array([[1, 0, 0], [0, 5, 1], [0, 1, 2], [3, 0, 0], [0, 0, 1]], np.float32)
@@ -53,21 +53,21 @@ def invoke(*arguments: str | Path, code: int = 0) -> Result:
     return result
 
 
-def test_the_command_prints_all_and_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_prints_table_and_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     path = saved(tmp_path, SCORES.format(n="N"))
     twin = saved(tmp_path, SCORES.format(n="N"), "twin.onnx")
-    told = invoke(
+    output = invoke(
         path, twin, "--batch", "4", "--min-time", "0.02", "--threads", "1",
         "--labelled", labelled(tmp_path, x=ROWS, labels=TRUTH), "--json", tmp_path / "r.json",
     ).output  # fmt: skip
     for column in ("on disk", "session made in", "memory", "top-1", "median", "p95", "p99", "samples/s"):
-        assert column in told
-    assert told.count("0.8000") == 2
-    assert "top-1 over 5 labelled samples" in told
-    assert "at level all, 1 thread\n" in told
-    assert "all nodes ran on cpu" in told
-    assert re.search(r"twin\.onnx with a batch of 4: .*\[\d", told)
+        assert column in output
+    assert output.count("0.8000") == 2
+    assert "top-1 over 5 labelled samples" in output
+    assert "at level all, 1 thread\n" in output
+    assert "all nodes ran on cpu" in output
+    assert re.search(r"twin\.onnx with a batch of 4: .*\[\d", output)
     data = json.loads((tmp_path / "r.json").read_text())
     assert (data["batches"], data["level"], data["provider"], data["metric"]) == ([1, 4], "all", CPU, "top-1")
     for m in data["models"]:
@@ -82,40 +82,40 @@ def test_the_command_prints_all_and_writes_json(tmp_path: Path, monkeypatch: pyt
     assert data["models"][1]["ratios"]["4"].keys() == {"ratio", "low", "high", "is_significant"}
 
 
-def test_json_alone(tmp_path: Path) -> None:
-    told = invoke(saved(tmp_path, NAMES), "--batch", "1", "--min-time", "0.01", "--json", "-").output
-    assert [m["model"] for m in json.loads(told)["models"]] == [str(tmp_path / "m.onnx")]
+def test_json_to_stdout(tmp_path: Path) -> None:
+    text = invoke(saved(tmp_path, NAMES), "--batch", "1", "--min-time", "0.01", "--json", "-").output
+    assert [m["model"] for m in json.loads(text)["models"]] == [str(tmp_path / "m.onnx")]
 
 
-def test_a_model_that_does_not_load_is_a_line(tmp_path: Path) -> None:
+def test_unloadable_model_is_one_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.onnx"
     bad.write_bytes(b"nothing")
-    told = invoke(bad, saved(tmp_path, NAMES), "--min-time", "0.01", "--batch", "1", code=1).output
-    assert re.search(r"bad\.onnx: not measured: \S", told)
-    assert re.search(r"m\.onnx +│ +1 ", told)
+    output = invoke(bad, saved(tmp_path, NAMES), "--min-time", "0.01", "--batch", "1", code=1).output
+    assert re.search(r"bad\.onnx: not measured: \S", output)
+    assert re.search(r"m\.onnx +│ +1 ", output)
 
 
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="division traps on x86 only")
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
-def test_a_model_that_crashes_onnxruntime_is_a_line_and_others_go_on(tmp_path: Path) -> None:
+def test_crashing_model_does_not_stop_others(tmp_path: Path) -> None:
     text = """g (float[N,3] x) => (int32 y, float[N,3] z) <int32 least = {-2147483648}, int32 minus = {-1}>
         { y = Div(least, minus) z = Relu(x) }"""
     crashes = saved(tmp_path, text, "crashes.onnx")
-    told = invoke(crashes, saved(tmp_path, NAMES), "--min-time", "0.01", "--batch", "1", code=1).output
-    assert "crashes.onnx: not measured: it crashed (SIGFPE)" in told
-    assert re.search(r"m\.onnx +│ +1 ", told)
+    output = invoke(crashes, saved(tmp_path, NAMES), "--min-time", "0.01", "--batch", "1", code=1).output
+    assert "crashes.onnx: not measured: it crashed (SIGFPE)" in output
+    assert re.search(r"m\.onnx +│ +1 ", output)
 
 
-def test_models_with_other_inputs_get_their_own(tmp_path: Path) -> None:
+def test_model_with_other_inputs_gets_own_inputs(tmp_path: Path) -> None:
     other = saved(tmp_path, "g (float[N,2] u) => (float[N,2] v) { v = Relu(u) }", "other.onnx")
-    found = bench([saved(tmp_path, NAMES), other], batches=(1,), effort=LEAST)
+    found = bench([saved(tmp_path, NAMES), other], batches=(1,), effort=QUICK)
     assert [m.own_inputs for m in found.models] == [False, True]
     assert not found.failed
     assert 1 in found.models[1].ratios
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["--batch", "0"], 2, "--batch 0: not of the form 1,32"),
         (["--batch", "a"], 2, "--batch a"),
@@ -133,11 +133,11 @@ def test_models_with_other_inputs_get_their_own(tmp_path: Path) -> None:
         (["missing.onnx"], 1, "missing.onnx does not exist"),
     ],
 )
-def test_wrong_usage(arguments: list[str], code: int, said: str, tmp_path: Path) -> None:
+def test_usage_errors(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
     path = saved(tmp_path, NAMES)
     before = path.read_bytes()
     result = invoke(path, *(a.format(model=path) for a in arguments), code=code)
-    assert said in " ".join(result.output.split())
+    assert message in " ".join(result.output.split())
     assert result.output.count("error:") == 1
     assert path.read_bytes() == before
 
@@ -148,7 +148,7 @@ def test_batches(text: str, batches: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1,", "-1", "1.5", "0", "x", "99999999999"])
-def test_no_batches(text: str) -> None:
+def test_invalid_batches(text: str) -> None:
     with pytest.raises(UsageError, match="not of the form 1,32"):
         options.parse_batches(text)
 
@@ -159,18 +159,18 @@ def accuracy(path: Path, examples: Path, metric: str = "") -> float:
 
 
 @pytest.mark.parametrize("batch", ["N", "1", "2", "3", "7"])
-def test_top_1_at_any_batch(batch: str, tmp_path: Path) -> None:
-    """Of five rows, where the model takes 1, 2, 3 or 7 at once: the missing ones are no samples."""
+def test_top_1_at_any_batch_size(batch: str, tmp_path: Path) -> None:
+    """Five rows in batches of 1, 2, 3 or 7: padding rows are not counted as samples."""
     path = saved(tmp_path, SCORES.format(n=batch))
     assert accuracy(path, labelled(tmp_path, x=ROWS, labels=TRUTH)) == 0.8
 
 
-def test_more_rows_than_are_run_at_once(tmp_path: Path) -> None:
+def test_more_rows_than_one_run_takes(tmp_path: Path) -> None:
     rows, labels = np.tile(ROWS, (20, 1)), np.tile(TRUTH, 20)
     assert accuracy(saved(tmp_path, SCORES.format(n="N")), labelled(tmp_path, x=rows, truth=labels)) == 0.8
 
 
-def test_a_batch_that_is_open_in_name_only(tmp_path: Path) -> None:
+def test_symbolic_batch_fixed_by_reshape(tmp_path: Path) -> None:
     text = "g (float[N,3] x) => (float[1,3] y) <int64[2] s = {1,3}> { y = Reshape(x, s) }"
     assert accuracy(saved(tmp_path, text), labelled(tmp_path, x=ROWS, labels=TRUTH)) == 0.8
 
@@ -192,7 +192,7 @@ def test_top_1(output: Any, labels: Any, share: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "labels", "said"),
+    ("output", "labels", "message"),
     [
         (ROWS[:, :1], TRUTH, "y of shape .* does not score classes"),
         (ROWS[:, 0], TRUTH, "y of shape .* does not score classes"),
@@ -201,17 +201,17 @@ def test_top_1(output: Any, labels: Any, share: float) -> None:
         ([{"a": 1.0}], np.array(["a"]), "no output has a row for each label"),
     ],
 )
-def test_no_top_1(output: Any, labels: Any, said: str) -> None:
-    with pytest.raises(ModelError, match=said):
+def test_top_1_errors(output: Any, labels: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
         top_1({"y": output}, labels)
 
 
-def test_scores_that_are_not_numbers_hit_nothing() -> None:
+def test_nan_scores_count_as_wrong() -> None:
     assert top_1({"y": np.array([[np.nan, 0], [0, np.nan], [0, 1]], np.float32)}, np.array([0, 1, 1])) == 1 / 3
 
 
-def test_strings_of_a_classifier(tmp_path: Path) -> None:
-    """The labels that the model itself gives are all right."""
+def test_string_labels_of_classifier(tmp_path: Path) -> None:
+    """Labels predicted by the model itself have an accuracy of 1."""
     path = GOLDEN / "sklearn_strings.onnx"
     columns = {
         "colour": np.array([["red"], ["blue"], ["green"]]),
@@ -238,16 +238,16 @@ word = 3
 """
 
 
-@pytest.mark.parametrize("which", ["", ":metric"])
-def test_a_metric_of_ones_own(which: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("function", ["", ":metric"])
+def test_custom_metric(function: str, tmp_path: Path) -> None:
     (tmp_path / "f.py").write_text(METRICS)
     path = saved(tmp_path, SCORES.format(n="N"))
     examples = labelled(tmp_path, x=ROWS, labels=TRUTH)
-    assert accuracy(path, examples, metric=f"{tmp_path / 'f.py'}{which}") == pytest.approx(0.4)
+    assert accuracy(path, examples, metric=f"{tmp_path / 'f.py'}{function}") == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(
-    ("metric", "error", "said"),
+    ("metric", "error", "message"),
     [
         ("f.py:missing", UsageError, "has no function missing"),
         ("f.py:word", UsageError, "has no function word"),
@@ -258,16 +258,16 @@ def test_a_metric_of_ones_own(which: str, tmp_path: Path) -> None:
         ("f.py:nothing", ModelError, "gives nan"),
     ],
 )
-def test_no_metric(metric: str, error: type[PassesError], said: str, tmp_path: Path) -> None:
+def test_metric_errors(metric: str, error: type[PassesError], message: str, tmp_path: Path) -> None:
     (tmp_path / "f.py").write_text(METRICS)
     (tmp_path / "broken.py").write_text("raise ValueError('at once')")
-    with pytest.raises(error, match=said) as caught:
+    with pytest.raises(error, match=message) as caught:
         load_metric(str(tmp_path / metric))[1]({"y": ROWS}, TRUTH)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("arrays", "said"),
+    ("arrays", "message"),
     [
         ({"x": ROWS, "labels": TRUTH[:4]}, "x has 5 rows, the labels have 4"),
         ({"labels": TRUTH}, "lack x"),
@@ -280,8 +280,8 @@ def test_no_metric(metric: str, error: type[PassesError], said: str, tmp_path: P
         ({"x": ROWS, "labels": np.array(3)}, "labels has no rows"),
     ],
 )
-def test_a_labelled_set_that_does_not_fit(arrays: Any, said: str, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=said):
+def test_mismatched_labelled_set(arrays: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=message):
         accuracy(saved(tmp_path, SCORES.format(n="N")), labelled(tmp_path, **arrays))
 
 
@@ -289,24 +289,24 @@ def latency(median: float) -> Latency:
     return Latency(1, 9, median, median * 0.9, median * 1.1, median * 2, median * 3)
 
 
-def figures(**changes: Any) -> BenchReport:
+def bench_report(**changes: Any) -> BenchReport:
     measured = ModelMetrics("", 0.1, 9, 9, 5, {CPU: 4}, {1: latency(0.01)}, 2)
     models = [
         ModelBenchmark("a/m.onnx", 5, measured),
         ModelBenchmark("b/m.onnx", 5, measured, {1: RatioInterval(1.01, 0.98, 1.03)}),
         ModelBenchmark("c.onnx", 5, measured, {1: RatioInterval(0.5, 0.4, 0.6)}),
     ]
-    asked = {"level": "all", "provider": CPU, "threads": 0, "batches": [1], "sizes": {"time": 4}, **changes}
-    return BenchReport(models, **asked, versions={"onnxruntime": "1"})
+    fields = {"level": "all", "provider": CPU, "threads": 0, "batches": [1], "sizes": {"time": 4}, **changes}
+    return BenchReport(models, **fields, versions={"onnxruntime": "1"})
 
 
-def test_ratios_in_words() -> None:
-    told = list(screen.summary_lines(figures()))
-    assert "b/m.onnx with a single sample: no difference measured to a/m.onnx, 1.010 [0.980, 1.030]" in told
-    assert "c.onnx with a single sample: 0.500 [0.400, 0.600] times as long as a/m.onnx" in told
-    assert "sizes: time=4" in told
+def test_summary_lines_of_ratios() -> None:
+    lines = list(render.summary_lines(bench_report()))
+    assert "b/m.onnx with a single sample: no difference measured to a/m.onnx, 1.010 [0.980, 1.030]" in lines
+    assert "c.onnx with a single sample: 0.500 [0.400, 0.600] times as long as a/m.onnx" in lines
+    assert "sizes: time=4" in lines
 
 
-def test_a_provider_that_did_not_run_is_told() -> None:
-    told = list(screen.summary_lines(figures(provider="CUDAExecutionProvider")))
-    assert "c.onnx: 4 nodes on cpu, none on cuda" in told
+def test_unused_provider_is_reported() -> None:
+    lines = list(render.summary_lines(bench_report(provider="CUDAExecutionProvider")))
+    assert "c.onnx: 4 nodes on cpu, none on cuda" in lines

@@ -1,4 +1,4 @@
-"""Pages in a real browser: what is clicked opens, what is searched is found, and what is drawn is there."""
+"""Pages in a real browser: clicks, search, drawing and layout."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _run_page(model: Path) -> str:
 
 
 def _compare_page(model: Path) -> str:
-    """A comparison whose node counts and verdicts are of real files, and whose times are made up."""
+    """A comparison with node counts and verdicts of real files and invented times."""
     result = optimize(model, visualize=True)
     assert result.visualization is not None
     verdict = result.report.verification
@@ -71,8 +71,8 @@ def _compare_page(model: Path) -> str:
             stats=optimized, online_stats=optimized, verdict=judged,
         ),
     ]  # fmt: skip
-    beside = replace(comparison(str(model)), rows=rows, baseline=2)
-    return compare_page(beside, result.report, result.visualization)
+    compared = replace(comparison(str(model)), rows=rows, baseline=2)
+    return compare_page(compared, result.report, result.visualization)
 
 
 def _profile_page(model: Path) -> str:
@@ -126,11 +126,11 @@ FRAMES = """async canvas => {
     return frames;
 }"""
 SLOWEST_FRAME = 2.0
-"""Seconds that no frame takes in the median, however busy the machine is: frames of 5,000 nodes take 0.02."""
+"""Limit of the median frame time in seconds, even on a busy machine: frames of 5,000 nodes take 0.02."""
 
 
-PATIENCE = 120
-"""Seconds that anything may take that is waited for: this may not be all that the machine does."""
+TIMEOUT = 120
+"""Timeout of each wait in seconds, for a busy machine."""
 OLD_BROWSER = "delete window.DecompressionStream"
 
 
@@ -138,14 +138,14 @@ OLD_BROWSER = "delete window.DecompressionStream"
 def browser() -> Iterator[Any]:
     flags = ["--disable-gpu", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=flags, timeout=1000 * PATIENCE)
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=flags, timeout=1000 * TIMEOUT)
         yield opened
         opened.close()
 
 
 @pytest.fixture(scope="module")
 def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """Opens a page in a window of its own, and holds it to being quiet: no errors, no messages, no requests."""
+    """Open a page in its own window and require that it causes no errors, messages or requests."""
     folder = tmp_path_factory.mktemp("pages")
 
     @cache
@@ -157,20 +157,20 @@ def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[.
     @contextmanager
     def window(name: str, script: str = "", **options: Any) -> Iterator[Any]:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        context.set_default_timeout(1000 * PATIENCE)
+        context.set_default_timeout(1000 * TIMEOUT)
         page = context.new_page()
         page.add_init_script(script)
-        said: list[str] = []
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("dialog", lambda dialog: said.append(dialog.message))
-        page.on("request", lambda request: said.append(request.url))
+        messages: list[str] = []
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.on("dialog", lambda dialog: messages.append(dialog.message))
+        page.on("request", lambda request: messages.append(request.url))
         address = written(name).as_uri()
         try:
             page.goto(address)
             page.wait_for_selector("html[data-ready]", state="attached")
             yield page
-            assert [line for line in said if line != address] == []
+            assert [line for line in messages if line != address] == []
         finally:
             context.close()
 
@@ -200,21 +200,21 @@ def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def unfiltered(kind: int, row: bytearray, above: bytes, size: int) -> bytes:
-    """A row of a PNG from what it is given as: the differences to what is left of it, above it, or both."""
+    """Undo the filter of a PNG row, which holds differences to the pixels to the left, above, or both."""
     for i in range(len(row)):
         left, up = row[i - size] if i >= size else 0, above[i]
         corner = above[i - size] if i >= size else 0
-        row[i] = (row[i] + (0, left, up, (left + up) // 2, nearest(left, up, corner))[kind]) & 255
+        row[i] = (row[i] + (0, left, up, (left + up) // 2, paeth_predictor(left, up, corner))[kind]) & 255
     return bytes(row)
 
 
-def nearest(left: int, up: int, corner: int) -> int:
-    """The one of the three that the plane through them comes closest to (Paeth)."""
+def paeth_predictor(left: int, up: int, corner: int) -> int:
+    """The Paeth predictor: the neighbour closest to left + up - corner."""
     return min((left, up, corner), key=lambda n: abs(left + up - corner - n))
 
 
 @pytest.mark.parametrize("name", ["run", "compare", "profile"])
-def test_a_page_is_not_blank_and_fits_a_phone(opened: Any, name: str) -> None:
+def test_page_is_not_blank_and_fits_phone(opened: Any, name: str) -> None:
     with opened(name, viewport={"width": 390, "height": 500}) as page:
         colours = colours_of(page.screenshot(clip={"x": 0, "y": 60, "width": 390, "height": 150}))
         assert len(colours) > 40
@@ -222,7 +222,7 @@ def test_a_page_is_not_blank_and_fits_a_phone(opened: Any, name: str) -> None:
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
-def test_a_click_opens_a_rewrite_and_its_picture(opened: Any) -> None:
+def test_click_opens_rewrite_with_pictures(opened: Any) -> None:
     with opened("run") as page:
         page.locator("#rules > .rule > summary").first.click()
         page.locator("#rewrite-0 > summary").click()
@@ -248,7 +248,7 @@ def test_rewrites_are_filtered(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["1000", "5000"])
-def test_a_search_finds_a_node_and_selects_it(opened: Any, name: str) -> None:
+def test_search_selects_node(opened: Any, name: str) -> None:
     with opened(name) as page:
         page.fill("#search", "matmul_984")
         page.locator("#side").wait_for()
@@ -265,7 +265,7 @@ def test_a_search_finds_a_node_and_selects_it(opened: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["1000", "5000"])
-def test_large_graphs_are_drawn_and_move(opened: Any, name: str) -> None:
+def test_large_graphs_are_drawn_and_panned(opened: Any, name: str) -> None:
     with opened(name) as page:
         canvas = page.locator("#canvas")
         assert canvas.evaluate(COLOURS) > 20
@@ -278,7 +278,7 @@ def test_large_graphs_are_drawn_and_move(opened: Any, name: str) -> None:
         assert max(median(near), median(far)) < 1000 * SLOWEST_FRAME
 
 
-def test_a_click_on_a_node_selects_it(opened: Any) -> None:
+def test_click_selects_node(opened: Any) -> None:
     with opened("run") as page:
         page.fill("#search", "matmul_4")
         page.locator("#side").wait_for()
@@ -291,7 +291,7 @@ def test_a_click_on_a_node_selects_it(opened: Any) -> None:
         assert "/encoder/layer.0/MatMul_4" in page.locator("#side").text_content()
 
 
-def test_a_rewrite_leads_to_its_place_and_back(opened: Any) -> None:
+def test_rewrite_links_to_graph_and_back(opened: Any) -> None:
     with opened("run") as page:
         page.locator("#rules > .rule > summary").first.click()
         page.locator("#rewrite-4 > summary").click()
@@ -303,7 +303,7 @@ def test_a_rewrite_leads_to_its_place_and_back(opened: Any) -> None:
         assert page.locator("#rewrite-4").evaluate("row => row.open")
 
 
-def test_the_graph_before_is_there_too(opened: Any) -> None:
+def test_original_graph_can_be_shown(opened: Any) -> None:
     with opened("run") as page:
         legend, after = page.locator("#marks"), page.locator("#canvas").evaluate(PIXELS)
         assert "made by a rewrite" in legend.text_content()
@@ -318,7 +318,7 @@ def test_the_graph_before_is_there_too(opened: Any) -> None:
         assert "replaced" in page.locator("#side").text_content()
 
 
-def test_bodies_are_sheets_that_one_goes_into(opened: Any) -> None:
+def test_subgraph_bodies_can_be_opened(opened: Any) -> None:
     with opened("run") as page:
         page.fill("#search", "relu_12")
         page.locator("#side").get_by_role("button", name="then_branch of If_7").click()
@@ -326,7 +326,7 @@ def test_bodies_are_sheets_that_one_goes_into(opened: Any) -> None:
         assert "6 nodes" in page.locator("#marks").text_content()
 
 
-def test_keys_and_wheel_move_and_zoom(opened: Any) -> None:
+def test_keys_and_wheel_pan_and_zoom(opened: Any) -> None:
     with opened("run") as page:
         canvas = page.locator("#canvas")
         canvas.focus()
@@ -339,7 +339,7 @@ def test_keys_and_wheel_move_and_zoom(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["one node", "no node", "no time"])
-def test_pages_with_next_to_nothing_can_be_used(opened: Any, name: str) -> None:
+def test_nearly_empty_pages_are_usable(opened: Any, name: str) -> None:
     with opened(name) as page:
         canvas = page.locator("#lanes" if name == "no time" else "#canvas")
         canvas.click()
@@ -349,7 +349,7 @@ def test_pages_with_next_to_nothing_can_be_used(opened: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_scheme_is_that_of_the_system_until_it_is_changed(opened: Any, scheme: str) -> None:
+def test_colour_scheme_follows_system_until_changed(opened: Any, scheme: str) -> None:
     with opened("run", color_scheme=scheme) as page:
         seen = [page.evaluate("getComputedStyle(document.body).backgroundColor")]
         canvas = page.locator("#canvas")
@@ -362,7 +362,7 @@ def test_the_scheme_is_that_of_the_system_until_it_is_changed(opened: Any, schem
         assert max(map(int, dark.strip("rgb()").split(","))) < 40
 
 
-def test_hostile_names_are_text(opened: Any) -> None:
+def test_hostile_names_are_shown_as_text(opened: Any) -> None:
     with opened("hostile") as page:
         page.locator("#rules > .rule > summary").first.click()
         for n in range(3):
@@ -377,15 +377,15 @@ def test_hostile_names_are_text(opened: Any) -> None:
         assert page.locator("img").count() == 0
 
 
-def test_the_timeline_tells_of_its_nodes(opened: Any) -> None:
+def test_timeline_shows_node_details(opened: Any) -> None:
     with opened("profile") as page:
         lanes = page.locator("#lanes")
         assert lanes.evaluate(COLOURS) > 8
         lanes.hover(position={"x": 20, "y": 60})
         assert "Conv" in page.locator("#tip").text_content()
         lanes.click(position={"x": 20, "y": 60})
-        told = page.locator("#lane-side").text_content()
-        assert all(said in told for said in ("original", "/layer.0/Conv", "bn_0", "90 µs"))
+        details = page.locator("#lane-side").text_content()
+        assert all(text in details for text in ("original", "/layer.0/Conv", "bn_0", "90 µs"))
         lanes.click(position={"x": 20, "y": 150})
         assert "fold_batch_norm_into_conv" in page.locator("#lane-side").text_content()
         before = lanes.evaluate(PIXELS)
@@ -394,17 +394,15 @@ def test_the_timeline_tells_of_its_nodes(opened: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "places"), [("run", 2), ("profile", 3)])
-def test_a_browser_that_is_too_old_is_told_so_wherever_something_is_missing(
-    opened: Any, name: str, places: int
-) -> None:
+def test_old_browser_notice_replaces_missing_parts(opened: Any, name: str, places: int) -> None:
     with opened(name, OLD_BROWSER) as page:
-        told = page.get_by_text("This browser is too old to unpack what belongs here.")
-        assert told.count() == places
-        assert all(told.nth(n).is_visible() for n in range(places))
+        notice = page.get_by_text("This browser is too old to unpack what belongs here.")
+        assert notice.count() == places
+        assert all(notice.nth(n).is_visible() for n in range(places))
         assert page.locator("h1").is_visible()
 
 
-def test_a_rule_that_was_opened_before_the_data_came_is_filled(opened: Any) -> None:
+def test_rule_opened_before_data_is_filled(opened: Any) -> None:
     open_at_once = "addEventListener('DOMContentLoaded', () => { document.querySelector('.rule').open = true; })"
     slow = """{ const json = Response.prototype.json;
         Response.prototype.json = async function () {
@@ -418,7 +416,7 @@ def test_a_rule_that_was_opened_before_the_data_came_is_filled(opened: Any) -> N
 # -- pages of real runs --------------------------------------------------------------------------------
 
 
-def test_the_page_of_a_real_run(opened: Any) -> None:
+def test_page_of_real_run(opened: Any) -> None:
     with opened("bert") as page:
         rule = page.locator(".rule", has_text="merge-parallel-matmuls")
         rule.locator("summary").first.click()
@@ -456,13 +454,13 @@ CLIPPED = """() => [
 
 @pytest.mark.parametrize("width", slow_unless({390}, (390, 1280, 1800)))
 @pytest.mark.parametrize("name", ["bert", "real compare", "real profile"])
-def test_no_text_of_a_real_page_is_cut_off(opened: Any, name: str, width: int) -> None:
+def test_text_of_real_page_is_not_clipped(opened: Any, name: str, width: int) -> None:
     with opened(name, viewport={"width": width, "height": 900}) as page:
         assert page.evaluate(CLIPPED) == []
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
-def test_the_page_of_a_real_comparison(opened: Any) -> None:
+def test_page_of_real_comparison(opened: Any) -> None:
     with opened("real compare") as page:
         tile = page.locator(".tile", has_text="latency under ORT ALL")
         assert "no difference" in tile.text_content()
@@ -472,7 +470,7 @@ def test_the_page_of_a_real_comparison(opened: Any) -> None:
         assert page.locator("#rules .rule").first.is_visible()
 
 
-def test_the_page_of_a_real_profile(opened: Any) -> None:
+def test_page_of_real_profile(opened: Any) -> None:
     with opened("real profile") as page:
         lanes = page.locator("#lanes")
         lanes.scroll_into_view_if_needed()
@@ -482,7 +480,7 @@ def test_the_page_of_a_real_profile(opened: Any) -> None:
         assert page.locator("#lane-legend").text_content().count("Conv") == 1
 
 
-def test_print_leaves_controls_out(opened: Any) -> None:
+def test_print_omits_controls(opened: Any) -> None:
     with opened("run") as page:
         page.emulate_media(media="print")
         assert not page.locator(".controls").is_visible()

@@ -1,4 +1,4 @@
-"""The rule catalogue: every rule stands in it, and its example shows it."""
+"""The rule catalogue: completeness, examples, indexes and pictures."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ EVERYTHING: dict[str, Rule | Pass] = {
     r.name: r for p in (*BUILT_IN, *OPTIONAL_PASSES) for r in (p.rules if isinstance(p, RulePass) else (p,))
 }
 CHECKED = {r.name for p in BUILT_IN if isinstance(p, RulePass) for r in p.rules}  # by tests/test_check_built_in.py
-WITHOUT = {"debloat"}  # it is for constants of many kilobytes
+WITHOUT_EXAMPLE = {"debloat"}  # its examples need constants of many kilobytes
 
 
 def test_every_rule_and_pass_has_an_example() -> None:
-    assert EXAMPLES.keys() == EVERYTHING.keys() - WITHOUT, "python docs/catalogue/harvest.py records them anew"
+    assert EXAMPLES.keys() == EVERYTHING.keys() - WITHOUT_EXAMPLE, "python docs/catalogue/harvest.py records them anew"
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_shows_its_rule(name: str) -> None:
+def test_example_applies_its_rule(name: str) -> None:
     model = EXAMPLES[name].model()
-    what = EVERYTHING[name]
-    result, ledger = apply_passes(model, what)
+    item = EVERYTHING[name]
+    result, ledger = apply_passes(model, item)
     assert ledger.changes
-    assert not isinstance(what, Rule) or {change.by for change in ledger.changes} == {name}
+    assert not isinstance(item, Rule) or {change.by for change in ledger.changes} == {name}
     if name not in CHECKED:
         require_equivalent(model, to_onnx(result), exact=ledger.is_exact)
 
 
-def test_every_pass_stands_in_one_family() -> None:
+def test_every_pass_is_in_one_family() -> None:
     found = [p.name for passes in passes_by_family().values() for p in passes]
     assert sorted(found) == sorted(p.name for p in (*BUILT_IN, *OPTIONAL_PASSES))
     assert all(passes_by_family().values())
 
 
-def test_pages_tell_of_every_rule() -> None:
+def test_pages_cover_every_rule() -> None:
     found = pages()
     assert found.keys() == {
         "catalogue/index.md",
@@ -50,9 +50,9 @@ def test_pages_tell_of_every_rule() -> None:
     text = "\n".join(found.values())
     for p in (*BUILT_IN, *OPTIONAL_PASSES):
         assert f"\n## {p.name}\n" in text
-    for name, what in EVERYTHING.items():
-        assert f'data-pictures="{name}"' in text or name in WITHOUT
-        assert not isinstance(what, Rule) or (f"\n### {name}\n" in text and f"\n{what.equation}\n" in text)
+    for name, item in EVERYTHING.items():
+        assert f'data-pictures="{name}"' in text or name in WITHOUT_EXAMPLE
+        assert not isinstance(item, Rule) or (f"\n### {name}\n" in text and f"\n{item.equation}\n" in text)
 
 
 def test_rules_are_indexed_by_operator() -> None:
@@ -65,24 +65,24 @@ def test_rules_are_indexed_by_operator() -> None:
 @pytest.mark.parametrize(
     ("name", "first"),
     [
-        pytest.param("fuse_gelu", 20, id="what it writes"),
-        pytest.param("drop_no_op_trilu", 14, id="what it looks for"),
-        pytest.param("merge_transposes", 1, id="always there"),
+        pytest.param("fuse_gelu", 20, id="replacement"),
+        pytest.param("drop_no_op_trilu", 14, id="pattern"),
+        pytest.param("merge_transposes", 1, id="every opset"),
     ],
 )
-def test_opsets(name: str, first: int) -> None:
+def test_first_opset(name: str, first: int) -> None:
     rule = EVERYTHING[name]
     assert isinstance(rule, Rule)
     assert opsets(rule, EXAMPLES[name])[0] == first
 
 
-def test_what_goes_and_what_comes_is_marked() -> None:
+def test_removed_and_added_nodes_are_marked() -> None:
     before, after = before_and_after(EVERYTHING["merge_transposes"], EXAMPLES["merge_transposes"])
     assert [box.lines[0] for box in before.boxes if box.marked] == ["Transpose", "Transpose"]
     assert len([box for box in after.boxes if box.marked]) <= 1
 
 
-def test_a_change_in_a_body_is_shown_in_the_body() -> None:
+def test_change_in_subgraph_is_drawn_there() -> None:
     for name, example in EXAMPLES.items():
         if not from_onnx(example.model()).graph.with_subgraphs():
             continue
@@ -90,7 +90,7 @@ def test_a_change_in_a_body_is_shown_in_the_body() -> None:
         assert before.boxes
 
 
-def test_pictures_are_left_out_of_the_search() -> None:
+def test_pictures_are_excluded_from_search() -> None:
     html = pictures(EVERYTHING["merge_transposes"], EXAMPLES["merge_transposes"])
     assert html.startswith('<div class="pictures" data-search-exclude>')
     assert html.count("<svg") == 3

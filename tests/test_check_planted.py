@@ -1,4 +1,4 @@
-"""The wrong rules of `tests/planted/` are caught by what their own patterns say alone, with any seed."""
+"""Detection of the wrong rules of `tests/planted/` from their patterns alone, with any seed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FOLDER = Path(__file__).parent / "planted"
 NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))
 SEEDS = slow_unless({0}, range(3))
 LIMIT = 30.0  # seconds for a model
-# What WRONG does not name, and why it is wrong.
+# Wrong rules that WRONG does not name, and the reason.
 UNNAMED = {
-    ("changes_and_declines", "sorted_operands"): "WRONG names the pass that is made of it",
-    ("inside_a_fixpoint", "add_negated"): "beside the mistake planted there: unsigned integers have no Neg",
+    ("changes_and_declines", "sorted_operands"): "WRONG names the pass that contains it",
+    ("inside_a_fixpoint", "add_negated"): "a second mistake: unsigned integers have no Neg",
 }
 # Rules that undo each other.
-TOGETHER = {
+UNDOING_RULES = {
     "inside_a_fixpoint": ("add_negated", "subtract"),
     "rules_in_circles": ("add_negated", "subtract"),
 }
@@ -39,57 +39,57 @@ def rules(name: str) -> dict[str, Rule]:
 
 
 def is_wrong(name: str, rule: str) -> bool:
-    """Whether the mistake is in this very rule; in other files it is in a pass."""
+    """Whether the mistake is in this rule, not in a pass."""
     return (name, rule) in UNNAMED or any(by == rule for by, _ in sys.modules[f"{FILE_MODULE_PREFIX}{name}"].WRONG)
 
 
-EVERY = [(name, r) for name in NAMES for r in rules(name).values()]
-WRONG = [pytest.param(r, id=f"{name}-{r.name}") for name, r in EVERY if is_wrong(name, r.name)]
-RIGHT = [pytest.param(r, id=f"{name}-{r.name}") for name, r in EVERY if not is_wrong(name, r.name)]
+ALL_RULES = [(name, r) for name in NAMES for r in rules(name).values()]
+WRONG = [pytest.param(r, id=f"{name}-{r.name}") for name, r in ALL_RULES if is_wrong(name, r.name)]
+RIGHT = [pytest.param(r, id=f"{name}-{r.name}") for name, r in ALL_RULES if not is_wrong(name, r.name)]
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[ComparisonProcess]:
-    with ComparisonProcess(LIMIT) as judge:
-        yield judge
+def process() -> Iterator[ComparisonProcess]:
+    with ComparisonProcess(LIMIT) as process:
+        yield process
 
 
 @pytest.fixture
-def _as_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No smaller model is looked for."""
+def _without_minimization(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip the search for a smaller model."""
 
-    def same(self: RuleTester, fault: Fault, tape: object, seed: int) -> Fault:
+    def keep(self: RuleTester, fault: Fault, tape: object, seed: int) -> Fault:
         return fault
 
-    monkeypatch.setattr(RuleTester, "minimize", same)
+    monkeypatch.setattr(RuleTester, "minimize", keep)
 
 
-@pytest.mark.usefixtures("_as_found")
+@pytest.mark.usefixtures("_without_minimization")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("wrong", WRONG)
-def test_it_is_caught(wrong: Rule, seed: int, judge: ComparisonProcess) -> None:
-    checked = examine(wrong, seed=seed, compare=judge)
+def test_wrong_rule_is_found(wrong: Rule, seed: int, process: ComparisonProcess) -> None:
+    checked = examine(wrong, seed=seed, compare=process)
     assert checked.fault is not None, checked.report
 
 
-@pytest.mark.usefixtures("_as_found")
+@pytest.mark.usefixtures("_without_minimization")
 @pytest.mark.parametrize("budget", slow_unless({100}, (100, DEFAULT_BUDGET)))
 @pytest.mark.parametrize("right", RIGHT)
-def test_what_is_right_is_not(right: Rule, budget: int, judge: ComparisonProcess) -> None:
-    checked = examine(right, budget=budget, compare=judge)
+def test_sound_rule_is_not_reported(right: Rule, budget: int, process: ComparisonProcess) -> None:
+    checked = examine(right, budget=budget, compare=process)
     assert checked.is_sound, checked.report
 
 
-@pytest.mark.usefixtures("_as_found")
+@pytest.mark.usefixtures("_without_minimization")
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", TOGETHER)
-def test_rules_that_undo_each_other_are_caught_together(name: str, seed: int, judge: ComparisonProcess) -> None:
-    one, *others = (rules(name)[r] for r in reversed(TOGETHER[name]))
-    checked = examine(one, seed=seed, other_rules=[one, *others], compare=judge)
+@pytest.mark.parametrize("name", UNDOING_RULES)
+def test_mutually_undoing_rules_are_found(name: str, seed: int, process: ComparisonProcess) -> None:
+    one, *others = (rules(name)[r] for r in reversed(UNDOING_RULES[name]))
+    checked = examine(one, seed=seed, other_rules=[one, *others], compare=process)
     assert checked.fault is not None
     assert checked.fault.kind is FaultKind.ENDLESS_WITH_OTHERS
 
 
-def test_the_tables_name_rules() -> None:
-    named = {*UNNAMED, *((name, r) for name, both in TOGETHER.items() for r in both)}
-    assert named <= {(name, r.name) for name, r in EVERY}
+def test_tables_name_existing_rules() -> None:
+    named = {*UNNAMED, *((name, r) for name, both in UNDOING_RULES.items() for r in both)}
+    assert named <= {(name, r.name) for name, r in ALL_RULES}

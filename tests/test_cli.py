@@ -83,10 +83,10 @@ def ops_after(*arguments: str | Path) -> list[str]:
     return op_types(onnx.load(path))
 
 
-# -- what it prints --------------------------------------------------------------------
+# -- printed tables --------------------------------------------------------------------
 
 
-def test_the_tables_and_the_verdict(model: Path, out: Path) -> None:
+def test_tables_and_verdict(model: Path, out: Path) -> None:
     result = run(model, "-o", out)
     table = rows(result.stdout)
     assert table["Identity"] == ["1", "0", "-1"]
@@ -105,7 +105,7 @@ def test_the_tables_and_the_verdict(model: Path, out: Path) -> None:
     assert result.stderr == ""
 
 
-def test_bytes_are_those_on_disk(model: Path, out: Path) -> None:
+def test_bytes_are_file_sizes(model: Path, out: Path) -> None:
     text = run(model, "-o", out, "--json", model.with_name("r.json")).stdout
     report = json.loads(model.with_name("r.json").read_text())
     assert report["before"]["bytes"] == model.stat().st_size
@@ -113,26 +113,26 @@ def test_bytes_are_those_on_disk(model: Path, out: Path) -> None:
     assert rows(text)["bytes"][0] == f"{model.stat().st_size} bytes"
 
 
-def test_the_written_model_computes_the_same(model: Path, out: Path) -> None:
+def test_written_model_is_valid(model: Path, out: Path) -> None:
     run(model, "-o", out)
     written = onnx.load(out)
     onnx.checker.check_model(written, full_check=True)
     assert op_types(written) == ["Gemm", "Relu"]
 
 
-def test_without_an_output_nothing_is_written(model: Path) -> None:
+def test_nothing_is_written_without_output(model: Path) -> None:
     before = sorted(model.parent.iterdir())
     assert "not written: give -o FILE to keep it" in run(model).stdout
     assert sorted(model.parent.iterdir()) == before
 
 
-def test_an_existing_output_is_replaced(model: Path, out: Path) -> None:
+def test_existing_output_is_replaced(model: Path, out: Path) -> None:
     out.write_text("old")
     run(model, "--output", out)
     assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
 
 
-def test_a_name_in_brackets_is_no_markup(model: Path) -> None:
+def test_brackets_in_names_are_not_markup(model: Path) -> None:
     folder = model.parent / "v[2]"
     folder.mkdir()
     (folder / "[").mkdir()
@@ -141,7 +141,7 @@ def test_a_name_in_brackets_is_no_markup(model: Path) -> None:
         assert str(folder / name) in run(folder / name, "--no-verify").stdout.splitlines()
 
 
-def test_verbose_tells_rules_and_why_others_declined(tmp_path: Path) -> None:
+def test_verbose_shows_rules_and_declines(tmp_path: Path) -> None:
     text = "g (float[2,3,4] x) => (float[2,3,5] y) { a = Identity(x) m = MatMul(a, w) y = Add(m, c) }"
     onnx.save(load(text, weights={"w": np.ones((4, 5), np.float32), "c": np.ones(5, np.float32)}), tmp_path / "m.onnx")
     quiet = run(tmp_path / "m.onnx")
@@ -166,20 +166,20 @@ def test_pipes_get_no_control_codes(model: Path, arguments: list[str]) -> None:
 # -- reports -----------------------------------------------------------------------------
 
 
-def test_json_to_a_file(model: Path, tmp_path: Path) -> None:
+def test_json_to_file(model: Path, tmp_path: Path) -> None:
     assert "verified" in run(model, "--json", tmp_path / "r.json").stdout
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["source"] == str(model)
     assert report["after"]["ops"] == {"Gemm": 1, "Relu": 1}
 
 
-def test_json_to_the_output(model: Path, out: Path) -> None:
+def test_json_to_stdout(model: Path, out: Path) -> None:
     result = run(model, "--json", "-", "-o", out)
     assert json.loads(result.stdout)["after"]["nodes"] == 2
     assert out.exists()
 
 
-def test_json_to_the_output_of_a_failing_run_is_empty(model: Path, tmp_path: Path) -> None:
+def test_failing_run_prints_no_json(model: Path, tmp_path: Path) -> None:
     result = run(model, "--json", "-", "--strict", "--plugin", plugin(tmp_path), code=WRONG)
     assert result.stdout == ""
 
@@ -223,11 +223,11 @@ def test_json_to_the_output_of_a_failing_run_is_empty(model: Path, tmp_path: Pat
             ["Identity", "MatMul", "Add", "Relu"],
             id="enable",
         ),
-        pytest.param(["--enable", "fuse-gemm"], ["Gemm", "Relu"], id="enable what runs anyway"),
+        pytest.param(["--enable", "fuse-gemm"], ["Gemm", "Relu"], id="enable a pass that already runs"),
         pytest.param(["--exact"], ["MatMul", "Add", "Relu"], id="exact"),
     ],
 )
-def test_choosing(model: Path, options: list[str], after: list[str]) -> None:
+def test_pass_selection(model: Path, options: list[str], after: list[str]) -> None:
     assert ops_after(model, *options) == after
 
 
@@ -258,20 +258,20 @@ def test_unknown_names(model: Path, out: Path, options: list[str]) -> None:
         pytest.param(["run"], id="no model"),
         pytest.param(["run", "a.onnx", "b.onnx"], id="two models"),
         pytest.param(["run", "a.onnx", "--fast"], id="unknown option"),
-        pytest.param(["run", "a.onnx", "--seed", "x"], id="seed in words"),
+        pytest.param(["run", "a.onnx", "--seed", "x"], id="non-numeric seed"),
         pytest.param(["run", "a.onnx", "--seed", "-1"], id="negative seed"),
         pytest.param(["walk"], id="unknown command"),
         pytest.param([], id="nothing"),
     ],
 )
-def test_usage(arguments: list[str]) -> None:
+def test_usage_errors(arguments: list[str]) -> None:
     invoke(*arguments, code=USAGE)
 
 
 # -- plugins -----------------------------------------------------------------------------------
 
 
-def test_a_plugin_runs_and_shows_in_the_table(tmp_path: Path, out: Path) -> None:
+def test_plugin_is_listed_in_table(tmp_path: Path, out: Path) -> None:
     onnx.save(
         load("g (float[2] x) => (float[2] y) { a = ThresholdedRelu(x) y = ThresholdedRelu(a) }"), tmp_path / "m.onnx"
     )
@@ -285,7 +285,7 @@ def test_a_plugin_runs_and_shows_in_the_table(tmp_path: Path, out: Path) -> None
     assert op_types(onnx.load(out)) == ["ThresholdedRelu"]
 
 
-def test_two_plugins_and_choosing_among_them(model: Path, tmp_path: Path) -> None:
+def test_selection_among_two_plugins(model: Path, tmp_path: Path) -> None:
     both = ("--plugin", plugin(tmp_path), "--plugin", plugin(tmp_path, "drop_add", "Neg"))
     assert "Gemm" in ops_after(model, *both, "--skip", "drop_relu")
     assert ops_after(model, *both, "--only", "drop-add-rule")[-1] == "Relu"
@@ -320,15 +320,13 @@ def test_bad_plugins(model: Path, out: Path, tmp_path: Path, content: str | None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param([], r"off by up to [\d.]+ \(allowed [\d.e-]+\)", id="beside others"),
+        pytest.param([], r"off by up to [\d.]+ \(allowed [\d.e-]+\)", id="with other passes"),
         pytest.param(
             ["--only", "drop-relu-rule"], r"\d+ of \d+ elements differ in their bits, by up to [\d.]+", id="exact alone"
         ),
     ],
 )
-def test_a_wrong_rule_is_found_and_nothing_is_written(
-    model: Path, out: Path, tmp_path: Path, options: list[str], message: str
-) -> None:
+def test_wrong_rule_fails_strict_run(model: Path, out: Path, tmp_path: Path, options: list[str], message: str) -> None:
     wrong = plugin(tmp_path)
     before = sorted(tmp_path.iterdir())
     result = run(model, "-o", out, "--strict", "--plugin", wrong, *options, code=WRONG)
@@ -338,13 +336,13 @@ def test_a_wrong_rule_is_found_and_nothing_is_written(
     assert sorted(p for p in tmp_path.iterdir() if p.name != "__pycache__") == before
 
 
-def test_a_wrong_rule_keeps_an_older_output(model: Path, out: Path, tmp_path: Path) -> None:
+def test_failed_run_keeps_existing_output(model: Path, out: Path, tmp_path: Path) -> None:
     out.write_text("old")
     run(model, "-o", out, "--strict", "--plugin", plugin(tmp_path), code=WRONG)
     assert out.read_text() == "old"
 
 
-def test_a_wrong_rule_is_left_out_with_a_warning(model: Path, out: Path, tmp_path: Path) -> None:
+def test_wrong_rule_is_quarantined_with_warning(model: Path, out: Path, tmp_path: Path) -> None:
     result = run(model, "-o", out, "--plugin", plugin(tmp_path), "--json", tmp_path / "r.json")
     warning = r"warning: left out drop-relu-rule/drop_relu #\d at y: y: off by up to .*, on \w+ inputs with N=\d\n"
     assert re.fullmatch(warning, result.stderr)
@@ -358,13 +356,13 @@ def test_a_wrong_rule_is_left_out_with_a_warning(model: Path, out: Path, tmp_pat
     assert report["replays"] > 0
 
 
-def test_no_verify_writes_even_that_and_says_so(model: Path, out: Path, tmp_path: Path) -> None:
+def test_no_verify_writes_wrong_model(model: Path, out: Path, tmp_path: Path) -> None:
     result = run(model, "-o", out, "--plugin", plugin(tmp_path), "--no-verify")
     assert "NOT VERIFIED" in result.stdout
     assert "Relu" not in op_types(onnx.load(out))
 
 
-def test_a_wrong_rule_is_found_where_a_dim_is_called_batch_size(tmp_path: Path) -> None:
+def test_wrong_rule_is_found_with_hyphenated_symbol(tmp_path: Path) -> None:
     model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
     for info in (*model.graph.input, *model.graph.output):
         info.type.tensor_type.shape.dim[0].dim_param = "batch-size"
@@ -380,14 +378,14 @@ def opaque(tmp_path: Path) -> Path:
     return tmp_path / "opaque.onnx"
 
 
-def test_what_nothing_can_run_is_not_written(opaque: Path, out: Path) -> None:
+def test_unrunnable_model_is_not_written(opaque: Path, out: Path) -> None:
     result = run(opaque, "-o", out, code=UNVERIFIED)
     assert result.stderr.startswith("error: the original cannot be run: ")
     assert result.stderr.count("\n") == 1
     assert not out.exists()
 
 
-def test_what_nothing_can_run_is_written_unverified(opaque: Path, out: Path) -> None:
+def test_unrunnable_model_is_written_without_verification(opaque: Path, out: Path) -> None:
     assert "NOT VERIFIED" in run(opaque, "-o", out, "--no-verify").stdout
     assert op_types(onnx.load(out)) == ["Op"]
 
@@ -399,7 +397,7 @@ def test_bfloat16_inputs_are_verified(tmp_path: Path, out: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["npz", "folder", "test_data_set"])
-def test_inputs(model: Path, tmp_path: Path, form: str) -> None:
+def test_input_formats(model: Path, tmp_path: Path, form: str) -> None:
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     where = tmp_path / "in.npz"
     if form == "npz":
@@ -410,18 +408,18 @@ def test_inputs(model: Path, tmp_path: Path, form: str) -> None:
         inner.mkdir(parents=True)
         (inner / "input_0.pb").write_bytes(numpy_helper.from_array(x).SerializeToString())
     report = json.loads(run(model, "--inputs", where, "--json", "-").stdout)
-    (draw,) = report["verification"]["input_sets"]
-    assert draw.startswith("given (")
+    (input_set,) = report["verification"]["input_sets"]
+    assert input_set.startswith("given (")
 
 
-def test_given_inputs_decide_the_verdict(model: Path, tmp_path: Path) -> None:
+def test_verdict_depends_on_given_inputs(model: Path, tmp_path: Path) -> None:
     wrong = plugin(tmp_path)
     for sign, code in ((1, OK), (-1, WRONG)):
         np.savez(tmp_path / "in.npz", x=np.full((1, 4), 9 * sign, np.float32))
         run(model, "--strict", "--plugin", wrong, "--inputs", tmp_path / "in.npz", code=code)
 
 
-def test_seeds_give_other_numbers(model: Path) -> None:
+def test_seed_determines_inputs(model: Path) -> None:
     def errors(seed: int) -> Any:
         return json.loads(run(model, "--seed", str(seed), "--json", "-").stdout)["verification"]["differences"]["y"]
 
@@ -439,7 +437,7 @@ def shapes_of(path: Path) -> dict[str, list[int | str]]:
     return {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in ends}
 
 
-def draws_of(*arguments: str | Path, code: int = OK) -> list[str]:
+def input_sets_of(*arguments: str | Path, code: int = OK) -> list[str]:
     report: dict[str, Any] = json.loads(invoke(*arguments, "--json", "-", code=code).stdout)
     return (report.get("verification") or report.get("verdict") or report)["input_sets"]
 
@@ -453,21 +451,21 @@ def draws_of(*arguments: str | Path, code: int = OK) -> list[str]:
         pytest.param(["--dim", "N=7", "--dim", "N=7"], id="twice the same"),
     ],
 )
-def test_sizes_are_written(model: Path, out: Path, options: list[str]) -> None:
-    draws = draws_of("run", model, "-o", out, *options)
+def test_fixed_sizes_are_written(model: Path, out: Path, options: list[str]) -> None:
+    input_sets = input_sets_of("run", model, "-o", out, *options)
     assert shapes_of(out) == {"x": [7, 4], "y": [7, 4]}
     assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
-    assert draws[0] == "normal inputs"
-    assert not any(" with " in d for d in draws)  # no symbol is left that could have a size
+    assert input_sets[0] == "normal inputs"
+    assert not any(" with " in d for d in input_sets)  # no symbol is open
     onnx.checker.check_model(out, full_check=True)
 
 
-def test_without_sizes_symbols_stay(model: Path, out: Path) -> None:
-    assert "normal inputs with N=1" in draws_of("run", model, "-o", out)
+def test_symbols_are_kept_without_sizes(model: Path, out: Path) -> None:
+    assert "normal inputs with N=1" in input_sets_of("run", model, "-o", out)
     assert shapes_of(out) == {"x": ["N", 4], "y": ["N", 4]}
 
 
-def test_a_name_with_colons_has_a_shape_too(tmp_path: Path, out: Path) -> None:
+def test_shape_of_name_with_colons(tmp_path: Path, out: Path) -> None:
     proto = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
     proto.graph.input[0].name = proto.graph.node[0].input[0] = "serving:x:0"
     onnx.save(proto, tmp_path / "m.onnx")
@@ -475,7 +473,7 @@ def test_a_name_with_colons_has_a_shape_too(tmp_path: Path, out: Path) -> None:
     assert shapes_of(out) == {"serving:x:0": [7], "y": [7]}
 
 
-def test_a_symbol_with_an_equals_sign_has_a_size_too(tmp_path: Path, out: Path) -> None:
+def test_size_of_symbol_with_equals_sign(tmp_path: Path, out: Path) -> None:
     proto = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
     for info in (*proto.graph.input, *proto.graph.output):
         info.type.tensor_type.shape.dim[0].dim_param = "a=b"
@@ -492,7 +490,7 @@ def test_a_symbol_with_an_equals_sign_has_a_size_too(tmp_path: Path, out: Path) 
         pytest.param(["--shape", "x:7,4"], ["Div"], id="a shape"),
     ],
 )
-def test_what_sizes_decide_is_folded(tmp_path: Path, options: list[str], after: list[str]) -> None:
+def test_values_decided_by_sizes_are_folded(tmp_path: Path, options: list[str], after: list[str]) -> None:
     text = """g (float[N,4] x) => (float[N,4] y) {
         s = Shape(x) f = Cast<to=1>(s) n = ReduceProd<keepdims=0>(f) y = Div(x, n) }"""
     onnx.save(load(text), tmp_path / "m.onnx")
@@ -517,37 +515,37 @@ def test_what_sizes_decide_is_folded(tmp_path: Path, options: list[str], after: 
         pytest.param(["--dim", f"N={1 << 63}"], BAD, f"--dim N: {1 << 63} is no size", id="too large a size"),
         pytest.param(["--dim", "=7"], USAGE, "--dim =7: not of the form batch=1", id="no symbol"),
         pytest.param(["--dim", "N=1", "--dim", "N=2"], USAGE, "--dim N: given twice", id="two sizes"),
-        pytest.param(["--dim", "N=2", "--shape", "x:7,4"], BAD, "--shape x: N cannot be both 2 and 7", id="at odds"),
+        pytest.param(["--dim", "N=2", "--shape", "x:7,4"], BAD, "--shape x: N cannot be both 2 and 7", id="conflict"),
     ],
 )
-def test_sizes_that_cannot_be(model: Path, out: Path, options: list[str], code: int, message: str) -> None:
+def test_invalid_sizes(model: Path, out: Path, options: list[str], code: int, message: str) -> None:
     result = run(model, "-o", out, *options, code=code)
     assert result.stderr == f"error: {message}\n"
     assert result.stdout == ""
     assert not out.exists()
 
 
-def test_bisect_fixes_sizes_as_a_run_does(model: Path) -> None:
+def test_bisect_fixes_sizes(model: Path) -> None:
     for options in (["--shape", "x:7,4"], ["--dim", "N=7"]):
-        assert draws_of("bisect", model, *options)[0] == "normal inputs"
+        assert input_sets_of("bisect", model, *options)[0] == "normal inputs"
 
 
 @pytest.mark.parametrize("command", [["verify", "{model}", "{model}"], ["bisect", "{model}", "--ort", "basic"]])
-def test_elsewhere_shapes_are_sizes_of_draws(model: Path, command: list[str]) -> None:
-    draws = draws_of(*(part.format(model=model) for part in command), "--shape", "x:7,4")
-    assert {d.rpartition(" ")[2] for d in draws} == {"N=7"}
+def test_shape_option_sizes_input_sets(model: Path, command: list[str]) -> None:
+    input_sets = input_sets_of(*(part.format(model=model) for part in command), "--shape", "x:7,4")
+    assert {d.rpartition(" ")[2] for d in input_sets} == {"N=7"}
 
 
-def test_sizes_of_symbols_are_sizes_of_draws_for_onnxruntime(model: Path) -> None:
-    draws = draws_of("bisect", model, "--ort", "basic", "--dim", "N=7")
-    assert {d.rpartition(" ")[2] for d in draws} == {"N=7"}
+def test_ort_bisect_sizes_input_sets(model: Path) -> None:
+    input_sets = input_sets_of("bisect", model, "--ort", "basic", "--dim", "N=7")
+    assert {d.rpartition(" ")[2] for d in input_sets} == {"N=7"}
     assert "no such symbol" in invoke("bisect", model, "--ort", "basic", "--dim", "K=7", code=BAD).stderr
     result = invoke("bisect", model, "--ort", "basic", "--outputs", "y", code=USAGE)
     assert result.stderr == "error: --ort takes the model as it is: cut it with `passes run`\n"
     invoke("verify", model, model, "--dim", "N=7", code=USAGE)
 
 
-def test_other_outputs_of_a_fixed_size(tmp_path: Path, out: Path) -> None:
+def test_outputs_option_with_fixed_sizes(tmp_path: Path, out: Path) -> None:
     text = """g (float[N,4] x, float[N,K] z) => (float[N,4] y, float[N,K] u) {
         a = Sin(x) m = MatMul(a, w) y = Cos(m) u = Neg(z) }"""
     onnx.save(load(text, weights=WEIGHTS), tmp_path / "m.onnx")
@@ -555,7 +553,7 @@ def test_other_outputs_of_a_fixed_size(tmp_path: Path, out: Path) -> None:
     assert shapes_of(out) == {"x": [7, 4], "z": [7, "K"], "m": [7, 4], "a": [7, 4]}
     assert op_types(onnx.load(out)) == ["Sin", "MatMul"]
     run(tmp_path / "m.onnx", "-o", out, "--outputs", "m", "--dim", "N=7", "--dim", "K=2", "--drop-unused-inputs")
-    assert shapes_of(out) == {"x": [7, 4], "m": [7, 4]}  # K went with its input, after it had got its size
+    assert shapes_of(out) == {"x": [7, 4], "m": [7, 4]}  # K is removed with its input, after its size is set
 
 
 def test_debloat(tmp_path: Path, out: Path) -> None:
@@ -572,7 +570,7 @@ def test_debloat(tmp_path: Path, out: Path) -> None:
     np.testing.assert_array_equal(answers(small, x)[0], answers(onnx.load(tmp_path / "m.onnx"), x)[0])
 
 
-def test_debloat_leaves_other_weights_alone(model: Path, out: Path) -> None:
+def test_debloat_keeps_other_weights(model: Path, out: Path) -> None:
     assert "debloat" not in rows(run(model, "-o", out, "--debloat").stdout)
     assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
 
@@ -599,7 +597,7 @@ def test_list() -> None:
     assert any(re.match(r"  fold-batchnorm +fold +1 rule +BatchNormalization\(Conv", n) for n in lines)
     assert "  none (passwright 0.1.0): no passes" in lines
     assert any(re.match(r"  basic \(passwright 0\.1\.0\): \d+ passes, until nothing changes", n) for n in lines)
-    told = invoke("list", "fuse-gemm", "merge_transposes", "basic", "fold-constants").stdout
+    printed = invoke("list", "fuse-gemm", "merge_transposes", "basic", "fold-constants").stdout
     for line in (
         "fuse-gemm, a pass (passwright 0.1.0), in basic",
         "    matmul_add_to_gemm  [rounding]",
@@ -607,8 +605,8 @@ def test_list() -> None:
         "merge_transposes  [exact], a rule of merge-transposes",
         "    {max_growth=1048576}  int",
     ):
-        assert line in told.splitlines()
-    assert "basic, a pipeline (passwright 0.1.0)\n    remove-unused, " in told
+        assert line in printed.splitlines()
+    assert "basic, a pipeline (passwright 0.1.0)\n    remove-unused, " in printed
 
 
 def test_list_by_operator() -> None:
@@ -619,25 +617,25 @@ def test_list_by_operator() -> None:
     assert "no pattern has the operator Convv; did you mean Conv" in invoke("list", "--op", "Convv", code=2).stderr
 
 
-def test_list_with_a_plugin(tmp_path: Path) -> None:
+def test_list_with_plugin(tmp_path: Path) -> None:
     path = plugin(tmp_path)
     assert f"passes from {path}" in invoke("list", "--plugin", path).stdout.splitlines()
-    told = invoke("list", "drop-relu-rule", "--plugin", path).stdout.splitlines()
-    assert told[0] == f"drop-relu-rule, a pass ({path}), where it is enabled"
-    assert "        Relu(x) => x" in told
+    printed = invoke("list", "drop-relu-rule", "--plugin", path).stdout.splitlines()
+    assert printed[0] == f"drop-relu-rule, a pass ({path}), where it is enabled"
+    assert "        Relu(x) => x" in printed
 
 
 def test_versions() -> None:
-    told = dict(part.split() for part in invoke("--version").stdout.split(", "))
-    assert told == versions()
+    printed = dict(part.split() for part in invoke("--version").stdout.split(", "))
+    assert printed == versions()
 
 
-def test_the_phases_stand_apart_from_the_passes(model: Path) -> None:
+def test_phases_are_separated_from_passes(model: Path) -> None:
     lines = invoke("run", model, "--no-verify").stdout.splitlines()
     assert lines[next(i for i, line in enumerate(lines) if line.startswith("│ loading")) - 1].startswith("├")
 
 
-def test_help_imports_nothing_slow() -> None:
+def test_help_imports_no_slow_modules() -> None:
     code = (
         "import sys; sys.argv = ['passes', '--help']\n"
         "from passwright.app.cli import main\n"
@@ -651,7 +649,7 @@ def test_help_imports_nothing_slow() -> None:
     assert set(loaded.split()).isdisjoint({"onnx", "numpy", "onnxruntime", "networkx", "onnxscript", "google"})
 
 
-def test_running_without_proof_does_not_import_onnxruntime(model: Path) -> None:
+def test_unverified_run_does_not_import_onnxruntime(model: Path) -> None:
     code = (
         f"import sys; sys.argv = ['passes', 'run', {str(model)!r}, '--no-verify']\n"
         "from passwright.app.cli import main\n"
@@ -663,11 +661,11 @@ def test_running_without_proof_does_not_import_onnxruntime(model: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
-def test_run_help_tells_the_exit_codes(option: str) -> None:
+def test_run_help_lists_exit_codes(option: str) -> None:
     assert "3 verification failed, nothing written" in " ".join(invoke("run", option).stdout.split())
 
 
-def test_the_installed_command(model: Path, out: Path) -> None:
+def test_installed_command(model: Path, out: Path) -> None:
     done = subprocess.run([COMMAND, "run", model, "-o", out], capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (OK, "")
     assert rows(done.stdout)["Gemm"] == ["0", "1", "+1"]
@@ -676,7 +674,7 @@ def test_the_installed_command(model: Path, out: Path) -> None:
     assert failed.stderr == "error: nowhere.onnx does not exist\n"
 
 
-def test_how_far_each_output_is_off(tmp_path: Path) -> None:
+def test_table_of_output_errors(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     text = "g (float[N,64] x) => (float[N,8] y, float[N,64] z) { m = MatMul(x, w) y = Add(m, c) z = Relu(x) }"
     weights = {"w": rng.standard_normal((64, 8)).astype(np.float32), "c": rng.standard_normal(8).astype(np.float32)}

@@ -1,4 +1,4 @@
-"""Numbers around which a model changes its mind: where they are found, and that draws reach both sides."""
+"""Decision boundaries of a model, and inputs on both sides of them."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def points_of(body: str, head: str = "g (float[N,4] x) => (y)", opset: int = 17)
     [
         pytest.param("y = Relu(x)", (), id="none"),
         pytest.param("y = Greater(x, two)", (2,), id="compared"),
-        pytest.param("y = LessOrEqual(two, x)", (2,), id="on the right"),
-        pytest.param("y = Equal(x, x)", (), id="with no constant"),
+        pytest.param("y = LessOrEqual(two, x)", (2,), id="operands swapped"),
+        pytest.param("y = Equal(x, x)", (), id="no constant"),
         pytest.param("y = Clip(x, two, six)", (2, 6), id="clipped"),
         pytest.param("y = Clip(x, , six)", (6,), id="clipped above"),
         pytest.param("a = Max(x, two) y = Min(a, six)", (2, 6), id="two bounds"),
         pytest.param("a = Neg(x) y = Less(a, two)", (-2,), id="negated"),
         pytest.param("a = Add(x, two) y = Less(a, six)", (4,), id="shifted"),
-        pytest.param("a = Sub(two, x) y = Less(a, six)", (-4,), id="turned round"),
+        pytest.param("a = Sub(two, x) y = Less(a, six)", (-4,), id="subtracted from a constant"),
         pytest.param("a = Mul(x, two) b = Sub(a, two) y = Less(b, six)", (4,), id="scaled and shifted"),
         pytest.param("a = Div(x, two) y = Less(a, six)", (12,), id="divided"),
-        pytest.param("a = Div(two, x) y = Less(a, six)", (), id="a divisor is not followed"),
-        pytest.param("a = Transpose(x) y = Less(a, six)", (6,), id="moved"),
-        pytest.param("a = Trilu(x) y = Less(a, six)", (6,), id="a triangle is moved"),
+        pytest.param("a = Div(two, x) y = Less(a, six)", (), id="divisor"),
+        pytest.param("a = Transpose(x) y = Less(a, six)", (6,), id="transposed"),
+        pytest.param("a = Trilu(x) y = Less(a, six)", (6,), id="Trilu"),
         pytest.param("a = ScatterND(x, n, x) y = Less(a, six)", (6,), id="scattered"),
         pytest.param("a = Exp(x) y = Less(a, six)", (), id="computed"),
         pytest.param("y = ThresholdedRelu<alpha=1.5>(x)", (1.5,), id="ThresholdedRelu"),
@@ -55,21 +55,21 @@ def points_of(body: str, head: str = "g (float[N,4] x) => (y)", opset: int = 17)
         pytest.param("c = Equal(x, two) y = Where(c, x, six)", (2,), id="Where"),
     ],
 )
-def test_found(body: str, want: tuple[float, ...]) -> None:
+def test_boundaries_are_found(body: str, want: tuple[float, ...]) -> None:
     assert points_of(body) == pytest.approx(want)
 
 
-def test_clipped_by_attributes() -> None:
+def test_clip_attributes_are_boundaries() -> None:
     assert points_of("y = Clip<max=6.0, min=-0.5>(x)", opset=6) == (-0.5, 6)
 
 
-def test_of_many_some_are_taken() -> None:
+def test_boundary_count_is_limited() -> None:
     found = points_of("a = Unsqueeze(x, k) y = Less(a, many)", "g (float[N,4] x) => (y) <int64[1] k = {2}>")
     assert len(found) == MAX_BOUNDARIES
     assert (found[0], found[-1]) == (0, 1)
 
 
-def test_thresholds_of_trees() -> None:
+def test_tree_thresholds_are_boundaries() -> None:
     node = helper.make_node(
         "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, nodes_values=[0.25, 0.0, 0.0],
         nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[0, 0, 0],
@@ -83,7 +83,7 @@ def test_thresholds_of_trees() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float", "double", "float16", "bfloat16", "int32", "int64", "uint8"])
-def test_both_sides_and_the_point_itself(dtype: str) -> None:
+def test_inputs_contain_boundary_and_neighbours(dtype: str) -> None:
     code = TensorProto.DataType.Value(dtype.upper())
     text = f"g ({dtype}[40] x, {dtype} six) => (bool[40] y) {{ y = Less(x, six) }}"
     kind = helper.tensor_dtype_to_np_dtype(code)
@@ -99,7 +99,7 @@ def _neighbours(kind: Any) -> tuple[float, float]:
     return tuple(float(np.nextafter(six, kind.type(far))) for far in (0, 9))  # type: ignore[return-value]
 
 
-def test_models_without_boundaries_have_no_such_draw() -> None:
+def test_no_boundary_inputs_without_boundaries() -> None:
     inputs = input_specs(from_onnx(load("g (float[4] x) => (y) { y = Relu(x) }")))
     assert "boundaries" not in distinct_kinds(inputs, are_large=False)
 
@@ -115,7 +115,7 @@ def answers(text: str) -> tuple[Oracle, list[Any]]:
     [
         pytest.param("c = Greater(x, six)", id="a scalar"),
         pytest.param("n = Neg(x) c = Less(n, six)", id="negated"),
-        pytest.param("c = Equal(x, six)", id="equal to it"),
+        pytest.param("c = Equal(x, six)", id="equal"),
         pytest.param("d = Less(x, six) e = Greater(x, two) c = And(d, e)", id="between two"),
     ],
 )
@@ -129,15 +129,15 @@ def test_scalars_take_both_branches(condition: str) -> None:
 
 
 @pytest.mark.parametrize("reduce", ["ReduceMax", "ReduceMean", "ReduceMin"])
-def test_what_all_elements_decide(reduce: str) -> None:
+def test_reduced_conditions_take_both_values(reduce: str) -> None:
     oracle, found = answers(f"g (float[2,5] x) => (y) {{ m = {reduce}<keepdims=0>(x) y = Greater(m, six) }}")
     assert {bool(y) for y in found} == {True, False}
     assert variant_count(input_specs(from_onnx(load("g (float[2] x) => (y) { y = Neg(x) }"))), "boundaries", {}) == 1
     assert len({a.input_set.kind for a in oracle.answers}) > 5
 
 
-def test_what_a_rule_calls_fragile_is_drawn_around() -> None:
-    # Alike but at 11 and beside it, where nothing in the original says so.
+def test_boundaries_of_rules_are_used() -> None:
+    # The models differ only at 11, which is not a constant of the original.
     before, after = (
         load(f"g (float[N,4] x) => (y) {{ {body} }}", weights={"k": np.float32(11), "z": np.float32(11)})
         for body in ("y = Identity(x)", "c = Equal(x, k) n = Neg(x) y = Where(c, n, x)")
@@ -152,7 +152,7 @@ def test_what_a_rule_calls_fragile_is_drawn_around() -> None:
             oracle.check(after.SerializeToString())
 
 
-def test_indices_are_drawn_around_boundaries_within_their_table() -> None:
+def test_index_boundaries_stay_within_table() -> None:
     text = (
         "g (int64[N,8] i) => (y) <float[600] w, int64 pad = {500}, int64 far = {700}>"
         " { p = Equal(i, pad) q = Equal(i, far) c = Or(p, q) g = Gather(w, i) n = Neg(g) y = Where(c, n, g) }"
@@ -165,7 +165,7 @@ def test_indices_are_drawn_around_boundaries_within_their_table() -> None:
     assert set(tame.flat) <= {0, 1}
 
 
-def test_mixed_inputs_have_a_run_at_the_boundaries() -> None:
+def test_mixed_inputs_contain_boundaries() -> None:
     text = "g (float[1,3,200,200] x) => (y) { y = GreaterOrEqual(x, six) }"
     model, other = (load(t, weights={"six": WEIGHTS["six"]}) for t in (text, text.replace("OrEqual", "")))
     oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"])

@@ -1,4 +1,4 @@
-"""Same model in, same bytes out, whatever the hash seed."""
+"""Deterministic output: the same bytes for the same model, with any hash seed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_same_bytes_under_any_hash_seed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_same_bytes_in_a_process_that_has_run_before(tmp_path: Path, name: str) -> None:
+def test_same_bytes_on_repeated_runs(tmp_path: Path, name: str) -> None:
     found: set[str] = set()
     for n in range(2):
         (tmp_path / str(n)).mkdir()
@@ -64,5 +64,5 @@ def test_same_bytes_in_a_process_that_has_run_before(tmp_path: Path, name: str) 
     assert found == {digests("0")[name]}
 
 
-def test_models_differ_from_each_other() -> None:
+def test_digests_of_models_differ() -> None:
     assert len(set(digests("0").values())) == len(MODELS)

@@ -1,4 +1,4 @@
-"""`passes diff`: what two models have in common is matched, whatever it is called, and the rest is told."""
+"""`passes diff`: matching of two models regardless of names, and the report of their differences."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ ONE_OTHER = EYE + np.float32(0.5) * (np.arange(16).reshape(4, 4) == 5)
 W = {"w": EYE}
 
 
-def told(a: onnx.ModelProto, b: onnx.ModelProto, *, names: bool = False) -> list[str]:
+def lines_of(a: onnx.ModelProto, b: onnx.ModelProto, *, names: bool = False) -> list[str]:
     return list(diff_lines(diff(a, b, include_names=names), 12))
 
 
-def found(a: onnx.ModelProto, b: onnx.ModelProto) -> ModelDifference:
+def difference(a: onnx.ModelProto, b: onnx.ModelProto) -> ModelDifference:
     return diff(a, b).difference
 
 
-def add_up(d: ModelDifference) -> None:
-    """Every op is in one place."""
+def require_consistent_counts(d: ModelDifference) -> None:
+    """Every op is counted once."""
     for g in d.graphs:
         c = g.counts
         assert c.before == c.unchanged + c.changed + c.removed + c.replaced
@@ -60,8 +60,8 @@ def bodies(changes: list[SubgraphChange | ChangedOp]) -> list[Any]:
     return [body for c in changes if isinstance(c, ChangedOp) for body in c.bodies.values()]
 
 
-def mirrored(d: ModelDifference, e: ModelDifference) -> None:
-    """`e` tells of the same two models the other way round."""
+def require_mirrored(d: ModelDifference, e: ModelDifference) -> None:
+    """`e` is the difference of the same models in reverse order."""
     for g, h in zip(d.graphs, e.graphs, strict=True):
         c, r = g.counts, h.counts
         assert (c.removed, c.added, c.replaced, c.replacing) == (r.added, r.removed, r.replacing, r.replaced)
@@ -73,7 +73,7 @@ def mirrored(d: ModelDifference, e: ModelDifference) -> None:
         assert pieces[0] == pieces[1]
 
 
-# -- what is told ------------------------------------------------------------------------------------------
+# -- reported differences ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def mirrored(d: ModelDifference, e: ModelDifference) -> None:
             "a = MatMul(x, w) b = Relu(a) y = Neg(b)",
             "q = MatMul(x, w) r = Relu(q) y = Neg(r)",
             ["the same but for names: 3 ops"],
-            id="renamed everything",
+            id="all names changed",
         ),
         pytest.param(
             "a = Relu(x) b = Neg(x) y = Sub(a, b)",
@@ -102,25 +102,25 @@ def mirrored(d: ModelDifference, e: ModelDifference) -> None:
             "a = Softmax<axis=-1>(x) y = Neg(a)",
             "a = Softmax(x) y = Neg(a)",
             ["the same: 2 ops"],
-            id="a default that is written",
+            id="explicit default",
         ),
         pytest.param(
             "a = Softmax<axis=0>(x) y = Neg(a)",
             "a = Softmax(x) y = Neg(a)",
             ["1 op changed; 1 op unchanged", "~ Softmax a: axis 0 -> -1 (default)"],
-            id="an attribute that went back to its default",
+            id="attribute reset to default",
         ),
         pytest.param(
             "a = Relu(x) y = Neg(a)",
             "a = Relu(x) b = Sin(a) y = Neg(b)",
             ["1 op added; 2 ops unchanged", "added: Sin", "    + Sin (a) -> b", "    reads a; a is now b"],
-            id="op put on an edge",
+            id="op inserted",
         ),
         pytest.param(
             "a = Relu(x) b = Dropout(a) y = Neg(b)",
             "a = Relu(x) y = Neg(a)",
             ["1 op removed; 2 ops unchanged", "removed: Dropout", "    - Dropout (a) -> b", "    reads a; b is now a"],
-            id="op taken off an edge",
+            id="op removed",
         ),
         pytest.param(
             "a = Relu(x) b = Sin(a) y = Neg(b)",
@@ -145,7 +145,7 @@ def mirrored(d: ModelDifference, e: ModelDifference) -> None:
             "a = MatMul(x, w) b = Relu(a) y = Neg(b)",
             "a = MatMul(x, w) b = Relu(a) c = MatMul(b, w) d = Relu(c) y = Neg(d)",
             ["2 ops added; 3 ops unchanged", "added: MatMul + Relu"],
-            id="layer twice",
+            id="layer duplicated",
         ),
         pytest.param(
             "a = Relu(x) b = Relu(x) c = Sin(a) d = Cos(b) y = Sub(c, d)",
@@ -169,7 +169,7 @@ def mirrored(d: ModelDifference, e: ModelDifference) -> None:
             "a = Relu(x) b = Sin(x) y = Sub(a, b)",
             "a = Relu(x) b = Sin(x) y = Sub(b, a)",
             ["1 op changed; 2 ops unchanged", "~ Sub y: input 0: a -> b; input 1: b -> a"],
-            id="operands that do not commute",
+            id="non-commutative operands swapped",
         ),
         pytest.param(
             "a = Relu(x) b = Sin(x) c = Cos(x) d = Sub(a, b) y = Sum(c, d)",
@@ -181,7 +181,7 @@ def mirrored(d: ModelDifference, e: ModelDifference) -> None:
             "a = Dropout(x) b = Relu(a) y = Neg(b)",
             "b = Relu(x) y = Neg(b)",
             ["1 op removed; 2 ops unchanged"],
-            id="first op gone",
+            id="first op removed",
         ),
         pytest.param(
             "a = Relu(x) b = Neg(a) y = Identity(b)",
@@ -192,13 +192,13 @@ def mirrored(d: ModelDifference, e: ModelDifference) -> None:
                 "    - Identity (b) -> y",
                 "    reads b (now y); gives y",
             ],
-            id="last op gone",
+            id="last op removed",
         ),
         pytest.param(
             "y = Relu(x) d = Sin(x)",
             "y = Relu(x)",
             ["1 op removed; 1 op unchanged", "removed: Sin", "    - Sin (x) -> d", "    reads x"],
-            id="dead op gone",
+            id="dead op removed",
         ),
         pytest.param(
             "a, b = Split<axis=0>(x, s) y = Concat<axis=0>(a, b)",
@@ -209,14 +209,14 @@ def mirrored(d: ModelDifference, e: ModelDifference) -> None:
         pytest.param("y = Relu(x)", "y = my.Relu(x)", ["1 region replaced (1 op by 1); 0 ops unchanged"], id="domain"),
     ],
 )
-def test_tells(before: str, after: str, expected: list[str]) -> None:
+def test_differences_of_ops(before: str, after: str, expected: list[str]) -> None:
     weights = {"w": EYE, "s": np.array([2, 2]), "v": -EYE}
-    a, b = (load(f"{X} {{ {text} }}", weights=used(weights, text)) for text in (before, after))
-    assert told(a, b)[: len(expected)] == expected
+    a, b = (load(f"{X} {{ {text} }}", weights=weights_in(weights, text)) for text in (before, after))
+    assert lines_of(a, b)[: len(expected)] == expected
     assert_sound(a, b)
 
 
-def used(weights: dict[str, Any], text: str) -> dict[str, Any]:
+def weights_in(weights: dict[str, Any], text: str) -> dict[str, Any]:
     return {
         name: array
         for name, array in weights.items()
@@ -225,11 +225,11 @@ def used(weights: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def assert_sound(a: onnx.ModelProto, b: onnx.ModelProto) -> None:
-    there, back = found(a, b), found(b, a)
-    add_up(there)
-    mirrored(there, back)
+    forward, backward = difference(a, b), difference(b, a)
+    require_consistent_counts(forward)
+    require_mirrored(forward, backward)
     for m in (a, b):
-        assert found(m, m).is_identical
+        assert difference(m, m).is_identical
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def assert_sound(a: onnx.ModelProto, b: onnx.ModelProto) -> None:
         pytest.param(EYE, EYE + np.float32(np.nan), "16 of 16 elements differ", id="NaN"),
         pytest.param(EYE, EYE.astype(np.float16), "float[4,4] -> float16[4,4]", id="dtype"),
         pytest.param(EYE, EYE[:, :2], "float[4,4] -> float[4,2]", id="dims"),
-        pytest.param(EYE, np.zeros((4, 0), np.float32), "float[4,4] -> float[4,0]", id="nothing left"),
+        pytest.param(EYE, np.zeros((4, 0), np.float32), "float[4,4] -> float[4,0]", id="no elements left"),
         pytest.param(
             EYE.astype(np.float16), EYE.astype(np.float16) * 2, "4 of 16 elements differ, by at most 1", id="half"
         ),
@@ -253,13 +253,13 @@ def assert_sound(a: onnx.ModelProto, b: onnx.ModelProto) -> None:
         pytest.param(np.array(2**62), np.array(2**62 + 1), "1 of 1 element differ, by at most 0", id="beyond doubles"),
     ],
 )
-def test_weights(before: Any, after: Any, expected: str) -> None:
+def test_differences_of_weights(before: Any, after: Any, expected: str) -> None:
     a, b = (load(f"{X} {{ a = my.Op(x, w) y = Neg(a) }}", weights={"w": w}) for w in (before, after))
-    assert told(a, b) == ["1 op changed, 1 weight changed; 1 op unchanged", f"~ my::Op a: weight w: {expected}"]
+    assert lines_of(a, b) == ["1 op changed, 1 weight changed; 1 op unchanged", f"~ my::Op a: weight w: {expected}"]
     assert_sound(a, b)
 
 
-def test_a_weight_with_a_bias_is_told_of_one_op() -> None:
+def test_added_bias_changes_one_op() -> None:
     a = load(
         "g (float[1,1,4,4] x) => (float[1,2,4,4] y) { c = Conv(x, w) y = Relu(c) }",
         weights={"w": np.ones((2, 1, 1, 1), np.float32)},
@@ -268,12 +268,12 @@ def test_a_weight_with_a_bias_is_told_of_one_op() -> None:
         "g (float[1,1,4,4] x) => (float[1,2,4,4] y) { c = Conv(x, w, b) y = Relu(c) }",
         weights={"w": np.ones((2, 1, 1, 1), np.float32), "b": np.ones(2, np.float32)},
     )
-    assert told(a, b)[1:] == ["~ Conv c: input 2: nothing -> b"]
+    assert lines_of(a, b)[1:] == ["~ Conv c: input 2: nothing -> b"]
     assert_sound(a, b)
 
 
-def test_layers_that_went_elsewhere_in_a_trained_model() -> None:
-    """Nothing has the weights it had, and a layer in the middle is gone: the others are still themselves."""
+def test_layers_match_after_training_and_removal() -> None:
+    """All weights differ and a layer in the middle is removed; the other layers still match."""
 
     def trained(seed: int, layers: list[int]) -> onnx.ModelProto:
         rng = np.random.default_rng(seed)
@@ -284,14 +284,14 @@ def test_layers_that_went_elsewhere_in_a_trained_model() -> None:
         weights = {f"w{i}": rng.standard_normal((4, 4)).astype(np.float32) for i in layers}
         return load(f"{X} {{ {ops} y = Neg({last}) }}", weights=weights)
 
-    d = found(trained(0, list(range(20))), trained(1, [i for i in range(20) if i != 11]))
+    d = difference(trained(0, list(range(20))), trained(1, [i for i in range(20) if i != 11]))
     assert (d.counts.removed, d.counts.added, d.counts.replaced, d.counts.replacing) == (0, 0, 3, 1)
     assert (d.counts.changed, d.counts.unchanged) == (18, 20)
 
 
 @pytest.mark.parametrize("rename", [False, True])
-def test_each_of_many_equal_layers(rename: bool) -> None:
-    """Two of fifty layers lose an op; they are alike, so nothing but their order tells which."""
+def test_removals_among_equal_layers(rename: bool) -> None:
+    """Two of fifty equal layers lose an op; only their order identifies them."""
 
     def layers(without: tuple[int, ...], prefix: str) -> onnx.ModelProto:
         ops, last = "", "x"
@@ -303,18 +303,18 @@ def test_each_of_many_equal_layers(rename: bool) -> None:
         return load(f"{X} {{ {ops} y = Relu({last}) }}")
 
     a, b = layers((), "v"), layers((9, 30), "q" if rename else "v")
-    d = found(a, b)
+    d = difference(a, b)
     assert (d.counts.removed, d.counts.unchanged, len(d.graph.changes)) == (2, 149, 2)
     if not rename:
         assert [r.removed[0].outputs for r in d.graph.changes if isinstance(r, SubgraphChange)] == [["v9c"], ["v30c"]]
-    mirrored(d, found(b, a))
+    require_mirrored(d, difference(b, a))
 
 
-def test_replacements_that_are_alike_are_told_once() -> None:
+def test_equal_replacements_are_grouped() -> None:
     pairs = " ".join(f"t{i} = Transpose(v{i}) u{i} = Transpose(t{i}) v{i + 1} = Sin(u{i})" for i in range(4))
     singles = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(4))
     a, b = (load(f"{X} {{ v0 = Neg(x) {ops} y = Relu(v4) }}") for ops in (pairs, singles))
-    assert told(a, b) == [
+    assert lines_of(a, b) == [
         "8 ops removed; 6 ops unchanged",
         "\N{MULTIPLICATION SIGN}4 removed: 2 Transpose",
         "    at t0, t1, t2, t3",
@@ -322,21 +322,21 @@ def test_replacements_that_are_alike_are_told_once() -> None:
     assert list(diff_lines(diff(a, b), 2))[-1] == "    at t0, t1, ... and 2 more"
 
 
-def test_a_long_region_is_folded() -> None:
+def test_long_region_is_truncated() -> None:
     chain = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(20))
     a, b = load(f"{X} {{ v0 = Neg(x) {chain} y = Relu(v20) }}"), load(f"{X} {{ v0 = Neg(x) y = Relu(v0) }}")
-    assert told(a, b)[1:3] == ["removed: 20 Sin", "    - Sin (v0) -> v1"]
-    assert told(a, b)[-2:] == ["    ... and 8 more", "    reads v0; v20 is now v0"]
+    assert lines_of(a, b)[1:3] == ["removed: 20 Sin", "    - Sin (v0) -> v1"]
+    assert lines_of(a, b)[-2:] == ["    ... and 8 more", "    reads v0; v20 is now v0"]
 
 
-def test_the_headline_of_a_long_region_has_what_most_of_it_is() -> None:
+def test_headline_of_long_region_lists_frequent_ops() -> None:
     chain = " ".join(f"v{i + 1} = {('Sin', 'Cos', 'Sin', 'Neg', 'Tan')[i % 5]}(v{i})" for i in range(10))
     a, b = load(f"{X} {{ v0 = Abs(x) {chain} y = Relu(v10) }}"), load(f"{X} {{ v0 = Abs(x) y = Relu(v0) }}")
-    assert told(a, b)[1] == "removed: 10 ops (4 Sin, 2 Cos, 2 Neg, ...)"
+    assert lines_of(a, b)[1] == "removed: 10 ops (4 Sin, 2 Cos, 2 Neg, ...)"
 
 
 def fanned(n: int, *, kept: bool) -> onnx.ModelProto:
-    """`n` chains that read one value, each of them added up; not `kept`, the sums add something else."""
+    """`n` chains that read one value, and the sum of their results; without `kept`, a sum of other values."""
     chains = [
         (f"a{i} = Neg(s) b{i} = Exp(a{i}) " if kept else "") + f"v{i + 1} = Add(v{i}, {f'b{i}' if kept else 'x'})"
         for i in range(n)
@@ -348,35 +348,35 @@ def fanned(n: int, *, kept: bool) -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("n", "expected"),
     [
-        pytest.param(4, [["Sin", "Cos", *["Neg", "Exp"] * 4]], id="what is small is one piece"),
-        pytest.param(40, [["Sin", "Cos"], *[["Neg", "Exp"]] * 40], id="what is large is cut at what several read"),
+        pytest.param(4, [["Sin", "Cos", *["Neg", "Exp"] * 4]], id="small region is kept whole"),
+        pytest.param(40, [["Sin", "Cos"], *[["Neg", "Exp"]] * 40], id="large region is split at shared value"),
     ],
 )
-def test_pieces_around_a_shared_value(n: int, expected: list[list[str]]) -> None:
+def test_regions_around_shared_value(n: int, expected: list[list[str]]) -> None:
     a, b = fanned(n, kept=True), fanned(n, kept=False)
-    d = found(a, b)
+    d = difference(a, b)
     regions = [r for r in d.graph.changes if isinstance(r, SubgraphChange)]
     assert sorted(sorted(node.type for node in r.removed) for r in regions) == sorted(map(sorted, expected))
     shared = next(r for r in regions if r.removed[0].type == "Sin")
     if n == 40:
         assert [(c.before, c.after) for c in shared.writes] == [("s", None)]
         assert [[c.before for c in r.reads] for r in regions if r is not shared] == [["s"]] * n
-    add_up(d)
-    mirrored(d, found(b, a))
+    require_consistent_counts(d)
+    require_mirrored(d, difference(b, a))
 
 
-def test_what_only_one_piece_reads_is_part_of_it_however_large() -> None:
-    """A large region that is one expression stays whole: a norm, with a value that is read twice inside."""
+def test_large_single_expression_is_one_region() -> None:
+    """A large region is not split at values that are read twice inside it: a chain of norms."""
     steps = " ".join(
         f"m{i} = Sin(v{i}) d{i} = Sub(v{i}, m{i}) p{i} = Mul(d{i}, d{i}) v{i + 1} = Div(d{i}, p{i})" for i in range(12)
     )
     a, b = load(f"{X} {{ v0 = Abs(x) {steps} y = Relu(v12) }}"), load(f"{X} {{ v0 = Abs(x) y = Relu(v0) }}")
-    (region,) = found(a, b).graph.changes
+    (region,) = difference(a, b).graph.changes
     assert isinstance(region, SubgraphChange)
     assert len(region.removed) == 48
 
 
-# -- names, texts, places ----------------------------------------------------------------------------------
+# -- names and notes ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -394,25 +394,25 @@ def test_what_only_one_piece_reads_is_part_of_it_however_large() -> None:
         ),
     ],
 )
-def test_what_counts_only_if_asked_for(touch: Callable[[onnx.ModelProto], None], expected: list[str]) -> None:
+def test_names_and_notes_count_only_on_request(touch: Callable[[onnx.ModelProto], None], expected: list[str]) -> None:
     a, b = (load(f"{X} {{ a = Relu(x) y = Neg(a) }}") for _ in range(2))
     touch(b)
     assert diff(a, b).is_equal
-    assert told(a, b) == [f"the same but for {expected[0].rstrip(':')}: 2 ops"]
+    assert lines_of(a, b) == [f"the same but for {expected[0].rstrip(':')}: 2 ops"]
     assert not diff(a, b, include_names=True).is_equal
-    assert told(a, b, names=True)[1:] == expected
+    assert lines_of(a, b, names=True)[1:] == expected
 
 
-def test_a_constant_op_is_the_same_as_an_initializer() -> None:
+def test_constant_op_equals_initializer() -> None:
     a = load(f"{X} <float[2] k = {{1.0, 2.0}}> {{ y = my.Op(x, k) }}")
     b = load(f"{X} {{ k = Constant<value = float[2] {{1.0, 2.0}}>() y = my.Op(x, k) }}")
-    assert told(a, b) == ["the same but for notes: 1 op"]
-    assert told(a, b, names=True)[1:] == ["notes:", "    ~ constant k: initializer -> Constant op"]
+    assert lines_of(a, b) == ["the same but for notes: 1 op"]
+    assert lines_of(a, b, names=True)[1:] == ["notes:", "    ~ constant k: initializer -> Constant op"]
 
 
-def test_value_info_means_nothing() -> None:
+def test_value_info_is_ignored() -> None:
     a = load(f"{X} {{ a = Relu(x) y = Neg(a) }}")
-    assert found(a, onnx.shape_inference.infer_shapes(a)).is_identical
+    assert difference(a, onnx.shape_inference.infer_shapes(a)).is_identical
 
 
 # -- header and interface ----------------------------------------------------------------------------------
@@ -449,13 +449,13 @@ def test_value_info_means_nothing() -> None:
             "g (float[N] x, int64 m) => (float[N] y) { y = Relu(x) }",
             "g (float[N] x) => (float[N] y) { y = Relu(x) }",
             ["- input: m"],
-            id="input gone",
+            id="input removed",
         ),
         pytest.param(
             "g (float[N] x) => (float[N] y) { y = Relu(x) }",
             "g (float[N] x) => (float[N] y, float[N] z) { y = Relu(x) z = Neg(x) }",
             ["+ output: z", "added: Neg", "    + Neg (x) -> z", "    reads x; z is new"],
-            id="output new",
+            id="output added",
         ),
         pytest.param(
             "g (float[N] x, float[N] z) => (float[N] y) { y = Sub(x, z) }",
@@ -474,13 +474,13 @@ def test_value_info_means_nothing() -> None:
             "g () => () { }",
             "g (float x) => (float y) { y = Relu(x) }",
             ["+ input: x", "+ output: y", "added: Relu", "    + Relu (x) -> y", "    reads x; y is new"],
-            id="from nothing",
+            id="from empty",
         ),
     ],
 )
 def test_interface(before: str, after: str, expected: list[str]) -> None:
     a, b = load(before), load(after)
-    assert told(a, b)[1:] == expected
+    assert lines_of(a, b)[1:] == expected
     assert diff(a, b).is_equal == (not expected)
     assert_sound(a, b)
 
@@ -489,32 +489,32 @@ def test_header() -> None:
     a, b = load(f"{X} {{ y = Relu(x) }}", opset=17), load(f"{X} {{ y = Relu(x) }}", opset=18)
     b.ir_version = 9
     b.metadata_props.add(key="k", value="v")
-    assert told(a, b)[1:] == ["~ IR version: 10 -> 9", "~ opset ai.onnx: 17 -> 18", "+ metadata k: v"]
+    assert lines_of(a, b)[1:] == ["~ IR version: 10 -> 9", "~ opset ai.onnx: 17 -> 18", "+ metadata k: v"]
 
 
-def test_a_default_that_another_opset_changed() -> None:
+def test_default_changed_by_opset() -> None:
     a, b = (load(f"{X} {{ y = Softmax(x) }}", opset=opset) for opset in (11, 13))
-    assert told(a, b)[-1] == "~ Softmax y: axis 1 (default) -> -1 (default)"
+    assert lines_of(a, b)[-1] == "~ Softmax y: axis 1 (default) -> -1 (default)"
     assert_sound(a, b)
 
 
-def test_an_input_that_may_be_left_out() -> None:
+def test_input_with_default() -> None:
     a, b = (load("g (float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }") for _ in range(2))
     a.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
-    assert told(a, b)[1:] == ["- default of input w: a constant"]
+    assert lines_of(a, b)[1:] == ["- default of input w: a constant"]
     b.graph.initializer.append(numpy_helper.from_array(np.zeros(2, np.float32), "w"))
-    assert told(a, b)[1:] == ["~ default of w: 2 of 2 elements differ, by at most 1"]
+    assert lines_of(a, b)[1:] == ["~ default of w: 2 of 2 elements differ, by at most 1"]
 
 
-def test_constants_that_nothing_reads() -> None:
+def test_unread_constants() -> None:
     a, b = load(f"{X} {{ y = Relu(x) }}", weights={"w": EYE}), load(f"{X} {{ y = Relu(x) }}", weights={"q": EYE * 2})
-    assert told(a, b)[1:] == ["- unread constant: w", "+ unread constant: q"]
+    assert lines_of(a, b)[1:] == ["- unread constant: w", "+ unread constant: q"]
     assert_sound(a, b)
 
 
-def test_constants_that_are_outputs() -> None:
+def test_constant_outputs() -> None:
     a, b = (load("g () => (float[4,4] w) { }", weights={"w": w}) for w in (EYE, ONE_OTHER))
-    assert told(a, b)[1:] == ["~ output w: 1 of 16 elements differ, by at most 0.5"]
+    assert lines_of(a, b)[1:] == ["~ output w: 1 of 16 elements differ, by at most 0.5"]
 
 
 def test_sparse_constants() -> None:
@@ -526,19 +526,19 @@ def test_sparse_constants() -> None:
         model.graph.node[0].input.append("s")
         return model
 
-    assert found(sparse(1, 2), sparse(1, 2)).is_identical
-    assert told(sparse(1, 2), sparse(1, 3))[1:] == ["~ my::Op y: weight s: other elements"]
-    assert told(sparse(1, 2), sparse(1, 2, 3))[1] == "~ my::Op y: weight s: other elements"
+    assert difference(sparse(1, 2), sparse(1, 2)).is_identical
+    assert lines_of(sparse(1, 2), sparse(1, 3))[1:] == ["~ my::Op y: weight s: other elements"]
+    assert lines_of(sparse(1, 2), sparse(1, 2, 3))[1] == "~ my::Op y: weight s: other elements"
     of_op = sparse(1, 2)
     of_op.graph.node.insert(0, helper.make_node("Constant", [], ["s"], sparse_value=of_op.graph.sparse_initializer[0]))
     del of_op.graph.sparse_initializer[:]
-    assert told(sparse(1, 2), of_op, names=True) == [
+    assert lines_of(sparse(1, 2), of_op, names=True) == [
         "the same but for notes: 1 op", "notes:", "    ~ constant s: initializer -> Constant op"
     ]  # fmt: skip
-    assert told(sparse(1, 3), of_op)[1:] == ["~ my::Op y: weight s: other elements"]
+    assert lines_of(sparse(1, 3), of_op)[1:] == ["~ my::Op y: weight s: other elements"]
 
 
-# -- what is inside ----------------------------------------------------------------------------------------
+# -- bodies and functions ----------------------------------------------------------------------------------------
 
 IF = """g (bool c, float[2] x) => (float[2] y) {{
     a = Relu(x)
@@ -561,13 +561,13 @@ IF = """g (bool c, float[2] x) => (float[2] y) {{
                 "            - Sin (a) -> s",
                 "            reads a; s is now a",
             ],
-            id="op gone",
+            id="op removed",
         ),
         pytest.param(
             "p = Sin(a)",
             "p = Sin(x)",
             ["2 ops changed; 2 ops unchanged", "~ If y", "    in then_branch:", "        ~ Sin p: input 0: a -> x"],
-            id="reads something else",
+            id="other operand",
         ),
         pytest.param(
             "p = Elu<alpha=1.5>(a)",
@@ -580,7 +580,7 @@ IF = """g (bool c, float[2] x) => (float[2] y) {{
 )  # fmt: skip
 def test_bodies(before: str, after: str, expected: list[str]) -> None:
     a, b = load(IF.format(before)), load(IF.format(after))
-    assert told(a, b) == expected
+    assert lines_of(a, b) == expected
     assert_sound(a, b)
 
 
@@ -588,7 +588,7 @@ def test_functions() -> None:
     text = """<ir_version: 10, opset_import: ["" : 17, "my" : 1]> g (float[2] x) => (float[2] y) {{ y = my.F(x) }}
         <domain: "my", opset_import: ["" : 17]> F (v) => (r) {{ {0} }}"""
     one, two = (onnx.parser.parse_model(text.format(body)) for body in ("r = Relu(v)", "s = Relu(v) r = Neg(s)"))
-    assert told(one, two) == [
+    assert lines_of(one, two) == [
         "1 op added; 2 ops unchanged",
         "~ function my::F:",
         "    added: Neg",
@@ -597,10 +597,10 @@ def test_functions() -> None:
     ]
     assert_sound(one, two)
     del two.functions[:]
-    assert told(one, two)[1:] == ["- function my::F: defined"]
+    assert lines_of(one, two)[1:] == ["- function my::F: defined"]
 
 
-def test_where_a_replacement_came_from_is_told() -> None:
+def test_rules_of_replacements_are_reported() -> None:
     path = next(p for p in GOLDEN if p.stem == "resnet_kept_bn")
     d = diff(path, optimize(path, verify=False).model).difference
     assert d.graph.changes
@@ -636,14 +636,14 @@ def renamed(model: onnx.ModelProto) -> onnx.ModelProto:
 
 @given(models((5, 30)))
 @settings(max_examples=25, deadline=None)
-def test_a_model_is_equal_to_itself_whatever_its_names(model: onnx.ModelProto) -> None:
-    assert found(model, model).is_identical
-    assert found(model, renamed(model)).is_empty
+def test_renamed_model_is_equal(model: onnx.ModelProto) -> None:
+    assert difference(model, model).is_identical
+    assert difference(model, renamed(model)).is_empty
 
 
 @given(models((5, 30)), st.data())
 @settings(max_examples=40, deadline=None)
-def test_an_edit_is_found_and_nothing_else(model: onnx.ModelProto, data: st.DataObject) -> None:
+def test_only_edits_are_found(model: onnx.ModelProto, data: st.DataObject) -> None:
     edited = renamed(model)
     count = data.draw(st.integers(1, 3))
     for n in range(count):
@@ -651,31 +651,31 @@ def test_an_edit_is_found_and_nothing_else(model: onnx.ModelProto, data: st.Data
         node = edited.graph.node[at]
         name, node.output[0] = node.output[0], f"edit{n}"
         edited.graph.node.insert(at + 1, helper.make_node("Identity", [f"edit{n}"], [name]))
-    d, back = found(model, edited), found(edited, model)
-    add_up(d)
-    mirrored(d, back)
+    d, backward = difference(model, edited), difference(edited, model)
+    require_consistent_counts(d)
+    require_mirrored(d, backward)
     c = d.counts
     assert max(c.removed + c.replaced, c.changed) <= 6 * count
     assert c.added + c.replacing - c.removed - c.replaced == c.after - c.before
 
 
 @pytest.mark.parametrize("path", slow_unless(SAMPLE, GOLDEN), ids=lambda p: p.stem)
-def test_golden_models_and_what_becomes_of_them(path: Path, tmp_path: Path) -> None:
+def test_golden_models_against_optimized(path: Path, tmp_path: Path) -> None:
     optimize(path, verify=False, output=tmp_path / path.name)
-    there, back = diff(path, tmp_path / path.name), diff(tmp_path / path.name, path)
-    add_up(there.difference)
-    mirrored(there.difference, back.difference)
+    forward, backward = diff(path, tmp_path / path.name), diff(tmp_path / path.name, path)
+    require_consistent_counts(forward.difference)
+    require_mirrored(forward.difference, backward.difference)
     assert diff(path, path).difference.is_identical
-    assert json.loads(there.to_json())["equal"] is there.is_equal
-    for most in (1, 100):
-        assert list(diff_lines(there, most))
+    assert json.loads(forward.to_json())["equal"] is forward.is_equal
+    for limit in (1, 100):
+        assert list(diff_lines(forward, limit))
 
 
 # -- files and the command ---------------------------------------------------------------------------------
 
 
-def saved(path: Path, model: onnx.ModelProto, **how: Any) -> Path:
-    onnx.save(model, path, **how)
+def saved(path: Path, model: onnx.ModelProto, **options: Any) -> Path:
+    onnx.save(model, path, **options)
     return path
 
 
@@ -714,7 +714,7 @@ def test_json(pair: tuple[Path, Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "arguments", "code", "said"),
+    ("other", "arguments", "code", "message"),
     [
         pytest.param(b"", [], BAD, "is empty", id="empty file"),
         pytest.param(b"\x00\x01nonsense", [], BAD, "error: ", id="no model"),
@@ -723,24 +723,24 @@ def test_json(pair: tuple[Path, Path], tmp_path: Path) -> None:
         pytest.param(b"", ["--json"], USAGE, "json", id="no file named"),
     ],
 )
-def test_what_is_wrong_takes_one_line(
-    pair: tuple[Path, Path], tmp_path: Path, other: bytes | None, arguments: list[str], code: int, said: str
+def test_errors_take_one_line(
+    pair: tuple[Path, Path], tmp_path: Path, other: bytes | None, arguments: list[str], code: int, message: str
 ) -> None:
     if other is not None:
         (tmp_path / "other.onnx").write_bytes(other)
     result = invoke(pair[0], tmp_path / "other.onnx", *arguments, code=code)
-    assert said in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert code == USAGE or len(result.stderr.splitlines()) == 1
 
 
-def test_a_report_overwrites_nothing_that_is_read(pair: tuple[Path, Path]) -> None:
+def test_report_does_not_overwrite_models(pair: tuple[Path, Path]) -> None:
     before = pair[0].read_bytes()
     assert "would overwrite" in invoke(*pair, "--json", pair[0], code=BAD).stderr
     assert pair[0].read_bytes() == before
 
 
-def test_names_do_not_break_lines_nor_reach_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
     a, b = load(f"{X} {{ v = Neg(x) y = Relu(v) }}"), load(f"{X} {{ v = Abs(x) y = Relu(v) }}")
     a.graph.node[0].name = "two\nlines \x1b[31m"
     result = invoke(saved(tmp_path / "a.onnx", a), saved(tmp_path / "b.onnx", b), code=DIFFERENT)
@@ -760,7 +760,7 @@ def test_markup_in_names_is_text(tmp_path: Path) -> None:
 
 
 def test_weights_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal weights are found equal wherever they lie; those in one place are not read."""
+    """Weights are compared wherever they are stored; weights at the same place of a file are not read."""
     big = np.arange(4096, dtype=np.float32).reshape(64, 64)
     text = "g (float[64,64] x) => (float[64,64] y) { a = MatMul(x, w) y = Relu(a) }"
     (tmp_path / "in").mkdir()
@@ -779,16 +779,16 @@ def test_weights_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert diff(a, c).difference.is_empty
     monkeypatch.undo()
     saved(tmp_path / "in" / "b.onnx", load(text, weights={"w": big + (big == 7)}))
-    assert told_of_files(a, b)[1:] == ["~ MatMul a: weight w: 1 of 4096 elements differ, by at most 1"]
+    assert lines_of_files(a, b)[1:] == ["~ MatMul a: weight w: 1 of 4096 elements differ, by at most 1"]
     (tmp_path / "w.data").unlink()
     assert "is missing" in invoke(a, b, code=BAD).stderr
 
 
-def told_of_files(a: Path, b: Path) -> list[str]:
+def lines_of_files(a: Path, b: Path) -> list[str]:
     return list(diff_lines(diff(a, b), 12))
 
 
-def test_external_weights_of_a_message_in_memory() -> None:
+def test_external_weights_of_model_in_memory_are_refused() -> None:
     a = load(f"{X} {{ y = MatMul(x, w) }}", weights=W)
     onnx.external_data_helper.set_external_data(a.graph.initializer[0], "w.data")
     a.graph.initializer[0].ClearField("raw_data")
@@ -801,7 +801,7 @@ def test_external_weights_of_a_message_in_memory() -> None:
 
 
 def stacked(n: int, *, edited: bool = False) -> onnx.ModelProto:
-    """Layers that are alike but for their weights; in every fifth one something else stands if `edited`."""
+    """Layers with equal ops and different weights; with `edited`, every fifth has other ops."""
     nodes: list[onnx.NodeProto] = []
     for i in range(n):
         nodes.append(helper.make_node("MatMul", [f"v{i}" if i else "x", f"w{i}"], [f"m{i}"]))
@@ -819,7 +819,7 @@ def stacked(n: int, *, edited: bool = False) -> onnx.ModelProto:
 
 
 def wide(n: int, *, edited: bool = False) -> onnx.ModelProto:
-    """One value that many equal ops read, all of whose results another op reads."""
+    """Many equal ops that read one value and are read by one op."""
     ops = [helper.make_node("Elu" if edited and i % 5 == 4 else "Sin", ["x"], [f"v{i}"]) for i in range(n)]
     nodes = [*ops, helper.make_node("Sum", [f"v{i}" for i in range(n)], ["y"])]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y")]
@@ -828,10 +828,10 @@ def wide(n: int, *, edited: bool = False) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("build", [stacked, wide])
-def test_effort_grows_with_the_models(build: Callable[..., onnx.ModelProto]) -> None:
-    def compared(n: int) -> Callable[[], object]:
+def test_effort_is_linear(build: Callable[..., onnx.ModelProto]) -> None:
+    def comparison(n: int) -> Callable[[], object]:
         a, b = build(n), build(n, edited=True)
         return lambda: diff(a, b)
 
-    compared(50)()  # what is asked once and kept
-    assert count_calls(compared(600)) < 3.6 * count_calls(compared(200))
+    comparison(50)()  # fills the caches
+    assert count_calls(comparison(600)) < 3.6 * count_calls(comparison(200))

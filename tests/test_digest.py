@@ -1,4 +1,4 @@
-"""A digest is the same however a tensor is stored, and another for another tensor."""
+"""Digests of tensors: independent of storage, distinct for distinct tensors."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
 from passwright.core.ir.tensor import Tensor, digest
 
-LONG = np.arange(6_000_000, dtype=np.float32)  # bytes in more than one piece
+LONG = np.arange(6_000_000, dtype=np.float32)  # read in more than one chunk
 
 
-def of(values: object, dtype: object = np.float32) -> Tensor:
+def tensor(values: object, dtype: object = np.float32) -> Tensor:
     return Tensor.from_array(np.array(values, dtype))
 
 
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        pytest.param(of([1, 2]), Tensor.from_proto(helper.make_tensor("a", 1, [2], [1.0, 2.0])), id="as floats"),
-        pytest.param(of([1, 2]), Tensor.from_proto(numpy_helper.from_array(np.float32([1, 2]), "a")), id="raw"),
+        pytest.param(tensor([1, 2]), Tensor.from_proto(helper.make_tensor("a", 1, [2], [1.0, 2.0])), id="as floats"),
+        pytest.param(tensor([1, 2]), Tensor.from_proto(numpy_helper.from_array(np.float32([1, 2]), "a")), id="raw"),
         pytest.param(
-            of([b"a", b"bc"], object), Tensor.from_proto(helper.make_tensor("a", 8, [2], [b"a", b"bc"])), id="strings"
+            tensor([b"a", b"bc"], object),
+            Tensor.from_proto(helper.make_tensor("a", 8, [2], [b"a", b"bc"])),
+            id="strings",
         ),
         pytest.param(
             Tensor.from_proto(helper.make_tensor("a", onnx.TensorProto.INT4, [3], [1, -2, 3])),
@@ -35,33 +37,33 @@ def of(values: object, dtype: object = np.float32) -> Tensor:
         pytest.param(
             Tensor.from_proto(helper.make_tensor("a", 8, [1], [b"a"])),
             Tensor.from_proto(onnx.TensorProto(data_type=8, dims=[1], string_data=[b"a"], doc_string="said")),
-            id="a text about it",
+            id="doc string",
         ),
     ],
 )
-def test_the_same(a: Tensor, b: Tensor) -> None:
+def test_equal_tensors_have_equal_digests(a: Tensor, b: Tensor) -> None:
     assert digest(a) == digest(b)
 
 
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        pytest.param(of([1, 2]), of([1, 3]), id="elements"),
-        pytest.param(of([0.0]), of([-0.0]), id="signs of zero"),
-        pytest.param(of([[1, 2]]), of([[1], [2]]), id="dims"),
-        pytest.param(of([]), of([[]]), id="no elements"),
-        pytest.param(of(1), of([1]), id="rank 0"),
-        pytest.param(of([0]), of([0], np.int32), id="types"),
-        pytest.param(of([b"ab", b"c"], object), of([b"a", b"bc"], object), id="where strings end"),
-        pytest.param(of([b"", b"a"], object), of([b"a", b""], object), id="empty strings"),
-        pytest.param(Tensor.from_array(LONG), Tensor.from_array(np.append(LONG[:-1], np.float32(0))), id="last piece"),
+        pytest.param(tensor([1, 2]), tensor([1, 3]), id="elements"),
+        pytest.param(tensor([0.0]), tensor([-0.0]), id="signs of zero"),
+        pytest.param(tensor([[1, 2]]), tensor([[1], [2]]), id="dims"),
+        pytest.param(tensor([]), tensor([[]]), id="no elements"),
+        pytest.param(tensor(1), tensor([1]), id="rank 0"),
+        pytest.param(tensor([0]), tensor([0], np.int32), id="types"),
+        pytest.param(tensor([b"ab", b"c"], object), tensor([b"a", b"bc"], object), id="string boundaries"),
+        pytest.param(tensor([b"", b"a"], object), tensor([b"a", b""], object), id="empty strings"),
+        pytest.param(Tensor.from_array(LONG), Tensor.from_array(np.append(LONG[:-1], np.float32(0))), id="last chunk"),
     ],
 )
-def test_not_the_same(a: Tensor, b: Tensor) -> None:
+def test_distinct_tensors_have_distinct_digests(a: Tensor, b: Tensor) -> None:
     assert digest(a) != digest(b)
 
 
-def test_on_disk(tmp_path: Path) -> None:
+def test_digest_of_mapped_tensor(tmp_path: Path) -> None:
     graph = helper.make_graph([], "g", [], [], [numpy_helper.from_array(LONG, "w")])
     onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
     (value,) = model_source(tmp_path / "m.onnx", inline=False).load().graph.initializers
@@ -70,7 +72,7 @@ def test_on_disk(tmp_path: Path) -> None:
     assert digest(value.tensor) == digest(Tensor.from_array(LONG))
 
 
-def test_what_is_elsewhere_is_an_error() -> None:
+def test_external_tensor_is_refused() -> None:
     proto = onnx.TensorProto(name="w", data_type=1, dims=[2], data_location=onnx.TensorProto.EXTERNAL)
     with pytest.raises(ModelError, match="in another file"):
         digest(Tensor.from_proto(proto))

@@ -1,4 +1,4 @@
-"""The documents: their blocks run, and their links lead somewhere."""
+"""Documents: output of their code blocks, and targets of their links."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ QUICK = [d for d in DOCUMENTS if d.stem not in {"compare", "check-your-rules"}]
 
 
 @pytest.mark.parametrize("document", slow_unless(QUICK, DOCUMENTS), ids=[d.stem for d in DOCUMENTS])
-def test_a_document_shows_the_actual_output(document: Path, tmp_path: Path) -> None:
+def test_document_shows_actual_output(document: Path, tmp_path: Path) -> None:
     run_document(document, tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[p.stem for p in PAGES])
-def test_a_page_says_what_comes_next(page: Path) -> None:
+def test_page_links_to_next_page(page: Path) -> None:
     last = page.read_text(encoding="utf-8").rstrip().rpartition("\n\n")[2]
     assert page.stem in {"index", "reference"} or re.search(r"Next: .*\]\([\w-]+\.md\)", last, re.DOTALL)
 
 
-def test_links_of_the_readme_lead_somewhere() -> None:
+def test_readme_links_exist() -> None:
     targets = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(targets) > 10
     assert [t for t in targets if not t.startswith("http") and not (ROOT / t).exists()] == []

@@ -1,4 +1,4 @@
-"""Pictures of regions and patterns: everything is in them, nothing overlaps, and any name can be drawn."""
+"""Pictures of regions and patterns: contents, layout and escaping of names."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def words(picture: Picture) -> list[str]:
     return sorted(" ".join(box.lines) for box in picture.boxes)
 
 
-def read(text: str) -> ET.Element:
-    """The picture as XML. Raises ParseError where it is none."""
+def parse_xml(text: str) -> ET.Element:
+    """The picture as XML. Raises ParseError if it is malformed."""
     return ET.fromstring(text)
 
 
@@ -70,43 +70,43 @@ def read(text: str) -> ET.Element:
             "g (bool c, float[2] x) => (float[2] y) { y = If (c) <then_branch = a () => (float[2] t) { t = Neg(x) }, "
             "else_branch = b () => (float[2] e) { e = Relu(x) }> }",
             ["If then_branch: Neg else_branch: Relu", "c bool[]", "x float[2]", "y float[2]"],
-            id="bodies, and what they read",
+            id="bodies and the values they read",
         ),
         pytest.param(
             "g (float[0,3] x) => (float[0,3] y) <float[0] k = {}> { y = Clip(x, , k) }",
             ["Clip", "k []", "x float[0,3]", "y float[0,3]"],
-            id="no elements, an input left out",
+            id="no elements, omitted input",
         ),
     ],
 )
-def test_a_region_says(text: str, want: list[str]) -> None:
+def test_texts_of_region(text: str, want: list[str]) -> None:
     assert words(region_picture(ops_of(text))) == want
 
 
-def test_a_value_that_is_read_outside_is_an_output() -> None:
+def test_value_read_outside_is_an_output() -> None:
     ops = ops_of(RESIDUAL)
     assert "r float[N,4]" in words(region_picture(ops[:2]))
     assert words(region_picture(ops[2:3])) == ["Transpose perm: [1, 0]", "r float[N,4]", "t float[4,N]"]
 
 
-def test_marked_ops_stand_out() -> None:
+def test_marked_ops_are_highlighted() -> None:
     ops = ops_of(RESIDUAL)
     picture = region_picture(ops, marked=ops[2:4])
     assert [box.lines[0] for box in picture.boxes if box.marked] == ["Transpose", "Transpose"]
     assert svg(picture, "t").count("--passes-mark") == 4
 
 
-def test_it_shrinks_where_there_is_less_room_but_stays_readable() -> None:
+def test_picture_has_minimum_width() -> None:
     drawn = svg(region_picture(ops_of(RESIDUAL)), "t")
     width, least = (float(re.search(p, drawn)[1]) for p in (r' width="(\d+)"', r"min-width: (\d+)px"))
     assert 0.65 < least / width < 0.75
 
 
-def test_a_graph_without_ops_shows_its_outputs() -> None:
+def test_graph_without_ops_shows_its_outputs() -> None:
     graph = from_onnx(load("g () => (float[2] y) <float[2] y = {1, 2}> { }")).graph
     assert words(region_picture([], shown_values=graph.outputs)) == ["y [1, 2]"]
     assert words(region_picture([])) == []
-    read(svg(region_picture([]), "nothing"))
+    parse_xml(svg(region_picture([]), "nothing"))
 
 
 def test_many_inputs_are_counted() -> None:
@@ -121,7 +121,7 @@ def test_many_inputs_are_counted() -> None:
     assert "992 more" in words(region_picture(from_onnx(model).graph.sorted_ops()))
 
 
-def test_inputs_made_in_the_picture_are_all_drawn() -> None:
+def test_inner_inputs_are_all_drawn() -> None:
     body = " ".join(f"v{i} = Neg(x)" for i in range(20))
     names = ", ".join(f"v{i}" for i in range(20))
     picture = region_picture(ops_of(f"g (float[N] x) => (float[M] y) {{ {body} y = Concat <axis = 0> ({names}) }}"))
@@ -136,7 +136,7 @@ def test_any_name_can_be_drawn(name: str) -> None:
     graph = helper.make_graph([op], "g", ends[:1], ends[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
     drawn = svg(region_picture(from_onnx(model).graph.sorted_ops()), name)
-    read(drawn)
+    parse_xml(drawn)
     assert "<b>" not in drawn
     assert drawn.encode()
 
@@ -153,7 +153,7 @@ def test_attributes_of_any_kind() -> None:
     picture = region_picture(from_onnx(model).graph.sorted_ops())
     assert max(len(line) for box in picture.boxes for line in box.lines) <= 28
     assert "and 3 more" in " ".join(words(picture))
-    read(svg(picture, "strange"))
+    parse_xml(svg(picture, "strange"))
 
 
 def test_weights_are_not_read(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_weights_are_not_read(tmp_path: Path) -> None:
     assert {"w float[4,4]", "b float[4]"} <= set(words(region_picture(graph.sorted_ops())))
 
 
-def test_nothing_overlaps() -> None:
+def test_boxes_do_not_overlap() -> None:
     picture = region_picture(ops_of(RESIDUAL))
     layout = picture_layout(picture)
     boxes = [(x, y, *box_size(box)) for box, (x, y) in zip(picture.boxes, layout.centres, strict=True)]
@@ -179,7 +179,7 @@ def test_nothing_overlaps() -> None:
         assert 0 <= y - h / 2 <= y + h / 2 <= layout.height
 
 
-def test_lines_lead_down_from_box_to_box() -> None:
+def test_lines_run_downwards() -> None:
     picture = region_picture(ops_of(RESIDUAL))
     layout = picture_layout(picture)
     for line, path in zip(picture.lines, layout.paths, strict=True):
@@ -187,12 +187,12 @@ def test_lines_lead_down_from_box_to_box() -> None:
         assert all(upper[1] < lower[1] for upper, lower in pairwise(path))
 
 
-def test_a_picture_of_boxes_alone() -> None:
+def test_picture_without_lines() -> None:
     picture = Picture([Box(BoxKind.OP, ("A",)), Box(BoxKind.VALUE, ())])
-    read(svg(picture, "no lines"))
+    parse_xml(svg(picture, "no lines"))
 
 
-def test_the_same_each_time() -> None:
+def test_drawing_is_deterministic() -> None:
     assert len({svg(region_picture(ops_of(RESIDUAL)), "g") for _ in range(3)}) == 1
 
 
@@ -203,11 +203,11 @@ def test_the_same_each_time() -> None:
     contract=EXACT,
 )
 def everything(g: Build, x: Value, c: Value, p: list[int], conv: Op, rest: tuple[Value, ...], b: Value | None) -> Value:
-    """All that a pattern may hold."""
+    """A pattern with every kind of part."""
     return x
 
 
-def test_a_pattern_says() -> None:
+def test_texts_of_pattern() -> None:
     picture = pattern_picture(*everything.patterns)
     want = ["...", "...", "Add or Sub", "Conv", "Sum", "Transpose perm: p", "b or none", "c constant", "rest ...", "x"]
     assert words(picture) == want
@@ -218,4 +218,4 @@ def test_every_pattern_can_be_drawn(built_in: Rule) -> None:
     for pattern in built_in.patterns:
         picture = pattern_picture(pattern)
         assert all(box.lines for box in picture.boxes)
-        read(svg(picture, built_in.name))
+        parse_xml(svg(picture, built_in.name))

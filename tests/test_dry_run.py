@@ -1,4 +1,4 @@
-"""Dry runs: each change with its savings, exact in total, and nothing written."""
+"""Dry runs: planned changes and their savings, without written files."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def plan_of(model: onnx.ModelProto | Path, **options: Any) -> Plan:
     return plan
 
 
-def told(plan: Plan) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], int, int]]:
+def plan_rows(plan: Plan) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], int, int]]:
     return [(c.by, c.place, c.replaced, c.made, c.nodes_saved, c.weight_bytes_saved) for c in plan.changes]
 
 
 def test_each_change_is_listed() -> None:
     plan = plan_of(load(TEXT, weights=WEIGHTS))
-    assert told(plan) == [
+    assert plan_rows(plan) == [
         ("drop_identity", "a", ("Identity a",), (), 1, 0),
         ("matmul_add_to_gemm", "s", ("Add s", "MatMul m"), ("Gemm s",), 1, 0),
     ]
@@ -56,29 +56,29 @@ def test_each_change_is_listed() -> None:
     [
         pytest.param(
             "b = Neg(a) y = Add(x, b)", {"a": np.ones(4, np.float32)},
-            [("fold-constants", "b", ("Neg b",), (), 1, 0)], id="folded, as large as before",
+            [("fold-constants", "b", ("Neg b",), (), 1, 0)], id="folded, same size",
         ),
         pytest.param(
             "b = Neg(a) d = Abs(a) e = Add(x, b) y = Mul(e, d)", {"a": np.full(4, 2, np.float32)},
             [("fold-constants", "b", ("Neg b",), (), 1, 0), ("fold-constants", "d", ("Abs d",), (), 1, -16)],
-            id="folded: what both were made of goes with one",
+            id="folded, shared input counted once",
         ),
         pytest.param(
             "a = Constant<value_floats=[1.0, 2.0, 3.0, 4.0]>() y = Mul(x, a)", {},
-            [("lift-constants", "a", ("Constant a",), (), 0, 0)], id="lifted: neither nodes nor weights change",
+            [("lift-constants", "a", ("Constant a",), (), 0, 0)], id="lifted, no savings",
         ),
         pytest.param(
             "y = Neg(x)", {"a": np.ones(4, np.float32)},
-            [("remove-unused", "a", ("a",), (), 0, 16)], id="a weight that nothing reads",
+            [("remove-unused", "a", ("a",), (), 0, 16)], id="unread weight",
         ),
         pytest.param("y = Neg(x)", {}, [], id="nothing"),
     ],
 )  # fmt: skip
-def test_what_a_change_saves(body: str, weights: dict[str, Any], changes: list[Any]) -> None:
-    assert told(plan_of(load(f"g (float[4] x) => (float[4] y) {{ {body} }}", weights=weights))) == changes
+def test_savings_of_change(body: str, weights: dict[str, Any], changes: list[Any]) -> None:
+    assert plan_rows(plan_of(load(f"g (float[4] x) => (float[4] y) {{ {body} }}", weights=weights))) == changes
 
 
-def test_bodies_count() -> None:
+def test_bodies_are_counted() -> None:
     text = """agraph (float[2] x) => (float[2] y) <bool c = {1}> {
         y = If(c) <
             then_branch = t () => (float[2] a) { a = Relu(x) },
@@ -91,7 +91,7 @@ def test_bodies_count() -> None:
 
 
 @pytest.mark.parametrize("name", slow_unless(GOLDEN_SAMPLE, [p.stem for p in sorted(GOLDEN.glob("*.onnx"))]))
-def test_golden_models_come_out_exactly(name: str) -> None:
+def test_savings_of_golden_models_are_exact(name: str) -> None:
     report = optimize(GOLDEN / f"{name}.onnx", plan=True, verify=False).report
     assert report.plan is not None
     assert report.plan.unattributed == Savings()
@@ -103,13 +103,13 @@ def test_golden_models_come_out_exactly(name: str) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(models())
-def test_random_models_come_out_exactly(model: onnx.ModelProto) -> None:
+def test_savings_of_random_models_are_exact(model: onnx.ModelProto) -> None:
     assert plan_of(model).unattributed == Savings()
 
 
 @pytest.mark.parametrize("name", ["mlp_dropout", "loop_if", "script_layers", "cnn_half", "while_loop"])
-def test_each_change_saves_what_is_said(name: str) -> None:
-    """The size after a replay that ends at a change is that after all savings up to it."""
+def test_savings_match_replays(name: str) -> None:
+    """After a replay up to a change, the size is that of the original minus all savings so far."""
     source = model_source(GOLDEN / f"{name}.onnx", inline=True)
     manager = PassManager(source.load, PIPELINES["basic"])
     left = graph_size(source.load().graph)
@@ -118,7 +118,7 @@ def test_each_change_saves_what_is_said(name: str) -> None:
         assert graph_size(manager.run(limit=ReplayLimit(after_changes=change.ordinal + 1)).model.graph) == left, change
 
 
-def test_other_runs_are_not_weighed() -> None:
+def test_other_runs_do_not_account_sizes() -> None:
     source = model_source(load(TEXT, weights=WEIGHTS), inline=True)
     attempt = PassManager(source.load, PIPELINES["basic"]).run(record=True)
     assert (attempt.ledger.accounting, attempt.model.graph.context.mutation_log) == (None, None)
@@ -126,17 +126,17 @@ def test_other_runs_are_not_weighed() -> None:
     assert optimize(load(TEXT, weights=WEIGHTS)).report.plan is None
 
 
-def test_a_planned_run_gives_the_same_model() -> None:
+def test_planned_run_gives_same_model() -> None:
     model = load(TEXT, weights=WEIGHTS)
     assert optimize(model, plan=True).model == optimize(model).model
 
 
 class DropIdentities:
-    """A pass that does not ask."""
+    """A pass that does not request its changes."""
 
     name = "drop-identities"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it does not ask
+    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it requests no change
         for op in graph.ops("Identity"):
             if op.inputs[0] is not None and not graph.is_output(op.outputs[0]):
                 graph.replace_uses(op.outputs[0], op.inputs[0])
@@ -144,8 +144,8 @@ class DropIdentities:
         return 0
 
 
-@pytest.mark.parametrize("others", [(), ("fuse-gemm",)], ids=["alone", "behind others"])
-def test_a_pass_that_does_not_ask(others: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("others", [(), ("fuse-gemm",)], ids=["alone", "with others"])
+def test_unrequested_changes_are_planned(others: tuple[str, ...]) -> None:
     extra: Pass = DropIdentities()
     plan = plan_of(load(TEXT, weights=WEIGHTS), plugins=[extra], only=["drop-identities", *others])
     found = {c.by: c.nodes_saved for c in plan.changes}
@@ -159,7 +159,7 @@ def relu_to_abs(g: Build, x: Value) -> Value:
     return g.Abs(x)
 
 
-def test_what_is_wrong_is_not_in_it() -> None:
+def test_wrong_changes_are_not_planned() -> None:
     report = optimize(load(TEXT, weights=WEIGHTS), plugins=[relu_to_abs], plan=True).report
     assert report.plan is not None
     assert [c.by for c in report.plan.changes] == ["drop_identity", "matmul_add_to_gemm"]
@@ -170,10 +170,10 @@ def test_what_is_wrong_is_not_in_it() -> None:
 def test_debloat_adds_nodes() -> None:
     text = "g (float[1000,1000] x) => (float[1000,1000] y) { y = Sub(x, w) }"
     plan = plan_of(load(text, weights={"w": np.full((1000, 1000), 2, np.float32)}), enable=["debloat"])
-    assert told(plan) == [("debloat", "w", ("w",), ("ConstantOfShape w_pw2",), -1, 4_000_000 - 16)]
+    assert plan_rows(plan) == [("debloat", "w", ("w",), ("ConstantOfShape w_pw2",), -1, 4_000_000 - 16)]
 
 
-def test_json_has_it_all() -> None:
+def test_json_contains_plan() -> None:
     report = optimize(load(TEXT, weights=WEIGHTS), plan=True).report
     plan = json.loads(report.to_json())["plan"]
     assert plan.keys() == {"changes", "shares", "saved", "unattributed"}
@@ -208,15 +208,15 @@ def call(path: Path, *arguments: str) -> tuple[int, list[str]]:
         ),
         pytest.param(["--limit", "1"], ["... and 1 more (--limit, or all with --json)"], id="one"),
         pytest.param(["--limit", "0"], ["... and 2 more (--limit, or all with --json)"], id="none"),
-        pytest.param(["--no-verify"], ["NOT VERIFIED, as requested"], id="unproven"),
+        pytest.param(["--no-verify"], ["NOT VERIFIED, as requested"], id="unverified"),
         pytest.param(["--exact"], ["#0 drop_identity at a: Identity a (saves 1 node)"], id="exact"),
     ],
 )  # fmt: skip
 def test_command(path: Path, arguments: list[str], lines: list[str]) -> None:
     before = {p: p.read_bytes() for p in path.parent.iterdir()}
-    code, said = call(path, "--dry-run", *arguments)
+    code, printed = call(path, "--dry-run", *arguments)
     assert code == 0
-    assert {*lines, "nothing written: this was a dry run"} <= set(said)
+    assert {*lines, "nothing written: this was a dry run"} <= set(printed)
     assert {p: p.read_bytes() for p in path.parent.iterdir()} == before
 
 
@@ -227,23 +227,23 @@ def test_command(path: Path, arguments: list[str], lines: list[str]) -> None:
         pytest.param(["--dry-run", "--map", "o.json"], "--dry-run writes nothing", id="a map"),
         pytest.param(["--dry-run", "--repro", "o"], "--dry-run writes nothing", id="repros"),
         pytest.param(["--limit", "3"], "--limit is for --dry-run", id="a list of a real run"),
-        pytest.param(["--dry-run", "--limit", "-3"], "", id="fewer than none"),
+        pytest.param(["--dry-run", "--limit", "-3"], "", id="negative limit"),
     ],
 )
-def test_command_refuses(path: Path, arguments: list[str], message: str) -> None:
-    code, said = call(path, *arguments)
+def test_command_refuses_conflicting_options(path: Path, arguments: list[str], message: str) -> None:
+    code, printed = call(path, *arguments)
     assert code == 2
-    assert message in " ".join(said)
+    assert message in " ".join(printed)
     assert [p.name for p in path.parent.iterdir()] == ["m.onnx"]
 
 
-def test_command_gives_json(path: Path, tmp_path: Path) -> None:
-    _, said = call(path, "--dry-run", "--json", "-")
-    assert len(json.loads("\n".join(said))["plan"]["changes"]) == 2
+def test_command_writes_json(path: Path, tmp_path: Path) -> None:
+    _, printed = call(path, "--dry-run", "--json", "-")
+    assert len(json.loads("\n".join(printed))["plan"]["changes"]) == 2
     code, _ = call(path, "--dry-run", "--json", str(tmp_path / "p.json"))
     assert code == 0
     assert json.loads((tmp_path / "p.json").read_text())["plan"]["saved"] == {"nodes": 2, "weight_bytes": 0}
 
 
-def test_a_graph_holds_what_could_be_saved() -> None:
+def test_graph_size() -> None:
     assert graph_size(from_onnx(load(TEXT, weights=WEIGHTS)).graph) == Savings(4, 80)

@@ -1,4 +1,4 @@
-"""The example plugins: what they make of models, what they leave alone, and the commands that their READMEs show."""
+"""Example plugins: their rewrites, the models they leave unchanged, and the commands of their READMEs."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from rewriting import apply_passes, becomes, initializers, load, op_types, requi
 from passwright import optimize
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-DRAW = np.random.default_rng(0)
+RNG = np.random.default_rng(0)
 
 
-# -- as their READMEs show them -------------------------------------------------------------------
+# -- READMEs -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["rule_file", "split_matmul", "sink_into_branches", "package"])
-def test_what_it_shows_is_what_happens(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readme_shows_actual_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "example"
     shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setenv("PYTHONPATH", str(installed(tmp_path / "site")) if name == "package" else "")
-    in_process = name != "package"  # that one is found on the path of a new process
+    in_process = name != "package"  # the package is found on the path of a new process
     assert run_document(folder / "README.md", folder, in_process=in_process) >= 2
 
 
 def installed(site: Path) -> Path:
-    """A folder for the path with the package in it, and what pip leaves besides."""
+    """A folder for the path, with the package and its pip metadata."""
     project = tomllib.loads((EXAMPLES / "package" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     info = site / f"passwright_edge-{project['version']}.dist-info"
     info.mkdir(parents=True)
@@ -63,7 +63,7 @@ def rule_of_file(name: str) -> Rule:
 
 @pytest.mark.parametrize("compare", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
 @pytest.mark.parametrize("kind", ["float", "double"])
-def test_a_threshold_moves_before_the_sigmoid(compare: str, kind: str) -> None:
+def test_threshold_moves_before_sigmoid(compare: str, kind: str) -> None:
     out = becomes(
         f"g ({kind}[N,3] x) => (bool[N,3] y) <{kind} c = {{0.3}}> {{ s = Sigmoid(x) y = {compare}(s, c) }}",
         f"g ({kind}[N,3] x) => (bool[N,3] y) <{kind} c = {{0}}> {{ y = {compare}(x, c) }}",
@@ -73,7 +73,7 @@ def test_a_threshold_moves_before_the_sigmoid(compare: str, kind: str) -> None:
     assert logit == pytest.approx(np.log(3 / 7))
 
 
-def test_a_threshold_for_each_class() -> None:
+def test_threshold_per_class() -> None:
     becomes(
         "g (float[N,3] x) => (bool[N,3] y) <float[3] c = {0.1,0.3,0.8}> { s = Sigmoid(x) y = Greater(s, c) }",
         "g (float[N,3] x) => (bool[N,3] y) <float[3] c = {0,0,0}> { y = Greater(x, c) }",
@@ -85,14 +85,14 @@ def test_a_threshold_for_each_class() -> None:
     "text",
     [
         pytest.param(
-            "g (float[N] x) => (bool[N] y) <float c = {1}> { s = Sigmoid(x) y = Greater(s, c) }", id="a share of 1"
+            "g (float[N] x) => (bool[N] y) <float c = {1}> { s = Sigmoid(x) y = Greater(s, c) }", id="threshold 1"
         ),
         pytest.param(
-            "g (float[N] x) => (bool[N] y) <float c = {0}> { s = Sigmoid(x) y = Less(s, c) }", id="a share of 0"
+            "g (float[N] x) => (bool[N] y) <float c = {0}> { s = Sigmoid(x) y = Less(s, c) }", id="threshold 0"
         ),
         pytest.param(
             "g (float[2] x) => (bool[2] y) <float[2] c = {0.5,2}> { s = Sigmoid(x) y = Less(s, c) }",
-            id="one is above 1",
+            id="threshold above 1",
         ),
         pytest.param("g (float[N] x, float c) => (bool[N] y) { s = Sigmoid(x) y = Less(s, c) }", id="not constant"),
         pytest.param(
@@ -100,12 +100,12 @@ def test_a_threshold_for_each_class() -> None:
         ),
         pytest.param(
             "g (float[N] x) => (bool[N] y, float[N] s) <float c = {0.3}> { s = Sigmoid(x) y = Less(s, c) }",
-            id="the shares are an output",
+            id="Sigmoid is an output",
         ),
         pytest.param("g (float[N] x) => (bool[N] y) <float c = {0.3}> { s = Tanh(x) y = Less(s, c) }", id="Tanh"),
     ],
 )
-def test_thresholds_that_stay(text: str) -> None:
+def test_thresholds_are_kept(text: str) -> None:
     stays(text, rule_of_file("compare_logits"))
 
 
@@ -113,10 +113,12 @@ def test_thresholds_that_stay(text: str) -> None:
     ("before", "after"),
     [
         pytest.param(
-            "s = Softmax(x) y = ArgMax <axis = -1> (s)", "y = ArgMax <axis = -1> (x)", id="the last axis, said twice"
+            "s = Softmax(x) y = ArgMax <axis = -1> (s)",
+            "y = ArgMax <axis = -1> (x)",
+            id="default and explicit last axis",
         ),
         pytest.param("s = Softmax <axis = 1> (x) y = ArgMax <axis = -1> (s)", "y = ArgMax <axis = -1> (x)", id="both"),
-        pytest.param("s = LogSoftmax(x) y = ArgMax <axis = 1> (s)", "y = ArgMax <axis = 1> (x)", id="logarithms"),
+        pytest.param("s = LogSoftmax(x) y = ArgMax <axis = 1> (s)", "y = ArgMax <axis = 1> (x)", id="LogSoftmax"),
         pytest.param(
             "s = Softmax(x) y = ArgMax <axis = 1, select_last_index = 1> (s)",
             "y = ArgMax <axis = 1, select_last_index = 1> (x)",
@@ -124,15 +126,15 @@ def test_thresholds_that_stay(text: str) -> None:
         ),
     ],
 )
-def test_the_best_class_is_that_of_the_logits(before: str, after: str) -> None:
+def test_best_class_is_taken_from_logits(before: str, after: str) -> None:
     interface = "g (float[N,10] x) => (int64[N,1] y)"
     rule = rule_of_file("choose_by_logits")
     out = becomes(f"{interface} {{ {before} }}", f"{interface} {{ {after} }}", rule, runs=False)
-    logits = DRAW.standard_normal((500, 10), np.float32)
-    assert same_on(load(f"{interface} {{ {before} }}"), out, logits)
+    logits = RNG.standard_normal((500, 10), np.float32)
+    assert is_equal_on(load(f"{interface} {{ {before} }}"), out, logits)
 
 
-def same_on(before: onnx.ModelProto, after: onnx.ModelProto, x: np.ndarray) -> bool:
+def is_equal_on(before: onnx.ModelProto, after: onnx.ModelProto, x: np.ndarray) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(run(before, {"x": x}), run(after, {"x": x}), strict=True))
 
 
@@ -151,15 +153,15 @@ def same_on(before: onnx.ModelProto, after: onnx.ModelProto, x: np.ndarray) -> b
         pytest.param(
             "g (float[N,10] x) => (int64[N,1] y, float[N,10] s) { s = Softmax(x) y = ArgMax <axis = 1> (s) }",
             17,
-            id="the shares are an output",
+            id="Softmax is an output",
         ),
     ],
 )
-def test_choices_that_stay(text: str, opset: int) -> None:
+def test_choices_are_kept(text: str, opset: int) -> None:
     stays(text, rule_of_file("choose_by_logits"), opset=opset)
 
 
-def test_what_is_right_only_for_the_inputs_one_has(tmp_path: Path) -> None:
+def test_rule_valid_for_given_inputs_only(tmp_path: Path) -> None:
     model = load("g (float[N,10] x) => (int64[N,1] y) { s = Softmax(x) y = ArgMax <axis = 1> (s) }")
     plugin = EXAMPLES / "rule_file" / "decide_on_logits.py"
     result = optimize(model, plugins=[plugin])
@@ -167,7 +169,7 @@ def test_what_is_right_only_for_the_inputs_one_has(tmp_path: Path) -> None:
         ("decide-on-logits", "choose_by_logits", "y")
     ]
     assert op_types(result.model) == ["Softmax", "ArgMax"]
-    np.savez(tmp_path / "inputs.npz", x=DRAW.standard_normal((100, 10), np.float32))
+    np.savez(tmp_path / "inputs.npz", x=RNG.standard_normal((100, 10), np.float32))
     result = optimize(model, plugins=[plugin], inputs=tmp_path / "inputs.npz")
     assert list(result.report.quarantined) == []
     assert op_types(result.model) == ["ArgMax"]
@@ -181,7 +183,7 @@ def split_matmul(columns: int) -> Pass:
     return sys.modules["passwright_local_split_matmul"].SplitMatMul(columns=columns)
 
 
-W, TURNED, ROW = (DRAW.standard_normal(shape, np.float32) for shape in ((4, 10), (10, 4), (10,)))
+W, TRANSPOSED, ROW = (RNG.standard_normal(shape, np.float32) for shape in ((4, 10), (10, 4), (10,)))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ W, TURNED, ROW = (DRAW.standard_normal(shape, np.float32) for shape in ((4, 10),
             "g (float[N,4] x) => (float[N,8] y) { y = Gemm <transB = 1> (x, w, c) }",
             "g (float[N,4] x) => (float[N,8] y) <float a = {0}, float b = {0}, float c = {0}>"
             "{ p = Gemm <transB = 1> (x, a, c) q = Gemm <transB = 1> (x, b, c) y = Concat <axis = 1> (p, q) }",
-            {"w": TURNED[:8], "c": ROW[:1]},
+            {"w": TRANSPOSED[:8], "c": ROW[:1]},
             id="Gemm, transposed, with a number",
         ),
         pytest.param(
@@ -228,7 +230,7 @@ W, TURNED, ROW = (DRAW.standard_normal(shape, np.float32) for shape in ((4, 10),
             "g (float[N,4] x) => (float[N,8] y) <float a = {0}, float b = {0}>"
             "{ p = Gemm(x, a) q = Gemm(x, b) y = Concat <axis = 1> (p, q) }",
             {"w": W[:, :8]},
-            id="Gemm with nothing added",
+            id="Gemm without C",
         ),
         pytest.param(
             "g (int32[N,4] x) => (int32[N,5] y) { y = MatMul(x, w) }",
@@ -258,7 +260,7 @@ W, TURNED, ROW = (DRAW.standard_normal(shape, np.float32) for shape in ((4, 10),
         ),
     ],
 )
-def test_products_are_cut(before: str, after: str, weights: dict[str, np.ndarray]) -> None:
+def test_products_are_split(before: str, after: str, weights: dict[str, np.ndarray]) -> None:
     p = split_matmul(4)
     out = becomes(before, after, p, weights=weights)
     again, ledger = apply_passes(out, p)
@@ -270,9 +272,7 @@ def test_products_are_cut(before: str, after: str, weights: dict[str, np.ndarray
 @pytest.mark.parametrize(
     ("text", "weights"),
     [
-        pytest.param(
-            "g (float[N,4] x) => (float[N,4] y) { y = MatMul(x, w) }", {"w": W[:, :4]}, id="as wide as is allowed"
-        ),
+        pytest.param("g (float[N,4] x) => (float[N,4] y) { y = MatMul(x, w) }", {"w": W[:, :4]}, id="maximum width"),
         pytest.param("g (float[N,4] x, float[4,9] w) => (float[N,9] y) { y = MatMul(x, w) }", {}, id="an input"),
         pytest.param(
             "g (float[N,4] x, float[4,5] w = {1,2,3,4,5, 1,2,3,4,5, 1,2,3,4,5, 1,2,3,4,5}) => (float[N,5] y)"
@@ -281,9 +281,13 @@ def test_products_are_cut(before: str, after: str, weights: dict[str, np.ndarray
             id="overridable",
         ),
         pytest.param(
-            "g (float[2,N,4] x) => (float[2,N,10] y) { y = MatMul(x, w) }", {"w": np.stack([W, W])}, id="a stack"
+            "g (float[2,N,4] x) => (float[2,N,10] y) { y = MatMul(x, w) }",
+            {"w": np.stack([W, W])},
+            id="batched weights",
         ),
-        pytest.param("g (float[4,N] x) => (float[10,N] y) { y = MatMul(w, x) }", {"w": TURNED}, id="on the left"),
+        pytest.param(
+            "g (float[4,N] x) => (float[10,N] y) { y = MatMul(w, x) }", {"w": TRANSPOSED}, id="weights on the left"
+        ),
         pytest.param(
             "g (float[N,4] x, float[10] c) => (float[N,10] y) { y = Gemm(x, w, c) }",
             {"w": W},
@@ -293,18 +297,18 @@ def test_products_are_cut(before: str, after: str, weights: dict[str, np.ndarray
         pytest.param("g (float[N,4] x) => (float[N,10] y) { y = Add(x, w) }", {"w": ROW[:4]}, id="no product"),
     ],
 )
-def test_products_that_stay(text: str, weights: dict[str, np.ndarray]) -> None:
+def test_products_are_kept(text: str, weights: dict[str, np.ndarray]) -> None:
     stays(text, split_matmul(4), weights=weights, runs="Add" not in text)
 
 
-def test_what_two_products_share_is_cut_once() -> None:
+def test_shared_weights_are_split_once() -> None:
     text = "g (float[N,4] x, float[N,4] u) => (float[N,8] y, float[N,8] z) { y = MatMul(x, w) z = MatMul(u, w) }"
     result, ledger = apply_passes(load(text, weights={"w": W[:, :8]}), split_matmul(4))
     assert [c.place for c in ledger.changes] == ["y", "z"]
     assert [a.shape for a in initializers(to_onnx(result)).values()] == [(4, 4), (4, 4)]
 
 
-def test_each_change_can_be_left_out_and_says_where_it_came_from() -> None:
+def test_changes_can_be_excluded_and_have_provenance() -> None:
     model = load(
         "g (float[N,4] x) => (float[N,8] y, float[N,8] z) { y = MatMul(x, w) [wide] z = MatMul(x, w) }",
         weights={"w": W[:, :8]},
@@ -317,7 +321,7 @@ def test_each_change_can_be_left_out_and_says_where_it_came_from() -> None:
     require_equivalent(model, out)
 
 
-def test_the_loop_does_not_put_the_blocks_together_again() -> None:
+def test_pipeline_does_not_merge_split_blocks() -> None:
     model = load("g (float[N,4] x) => (float[N,10] y) { y = MatMul(x, w) }", weights={"w": W})
     plugin = EXAMPLES / "split_matmul" / "split_matmul.py"
     result = optimize(model, plugins=[plugin], enable=["split-matmul{columns=2}"])
@@ -356,14 +360,14 @@ CHOICE = "g (float[N] x, bool c) => (float[N] y)"
             "{ p = Add(d, a) }, else_branch = e () => (float[N] q) { q = Abs(x) }>",
             "y = If(c) <then_branch = t () => (float[N] p) { s = Sin(x) a = Exp(s) b = Cos(s) d = Mul(a, b) "
             "p = Add(d, a) }, else_branch = e () => (float[N] q) { q = Abs(x) }>",
-            id="all paths, apart and together again",
+            id="paths that diverge and join",
         ),
         pytest.param(
             "s = Sin(x) a = Exp(s) b = Cos(s) y = If(c) <then_branch = t () => (float[N] p) { p = Neg(a) }, "
             "else_branch = e () => (float[N] q) { q = Abs(b) }>",
             "s = Sin(x) y = If(c) <then_branch = t () => (float[N] p) { a = Exp(s) p = Neg(a) }, "
             "else_branch = e () => (float[N] q) { b = Cos(s) q = Abs(b) }>",
-            id="not what both need",
+            id="shared operand is not sunk",
         ),
         pytest.param(
             "a = Exp(x) y = If(c) <then_branch = t () => (float[N] a) { }, "
@@ -383,7 +387,7 @@ CHOICE = "g (float[N] x, bool c) => (float[N] y)"
         ),
     ],
 )
-def test_what_one_branch_needs_is_computed_there(before: str, after: str) -> None:
+def test_values_of_one_branch_are_sunk(before: str, after: str) -> None:
     p = sink_into_branches()
     out = becomes(f"{CHOICE} {{ {before} }}", f"{CHOICE} {{ {after} }}", p)
     again, ledger = apply_passes(out, p)
@@ -416,11 +420,11 @@ BRANCHES = (
         ),
     ],
 )
-def test_what_is_needed_elsewhere_stays(text: str) -> None:
+def test_values_used_elsewhere_are_kept(text: str) -> None:
     stays(text, sink_into_branches())
 
 
-def test_random_numbers_are_drawn_as_often_as_before() -> None:
+def test_random_ops_are_not_sunk() -> None:
     text = f"g (float[2] x, bool c) => (float[2] y) {{ a = RandomNormalLike(x) {BRANCHES} }}"
     _, ledger = apply_passes(load(text), sink_into_branches())
     assert not ledger.changes
@@ -446,7 +450,7 @@ def edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Mod
         pytest.param("y = Gelu(x)", "d = Div(x, k) e = Erf(d) b = Add(e, k) p = Mul(x, b) y = Mul(p, k)", id="Gelu"),
     ],
 )
-def test_activations_are_spelled_out(before: str, after: str, edge: Callable[[str], ModuleType]) -> None:
+def test_activations_are_decomposed(before: str, after: str, edge: Callable[[str], ModuleType]) -> None:
     interface = "g (float[N,5] x) => (float[N,5] y) <float k = {0}>"
     becomes(
         f"{interface} {{ {before} }}", f"{interface} {{ {after} }}", edge("activations").DECOMPOSE_ACTIVATIONS, opset=20
@@ -461,13 +465,13 @@ def test_activations_are_spelled_out(before: str, after: str, edge: Callable[[st
         pytest.param("g (float[N] x) => (float[N] y) { y = Relu(x) }", id="another activation"),
     ],
 )
-def test_activations_that_stay(text: str, edge: Callable[[str], ModuleType]) -> None:
+def test_other_activations_are_kept(text: str, edge: Callable[[str], ModuleType]) -> None:
     stays(text, edge("activations").DECOMPOSE_ACTIVATIONS, opset=20, runs=False)
 
 
 @pytest.mark.parametrize("kind", ["float", "double", "uint8"])
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
-def test_blocks_are_spelled_out(kind: str, mode: str, edge: Callable[[str], ModuleType]) -> None:
+def test_depth_to_space_is_decomposed(kind: str, mode: str, edge: Callable[[str], ModuleType]) -> None:
     perm = "0,3,4,1,5,2" if mode == "DCR" else "0,1,4,2,5,3"
     becomes(
         f'g ({kind}[N,12,2,3] x) => ({kind}[N,3,4,6] y) {{ y = DepthToSpace <blocksize = 2, mode = "{mode}"> (x) }}',
@@ -477,7 +481,7 @@ def test_blocks_are_spelled_out(kind: str, mode: str, edge: Callable[[str], Modu
     )
 
 
-def test_space_to_depth_is_spelled_out(edge: Callable[[str], ModuleType]) -> None:
+def test_space_to_depth_is_decomposed(edge: Callable[[str], ModuleType]) -> None:
     becomes(
         "g (float[N,3,4,6] x) => (float[N,12,2,3] y) { y = SpaceToDepth <blocksize = 2> (x) }",
         "g (float[N,3,4,6] x) => (float[N,12,2,3] y) <int64 s = {0}>"
@@ -497,7 +501,7 @@ def test_space_to_depth_is_spelled_out(edge: Callable[[str], ModuleType]) -> Non
         ),
     ],
 )
-def test_blocks_that_stay(text: str, edge: Callable[[str], ModuleType]) -> None:
+def test_unsupported_depth_to_space_is_kept(text: str, edge: Callable[[str], ModuleType]) -> None:
     stays(text, edge("blocks").DECOMPOSE_BLOCKS, runs=False)
 
 
@@ -508,10 +512,10 @@ def test_blocks_that_stay(text: str, edge: Callable[[str], ModuleType]) -> None:
         pytest.param(
             "i2 = Constant <value = int64[2] {1,-2}> () y = Gather <axis = 1> (x, i2)", id="made by a Constant"
         ),
-        pytest.param("j = Identity(i) y = Gather <axis = 1> (x, i) z = Gather(j, i)", id="others want it wide"),
+        pytest.param("j = Identity(i) y = Gather <axis = 1> (x, i) z = Gather(j, i)", id="also used as int64"),
     ],
 )
-def test_indices_become_narrow(text: str, edge: Callable[[str], ModuleType]) -> None:
+def test_indices_are_narrowed(text: str, edge: Callable[[str], ModuleType]) -> None:
     outputs = "float[N,2] y, int64[2] z" if "z =" in text else "float[N,2] y"
     model = load(f"g (float[N,3] x) => ({outputs}) <int64[2] i = {{0,1}}> {{ {text} }}")
     p = edge("indices").NARROW_INDICES
@@ -540,15 +544,15 @@ def test_indices_become_narrow(text: str, edge: Callable[[str], ModuleType]) -> 
             "g (float[N,3] x) => (float[N,0] y) <int64[0] i = {}> { y = Gather <axis = 1> (x, i) }", id="nothing"
         ),
         pytest.param(
-            "g (float[2,3] x) => (float[2] y) <int64[2,2] i = {0,1, 1,2}> { y = GatherND(x, i) }", id="int64 is a must"
+            "g (float[2,3] x) => (float[2] y) <int64[2,2] i = {0,1, 1,2}> { y = GatherND(x, i) }", id="int64 required"
         ),
     ],
 )
-def test_indices_that_stay(text: str, edge: Callable[[str], ModuleType]) -> None:
+def test_indices_are_kept(text: str, edge: Callable[[str], ModuleType]) -> None:
     stays(text, edge("indices").NARROW_INDICES)
 
 
-def test_indices_in_a_body_and_beyond_32_bits(edge: Callable[[str], ModuleType]) -> None:
+def test_indices_in_body_and_beyond_32_bits(edge: Callable[[str], ModuleType]) -> None:
     text = """g (float[N,3] x, bool c) => (float[N,2] y) <int64[2] i = {0,2}, int64[2] far = {0,-2147483649}> {
         y = If(c) <
         then_branch = t () => (float[N,2] p) { p = Gather <axis = 1> (x, i) },
@@ -559,7 +563,7 @@ def test_indices_in_a_body_and_beyond_32_bits(edge: Callable[[str], ModuleType])
     assert "i" not in initializers(to_onnx(result))
 
 
-def test_its_pipeline_leaves_nothing_that_a_small_runtime_lacks(edge: Callable[[str], ModuleType]) -> None:
+def test_edge_pipeline_removes_unsupported_ops(edge: Callable[[str], ModuleType]) -> None:
     edge("indices")
     model = load(
         "g (float[N,8,6,6] x) => (float[N,2,12,2] y) <int64[2] i = {0,7}>"
@@ -572,7 +576,7 @@ def test_its_pipeline_leaves_nothing_that_a_small_runtime_lacks(edge: Callable[[
     assert result.report.verification is not None
 
 
-def test_a_model_older_than_its_opsets_is_left_alone(edge: Callable[[str], ModuleType]) -> None:
+def test_model_of_older_opset_is_unchanged(edge: Callable[[str], ModuleType]) -> None:
     edge("indices")
     model = load("g (float[N,3] x) => (float[N,2] y) <int64[2] i = {0,2}> { y = Gather <axis = 1> (x, i) }", opset=12)
     assert optimize(model, enable=["narrow-indices"]).model == model

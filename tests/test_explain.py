@@ -1,4 +1,4 @@
-"""Why a rule fires or not: the words, and that they agree with what a run does."""
+"""Explanations of why a rule fires or not, and their agreement with runs."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def constant_minus_square(g: Build, x: Value, c: Value) -> Value:
 
 @rule(lambda g, x, perm: g.Transpose(x, prem=[1, 0], perm=perm))
 def turned_misspelt(g: Build, x: Value, perm: list[int]) -> Value:
-    """a pattern with a slip"""
+    """a pattern with a misspelt attribute"""
     return x
 
 
@@ -137,13 +137,13 @@ def turned(g: Build, x: Value) -> Value:
 
 @rule(lambda g, x: g.Softmx(x))
 def misspelt(g: Build, x: Value) -> Value:
-    """another slip"""
+    """a pattern with a misspelt operator"""
     return x
 
 
 @rule(lambda g, x, y: g.Div(x, y))
 def divide_by_number(g: Build, x: Value, y: Value) -> Value:
-    """x / y => x * (1 / y), where y ought to have been g.const(y)"""
+    """x / y => x * (1 / y), where the pattern lacks g.const(y)"""
     return g.Mul(x, g.const(1 / y.const, like=x))
 
 
@@ -182,7 +182,7 @@ def root_of(graph: Graph, name: str = "y") -> Any:
     return next(op for g in graph.with_subgraphs() for op in g.ops() if any(v.name == name for v in op.outputs))
 
 
-def finding(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) -> MatchDiagnosis:
+def diagnosis(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) -> MatchDiagnosis:
     model = load(text, opset, weights)
     graph = from_onnx(model).graph
     return diagnose_match(r, root_of(graph, at))
@@ -194,18 +194,18 @@ def finding(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) 
         pytest.param(add_negated_to_sub, "a = Neg(x) y = Add(w, a)", (2, 2), None, id="fires"),
         pytest.param(
             add_negated_to_sub, "a = Abs(x) y = Add(w, a)", (1, 2),
-            "no input of Add y comes from Neg: they are an input of the graph and Abs a", id="no operand is it",
+            "no input of Add y comes from Neg: they are an input of the graph and Abs a", id="no matching operand",
         ),
         pytest.param(
             add_negated_to_sub, "y = Sub(x, w)", (0, 2), "Sub y is not Add", id="another root",
         ),
         pytest.param(
             negate_difference, "a = Neg(x) y = Sub(w, a)", (2, 2),
-            "Sub y has its two inputs the other way round", id="the other way round",
+            "Sub y has its two inputs the other way round", id="operands swapped",
         ),
         pytest.param(
             negate_difference, "a = Abs(x) y = Sub(a, w)", (1, 2),
-            "the first input of Sub y comes from Abs a, not from Neg", id="nowhere",
+            "the first input of Sub y comes from Abs a, not from Neg", id="no matching input",
         ),
         pytest.param(
             add_negated_to_sub, "a = Neg(x) b = Abs(a) y = Add(a, b)", (2, 2),
@@ -213,7 +213,7 @@ def finding(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) 
         ),
         pytest.param(
             add_negated_to_sub, "a = Neg(x) y = Add(a, a)", (2, 2),
-            "a is inside the match, and y too", id="inside and outside at once",
+            "a is inside the match, and y too", id="inner value bound to a variable",
         ),
         pytest.param(
             difference_with_itself, "a = Neg(x) y = Add(a, w)", (2, 2),
@@ -232,7 +232,7 @@ def finding(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) 
         pytest.param(
             gemm_of_gemm, "s = Gemm(x, q) y = Gemm<alpha=0.5>(s, q)", (1, 2),
             "Gemm y has alpha=0.5; the pattern does not name it, so it wants the default 1.0",
-            id="attribute off its default",
+            id="non-default attribute",
         ),
         pytest.param(
             gemm_of_gemm, "s = Gemm(x, q) y = Gemm(s, q, k)", (2, 2),
@@ -252,7 +252,7 @@ def finding(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) 
             "Softmax y has axis=0, the pattern wants 1", id="another attribute",
         ),
         pytest.param(
-            second_softmax, "y = Softmax(x)", (0, 1), "Softmax y has axis=-1, the pattern wants 1", id="its default",
+            second_softmax, "y = Softmax(x)", (0, 1), "Softmax y has axis=-1, the pattern wants 1", id="default value",
         ),
         pytest.param(
             negated_second_part, "a, b = Split(x) y = Neg(a)", (1, 2),
@@ -260,14 +260,14 @@ def finding(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) 
         ),
         pytest.param(
             constant_minus_square, "a = Mul(x, x) y = Sub(a, v)", (2, 2),
-            "Sub y has its two inputs the other way round", id="a constant and an operator the other way round",
+            "Sub y has its two inputs the other way round", id="constant and operator swapped",
         ),
         pytest.param(
             turned_misspelt, "y = Transpose<perm=[1, 0]>(x)", (0, 1),
             "Transpose has no attribute prem; did you mean perm?", id="an attribute that does not exist",
         ),
         pytest.param(
-            turned, "y = Transpose(x)", (0, 1), "Transpose y has no perm, the pattern wants [1, 0]", id="an unset one",
+            turned, "y = Transpose(x)", (0, 1), "Transpose y has no perm, the pattern wants [1, 0]", id="unset",
         ),
         pytest.param(relu_to_mish, "y = Relu(x)", (1, 1), "Mish does not exist at opset 17", id="not at this opset"),
         pytest.param(
@@ -281,44 +281,44 @@ def test_reasons(r: Rule, body: str, matched: tuple[int, int], why: str | None) 
         "c": np.full(1, 2, np.float32), "v": np.ones(3, np.float32), "q": np.ones((3, 3), np.float32),
         "k": np.ones(3, np.float32),
     }  # fmt: skip
-    found = finding(r, f"{G} {{ {body} }}", **{n: w for n, w in weights.items() if f"{n} =" not in body})
+    found = diagnosis(r, f"{G} {{ {body} }}", **{n: w for n, w in weights.items() if f"{n} =" not in body})
     assert (found.matched, found.size) == matched
     assert [m.reason for m in found.failures] == ([why] if why else [])
 
 
-def test_a_declined_match_says_what_its_variables_are() -> None:
-    found = finding(scale, f"{G} {{ y = Mul(x, v) }}", v=np.ones(3, np.float32))
+def test_declined_match_lists_bindings() -> None:
+    found = diagnosis(scale, f"{G} {{ y = Mul(x, v) }}", v=np.ones(3, np.float32))
     assert found.failures[0].bindings == {"c": "constant float[3] [1.0, 1.0, 1.0]"}
 
 
-def test_what_the_model_calls_it_is_told_by_the_name_in_the_pattern() -> None:
-    found = finding(divide_by_number, f"{G} {{ y = Div(x, w) }}")
+def test_bindings_use_names_of_pattern() -> None:
+    found = diagnosis(divide_by_number, f"{G} {{ y = Div(x, w) }}")
     assert [(m.reason, m.bindings) for m in found.failures] == [("w is not a constant", {"y": "w, float[2,3]"})]
 
 
-def test_an_operator_that_is_not_there_comes_before_what_it_would_bind() -> None:
+def test_missing_operator_precedes_its_bindings() -> None:
     @rule(lambda g, x, c: g.Div(g.const(c), g.Gemm(x, c)))
     def quotient(g: Build, x: Value, c: Value) -> Value:
         """no matter"""
         return x
 
-    kinds = [m.kind.value for m in finding(quotient, f"{G} {{ a = Neg(x) y = Div(a, w) }}").failures]
+    kinds = [m.kind.value for m in diagnosis(quotient, f"{G} {{ a = Neg(x) y = Div(a, w) }}").failures]
     assert kinds == ["operator", "constant"]
 
 
 @pytest.mark.parametrize("name", slow_unless(GOLDEN_SAMPLE, [p.stem for p in sorted(GOLDEN.glob("*.onnx"))]))
 def test_agrees_with_runs_on_golden_models(name: str) -> None:
-    agrees(onnx.load(GOLDEN / f"{name}.onnx"))
+    require_agreement(onnx.load(GOLDEN / f"{name}.onnx"))
 
 
 @settings(max_examples=40, deadline=None)
 @given(models())
 def test_agrees_with_runs_on_random_models(model: onnx.ModelProto) -> None:
-    agrees(model)
+    require_agreement(model)
 
 
-def agrees(proto: onnx.ModelProto) -> None:
-    """Rules fire where they are said to, the explaining matcher finds what the fast one does, nothing is changed."""
+def require_agreement(proto: onnx.ModelProto) -> None:
+    """Rules fire where reported, the explaining and the fast matcher agree, and the model is unchanged."""
     model = from_onnx(proto)
     written = to_onnx(model)
     ran = from_onnx(proto)
@@ -342,7 +342,7 @@ def agrees(proto: onnx.ModelProto) -> None:
 @pytest.mark.parametrize(
     "name", slow_unless({"loop_if", "functions"}, ["bert", "swin", "loop_if", "recommender", "crnn", "functions"])
 )
-def test_nothing_fires_that_a_run_has_left(name: str) -> None:
+def test_no_rule_fires_after_a_run(name: str) -> None:
     model = from_onnx(onnx.load(GOLDEN / f"{name}.onnx"))
     run_pass(PIPELINES["basic"], model.graph, Ledger())
     assert [r.name for r in RULES.values() if report_matches(r, model.graph, 0).matches] == []
@@ -365,35 +365,35 @@ IF = """agraph (bool c, float[2] x) => (float[2] y) {
         pytest.param(add_negated_to_sub, "q", [], id="fires in a body"),
         pytest.param(
             difference_with_itself, "q", ["x stands for two values: x and, as the second input of Add q, a"],
-            id="from outside",
+            id="value from outside",
         ),
         pytest.param(
             gemm_relu, "p", ["the first input of Relu p comes from Neg a, outside this body, not from Gemm"],
-            id="an operator around the body",
+            id="operator outside the body",
         ),
         pytest.param(
             cancel_twice, "n", ["the first input of Neg n is an input of the graph, outside this body, not from Neg"],
-            id="an input around the body",
+            id="input outside the body",
         ),
     ],
 )  # fmt: skip
 def test_bodies(r: Rule, at: str, misses: list[str]) -> None:
-    assert {m.reason for m in finding(r, IF, at=at).failures} == set(misses)
+    assert {m.reason for m in diagnosis(r, IF, at=at).failures} == set(misses)
 
 
-def test_a_body_is_named() -> None:
-    assert finding(add_negated_to_sub, IF, at="q").inside == ", inside If i"
+def test_enclosing_body_is_named() -> None:
+    assert diagnosis(add_negated_to_sub, IF, at="q").inside == ", inside If i"
 
 
-def test_an_output_inside_the_match() -> None:
+def test_output_inside_match() -> None:
     text = "g (float[2] x, float[2] w) => (float[2] y, float[2] a) { a = Neg(x) y = Add(a, w) }"
-    assert [m.reason for m in finding(add_negated_to_sub, text).failures] == ["a is an output of the graph"]
+    assert [m.reason for m in diagnosis(add_negated_to_sub, text).failures] == ["a is an output of the graph"]
 
 
-def test_a_default_is_no_constant() -> None:
+def test_default_is_not_constant() -> None:
     text = "g (float[2] x, float[2] c) => (float[2] y) <float[2] c = {1.0, 2.0}> { y = Mul(x, c) }"
     why = ["c is not constant: it is an input with a default, which users may override"]
-    assert [m.reason for m in finding(scale, text).failures] == why
+    assert [m.reason for m in diagnosis(scale, text).failures] == why
 
 
 def test_another_domain() -> None:
@@ -406,19 +406,19 @@ def test_another_domain() -> None:
     )  # fmt: skip
 
 
-def test_axes_that_are_computed() -> None:
+def test_computed_axes() -> None:
     text = "g (float[2] x, int64[1] a) => (float[n,m] y) { u = Unsqueeze(x, a) y = Neg(u) }"
-    assert [m.reason for m in finding(squeeze_first, text).failures] == [
+    assert [m.reason for m in diagnosis(squeeze_first, text).failures] == [
         "axes of Unsqueeze u is not constant: it is an input of the graph"
     ]
 
 
-def test_nothing_reads_it() -> None:
-    found = finding(add_negated_to_sub, f"{G} {{ n = Neg(x) d = Add(n, w) y = Relu(x) }}", at="d")
+def test_dead_match() -> None:
+    found = diagnosis(add_negated_to_sub, f"{G} {{ n = Neg(x) d = Add(n, w) y = Relu(x) }}", at="d")
     assert [m.kind.value for m in found.failures] == ["dead"]
 
 
-def test_not_exact() -> None:
+def test_inexact_rule_is_excluded() -> None:
     model = from_onnx(load("g (float[2] x) => (float[2] y) <float c = {2.0}> { y = Mul(x, c) }"))
     found = diagnose_match(scale, root_of(model.graph), exact_only=True)
     assert [m.reason for m in found.failures] == ["--exact does not allow it: its contract is rounding"]
@@ -428,12 +428,12 @@ def test_not_exact() -> None:
     ("r", "remark"),
     [
         pytest.param(
-            gelu_away, "Gelu does not exist at opset 17; it came with opset 20", id="the operator is younger",
+            gelu_away, "Gelu does not exist at opset 17; it came with opset 20", id="operator of a later opset",
         ),
         pytest.param(
-            misspelt, "no operator is named Softmx; did you mean Softmax or LogSoftmax or STFT?", id="a slip",
+            misspelt, "no operator is named Softmx; did you mean Softmax or LogSoftmax or STFT?", id="misspelt op",
         ),
-        pytest.param(scale, "no op at all is Mul", id="there is none"),
+        pytest.param(scale, "no op at all is Mul", id="no such op"),
     ],
 )  # fmt: skip
 def test_no_root(r: Rule, remark: str) -> None:
@@ -441,7 +441,7 @@ def test_no_root(r: Rule, remark: str) -> None:
     assert (found.roots, found.remark) == (0, remark)
 
 
-def test_the_nearest_come_first() -> None:
+def test_nearest_misses_come_first() -> None:
     body = "a = Abs(x) b = Add(a, w) c = Neg(b) d = Add(c, w) e = Abs(c) f = Mul(d, e) y = Neg(f)"
     graph = from_onnx(load(f"{G} {{ {body} }}")).graph
     found = report_matches(add_negated_to_sub, graph, 5)
@@ -451,10 +451,10 @@ def test_the_nearest_come_first() -> None:
     assert report_matches(add_negated_to_sub, graph, 0).miss_counts == found.miss_counts
 
 
-def test_a_rule_that_hangs_is_ended() -> None:
+def test_hanging_rule_is_interrupted() -> None:
     @rule(lambda g, x: g.Neg(x))
     def hang(g: Build, x: Value) -> Value:
-        """for ever"""
+        """never returns"""
         while True:
             pass
 
@@ -488,26 +488,26 @@ def explained(name: str = "matmul_add_to_gemm", **options: Any) -> Explanation:
     return explain(load(TEXT, weights=WEIGHTS), name, **options)
 
 
-def test_in_a_run() -> None:
+def test_explanation_of_run() -> None:
     (r,) = explained().rules
     assert [(c.by, c.place) for c in r.changes] == [("matmul_add_to_gemm", "s")]
     assert r.match_report is not None
     assert [(f.value, f.matched) for f in r.match_report.near_misses] == [("t", 1)]
 
 
-def test_as_it_is() -> None:
+def test_explanation_of_model_as_is() -> None:
     (r,) = explained(as_is=True).rules
     assert r.match_report is not None
     assert (r.changes, [f.value for f in r.match_report.matches], r.match_report.roots) == ([], ["s"], 2)
 
 
-def test_a_pass_is_all_its_rules() -> None:
+def test_pass_is_explained_by_its_rules() -> None:
     found = explained("fuse-gemm")
     assert [r.name for r in found.rules] == ["matmul_add_to_gemm"]
     assert found.passes == []
 
 
-def test_a_pipeline_is_all_its_rules_the_nearest_first() -> None:
+def test_rules_of_pipeline_are_ranked() -> None:
     found = explained("basic", at="t")
     assert found.is_group
     assert [r.rank for r in found.rules] == sorted(r.rank for r in found.rules)
@@ -517,14 +517,14 @@ def test_a_pipeline_is_all_its_rules_the_nearest_first() -> None:
     assert nearest.near_misses[0].value in {"t", "y"}
 
 
-def test_of_a_pass_the_nearest_rule_comes_first() -> None:
+def test_rules_of_pass_are_ranked() -> None:
     model = load("g (float[2] x) => (float[2] y) { e = Abs(x) y = Neg(e) }")
     far = RulePass("both", (gemm_of_gemm, add_negated_to_sub, negated_second_part, stumble_on_abs))
     found = explain(model, "both", "none", plugins=[far])
     assert [r.name for r in found.rules][:2] == ["stumble_on_abs", "negated_second_part"]
 
 
-def test_what_came_too_late_is_told() -> None:
+def test_remark_names_change_that_removed_roots() -> None:
     model = load("g (float[2] x) => (float[2] y) { e = Exp(x) y = Relu(e) }")
     (r,) = explain(model, "relu_to_mish", plugins=[relu_to_mish]).rules
     assert r.match_report is not None
@@ -534,7 +534,7 @@ def test_what_came_too_late_is_told() -> None:
     )
 
 
-def test_a_pass_without_rules() -> None:
+def test_pass_without_rules() -> None:
     model = load("g (float[4] x) => (float[4] y) <float a = {1.0}> { b = Neg(a) y = Add(x, b) }")
     for as_is in (False, True):
         found = explain(model, "fold-constants", as_is=as_is)
@@ -546,12 +546,12 @@ def test_a_pass_without_rules() -> None:
     ("at", "made", "left"),
     [
         pytest.param("t", [], ["t"], id="a value"),
-        pytest.param("m", ["s"], [], id="what was replaced"),
-        pytest.param("s", ["s"], ["t"], id="and what reads it"),
-        pytest.param("y", [], [], id="no root there"),
+        pytest.param("m", ["s"], [], id="replaced value"),
+        pytest.param("s", ["s"], ["t"], id="changed value"),
+        pytest.param("y", [], [], id="no root"),
     ],
 )
-def test_at(at: str, made: list[str], left: list[str]) -> None:
+def test_explanation_at_value(at: str, made: list[str], left: list[str]) -> None:
     found = explained(at=at)
     (r,) = found.rules
     assert r.match_report is not None
@@ -565,9 +565,9 @@ def test_at(at: str, made: list[str], left: list[str]) -> None:
     [
         pytest.param("matmul_ad_to_gemm", {}, "did you mean matmul_add_to_gemm", id="a rule"),
         pytest.param("fuse_gemm", {}, "did you mean fuse-gemm", id="a pass"),
-        pytest.param("q", {}, "no pass or rule is named q .see `passes list`.", id="like nothing"),
+        pytest.param("q", {}, "no pass or rule is named q .see `passes list`.", id="no similar name"),
         pytest.param("fuse-gemm", {"pipeline": "bsic"}, "no pass or pipeline is named bsic", id="pipeline"),
-        pytest.param("ort:most", {}, "onnxruntime has the levels ort:basic", id="a part of another optimizer"),
+        pytest.param("ort:most", {}, "onnxruntime has the levels ort:basic", id="part of another optimizer"),
     ],
 )
 def test_unknown_names(name: str, options: dict[str, Any], message: str) -> None:
@@ -575,12 +575,12 @@ def test_unknown_names(name: str, options: dict[str, Any], message: str) -> None
         explained(name, **options)
 
 
-def test_an_unknown_place() -> None:
+def test_unknown_value() -> None:
     with pytest.raises(PassesError, match="no node is named matmul, and none makes a value of that name"):
         explained(at="matmul")
 
 
-def test_an_optimizer_of_others() -> None:
+def test_external_optimizer() -> None:
     model = load("g (float[2] x) => (float[2] y) { a = Identity(x) y = Relu(a) }")
     found = explain(model, "onnxoptimizer:eliminate_identity", "none", as_is=True)
     assert [(p.name, len(p.changes)) for p in found.passes] == [("onnxoptimizer:eliminate_identity", 1)]
@@ -594,7 +594,7 @@ def test_outside_the_pipeline() -> None:
     assert explained("debloat", enable=["debloat"]).notes == []
 
 
-def test_a_plugin_that_fails_is_told_of() -> None:
+def test_failing_plugin_is_reported() -> None:
     model = load("g (float[2] x) => (float[2] y) { y = Neg(x) }")
     found = explain(model, "stumble", plugins=[stumble])
     assert [(q.by, q.place) for q in found.quarantined] == [("stumble", "y")]
@@ -611,13 +611,13 @@ def test_sizes_are_fixed_first() -> None:
 
 def test_json_is_complete(tmp_path: Path) -> None:
     found = explained(report_to=tmp_path / "e.json")
-    told = json.loads((tmp_path / "e.json").read_text())
-    assert told == json.loads(found.to_json())
-    assert told.keys() == {
+    data = json.loads((tmp_path / "e.json").read_text())
+    assert data == json.loads(found.to_json())
+    assert data.keys() == {
         "source", "subject", "is_group", "pipeline", "as_is", "at", "rules", "passes", "quarantined", "notes",
         "seconds", "versions",
     }  # fmt: skip
-    (r,) = told["rules"]
+    (r,) = data["rules"]
     assert r["match_report"]["near_misses"][0]["failures"] == [
         {"kind": "operator", "op_label": "Add t", "bindings": None,
          "reason": "no input of Add t comes from MatMul: they are Gemm s and an input of the graph"}
@@ -639,7 +639,7 @@ def path(tmp_path: Path) -> Path:
         pytest.param("onnxoptimizer:eliminate_identity", 1, "(no pattern to compare)", id="one of its passes"),
         pytest.param("onnxoptimizer", 1, "(no pattern to compare)", id="all of its passes"),
         pytest.param("onnxoptimizer:eliminate_nop_cast", 0, "would make 0 changes", id="nothing to do"),
-        pytest.param("onnxscript:default", 0, "(no pattern to compare)", id="rules that are not ours"),
+        pytest.param("onnxscript:default", 0, "(no pattern to compare)", id="rules of another optimizer"),
     ],
 )
 def test_other_optimizers_outside_the_pipeline(tmp_path: Path, name: str, made: int, line: str) -> None:
@@ -659,19 +659,19 @@ def test_other_optimizers_outside_the_pipeline(tmp_path: Path, name: str, made: 
         pytest.param([], 0, ["fired once", "#0 at s, replacing Add s, MatMul m", "not at 1 op left: another op (1)",
                              "Add t: 1 of 2 ops fit"], id="in a run"),
         pytest.param(["--as-is"], 0, ["would fire at 1 op", "Add s", "not at 1 op: another op (1)"], id="as it is"),
-        pytest.param(["--at", "y"], 0, ["nothing to start at is left: no op there is Add"], id="nothing there"),
+        pytest.param(["--at", "y"], 0, ["nothing to start at is left: no op there is Add"], id="no root"),
         pytest.param(["--limit", "0"], 0, ["... and 1 more (--limit)"], id="none listed"),
         pytest.param(["--at", "matmul"], 1, [UNKNOWN], id="place"),
-        pytest.param(["--limit", "-1"], 2, [], id="fewer than none"),
+        pytest.param(["--limit", "-1"], 2, [], id="negative limit"),
         pytest.param(["--pipeline", "none"], 0, ["did not fire"], id="pipeline"),
-        pytest.param(["--dim", "M=2"], 1, [], id="a symbol that does not exist"),
+        pytest.param(["--dim", "M=2"], 1, [], id="unknown symbol"),
     ],
 )  # fmt: skip
 def test_command(path: Path, arguments: list[str], code: int, lines: list[str]) -> None:
     result = CliRunner().invoke(app, ["explain", "matmul_add_to_gemm", str(path), *arguments])
     assert result.exit_code == code, result.output
-    said = [line.strip() for line in result.output.splitlines()]
-    assert set(lines) <= set(said), result.output
+    printed = [line.strip() for line in result.output.splitlines()]
+    assert set(lines) <= set(printed), result.output
 
 
 def test_command_writes_json(path: Path) -> None:
@@ -682,14 +682,14 @@ def test_command_writes_json(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "text"),
     [
-        pytest.param("y = Mul(x, v)", "c is constant float[3] [1.0, 1.0, 1.0]", id="few elements are shown"),
-        pytest.param("y = Mul(x, u)", "c is constant float[2,3]", id="many are not"),
+        pytest.param("y = Mul(x, v)", "c is constant float[3] [1.0, 1.0, 1.0]", id="small constant"),
+        pytest.param("y = Mul(x, u)", "c is constant float[2,3]", id="large constant"),
     ],
 )
-def test_constants_in_words(tmp_path: Path, body: str, says: str) -> None:
-    """Weights that are in another file are not read for it, nor are they there for a model in memory."""
+def test_descriptions_of_constants(tmp_path: Path, body: str, text: str) -> None:
+    """The elements of small constants are shown, those of large constants are not read."""
     weights = {n: np.ones(d, np.float32) for n, d in (("v", 3), ("u", (2, 3))) if f"{n})" in body}
     model = load(f"{G} {{ {body} }}", weights=weights)
     onnx.save(model, tmp_path / "m.onnx")
@@ -697,10 +697,10 @@ def test_constants_in_words(tmp_path: Path, body: str, says: str) -> None:
     assert r.match_report is not None
     assert [
         ", ".join(f"{n} is {v}" for n, v in (m.bindings or {}).items()) for m in r.match_report.near_misses[0].failures
-    ] == [says]
+    ] == [text]
 
 
-def test_a_pass_in_the_command(path: Path) -> None:
+def test_command_on_pass_without_rules(path: Path) -> None:
     result = CliRunner().invoke(app, ["explain", "remove-unused", str(path)])
     assert result.output.splitlines()[1:] == [
         "remove-unused  (no pattern to compare)",
@@ -709,7 +709,7 @@ def test_a_pass_in_the_command(path: Path) -> None:
     ]
 
 
-def test_no_change_comes_of_explaining_as_it_is(path: Path) -> None:
+def test_explain_does_not_change_files(path: Path) -> None:
     before = path.read_bytes()
     explain(path, "fuse-gemm", as_is=True)
     assert (path.read_bytes(), [p.name for p in path.parent.iterdir()]) == (before, ["m.onnx"])

@@ -1,4 +1,4 @@
-"""Arithmetic on dims: canonical, and right for every number that the symbols may stand for."""
+"""Arithmetic on dims: canonical forms that are correct for all values of the symbols."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def at(x: SymInt, values: Mapping[str, int]) -> int:
 
 @st.composite
 def pairs(draw: Any) -> tuple[SymInt, Callable[[Mapping[str, int]], int]]:
-    """An expression, and the same worked out by plain arithmetic."""
+    """An expression, and its evaluation by plain arithmetic."""
     stack: list[tuple[SymInt, Callable[[Mapping[str, int]], int]]] = []
     for _ in range(draw(st.integers(1, 4))):
         name = draw(st.sampled_from(SYMBOLS))
@@ -64,7 +64,9 @@ def pairs(draw: Any) -> tuple[SymInt, Callable[[Mapping[str, int]], int]]:
 
 
 @given(pair=pairs(), values=numbers)
-def test_right_for_all_numbers(pair: tuple[SymInt, Callable[[Mapping[str, int]], int]], values: dict[str, int]) -> None:
+def test_values_match_plain_arithmetic(
+    pair: tuple[SymInt, Callable[[Mapping[str, int]], int]], values: dict[str, int]
+) -> None:
     x, plain = pair
     assert at(x, values) == plain(values)
     low = lower_bound(x)
@@ -72,7 +74,7 @@ def test_right_for_all_numbers(pair: tuple[SymInt, Callable[[Mapping[str, int]],
 
 
 @given(one=pairs(), other=pairs(), values=numbers)
-def test_what_compares_compares_for_all_numbers(one: Any, other: Any, values: dict[str, int]) -> None:
+def test_comparisons_hold_for_all_values(one: Any, other: Any, values: dict[str, int]) -> None:
     if is_known_le(one[0], other[0]):
         assert one[1](values) <= other[1](values)
     if one[0] == other[0]:
@@ -116,11 +118,11 @@ def test_sums_and_products_are_canonical(one: Any, other: Any) -> None:
         (maximum(subtract("n", 1), 0), "max(0, n - 1)"),
     ],
 )
-def test_forms(x: SymInt | None, text: str) -> None:
+def test_canonical_forms(x: SymInt | None, text: str) -> None:
     assert str(x) == text
 
 
-def test_what_nobody_named_equals_itself_alone() -> None:
+def test_unknowns_equal_only_themselves() -> None:
     shared = GraphContext({}, 10)
     a, b = shared.new_unknown(), shared.new_unknown(lower_bound=None, tentative=True)
     assert a != b

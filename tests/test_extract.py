@@ -1,4 +1,4 @@
-"""Cutting a model down to the outputs that are wanted, before it is optimized and verified."""
+"""Extraction of the subgraph of chosen outputs, before optimization and verification."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ LOOP = """g (int64 n, float[3] x) => (float[3] y) <bool t = {1}> {
 X, Z = np.arange(-3, 3, dtype=np.float32).reshape(2, 3), np.ones((2, 3), np.float32)
 
 
-def cut(model: onnx.ModelProto, *names: str, drop_unused: bool = False) -> onnx.ModelProto:
-    """The model with other outputs; it is valid."""
+def extracted(model: onnx.ModelProto, *names: str, drop_unused: bool = False) -> onnx.ModelProto:
+    """The model with these outputs, validated."""
     loaded = from_onnx(model)
     keep_outputs(loaded, names)
     if drop_unused:
@@ -49,7 +49,7 @@ def cut(model: onnx.ModelProto, *names: str, drop_unused: bool = False) -> onnx.
     return out
 
 
-def exposed(model: onnx.ModelProto, *names: str) -> onnx.ModelProto:
+def with_outputs(model: onnx.ModelProto, *names: str) -> onnx.ModelProto:
     """The whole model with further outputs."""
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
@@ -64,76 +64,76 @@ def exposed(model: onnx.ModelProto, *names: str) -> onnx.ModelProto:
         pytest.param(["y"], ["Relu", "Add", "Constant", "Mul", "Neg"], id="one of two outputs"),
         pytest.param(["u", "y"], ["Relu", "Add", "Constant", "Mul", "Neg", "Sub"], id="outputs in another order"),
         pytest.param(["b"], ["Relu", "Add"], id="an inner value"),
-        pytest.param(["e", "a"], ["Relu", "Add", "Constant", "Mul"], id="one behind the other"),
-        pytest.param(["y", "e"], ["Relu", "Add", "Constant", "Mul", "Neg"], id="an output and what it is made of"),
-        pytest.param(["c"], ["Constant"], id="what a Constant holds"),
+        pytest.param(["e", "a"], ["Relu", "Add", "Constant", "Mul"], id="one depends on the other"),
+        pytest.param(["y", "e"], ["Relu", "Add", "Constant", "Mul", "Neg"], id="an output and its operand"),
+        pytest.param(["c"], ["Constant"], id="the output of a Constant"),
         pytest.param(["w"], [], id="an initializer"),
         pytest.param(["d", "w"], [], id="an overridable initializer"),
         pytest.param(["x", "a"], ["Relu"], id="an input"),
     ],
 )
-def test_values(names: list[str], ops: list[str]) -> None:
+def test_extracted_values(names: list[str], ops: list[str]) -> None:
     model = load(TEXT)
-    out = cut(model, *names)
+    out = extracted(model, *names)
     assert [o.name for o in out.graph.output] == names
     assert op_types(out) == ops
     assert [i.name for i in out.graph.input] == ["x", "z", "d"]
     feeds = {"x": X, "z": Z}
-    for got, expected in zip(run(out, feeds), run(exposed(model, *names), feeds, names), strict=True):
+    for got, expected in zip(run(out, feeds), run(with_outputs(model, *names), feeds, names), strict=True):
         np.testing.assert_array_equal(got, expected)
 
 
-def test_constants_that_nothing_needs_go() -> None:
-    assert list(initializers(cut(load(TEXT), "a"))) == ["d"]
-    assert list(initializers(cut(load(TEXT), "b"))) == ["d", "w"]
-    assert list(initializers(cut(load(TEXT), "a", drop_unused=True))) == []
+def test_unused_constants_are_removed() -> None:
+    assert list(initializers(extracted(load(TEXT), "a"))) == ["d"]
+    assert list(initializers(extracted(load(TEXT), "b"))) == ["d", "w"]
+    assert list(initializers(extracted(load(TEXT), "a", drop_unused=True))) == []
 
 
-def test_types_are_inferred_and_those_stated_stay() -> None:
+def test_declared_types_are_kept_and_others_inferred() -> None:
     model = load(TEXT)
     model.graph.value_info.append(helper.make_tensor_value_info("b", onnx.TensorProto.FLOAT, ["rows", 3], "kept"))
-    out = cut(model, "b", "a", "y")
+    out = extracted(model, "b", "a", "y")
     assert [o.doc_string for o in out.graph.output] == ["kept", "", ""]
     assert [helper.printable_type(o.type) for o in out.graph.output] == ["FLOAT, rowsx3", "FLOAT, Nx3", "FLOAT, Nx3"]
     assert not out.graph.value_info
 
 
-def test_what_was_said_of_an_output_stays_said() -> None:
-    out = cut(cut(load("g (float[N] x) => (float[M] y) { a = Abs(x) y = Neg(a) }"), "y", "a"), "a")
+def test_declared_types_of_former_outputs_are_kept() -> None:
+    out = extracted(extracted(load("g (float[N] x) => (float[M] y) { a = Abs(x) y = Neg(a) }"), "y", "a"), "a")
     assert not out.graph.value_info
     model = load("g (float[N] x) => (float[M] y, float[M] z) { y = Abs(x) z = Neg(y) }")
-    out = cut(model, "z")
+    out = extracted(model, "z")
     assert [v.name for v in out.graph.value_info] == ["y"]
 
 
 @pytest.mark.parametrize(
     ("names", "ops", "inputs"),
     [
-        pytest.param(["y"], ["Relu", "Loop"], ["n", "x"], id="a Loop and what its body reads from outside"),
-        pytest.param(["s"], ["Relu", "Loop"], ["n", "x"], id="an output that was none"),
-        pytest.param(["a"], ["Relu"], ["x"], id="what a body reads"),
-        pytest.param(["k"], ["Neg"], ["x"], id="what no output needed"),
+        pytest.param(["y"], ["Relu", "Loop"], ["n", "x"], id="a Loop and the outer values of its body"),
+        pytest.param(["s"], ["Relu", "Loop"], ["n", "x"], id="an unlisted output of a Loop"),
+        pytest.param(["a"], ["Relu"], ["x"], id="a value read by a body"),
+        pytest.param(["k"], ["Neg"], ["x"], id="a dead value"),
     ],
 )
 def test_bodies(names: list[str], ops: list[str], inputs: list[str]) -> None:
     model, x = load(LOOP), np.array([-1, 0, 2], np.float32)
-    out = cut(model, *names, drop_unused=True)
+    out = extracted(model, *names, drop_unused=True)
     assert op_types(out) == ops
     assert [i.name for i in out.graph.input] == inputs
     feeds = {"n": np.array(3), "x": x}
-    expected = run(exposed(model, *names), feeds, names)
+    expected = run(with_outputs(model, *names), feeds, names)
     np.testing.assert_array_equal(run(out, {i: feeds[i] for i in inputs})[0], expected[0])
 
 
-def test_inputs_that_nothing_reads_go_only_if_asked() -> None:
+def test_unread_inputs_are_dropped_on_request() -> None:
     model = load(TEXT)
-    assert [i.name for i in cut(model, "y", drop_unused=True).graph.input] == ["x"]
-    assert [i.name for i in cut(model, "u", drop_unused=True).graph.input] == ["z", "d"]
-    assert [i.name for i in cut(model, "x", drop_unused=True).graph.input] == ["x"]
-    assert [i.name for i in cut(model, "c", drop_unused=True).graph.input] == []
+    assert [i.name for i in extracted(model, "y", drop_unused=True).graph.input] == ["x"]
+    assert [i.name for i in extracted(model, "u", drop_unused=True).graph.input] == ["z", "d"]
+    assert [i.name for i in extracted(model, "x", drop_unused=True).graph.input] == ["x"]
+    assert [i.name for i in extracted(model, "c", drop_unused=True).graph.input] == []
 
 
-def test_inputs_of_dead_ops_go_too() -> None:
+def test_inputs_of_dead_ops_are_dropped() -> None:
     model = from_onnx(load("g (float[2] x, float[2] z) => (float[2] y) { a = Neg(z) b = Abs(a) y = Relu(x) }"))
     drop_unused_inputs(model)
     model.graph.validate()
@@ -141,17 +141,17 @@ def test_inputs_of_dead_ops_go_too() -> None:
     assert op_types(to_onnx(model)) == ["Relu"]
 
 
-def test_before_ir_version_4() -> None:
-    """Each initializer is an input as well; one that goes takes that with it."""
+def test_initializers_before_ir_version_4() -> None:
+    """Initializers are also inputs, and are removed together with them."""
     model = load("g (float[2] x, float[2] w, float[2] v) => (float[2] y) { a = Add(x, w) y = Mul(a, v) }", opset=8)
     model.ir_version = 3
     for name in "wv":
         model.graph.initializer.append(helper.make_tensor(name, onnx.TensorProto.FLOAT, [2], [1, 2]))
-    assert [i.name for i in cut(model, "a").graph.input] == ["x", "w"]
+    assert [i.name for i in extracted(model, "a").graph.input] == ["x", "w"]
 
 
 @pytest.mark.parametrize("wanted", ["y", "e"])
-def test_annotations_of_what_is_there_stay(wanted: str) -> None:
+def test_annotations_of_remaining_values_are_kept(wanted: str) -> None:
     model = load(
         "g (float[2] x) => (float[2] y) <float s = {0.5}, uint8 p = {0}> { e = Abs(x) k = Mul(s, s) y = Neg(e) }"
     )
@@ -159,7 +159,7 @@ def test_annotations_of_what_is_there_stay(wanted: str) -> None:
         note = model.graph.quantization_annotation.add(tensor_name=name)
         note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value=scale)
         note.quant_parameter_tensor_names.add(key="ZERO_POINT_TENSOR", value="p")
-    out = cut(model, wanted)
+    out = extracted(model, wanted)
     assert [n.tensor_name for n in out.graph.quantization_annotation] == (["e", "y"] if wanted == "y" else ["e"])
     assert op_types(out) == ["Abs", "Mul", *["Neg"] * (wanted == "y")]
     assert set(initializers(out)) == {"s", "p"}
@@ -171,24 +171,24 @@ def test_annotations_of_what_is_there_stay(wanted: str) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        pytest.param(["yy"], "the model has no value named 'yy'; did you mean y?", id="unknown, with one like it"),
+        pytest.param(["yy"], "the model has no value named 'yy'; did you mean y?", id="unknown, with suggestion"),
         pytest.param(["nothing"], "the model has no value named 'nothing'", id="unknown"),
         pytest.param(["w"], "w is inside a subgraph; only values of the main graph can be outputs", id="of a body"),
         pytest.param(["y", "a", "y"], "output y is named twice", id="twice"),
         pytest.param([], "no outputs are named", id="none"),
     ],
 )
-def test_names_that_do_not_work(names: list[str], message: str) -> None:
+def test_invalid_output_names(names: list[str], message: str) -> None:
     with pytest.raises(ModelError) as caught:
-        cut(load(LOOP), *names)
+        extracted(load(LOOP), *names)
     assert str(caught.value) == message
 
 
-def test_a_type_that_nobody_knows() -> None:
+def test_output_of_unknown_type_is_refused() -> None:
     model = load("g (float[2] x) => (float[2] y) { a = my.own.Draw(x) y = Neg(a) }")
     model.opset_import.append(helper.make_opsetid("my.own", 1))
     with pytest.raises(ModelError, match="a cannot be an output: its type is unknown"):
-        cut(model, "a")
+        extracted(model, "a")
 
 
 def command(folder: Path, *arguments: str, text: str = TEXT) -> Any:
@@ -204,7 +204,7 @@ def command(folder: Path, *arguments: str, text: str = TEXT) -> Any:
         pytest.param(["--outputs", "a", "--outputs", "a"], 1, "output a is named twice", id="twice"),
     ],
 )
-def test_errors_of_the_command(tmp_path: Path, arguments: list[str], code: int, message: str) -> None:
+def test_command_errors(tmp_path: Path, arguments: list[str], code: int, message: str) -> None:
     result = command(tmp_path, *arguments)
     assert result.exit_code == code
     assert result.stderr == f"error: {message}\n"
@@ -214,7 +214,7 @@ def test_errors_of_the_command(tmp_path: Path, arguments: list[str], code: int, 
 # -- end to end ----------------------------------------------------------------------------------
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_command(tmp_path: Path) -> None:
     result = command(
         tmp_path, "--outputs", "e,a", "--outputs", "y", "--drop-unused-inputs", "--json", str(tmp_path / "r.json")
     )
@@ -227,12 +227,12 @@ def test_the_command(tmp_path: Path) -> None:
     assert report["before"]["nodes"] == 4
     assert report["after"]["bytes"] == (tmp_path / "out.onnx").stat().st_size
     names = ["e", "a", "y"]
-    expected = run(exposed(load(TEXT), *names), {"x": X, "z": Z}, names)
+    expected = run(with_outputs(load(TEXT), *names), {"x": X, "z": Z}, names)
     for got, want in zip(run(out, {"x": X}), expected, strict=True):
         np.testing.assert_array_equal(got, want)
 
 
-def test_bisect_takes_them_too(tmp_path: Path) -> None:
+def test_bisect_takes_outputs_option(tmp_path: Path) -> None:
     onnx.save(load(TEXT), tmp_path / "m.onnx")
     result = CliRunner().invoke(app, ["bisect", str(tmp_path / "m.onnx"), "--outputs", "a", "--drop-unused-inputs"])
     assert result.exit_code == 0, result.output
@@ -242,7 +242,9 @@ def test_bisect_takes_them_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
 @pytest.mark.parametrize("limit", [None, 0], ids=["in memory", "by a file"])
-def test_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, external: bool, limit: int | None) -> None:
+def test_extraction_from_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, external: bool, limit: int | None
+) -> None:
     if limit is not None:
         monkeypatch.setattr("passwright.core.io.files.MAX_IN_MEMORY_BYTES", limit)
     text = "g (float[N,512] x) => (float[N,512] y) { a = Add(x, w) b = Mul(a, v) y = Neg(b) }"
@@ -268,7 +270,7 @@ def test_local_functions_are_inlined_first() -> None:
 
 
 class DropsNeg:
-    """A pass that takes every Neg for nothing."""
+    """A wrong pass that removes every Neg."""
 
     name = "drops-neg"
 
@@ -283,15 +285,15 @@ class DropsNeg:
         return count
 
 
-def test_the_cut_model_is_what_counts(tmp_path: Path) -> None:
-    """Replays and the oracle both see the cut: a wrong change inside is found, one that was cut off never made."""
+def test_extracted_model_is_replayed_and_verified(tmp_path: Path) -> None:
+    """A wrong change inside the extracted model is found; one outside it is never made."""
     onnx.save(load(TEXT), tmp_path / "m.onnx")
     wrong = optimize(tmp_path / "m.onnx", DropsNeg(), outputs=["y", "a"]).report
     assert [q.by for q in wrong.quarantined] == ["drops-neg"]
     assert not optimize(tmp_path / "m.onnx", DropsNeg(), outputs=["e"]).report.quarantined
 
 
-def test_edits_are_made_at_every_load() -> None:
+def test_edits_apply_at_every_load() -> None:
     source = model_source(load(TEXT), inline=True)
     assert edited_source(source, []) is source
     twice = edited_source(source, [lambda m: keep_outputs(m, ["e"]), lambda m: keep_outputs(m, ["a"])])
@@ -304,13 +306,13 @@ def test_edits_are_made_at_every_load() -> None:
     edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8),
     wanted=st.lists(st.integers(0, 7), min_size=1, max_size=3, unique=True),
 )
-def test_any_values_of_any_graph(edges: list[tuple[int, int]], wanted: list[int]) -> None:
+def test_random_outputs_of_random_graphs(edges: list[tuple[int, int]], wanted: list[int]) -> None:
     """Op i reads two of the values before it."""
     names = ["x", *(f"v{i}" for i in range(len(edges)))]
     lines = [f"v{i} = Add({names[a % (i + 1)]}, {names[b % (i + 1)]})" for i, (a, b) in enumerate(edges)]
     model = load(f"g (float[2] x) => (float[2] {names[-1]}) {{ {' '.join(lines)} }}")
     chosen = list(dict.fromkeys(names[i % len(names)] for i in wanted))
     feeds = {"x": np.array([1, 2], np.float32)}
-    out = cut(model, *chosen)
-    for got, expected in zip(run(out, feeds), run(exposed(model, *chosen), feeds, chosen), strict=True):
+    out = extracted(model, *chosen)
+    for got, expected in zip(run(out, feeds), run(with_outputs(model, *chosen), feeds, chosen), strict=True):
         np.testing.assert_array_equal(got, expected)

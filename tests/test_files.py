@@ -1,4 +1,4 @@
-"""Model files: read lazily, written whole or not at all, nothing lost between."""
+"""Model files: lazy loading, round trips and atomic writing."""
 
 from __future__ import annotations
 
@@ -57,25 +57,25 @@ def arrays(model: onnx.ModelProto) -> dict[str, Any]:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of all tensors whose elements are read from disk in this test."""
+    """The names of all tensors that a test reads from disk."""
     names: list[str] = []
     decode, proto = Tensor._decode, Tensor.to_proto
 
-    def noted_decode(self: Tensor) -> Any:
+    def recording_decode(self: Tensor) -> Any:
         names.append(self.name)
         return decode(self)
 
-    def noted_proto(self: Tensor, name: str) -> Any:
+    def recording_proto(self: Tensor, name: str) -> Any:
         if self.mapped is not None:
             names.append(name)
         return proto(self, name)
 
-    monkeypatch.setattr(Tensor, "_decode", noted_decode)
-    monkeypatch.setattr(Tensor, "to_proto", noted_proto)
+    monkeypatch.setattr(Tensor, "_decode", recording_decode)
+    monkeypatch.setattr(Tensor, "to_proto", recording_proto)
     return names
 
 
-# -- lazy ----------------------------------------------------------------------------------
+# -- lazy loading ----------------------------------------------------------------------------------
 
 
 def large(folder: Path, *, external: bool) -> Path:
@@ -85,7 +85,7 @@ def large(folder: Path, *, external: bool) -> Path:
 
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
-def test_weights_are_not_read(tmp_path: Path, decoded: list[str], external: bool) -> None:
+def test_loading_does_not_read_weights(tmp_path: Path, decoded: list[str], external: bool) -> None:
     model = read(large(tmp_path, external=external))
     found = {v.name: t for v, t in model.written_initializers()}
     assert found["w"].mapped is not None
@@ -95,23 +95,21 @@ def test_weights_are_not_read(tmp_path: Path, decoded: list[str], external: bool
 
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
-def test_a_whole_run_does_not_read_weights_that_no_rewrite_needs(
-    tmp_path: Path, decoded: list[str], external: bool
-) -> None:
+def test_run_does_not_read_unneeded_weights(tmp_path: Path, decoded: list[str], external: bool) -> None:
     result = optimize(large(tmp_path, external=external), verify=False, output=tmp_path / "out.onnx")
     assert result.report.after.ops == {"MatMul": 1}
     assert "w" not in decoded
 
 
-def test_external_files_are_not_opened_before_they_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_external_files_are_opened_lazily(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     view = MappedFile.view
 
-    def noted(self: MappedFile) -> memoryview:
+    def recording_view(self: MappedFile) -> memoryview:
         opened.append(self.path.name)
         return view(self)
 
-    monkeypatch.setattr(MappedFile, "view", noted)
+    monkeypatch.setattr(MappedFile, "view", recording_view)
     model = read(large(tmp_path, external=True))
     assert "w.bin" not in opened
     _, tensor = model.written_initializers()[0]
@@ -128,8 +126,8 @@ def test_elements_are_read_only(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def unsettled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits for the disk."""
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Disable waiting for the disk."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
@@ -137,13 +135,13 @@ def unsettled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("path", PACKAGED, ids=["/".join(p.relative_to(DATA).parts[:2]) for p in PACKAGED])
-def test_packaged_models_round_trip(tmp_path: Path, unsettled: None, path: Path) -> None:
+def test_packaged_models_round_trip(tmp_path: Path, no_fsync: None, path: Path) -> None:
     assert onnx.load(save(read(path), tmp_path / "m.onnx")) == onnx.load(path)
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=[p.stem for p in GOLDEN])
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
-def test_golden_models_round_trip(tmp_path: Path, unsettled: None, path: Path, external: bool) -> None:
+def test_golden_models_round_trip(tmp_path: Path, no_fsync: None, path: Path, external: bool) -> None:
     out = save(read(path), tmp_path / "m.onnx", external=external)
     want, got = onnx.load(path), onnx.load(out)
     for proto in (want, got):
@@ -152,7 +150,7 @@ def test_golden_models_round_trip(tmp_path: Path, unsettled: None, path: Path, e
 
 
 def as_raw(model: onnx.ModelProto) -> None:
-    """Bring all tensors into raw form, since external data has no other."""
+    """Convert all tensors to raw data, the only form of external data."""
     for t in tensors(model.graph):
         if t.data_type != TensorProto.STRING and not t.HasField("raw_data"):
             doc, name, props = t.doc_string, t.name, list(t.metadata_props)
@@ -174,7 +172,7 @@ def tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
                 yield from tensors(g)
 
 
-def test_there_are_models_to_round_trip() -> None:
+def test_count_of_round_trip_models() -> None:
     assert len(PACKAGED) > 100
     assert len(GOLDEN) >= 24
 
@@ -182,7 +180,7 @@ def test_there_are_models_to_round_trip() -> None:
 # -- external data -----------------------------------------------------------------------------
 
 
-def test_external_data_is_written_beside_the_output(tmp_path: Path) -> None:
+def test_external_data_is_written_beside_output(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     path = large(tmp_path / "in", external=True)
     optimize(path, output=tmp_path / "out.onnx")
@@ -202,13 +200,13 @@ def test_embedded_weights_stay_embedded(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.onnx"]
 
 
-def test_a_run_over_its_own_output(tmp_path: Path) -> None:
+def test_run_on_its_own_output(tmp_path: Path) -> None:
     optimize(large(tmp_path, external=True), output=tmp_path / "one.onnx")
     optimize(tmp_path / "one.onnx", output=tmp_path / "two.onnx")
     assert (tmp_path / "two.onnx.data").read_bytes() == (tmp_path / "one.onnx.data").read_bytes()
 
 
-def test_a_moved_output_still_finds_its_weights(tmp_path: Path) -> None:
+def test_moved_output_finds_its_weights(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "elsewhere").mkdir()
     optimize(large(tmp_path / "in", external=True), output=tmp_path / "out.onnx")
@@ -219,7 +217,7 @@ def test_a_moved_output_still_finds_its_weights(tmp_path: Path) -> None:
 
 
 def external_tensor(array: np.ndarray[Any, Any], name: str, folder: Path) -> TensorProto:
-    """A tensor whose elements lie in a file of that folder, behind 16 other bytes."""
+    """A tensor with its elements in a file of the folder, at offset 16."""
     folder.mkdir(parents=True, exist_ok=True)
     proto = numpy_helper.from_array(array, name)
     (folder / f"{name}.bin").write_bytes(b"\xee" * 16 + proto.raw_data)
@@ -237,7 +235,7 @@ def f32_model(nodes: list[onnx.NodeProto], *weights: TensorProto, size: int = 1)
 @pytest.mark.parametrize("pipeline", ["none", "basic"])
 @pytest.mark.parametrize("size", [4, 1000], ids=["small", "large"])
 @pytest.mark.parametrize("place", ["initializer", "constant", "in a branch", "constant in a branch"])
-def test_external_tensors_wherever_they_stand(tmp_path: Path, place: str, size: int, pipeline: str) -> None:
+def test_external_tensors_in_any_place(tmp_path: Path, place: str, size: int, pipeline: str) -> None:
     w = np.arange(size, dtype=np.float32)
     tensor = external_tensor(w, "w", tmp_path / "in")
     constant = helper.make_node("Constant", [], ["w"], value=TensorProto())
@@ -263,7 +261,7 @@ def test_external_tensors_wherever_they_stand(tmp_path: Path, place: str, size: 
         np.testing.assert_array_equal(OnnxRuntime(path).run(["y"], {"x": x})[0], x + w)
 
 
-# -- atomic ---------------------------------------------------------------------------------------
+# -- atomic writing ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
@@ -276,7 +274,7 @@ def test_external_tensors_wherever_they_stand(tmp_path: Path, place: str, size: 
         pytest.param(MemoryError(), MemoryError, id="out of memory"),
     ],
 )
-def test_a_failure_in_the_middle_leaves_no_trace(
+def test_failure_leaves_files_unchanged(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     error: BaseException,
@@ -311,7 +309,7 @@ def test_a_failure_in_the_middle_leaves_no_trace(
 
 
 class Interrupted:
-    """A file that fails after so many writes."""
+    """A file that fails after a number of writes."""
 
     def __init__(self, file: Any, writes: int) -> None:
         self.file, self.left = file, writes
@@ -334,7 +332,7 @@ class Interrupted:
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
 @pytest.mark.parametrize("writes", [0, 1, 2])
-def test_a_failing_write_leaves_no_trace(
+def test_failing_write_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int, external: bool
 ) -> None:
     model = read(large(tmp_path, external=external))
@@ -356,14 +354,14 @@ def test_a_failing_write_leaves_no_trace(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_the_output_has_ordinary_permissions(tmp_path: Path) -> None:
+def test_output_has_default_permissions(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
     out = save(read(large(tmp_path, external=True)), tmp_path / "out.onnx", external=True)
     for path in (out, Path(f"{out}.data")):
         assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_a_link_as_output_is_replaced_or_followed_but_never_the_input(tmp_path: Path) -> None:
+def test_link_as_output_does_not_change_input(tmp_path: Path) -> None:
     path = large(tmp_path, external=False)
     before = path.read_bytes()
     (tmp_path / "target").mkdir()
@@ -434,7 +432,7 @@ def test_tensors_round_trip(tmp_path: Path, tensor: TensorProto) -> None:
 
 
 @pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
-def test_tensors_decode_to_what_onnx_says(tmp_path: Path, tensor: TensorProto) -> None:
+def test_tensors_decode_as_in_onnx(tmp_path: Path, tensor: TensorProto) -> None:
     (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
     ((_, found),) = read(tmp_path / "m.onnx").written_initializers()
     want = numpy_helper.to_array(tensor)
@@ -443,7 +441,7 @@ def test_tensors_decode_to_what_onnx_says(tmp_path: Path, tensor: TensorProto) -
 
 
 @pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
-def test_tensors_become_external_and_come_back(tmp_path: Path, tensor: TensorProto) -> None:
+def test_tensors_round_trip_as_external_data(tmp_path: Path, tensor: TensorProto) -> None:
     (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
     once = save(read(tmp_path / "m.onnx"), tmp_path / "one.onnx", external=True)
     twice = save(read(once), tmp_path / "two.onnx", external=True)
@@ -454,7 +452,7 @@ def test_tensors_become_external_and_come_back(tmp_path: Path, tensor: TensorPro
 
 
 @pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
-def test_written_bytes_are_counted_right(tmp_path: Path, tensor: TensorProto) -> None:
+def test_serialized_size_is_exact(tmp_path: Path, tensor: TensorProto) -> None:
     (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
     exported = serialize(read(tmp_path / "m.onnx"))
     assert exported.size == len(b"".join(exported.chunks())) == (tmp_path / "m.onnx").stat().st_size
@@ -462,7 +460,7 @@ def test_written_bytes_are_counted_right(tmp_path: Path, tensor: TensorProto) ->
 
 # -- over 2 GB -------------------------------------------------------------------------------------------
 
-PIECE, PIECES = 640 << 20, 4  # bytes; 2.5 GB together, in a sparse file that takes none
+PIECE, PIECES = 640 << 20, 4  # bytes; 2.5 GB in total, in a sparse file
 
 HUGE = f"""
 import resource, sys
@@ -485,7 +483,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if peak is None else pe
 
 @pytest.fixture
 def huge(tmp_path: Path) -> Path:
-    """A model of 2.5 GB that picks rows of four tables; the tables start with a row that says which they are."""
+    """A model of 2.5 GB that gathers rows of four tables; the first row of each table holds its number."""
     rows = PIECE // 4 // 1024
     nodes = [helper.make_node("Identity", ["i"], ["j"])]
     nodes += [helper.make_node("Gather", [f"w{n}", "j"], [f"r{n}"]) for n in range(PIECES)]
@@ -510,14 +508,14 @@ def huge(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_model_over_2_gb_costs_no_memory(huge: Path) -> None:
+def test_model_over_2_gb_takes_little_memory(huge: Path) -> None:
     done = subprocess.run([sys.executable, "-c", HUGE, huge], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 300 << 10, f"{int(done.stdout) >> 10} MB"
 
 
-def test_a_model_over_2_gb_is_written_with_external_data(huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Holes of the source stay holes of the copy, so that the disk sees a few pages only.
+def test_model_over_2_gb_is_written_with_external_data(huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The copy keeps the holes of the sparse source, so that only a few pages are written.
     monkeypatch.setattr(files._ExternalDataWriter, "chunks", sparsely(files._ExternalDataWriter.chunks))
     out = huge / "out.onnx"
     model = load(ModelFile(huge / "m.onnx"))
@@ -537,7 +535,7 @@ def test_a_model_over_2_gb_is_written_with_external_data(huge: Path, monkeypatch
 
 
 def sparsely(chunks: Any) -> Any:
-    """`_External.chunks` that skips all but the first page of each tensor it writes."""
+    """`_ExternalDataWriter.chunks` that writes only the first page of each tensor."""
 
     class Holes:
         def __init__(self, file: BinaryIO) -> None:

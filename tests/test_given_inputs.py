@@ -1,4 +1,4 @@
-"""Inputs that the user gives, and sizes by `--shape`."""
+"""Inputs given by the user, and sizes given by `--shape`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def inputs_of(text: str) -> list[InputSpec]:
     return input_specs(from_onnx(load(text)))
 
 
-def folder(path: Path, *arrays: Any) -> None:
+def write_folder(path: Path, *arrays: Any) -> None:
     path.mkdir(parents=True)
     for n, a in enumerate(arrays):
         proto = numpy_helper.from_list(a) if isinstance(a, list) else numpy_helper.from_array(a)
@@ -45,13 +45,13 @@ def as_npz(path: Path) -> Path:
 
 
 def as_folder(path: Path) -> Path:
-    folder(path / "data", X, I)
+    write_folder(path / "data", X, I)
     return path / "data"
 
 
 def as_sets(path: Path) -> Path:
-    folder(path / "test_data_set_0", X, I)
-    folder(path / "test_data_set_1", X * 2, I)
+    write_folder(path / "test_data_set_0", X, I)
+    write_folder(path / "test_data_set_1", X * 2, I)
     return path
 
 
@@ -63,26 +63,26 @@ def as_sets(path: Path) -> Path:
         pytest.param(as_sets, ["given (test_data_set_0)", "given (test_data_set_1)"], id="every test_data_set"),
     ],
 )
-def test_reads(tmp_path: Path, make: Callable[[Path], Path], kinds: list[str]) -> None:
-    draws = read_inputs(make(tmp_path), inputs_of(TWO))
-    assert [d.kind for d in draws] == kinds
-    for n, draw in enumerate(draws):
-        np.testing.assert_array_equal(draw.feeds["x"], X * (n + 1))
-        np.testing.assert_array_equal(draw.feeds["i"], I)
+def test_inputs_are_read(tmp_path: Path, make: Callable[[Path], Path], kinds: list[str]) -> None:
+    input_sets = read_inputs(make(tmp_path), inputs_of(TWO))
+    assert [d.kind for d in input_sets] == kinds
+    for n, input_set in enumerate(input_sets):
+        np.testing.assert_array_equal(input_set.feeds["x"], X * (n + 1))
+        np.testing.assert_array_equal(input_set.feeds["i"], I)
 
 
-def test_ten_files_are_in_numeric_order(tmp_path: Path) -> None:
+def test_files_are_in_numeric_order(tmp_path: Path) -> None:
     names = [f"x{n}" for n in range(11)]
     text = f"g ({', '.join(f'float[1] {n}' for n in names)}) => (float[1] y) {{ y = Sum({', '.join(names)}) }}"
-    folder(tmp_path / "d", *(np.array([n], np.float32) for n in range(11)))
-    (draw,) = read_inputs(tmp_path / "d", inputs_of(text))
-    assert [draw.feeds[n][0] for n in names] == list(range(11))
+    write_folder(tmp_path / "d", *(np.array([n], np.float32) for n in range(11)))
+    (input_set,) = read_inputs(tmp_path / "d", inputs_of(text))
+    assert [input_set.feeds[n][0] for n in names] == list(range(11))
 
 
-def test_sequences_come_from_their_own_message(tmp_path: Path) -> None:
-    folder(tmp_path / "d", [np.ones(2, np.float32), np.zeros(2, np.float32)], np.array([1]))
-    (draw,) = read_inputs(tmp_path / "d", inputs_of(SEQUENCE))
-    assert [a.tolist() for a in draw.feeds["s"]] == [[1, 1], [0, 0]]
+def test_sequence_messages_are_read(tmp_path: Path) -> None:
+    write_folder(tmp_path / "d", [np.ones(2, np.float32), np.zeros(2, np.float32)], np.array([1]))
+    (input_set,) = read_inputs(tmp_path / "d", inputs_of(SEQUENCE))
+    assert [a.tolist() for a in input_set.feeds["s"]] == [[1, 1], [0, 0]]
 
 
 @pytest.mark.parametrize("strings", [np.array(["a", "bc"]), np.array(["a", "bc"], object)], ids=["unicode", "objects"])
@@ -90,7 +90,7 @@ def test_strings(strings: np.ndarray[Any, Any]) -> None:
     assert checked_inputs(InputSet("given", {}, {"s": strings}), inputs_of(STRINGS)).feeds["s"].tolist() == ["a", "bc"]
 
 
-def test_an_input_with_a_default_may_be_left_out_or_given() -> None:
+def test_inputs_with_defaults_are_optional() -> None:
     x = np.ones(2, np.float32)
     for feeds in ({"x": x}, {"x": x, "w": x}):
         assert checked_inputs(InputSet("given", {}, dict(feeds)), inputs_of(DEFAULTED)).feeds.keys() == feeds.keys()
@@ -105,7 +105,7 @@ def test_an_input_with_a_default_may_be_left_out_or_given() -> None:
         pytest.param({"x": X, "i": I.astype(np.int32)}, "i of the given inputs is int32", id="other integer"),
     ],
 )
-def test_refuses(feeds: dict[str, Any], message: str) -> None:
+def test_mismatched_inputs_are_refused(feeds: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         checked_inputs(InputSet("given", {}, feeds), inputs_of(TWO))
 
@@ -120,12 +120,12 @@ HALF = ml_dtypes.bfloat16
         pytest.param([[1.5, 2, 3]], "float16", np.array([[1.5, 2, 3]], np.float16), id="a list of floats"),
         pytest.param(2, "int64", np.array(2), id="a number"),
         pytest.param(np.float32(2), "float", np.float32(2), id="a NumPy number"),
-        pytest.param(np.array([1, 2], ">f4"), "float", np.array([1, 2], np.float32), id="of the other byte order"),
+        pytest.param(np.array([1, 2], ">f4"), "float", np.array([1, 2], np.float32), id="other byte order"),
         pytest.param(np.array([1, 2], HALF).view("V2"), "bfloat16", np.array([1, 2], HALF), id="bfloat16 from .npz"),
         pytest.param(["a", "b"], "string", np.array(["a", "b"], object), id="a list of text"),
     ],
 )
-def test_what_becomes_an_array(value: Any, dtype: str, want: Any) -> None:
+def test_values_are_converted_to_arrays(value: Any, dtype: str, want: Any) -> None:
     text = f"g ({dtype}[{','.join('abc'[: np.ndim(want)])}] x) => ({dtype}[n] y) {{ y = Identity(x) }}"
     if not np.ndim(want):
         text = f"g ({dtype} x) => ({dtype} y) {{ y = Identity(x) }}"
@@ -137,7 +137,7 @@ def test_what_becomes_an_array(value: Any, dtype: str, want: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        pytest.param(None, "NoneType", id="nothing"),
+        pytest.param(None, "NoneType", id="None"),
         pytest.param("x", "str", id="text"),
         pytest.param([[1], [2, 3]], "no array", id="ragged"),
         pytest.param({"a": 1}, "dict", id="a map"),
@@ -145,12 +145,12 @@ def test_what_becomes_an_array(value: Any, dtype: str, want: Any) -> None:
         pytest.param([1.5], "float64", id="floats for integers"),
     ],
 )
-def test_what_is_no_array(value: Any, kind: str) -> None:
+def test_unconvertible_values_are_refused(value: Any, kind: str) -> None:
     with pytest.raises(ModelError, match=f"x of the given inputs is {kind}"):
         checked_inputs(InputSet("given", {}, {"x": value}), inputs_of("g (int64[N] x) => (int64[N] y) { y = Neg(x) }"))
 
 
-def test_a_sequence_is_a_list() -> None:
+def test_sequence_must_be_a_list() -> None:
     x = np.ones(2, np.float32)
     feeds = checked_inputs(InputSet("given", {}, {"s": (x, x), "n": [1]}), inputs_of(SEQUENCE)).feeds
     assert len(feeds["s"]) == 2
@@ -158,7 +158,7 @@ def test_a_sequence_is_a_list() -> None:
         checked_inputs(InputSet("given", {}, {"s": x, "n": [1]}), inputs_of(SEQUENCE))
 
 
-def bad(name: str, content: bytes) -> Callable[[Path], Path]:
+def bad_file(name: str, content: bytes) -> Callable[[Path], Path]:
     def make(path: Path) -> Path:
         (path / name).write_bytes(content)
         return path / name
@@ -183,7 +183,7 @@ def damaged(path: Path) -> Path:
 
 
 def truncated(path: Path) -> Path:
-    folder(path / "d", X, I)
+    write_folder(path / "d", X, I)
     whole = numpy_helper.from_array(X).SerializeToString()
     tensor = onnx.TensorProto.FromString(whole)
     tensor.raw_data = tensor.raw_data[:5]
@@ -195,9 +195,9 @@ def truncated(path: Path) -> Path:
     ("make", "message"),
     [
         pytest.param(lambda p: p / "none.npz", "does not exist", id="missing"),
-        pytest.param(bad("in.npz", b"PK"), "is not an .npz", id="broken archive"),
-        pytest.param(bad("in.txt", b"1 2 3"), "is not an .npz", id="text"),
-        pytest.param(bad("in.npz", b""), "is not an .npz", id="empty file"),
+        pytest.param(bad_file("in.npz", b"PK"), "is not an .npz", id="broken archive"),
+        pytest.param(bad_file("in.txt", b"1 2 3"), "is not an .npz", id="text"),
+        pytest.param(bad_file("in.npz", b""), "is not an .npz", id="empty file"),
         pytest.param(array_file, "is not an .npz", id="one array"),
         pytest.param(objects_file, "is not an .npz", id="pickled objects"),
         pytest.param(lambda p: p, "holds no input_", id="empty folder"),
@@ -205,7 +205,7 @@ def truncated(path: Path) -> Path:
         pytest.param(truncated, "input_0.pb", id="tensor with too few elements"),
     ],
 )
-def test_unreadable(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
+def test_unreadable_inputs_are_refused(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
     with pytest.raises(ModelError, match=message) as caught:
         read_inputs(make(tmp_path), inputs_of(TWO))
     assert "\n" not in str(caught.value)
@@ -219,7 +219,7 @@ def test_unreadable(tmp_path: Path, make: Callable[[Path], Path], message: str) 
         pytest.param({"x": (5, 3), "i": (4,)}, {"N": 5, "M": 4}, id="two inputs"),
     ],
 )
-def test_sizes(shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> None:
+def test_sizes_from_shapes(shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> None:
     assert sizes_from_shapes(shapes, inputs_of(TWO)) == sizes
 
 
@@ -229,7 +229,7 @@ def test_sizes(shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> Non
         pytest.param({"z": (1,)}, "no such input", id="unknown input"),
         pytest.param({"x": (1,)}, "1 dims given, the input has 2", id="rank"),
         pytest.param({"x": (1, 4)}, "fixed at 3 cannot be 4", id="fixed dim"),
-        pytest.param({"x": (1, 3), "z": (1, 2)}, "z", id="the second"),
+        pytest.param({"x": (1, 3), "z": (1, 2)}, "z", id="second input"),
         pytest.param({"x": (-1, 3)}, "-1 is no size", id="negative"),
     ],
 )

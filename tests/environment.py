@@ -1,4 +1,4 @@
-"""Environments in which packages are installed by pip, and what is at hand in this one."""
+"""Virtual environments for tests of installed packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Environment:
-    """A fresh virtual environment that sees the packages of this one, so that only what is tested is installed."""
+    """A fresh virtual environment that sees the packages of this one, so that only tested packages are installed."""
 
     folder: Path
 
@@ -25,7 +25,7 @@ class Environment:
         env = cls(folder)
         outer = dict.fromkeys(path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"})
         (env.site / "outer.pth").write_text("".join(f"{path}\n" for path in outer))
-        # What builds passwright, unless this environment has it.
+        # The build backend of passwright, unless this environment has it.
         env.run_python("-m", "pip", "install", "--no-deps", "setuptools>=77")
         return env
 
@@ -59,9 +59,11 @@ class Environment:
         return self.run(self.bin / "passes", *arguments, cwd=cwd)
 
     def install(self, folder: Path) -> None:
-        """Install the package in `folder`; setuptools, which frames its warnings in stars, must have none."""
-        said = self.run_python("-m", "pip", "install", "-v", "--no-deps", "--no-index", "--no-build-isolation", folder)
-        assert "*****" not in said, said
+        """Install the package in `folder` without warnings of setuptools, which are framed in stars."""
+        output = self.run_python(
+            "-m", "pip", "install", "-v", "--no-deps", "--no-index", "--no-build-isolation", folder
+        )
+        assert "*****" not in output, output
 
 
 def copy_sources(folder: Path) -> Path:

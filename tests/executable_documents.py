@@ -5,7 +5,7 @@ The blocks of a Markdown document run in order in a folder of its own that conta
 - A `python`, `toml` or `text` block whose first line is a comment with the name of a file is that file.
 - Any other `python` block is a program.
 - A `console` block has commands after `$`, each with its output, in which `...` matches anything.
-- A `json` block has to be JSON. All other blocks are only shown.
+- A `json` block has to be JSON. All other blocks are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAGES = sorted(DOCS.glob("*.md"))
 MODELS = "golden_models"
 FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE_COMMENT = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
-TIMEOUT = 300.0  # seconds for a command: those that measure are slow where much else runs
+TIMEOUT = 300.0  # seconds per command; measuring commands are slow on a busy machine
 # Two sets of processes instead of five: documents show no figure that depends on how often it was measured.
 QUICK_BENCHMARK = partial(benchmark.BenchmarkConfig, process_sets=2)
 PROGRAMS = {"passes": str(Path(sys.executable).with_name("passes")), "python": sys.executable}
@@ -72,9 +72,9 @@ def console_commands(block: str) -> list[tuple[str, str]]:
 
 
 def run_document(document: Path, folder: Path, *, in_process: bool = True) -> int:
-    """Do in `folder` what the document shows, and count its commands; `passes` runs in this process or in its own.
+    """Run the blocks of a document in `folder` and count its commands; `passes` runs in this process or in its own.
 
-    Raises AssertionError with the command and its output where the document shows another.
+    Raises AssertionError with the command and its output if the document shows another output.
     """
     (folder / MODELS).symlink_to(ROOT / MODELS, target_is_directory=True)
     commands = 0

@@ -20,13 +20,13 @@ from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes
 
 FREEZE_MODES = ("as they are", "all but the first frozen", "all frozen")
-# Their outputs come from a generator that every run seeds anew.
+# Their outputs come from a generator with a new seed in each run.
 RANDOM = ("test_bernoulli", "test_training_dropout", "test_multinomial", "test_random")
 
 
 @dataclass(frozen=True)
 class BackendCase:
-    """A model, what it is fed, and whether every change must keep all bits."""
+    """A named model and its feeds."""
 
     name: str
     model: onnx.ModelProto
@@ -48,7 +48,7 @@ def cases() -> dict[str, BackendCase]:
 
 
 def freeze_inputs(case: BackendCase, mode: str) -> BackendCase:
-    """The case with as many of its dense inputs made constant as `mode` says."""
+    """The case with its dense inputs made constant according to `mode`."""
     names = [i.name for i in case.model.graph.input if isinstance(case.feeds.get(i.name), np.ndarray | np.generic)]
     chosen = {FREEZE_MODES[0]: [], FREEZE_MODES[1]: names[1:], FREEZE_MODES[2]: names}[mode]
     model = onnx.ModelProto()
@@ -90,5 +90,5 @@ def optimization_errors(case: BackendCase) -> list[str] | None:
 
 
 def is_round_trip_equal(model: onnx.ModelProto) -> bool:
-    """Whether the model comes back equal with no pass in between."""
+    """Whether import and export without a pass reproduce the model."""
     return bool(to_onnx(from_onnx(model)) == model)

@@ -1,4 +1,4 @@
-"""Counts of operations, for tests of how work grows: they depend on no clock and no load."""
+"""Counts of operations, for tests of complexity that depend on no clock and no load."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def passes_from_file(path: Path) -> dict[str, PassEntry]:
 
 
 def installed_passes(errors: LoadErrors | None = None) -> dict[str, PassEntry]:
-    """The passes of all installed packages; what is wrong with them goes to `errors`, or the first of it is raised."""
+    """The passes of all installed packages; load errors are added to `errors`, or the first one is raised."""
     found = InstalledPlugins()
     found.load_all()
     if errors is not None:
@@ -28,5 +28,5 @@ def installed_passes(errors: LoadErrors | None = None) -> dict[str, PassEntry]:
 
 
 def make_pipeline(*given: Any, **options: Any) -> Pass:
-    """The pipeline that is asked for, whatever the model."""
+    """The pipeline of these options, for any model."""
     return resolve_pipeline(*given, **options).pipeline

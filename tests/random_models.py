@@ -1,4 +1,4 @@
-"""Random models of a few dozen operators, as hypothesis draws them: dims and choices shrink."""
+"""Random models of a few dozen operators, drawn by hypothesis; dims and choices shrink."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_ELEMENTS = 2000
 
 @dataclass(frozen=True)
 class TypedValue:
-    """A value made so far."""
+    """A value of the model so far."""
 
     name: str
     shape: Shape
@@ -275,7 +275,7 @@ NODE_GENERATORS = (
 
 @st.composite
 def models(draw: Callable[[st.SearchStrategy[Any]], Any], node_counts: tuple[int, int] = (5, 60)) -> onnx.ModelProto:
-    """A valid model of 5 to 60 nodes and a little more, with one or two float inputs."""
+    """A valid model of 5 to 60 nodes or slightly more, with one or two float inputs."""
     m = RandomModelBuilder(draw)
     dims = st.integers(1, 4)
     shapes = [tuple(draw(st.lists(dims, min_size=2, max_size=4))) for _ in range(m.integer(1, 2))]

@@ -1,4 +1,4 @@
-"""Rule and pass tests in ONNX's own text form, as authors of plugins write them."""
+"""Functions for rule and pass tests in ONNX text, from `passwright.testing`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs, comparisons and profiles made up for pages: of any size, with names as models may have them."""
+"""Invented runs, comparisons and profiles for tests of pages, of any size and with any names."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def report(source: str = "model.onnx", *, quarantined: bool = False) -> Report:
 
 
 def trace(size: int, names: list[str] | None = None, changes: int | None = None) -> Visualization:
-    """A model of `size` nodes in blocks, of which every third was rewritten, and a body on the second sheet."""
+    """A model of `size` nodes in blocks, a third of them rewritten, with a body as the second graph."""
     names = names or []
     count = changes if changes is not None else max(size // 6, 1)
     after = graph_view("main", size, "made", names, body=True)
@@ -78,7 +78,7 @@ def trace(size: int, names: list[str] | None = None, changes: int | None = None)
 
 
 def graph_view(title: str, size: int, mark: str, names: list[str], *, body: bool = False) -> GraphView:
-    """Rows of one to four nodes, each fed by the row above, with a residual every so often."""
+    """Rows of one to four nodes, each reading the row above, with occasional residuals."""
     nodes: list[NodeView] = []
     centres: list[Point] = []
     links: list[Link] = []
@@ -132,7 +132,7 @@ def _path(nodes: list[NodeView], centres: list[Point], a: int, b: int) -> tuple[
 
 
 def rewrite(n: int, names: list[str]) -> Rewrite:
-    """Change `n`: three in four look alike, but for the place."""
+    """Change `n`; three in four are alike except for the place."""
     name = names[n % len(names)] if names else f"/encoder/layer.{n}/conv"
     folded = n % 4 != 3
     gone, come = (["Conv", "BatchNormalization"], ["Conv"]) if folded else (["Transpose", "Transpose"], ["Transpose"])
@@ -159,7 +159,7 @@ def rewrite(n: int, names: list[str]) -> Rewrite:
 
 
 def picture(ops: list[str], value: str) -> Picture:
-    """Ops one below the other, with weights, between two values."""
+    """A chain of ops with weights, between two values."""
     drawn = Picture()
     last = drawn.add(Box(BoxKind.VALUE, (value[:20], "float[N,64,56,56]"), value))
     for op in ops:
@@ -172,7 +172,7 @@ def picture(ops: list[str], value: str) -> Picture:
 
 
 def comparison(source: str = "model.onnx") -> ComparisonReport:
-    """Rows that are right, wrong, without a result, and not measured."""
+    """A comparison with correct, wrong, failed and unmeasured rows."""
     advice = "passes bisect model.onnx --ort all finds the optimizer that does it"
     rows = [
         row("original", 8.4e-3, None, 175),
@@ -201,7 +201,7 @@ def row(
     made_by: str, median: float, seconds: float | None, nodes: int, *, online: bool = False, wrong: str = "",
     advice: str = "", interval: RatioInterval | None = None,
 ) -> Row:  # fmt: skip
-    """A row that was measured."""
+    """A measured row."""
     foreign = ("com.microsoft::FusedConv",) if "EXTENDED" in made_by or "ALL" in made_by else ()
     latencies = {
         b: Latency(b, 400, b * median, b * median * 0.97, b * median * 1.04, b * median * 1.3, b * median * 1.6)
@@ -220,7 +220,7 @@ def row(
 
 
 def profile_pair(size: int = 120, names: list[str] | None = None) -> ProfileReport:
-    """Two profiles, the second the shorter."""
+    """Two profiles, the second shorter."""
     return ProfileReport(
         "model.onnx", profile("original", size, 1.0, names), profile("optimized", size * 2 // 3, 0.8, names),
         "ALL", "CPUExecutionProvider", 1, {"N": 1}, {}, VERSIONS,
@@ -228,7 +228,7 @@ def profile_pair(size: int = 120, names: list[str] | None = None) -> ProfileRepo
 
 
 def profile(label: str, size: int, scale: float, names: list[str] | None = None) -> Profile:
-    """Nodes one after the other, some long, most short."""
+    """A sequence of nodes, some slow, most fast."""
     nodes: list[NodeTime] = []
     clock = 0.0
     for n in range(size):

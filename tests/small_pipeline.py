@@ -1,4 +1,4 @@
-"""A pipeline of a few passes, for tests of other things: it leaves most models as they are."""
+"""A pipeline of a few passes that leaves most models unchanged, for tests of other modules."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
 
 
-def error_line(folder: Path, *arguments: str, code: int = BAD) -> str:
+def require_error(folder: Path, *arguments: str, code: int = BAD) -> str:
     """Run the command, require a one-line error and an unchanged folder, and return the line."""
     before = snapshot(folder)
     result = CliRunner().invoke(app, ["run", *arguments])
@@ -92,7 +92,7 @@ def writer(content: bytes | str) -> Make:
 )
 def test_file_without_model(tmp_path: Path, make: Make, message: str) -> None:
     make(tmp_path / "m.onnx")
-    assert message in error_line(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+    assert message in require_error(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 WHOLE = load(TEXT, weights=WEIGHTS).SerializeToString()
@@ -101,14 +101,14 @@ WHOLE = load(TEXT, weights=WEIGHTS).SerializeToString()
 @pytest.mark.parametrize("cut", range(1, len(WHOLE), 11))
 def test_truncated_model(tmp_path: Path, cut: int) -> None:
     (tmp_path / "m.onnx").write_bytes(WHOLE[:cut])
-    assert "m.onnx: " in error_line(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+    assert "m.onnx: " in require_error(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 @pytest.mark.parametrize("share", [0.01, 0.25, 0.5, 0.75, 0.99])
 def test_truncated_golden_model(tmp_path: Path, share: float) -> None:
     whole = (Path(__file__).parent.parent / "golden_models" / "resnet_dynamo.onnx").read_bytes()
     (tmp_path / "m.onnx").write_bytes(whole[: int(len(whole) * share)])
-    assert "m.onnx: " in error_line(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+    assert "m.onnx: " in require_error(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 @pytest.mark.parametrize("byte", [0, 0x7F, 0xFF])
@@ -190,7 +190,7 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
 )
 def test_invalid_graph(tmp_path: Path, change: Callable[[onnx.ModelProto], object], message: str) -> None:
     (tmp_path / "m.onnx").write_bytes(changed_model(change).SerializeToString())
-    assert message in error_line(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+    assert message in require_error(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 BRANCH = """g (bool c, float[2] x) => (float[2] y) {
@@ -209,7 +209,7 @@ BRANCH = """g (bool c, float[2] x) => (float[2] y) {
 )
 def test_invalid_branch_body(tmp_path: Path, body: str, message: str) -> None:
     onnx.save(load(BRANCH % body), tmp_path / "m.onnx")
-    assert message in error_line(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+    assert message in require_error(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 # -- external data ---------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_bad_external_data(
     folder.mkdir()
     path = external_model(folder, **entries)
     spoil(folder)
-    assert message in error_line(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
+    assert message in require_error(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
 
 
 # -- invalid options ------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_bad_external_data(
 )
 def test_bad_shape_option(tmp_path: Path, shape: str, message: str, code: int) -> None:
     out = str(tmp_path / "out.onnx")
-    assert message in error_line(tmp_path, str(valid_model(tmp_path)), "-o", out, "--shape", shape, code=code)
+    assert message in require_error(tmp_path, str(valid_model(tmp_path)), "-o", out, "--shape", shape, code=code)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_bad_shape_option(tmp_path: Path, shape: str, message: str, code: int) -
 def test_bad_npz_inputs(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
     np.savez(tmp_path / "in.npz", **arrays)
     arguments = ("-o", str(tmp_path / "out.onnx"), "--inputs", str(tmp_path / "in.npz"))
-    assert message in error_line(tmp_path, str(valid_model(tmp_path)), *arguments)
+    assert message in require_error(tmp_path, str(valid_model(tmp_path)), *arguments)
 
 
 @pytest.mark.parametrize(
@@ -315,14 +315,14 @@ def test_bad_npz_inputs(tmp_path: Path, arrays: dict[str, Any], message: str) ->
 def test_unreadable_inputs(tmp_path: Path, make: Callable[[Path], object], message: str) -> None:
     make(tmp_path / "in.npz")
     arguments = ("-o", str(tmp_path / "out.onnx"), "--inputs", str(tmp_path / "in.npz"))
-    assert message in error_line(tmp_path, str(valid_model(tmp_path)), *arguments)
+    assert message in require_error(tmp_path, str(valid_model(tmp_path)), *arguments)
 
 
 def test_test_data_of_other_model(tmp_path: Path) -> None:
     (tmp_path / "test_data_set_0").mkdir()
     wrong = numpy_helper.from_array(np.ones((1, 3), np.int32), "x")
     (tmp_path / "test_data_set_0" / "input_0.pb").write_bytes(wrong.SerializeToString())
-    assert "int32" in error_line(tmp_path, str(valid_model(tmp_path)), "--inputs", str(tmp_path))
+    assert "int32" in require_error(tmp_path, str(valid_model(tmp_path)), "--inputs", str(tmp_path))
 
 
 # -- paths that cannot be written ---------------------------------------------------------------
@@ -347,14 +347,14 @@ def test_bad_output_path(tmp_path: Path, out: str, message: str, verified: tuple
     (tmp_path / "sub").mkdir()
     (tmp_path / "file").write_text("kept")
     (tmp_path / "link.onnx").symlink_to(path)
-    assert message in error_line(tmp_path, str(path), "-o", str(tmp_path / out), *verified)
+    assert message in require_error(tmp_path, str(path), "-o", str(tmp_path / out), *verified)
 
 
 @pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])
 def test_output_weights_do_not_overwrite_input_weights(tmp_path: Path, verified: tuple[str, ...]) -> None:
     path = external_model(tmp_path, location="out.onnx.data")
     (tmp_path / "w.bin").rename(tmp_path / "out.onnx.data")
-    assert "would overwrite" in error_line(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
+    assert "would overwrite" in require_error(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_output_weights_do_not_overwrite_input_weights(tmp_path: Path, verified:
 def test_bad_report_path(tmp_path: Path, report: str) -> None:
     path = external_model(tmp_path)
     (tmp_path / "sub").mkdir()
-    error_line(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), "--json", str(tmp_path / report))
+    require_error(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), "--json", str(tmp_path / report))
 
 
 @pytest.mark.parametrize("option", ["-o", "--json"])
@@ -380,7 +380,7 @@ def test_input_files_are_not_overwritten(tmp_path: Path, option: str, name: str)
     (tmp_path / "rules.py").write_text("")
     reads = {"in.npz": "--inputs", "rules.py": "--plugin"}[name]
     path = str(tmp_path / name)
-    assert "would overwrite" in error_line(tmp_path, str(valid_model(tmp_path)), reads, path, option, path)
+    assert "would overwrite" in require_error(tmp_path, str(valid_model(tmp_path)), reads, path, option, path)
 
 
 @pytest.mark.parametrize(
@@ -393,4 +393,4 @@ def test_input_files_are_not_overwritten(tmp_path: Path, option: str, name: str)
 )
 def test_options_are_checked_without_verification(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     arguments = (str(valid_model(tmp_path)), "-o", str(tmp_path / "out.onnx"), "--no-verify", *options)
-    assert message in error_line(tmp_path, *arguments, code=USAGE if "twice" in message else BAD)
+    assert message in require_error(tmp_path, *arguments, code=USAGE if "twice" in message else BAD)

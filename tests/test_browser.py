@@ -60,15 +60,15 @@ def _compare_page(model: Path) -> str:
         onnx.save(result.model, ours)
         original, optimized = compute_model_stats(model), compute_model_stats(ours)
     error = verdict.differences["y"]
-    judged = RowVerdict("", error.error, error.allowed)
+    our_verdict = RowVerdict("", error.error, error.allowed)
     near = RatioInterval(0.996, 0.958, 1.021)
     rows = [
         replace(row("original", 2.62e-4, None, 73), stats=original, verdict=RowVerdict("", 0.0, error.allowed)),
-        replace(row("passwright", 2.73e-4, 0.1, 51), stats=optimized, verdict=judged),
+        replace(row("passwright", 2.73e-4, 0.1, 51), stats=optimized, verdict=our_verdict),
         replace(row("original", 1.29e-4, None, 73, online=True), stats=original, online_stats=optimized),
         replace(
             row("passwright", 1.28e-4, 0.1, 51, online=True, interval=near),
-            stats=optimized, online_stats=optimized, verdict=judged,
+            stats=optimized, online_stats=optimized, verdict=our_verdict,
         ),
     ]  # fmt: skip
     compared = replace(comparison(str(model)), rows=rows, baseline=2)

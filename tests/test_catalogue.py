@@ -82,7 +82,7 @@ def test_removed_and_added_nodes_are_marked() -> None:
     assert len([box for box in after.boxes if box.marked]) <= 1
 
 
-def test_change_in_subgraph_is_drawn_there() -> None:
+def test_change_in_subgraph_is_drawn() -> None:
     for name, example in EXAMPLES.items():
         if not from_onnx(example.model()).graph.with_subgraphs():
             continue

@@ -261,7 +261,7 @@ def test_unknown_names(model: Path, out: Path, options: list[str]) -> None:
         pytest.param(["run", "a.onnx", "--seed", "x"], id="non-numeric seed"),
         pytest.param(["run", "a.onnx", "--seed", "-1"], id="negative seed"),
         pytest.param(["walk"], id="unknown command"),
-        pytest.param([], id="nothing"),
+        pytest.param([], id="no arguments"),
     ],
 )
 def test_usage_errors(arguments: list[str]) -> None:

@@ -71,7 +71,7 @@ def test_each_change_is_listed() -> None:
             "y = Neg(x)", {"a": np.ones(4, np.float32)},
             [("remove-unused", "a", ("a",), (), 0, 16)], id="unread weight",
         ),
-        pytest.param("y = Neg(x)", {}, [], id="nothing"),
+        pytest.param("y = Neg(x)", {}, [], id="no change"),
     ],
 )  # fmt: skip
 def test_savings_of_change(body: str, weights: dict[str, Any], changes: list[Any]) -> None:
@@ -226,7 +226,7 @@ def test_command(path: Path, arguments: list[str], lines: list[str]) -> None:
         pytest.param(["--dry-run", "-o", "o.onnx"], "--dry-run writes nothing", id="a model"),
         pytest.param(["--dry-run", "--map", "o.json"], "--dry-run writes nothing", id="a map"),
         pytest.param(["--dry-run", "--repro", "o"], "--dry-run writes nothing", id="repros"),
-        pytest.param(["--limit", "3"], "--limit is for --dry-run", id="a list of a real run"),
+        pytest.param(["--limit", "3"], "--limit is for --dry-run", id="limit without dry run"),
         pytest.param(["--dry-run", "--limit", "-3"], "", id="negative limit"),
     ],
 )

@@ -541,7 +541,7 @@ def test_indices_are_narrowed(text: str, edge: Callable[[str], ModuleType]) -> N
             "g (float[N,3] x) => (float[N,2] y) <int32[2] i = {0,1}> { y = Gather <axis = 1> (x, i) }", id="narrow"
         ),
         pytest.param(
-            "g (float[N,3] x) => (float[N,0] y) <int64[0] i = {}> { y = Gather <axis = 1> (x, i) }", id="nothing"
+            "g (float[N,3] x) => (float[N,0] y) <int64[0] i = {}> { y = Gather <axis = 1> (x, i) }", id="no indices"
         ),
         pytest.param(
             "g (float[2,3] x) => (float[2] y) <int64[2,2] i = {0,1, 1,2}> { y = GatherND(x, i) }", id="int64 required"

@@ -342,7 +342,7 @@ def require_agreement(proto: onnx.ModelProto) -> None:
 @pytest.mark.parametrize(
     "name", slow_unless({"loop_if", "functions"}, ["bert", "swin", "loop_if", "recommender", "crnn", "functions"])
 )
-def test_no_rule_fires_after_a_run(name: str) -> None:
+def test_no_rule_fires_after_run(name: str) -> None:
     model = from_onnx(onnx.load(GOLDEN / f"{name}.onnx"))
     run_pass(PIPELINES["basic"], model.graph, Ledger())
     assert [r.name for r in RULES.values() if report_matches(r, model.graph, 0).matches] == []
@@ -589,7 +589,7 @@ def test_external_optimizer() -> None:
         explain(model, "onnxoptimizer:nothing", "none")
 
 
-def test_outside_the_pipeline() -> None:
+def test_pass_outside_pipeline() -> None:
     assert "not in the pipeline none" in explained(pipeline="none").notes[0]
     assert explained("debloat", enable=["debloat"]).notes == []
 
@@ -638,11 +638,11 @@ def path(tmp_path: Path) -> Path:
     [
         pytest.param("onnxoptimizer:eliminate_identity", 1, "(no pattern to compare)", id="one of its passes"),
         pytest.param("onnxoptimizer", 1, "(no pattern to compare)", id="all of its passes"),
-        pytest.param("onnxoptimizer:eliminate_nop_cast", 0, "would make 0 changes", id="nothing to do"),
+        pytest.param("onnxoptimizer:eliminate_nop_cast", 0, "would make 0 changes", id="no change"),
         pytest.param("onnxscript:default", 0, "(no pattern to compare)", id="rules of another optimizer"),
     ],
 )
-def test_other_optimizers_outside_the_pipeline(tmp_path: Path, name: str, made: int, line: str) -> None:
+def test_other_optimizers_outside_pipeline(tmp_path: Path, name: str, made: int, line: str) -> None:
     pytest.importorskip(name.partition(":")[0])
     path = tmp_path / "m.onnx"
     onnx.save(load("g (float[2] x) => (float[2] y) { t = Identity(x) y = Exp(t) }"), path)

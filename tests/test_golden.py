@@ -1,6 +1,6 @@
-"""Golden models: verified, and as small as they were when last recorded.
+"""Golden models: verification, and operator histograms as last recorded.
 
-`python tests/test_golden.py` records the histograms anew; look at the difference before you commit it.
+`python tests/test_golden.py` records the histograms; review the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GOLDEN = Path(__file__).parent.parent / "golden_models"
 MODELS = sorted(GOLDEN.glob("*.onnx"))
 
 
-def described(path: Path) -> dict[str, Any]:
+def recorded(path: Path) -> dict[str, Any]:
     return json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
 
 
@@ -25,19 +25,19 @@ def described(path: Path) -> dict[str, Any]:
 def test_basic(path: Path) -> None:
     report = optimize(path).report
     assert report.verification is not None
-    assert report.after.ops == described(path)["after"]
+    assert report.after.ops == recorded(path)["after"]
     assert report.after.nodes <= report.before.nodes
     assert report.quarantined == []
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem)
-def test_no_peer_leaves_less(path: Path) -> None:
-    """`python benchmarks/nodes_left.py --record` notes what the best of the other optimizers leaves, if it is right."""
-    told = described(path)
-    assert sum(told["after"].values()) <= told["best_peer"]
+def test_no_other_optimizer_leaves_fewer_nodes(path: Path) -> None:
+    """`python benchmarks/nodes_left.py --record` records the best correct result of the other optimizers."""
+    counts = recorded(path)
+    assert sum(counts["after"].values()) <= counts["best_peer"]
 
 
-def test_there_are_enough() -> None:
+def test_number_and_size_of_golden_models() -> None:
     assert len(MODELS) >= 24
     sizes = [f.stat().st_size for f in GOLDEN.glob("*.onnx*")]
     assert max(sizes) < 1 << 20
@@ -46,7 +46,7 @@ def test_there_are_enough() -> None:
 
 def record() -> None:
     for path in MODELS:
-        text = described(path) | {"after": optimize(path).report.after.ops}
+        text = recorded(path) | {"after": optimize(path).report.after.ops}
         path.with_suffix(".json").write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
 
 

@@ -44,7 +44,7 @@ def new(op_type: str) -> Op:
 # -- reading -----------------------------------------------------------------------------
 
 
-def test_edges_agree_with_the_text() -> None:
+def test_edges_match_text() -> None:
     g = read(DIAMOND).graph
     v = values(g)
     assert [o.type for o in g.ops()] == ["Neg", "Exp", "Mul", "Add"]
@@ -62,7 +62,7 @@ def test_edges_agree_with_the_text() -> None:
     assert op(g, "Neg") in g
 
 
-def test_a_value_read_twice_is_one_edge() -> None:
+def test_value_read_twice_is_one_edge() -> None:
     g = read("g (float[2] x) => (float[2] y) { y = Add(x, x) }").graph
     (x,) = g.inputs
     assert op(g, "Add").inputs == (x, x)
@@ -70,7 +70,7 @@ def test_a_value_read_twice_is_one_edge() -> None:
     assert g.nx.number_of_edges() == 2
 
 
-def test_holes() -> None:
+def test_omitted_inputs() -> None:
     g = read("g (float[2] x, float m) => (float[2] y) { y = Clip(x, , m) }").graph
     assert op(g, "Clip").inputs == (g.inputs[0], None, g.inputs[1])
     assert op(g, "Clip").input(1) is op(g, "Clip").input(7) is None
@@ -87,7 +87,7 @@ def test_bodies() -> None:
     assert {u.type for u in v["a"].consumers} == {"Exp", "Mul", "Add"}
 
 
-def test_an_overridable_initializer_is_an_input_with_a_default() -> None:
+def test_overridable_initializer_is_input_with_default() -> None:
     g = read("g (float[2] x, float[2] w = {1,2}) => (float[2] y) { y = Add(x, w) }").graph
     w = g.inputs[1]
     assert w in g.input_defaults
@@ -97,10 +97,10 @@ def test_an_overridable_initializer_is_an_input_with_a_default() -> None:
         _ = w.const
 
 
-@pytest.mark.parametrize("ask", [lambda v: v.shape, lambda v: v.rank, lambda v: v.dtype, lambda v: v.const])
-def test_asking_for_what_is_not_known_declines(ask: Callable[[Value], object]) -> None:
+@pytest.mark.parametrize("access", [lambda v: v.shape, lambda v: v.rank, lambda v: v.dtype, lambda v: v.const])
+def test_unknown_properties_decline(access: Callable[[Value], object]) -> None:
     with pytest.raises(Declined, match="v"):
-        ask(Value("v"))
+        access(Value("v"))
 
 
 def test_static_shape_declines_for_symbols() -> None:
@@ -113,7 +113,7 @@ def test_static_shape_declines_for_symbols() -> None:
 # -- order and networkx ------------------------------------------------------------------
 
 
-def test_sorted_ops_follow_the_edges() -> None:
+def test_sorted_ops_follow_edges() -> None:
     g = read(DIAMOND).graph
     late = g.add_op(new("Relu"), [g.inputs[0]], [Value("late")])
     g.set_inputs(op(g, "Neg"), [late.outputs[0]])
@@ -133,30 +133,30 @@ def test_sorted_ops_follow_captures() -> None:
 
 
 @pytest.mark.parametrize(
-    "tie",
+    "add_cycle",
     [
-        pytest.param(lambda g: g.set_inputs(op(g, "Neg"), [values(g)["y"]]), id="around"),
-        pytest.param(lambda g: g.set_inputs(op(g, "Neg"), [values(g)["a"]]), id="to itself"),
+        pytest.param(lambda g: g.set_inputs(op(g, "Neg"), [values(g)["y"]]), id="of several ops"),
+        pytest.param(lambda g: g.set_inputs(op(g, "Neg"), [values(g)["a"]]), id="of one op"),
     ],
 )
-def test_a_cycle_is_named(tie: Callable[[Graph], None]) -> None:
+def test_cycle_is_named(add_cycle: Callable[[Graph], None]) -> None:
     g = read(DIAMOND).graph
-    tie(g)
+    add_cycle(g)
     with pytest.raises(GraphError, match=r"cycle.*Neg a"):
         g.sorted_ops()
     with pytest.raises(GraphError, match="cycle"):
         g.validate()
 
 
-def test_a_cycle_through_a_capture() -> None:
+def test_cycle_through_capture() -> None:
     g = read(BODIES).graph
     g.set_inputs(op(g, "Neg"), [values(g)["z"]])
     with pytest.raises(GraphError, match="cycle"):
         g.validate()
 
 
-def test_a_deep_graph_needs_no_stack() -> None:
-    """Ops in reverse order, so that nothing is sorted to begin with."""
+def test_sorting_deep_graph_does_not_recurse() -> None:
+    """The order keys are reversed, so that no op is sorted at first."""
     g = read("g (float[2] x) => (float[2] y) { y = Neg(x) }").graph
     first, value = op(g, "Neg"), g.inputs[0]
     for n in range(3000):
@@ -167,7 +167,7 @@ def test_a_deep_graph_needs_no_stack() -> None:
     assert [o.outputs[0].name for o in g.sorted_ops()] == [*(f"v{n}" for n in range(3000)), "y"]
 
 
-def test_networkx_sees_the_graph() -> None:
+def test_networkx_view_of_graph() -> None:
     g = read(DIAMOND).graph
     v, net = values(g), g.nx
     assert nx.is_directed_acyclic_graph(net)
@@ -186,7 +186,7 @@ def test_networkx_sees_the_graph() -> None:
     assert set(net.reverse().successors(v["b"])) == {op(g, "Exp")}
 
 
-def test_networkx_sees_captures() -> None:
+def test_networkx_view_of_captures() -> None:
     g = read(BODIES).graph
     v, net = values(g), g.nx
     assert net.has_edge(v["w"], op(g, "If"))
@@ -195,7 +195,7 @@ def test_networkx_sees_captures() -> None:
     assert nx.is_directed_acyclic_graph(net)
 
 
-def test_the_view_cannot_be_written_and_its_copy_can() -> None:
+def test_networkx_view_is_read_only() -> None:
     g = read(DIAMOND).graph
     net = g.nx
     with pytest.raises(nx.NetworkXError):
@@ -208,7 +208,7 @@ def test_the_view_cannot_be_written_and_its_copy_can() -> None:
     assert op(g, "Neg") in g
 
 
-def test_the_view_follows_the_graph() -> None:
+def test_networkx_view_is_live() -> None:
     g = read(DIAMOND).graph
     v, net = values(g), g.nx
     g.set_inputs(op(g, "Exp"), [v["x"]])
@@ -219,14 +219,14 @@ def test_the_view_follows_the_graph() -> None:
 # -- mutators ----------------------------------------------------------------------------
 
 
-def test_add_op_refuses_a_second_producer() -> None:
+def test_add_op_refuses_second_producer() -> None:
     g = read(DIAMOND).graph
     with pytest.raises(GraphError, match="a is produced by both"):
         g.add_op(new("Abs"), [g.inputs[0]], [values(g)["a"]])
     g.validate()
 
 
-def test_remove_op_refuses_what_is_used() -> None:
+def test_remove_op_refuses_used_ops() -> None:
     g = read(DIAMOND).graph
     for name in ("Neg", "Add"):
         with pytest.raises(GraphError, match="still used"):
@@ -235,7 +235,7 @@ def test_remove_op_refuses_what_is_used() -> None:
     assert len(g) == 4
 
 
-def test_remove_op_lets_go_of_its_inputs() -> None:
+def test_remove_op_removes_its_uses() -> None:
     g = read(DIAMOND).graph
     dead = g.add_op(new("Add"), [values(g)["a"], values(g)["a"]], [Value("dead")])
     g.remove_op(dead)
@@ -245,7 +245,7 @@ def test_remove_op_lets_go_of_its_inputs() -> None:
     g.validate()
 
 
-def test_set_inputs_moves_the_edges() -> None:
+def test_set_inputs_moves_edges() -> None:
     g = read(DIAMOND).graph
     v = values(g)
     g.set_inputs(op(g, "Add"), [v["b"], v["b"], None])
@@ -254,7 +254,7 @@ def test_set_inputs_moves_the_edges() -> None:
     g.validate()
 
 
-def test_prune_takes_what_dies_with_it() -> None:
+def test_prune_removes_newly_dead_values() -> None:
     g = read(DIAMOND).graph
     v = values(g)
     g.set_inputs(op(g, "Add"), [v["b"], v["b"]])
@@ -265,7 +265,7 @@ def test_prune_takes_what_dies_with_it() -> None:
     g.validate()
 
 
-def test_removal_drops_the_uses_of_outer_values_that_nested_subgraphs_return() -> None:
+def test_removal_drops_uses_in_nested_subgraphs() -> None:
     g = read(
         "g (bool k, float[2] x) => (float[2] y) { a = Neg(x) y = Abs(x) z = If (k) <"
         "then_branch = p () => (float[2] r) { r = If (k) <"
@@ -279,7 +279,7 @@ def test_removal_drops_the_uses_of_outer_values_that_nested_subgraphs_return() -
     g.validate()
 
 
-def test_prune_of_a_dead_if_lets_go_of_what_it_captured() -> None:
+def test_prune_of_dead_if_removes_its_captures() -> None:
     g = read(BODIES).graph
     v = values(g)
     g.set_inputs(op(g, "Tanh"), [v["x"]])
@@ -289,7 +289,7 @@ def test_prune_of_a_dead_if_lets_go_of_what_it_captured() -> None:
     g.validate()
 
 
-def test_take_over_keeps_the_old_value() -> None:
+def test_take_over_keeps_old_value() -> None:
     m = read(DIAMOND)
     g, v = m.graph, values(m.graph)
     users = list(v["a"].consumers)
@@ -303,7 +303,7 @@ def test_take_over_keeps_the_old_value() -> None:
     assert op_types(to_onnx(m)) == ["Abs", "Exp", "Mul", "Add"]
 
 
-def test_take_over_of_a_graph_output_keeps_its_name() -> None:
+def test_take_over_of_graph_output_keeps_its_name() -> None:
     m = read(DIAMOND)
     g = m.graph
     made = g.add_op(new("Abs"), [g.inputs[0]], [Value("new")])
@@ -314,7 +314,7 @@ def test_take_over_of_a_graph_output_keeps_its_name() -> None:
     assert to_onnx(m).graph.node[0].output == ["y"]
 
 
-def test_take_over_redirects_readers_of_the_new_value() -> None:
+def test_take_over_redirects_consumers_of_new_value() -> None:
     g = read(DIAMOND).graph
     v = values(g)
     made = g.add_op(new("Abs"), [g.inputs[0]], [Value("new")])
@@ -324,7 +324,7 @@ def test_take_over_redirects_readers_of_the_new_value() -> None:
     g.validate()
 
 
-def test_take_over_wants_a_producer() -> None:
+def test_take_over_requires_producer() -> None:
     g = read(DIAMOND).graph
     with pytest.raises(GraphError, match="x"):
         g.take_over(g.inputs[0], values(g)["a"])
@@ -350,7 +350,7 @@ def test_replace_uses_inside_bodies() -> None:
     g.validate()
 
 
-def test_replace_uses_of_a_graph_output_hands_on_its_name() -> None:
+def test_replace_uses_of_graph_output_transfers_its_name() -> None:
     m = read(DIAMOND)
     g, v = m.graph, values(m.graph)
     g.replace_uses(v["y"], v["b"])
@@ -372,7 +372,7 @@ def test_replace_uses_of_a_graph_output_hands_on_its_name() -> None:
         ),
     ],
 )
-def test_names_to_keep(text: str, old: str, new_: str) -> None:
+def test_replace_value_keeps_names_of_interface(text: str, old: str, new_: str) -> None:
     m = read(text)
     v = values(m.graph)
     with pytest.raises(Declined):
@@ -384,7 +384,7 @@ def test_names_to_keep(text: str, old: str, new_: str) -> None:
     assert (identity.input, identity.output) == ([new_], [old])
 
 
-def test_an_output_listed_twice_moves_as_one() -> None:
+def test_output_listed_twice_is_replaced_twice() -> None:
     g = read(DIAMOND).graph
     v = values(g)
     g.outputs = (v["y"], v["y"])
@@ -394,7 +394,7 @@ def test_an_output_listed_twice_moves_as_one() -> None:
     g.validate()
 
 
-def test_pinned_values_stay() -> None:
+def test_pinned_values_are_kept() -> None:
     g = read(DIAMOND).graph
     v = values(g)
     g.pinned.add(v["b"])
@@ -418,7 +418,7 @@ def test_make_constant() -> None:
     assert op_types(out) == ["Neg", "Mul", "Add"]
 
 
-def test_fresh_names_are_fresh() -> None:
+def test_fresh_names_are_unused() -> None:
     g = read(BODIES).graph
     taken = {"k", "x", "w", "a", "b", "z", "y", "t", "r", "s"}
     made = [g.fresh_name(stem) for stem in [*sorted(taken), *sorted(taken), "new", "new"]]
@@ -426,14 +426,14 @@ def test_fresh_names_are_fresh() -> None:
     assert made[-1].startswith("new")
 
 
-def test_fresh_names_keep_clear_of_fresh_names_of_earlier_runs() -> None:
+def test_fresh_names_differ_from_those_of_earlier_runs() -> None:
     first = read("g (float[2] x) => (float[2] y) { a = Neg(x) y = Abs(a) }").graph.fresh_name("a")
     again = read(f"g (float[2] x) => (float[2] y) {{ {first} = Neg(x) y = Abs({first}) }}").graph
     assert again.fresh_name("a") != first
     assert again.fresh_name(first).count("_pw") == 1
 
 
-def test_tensors_are_not_written_in_place() -> None:
+def test_tensors_are_read_only() -> None:
     g = read(DIAMOND).graph
     with pytest.raises(ValueError, match="read-only"):
         values(g)["w"].const[0] = 9
@@ -449,35 +449,35 @@ def _second_producer(g: Graph) -> None:
     values(g)["a"].producer = op(g, "Exp")
 
 
-def _unknown_use(g: Graph) -> None:
+def _missing_use(g: Graph) -> None:
     values(g)["a"].remove_consumer(op(g, "Exp"))
 
 
-def _use_that_is_none(g: Graph) -> None:
+def _false_use(g: Graph) -> None:
     values(g)["b"].add_consumer(op(g, "Neg"))
 
 
-def _use_of_an_input_that_is_none(g: Graph) -> None:
+def _false_use_of_input(g: Graph) -> None:
     g.inputs[0].add_consumer(op(g, "Add"))
 
 
-def _use_of_a_constant_that_is_none(g: Graph) -> None:
+def _false_use_of_constant(g: Graph) -> None:
     values(g)["w"].add_consumer(op(g, "Add"))
 
 
-def _use_by_an_op_that_is_gone(g: Graph) -> None:
+def _use_by_unknown_op(g: Graph) -> None:
     values(g)["b"].add_consumer(new("Abs"))
 
 
-def _inputs_written_by_hand(g: Graph) -> None:
+def _inputs_set_directly(g: Graph) -> None:
     op(g, "Exp").inputs = (values(g)["x"],)
 
 
-def _value_from_nowhere(g: Graph) -> None:
+def _value_without_producer(g: Graph) -> None:
     g.set_inputs(op(g, "Exp"), [Value("ghost")])
 
 
-def _value_of_a_removed_op(g: Graph) -> None:
+def _value_of_removed_op(g: Graph) -> None:
     del g._ops[op(g, "Neg")]
 
 
@@ -493,7 +493,7 @@ def _other_graph(g: Graph) -> None:
     op(g, "Neg").graph = read(DIAMOND).graph
 
 
-def _output_gone(g: Graph) -> None:
+def _output_without_producer(g: Graph) -> None:
     g.outputs = (*g.outputs, Value("ghost"))
 
 
@@ -505,49 +505,49 @@ def _output_slots(g: Graph) -> None:
     g._outputs._values[0] = values(g)["b"]
 
 
-def _constant_with_a_producer(g: Graph) -> None:
+def _constant_with_producer(g: Graph) -> None:
     g.initializers[values(g)["a"]] = None
 
 
-def _initializer_without_a_tensor(g: Graph) -> None:
+def _initializer_without_tensor(g: Graph) -> None:
     values(g)["w"].tensor = None
 
 
-def _two_of_a_name(g: Graph) -> None:
+def _duplicate_name(g: Graph) -> None:
     values(g)["a"].name = "b"
 
 
 @pytest.mark.parametrize(
-    "plant",
+    "corrupt",
     [
         _second_producer,
-        _unknown_use,
-        _use_that_is_none,
-        _use_of_an_input_that_is_none,
-        _use_of_a_constant_that_is_none,
-        _use_by_an_op_that_is_gone,
-        _inputs_written_by_hand,
-        _value_from_nowhere,
-        _value_of_a_removed_op,
+        _missing_use,
+        _false_use,
+        _false_use_of_input,
+        _false_use_of_constant,
+        _use_by_unknown_op,
+        _inputs_set_directly,
+        _value_without_producer,
+        _value_of_removed_op,
         _stale_index,
         _wrong_index,
         _other_graph,
-        _output_gone,
+        _output_without_producer,
         _output_renamed,
         _output_slots,
-        _constant_with_a_producer,
-        _initializer_without_a_tensor,
-        _two_of_a_name,
+        _constant_with_producer,
+        _initializer_without_tensor,
+        _duplicate_name,
     ],
 )
-def test_validate_finds(plant: Callable[[Graph], None]) -> None:
+def test_validate_finds_corruption(corrupt: Callable[[Graph], None]) -> None:
     g = read(DIAMOND).graph
-    plant(g)
+    corrupt(g)
     with pytest.raises(PassesError):
         g.validate()
 
 
-def test_validate_looks_inside_bodies() -> None:
+def test_validate_checks_bodies() -> None:
     g = read(BODIES).graph
     then = op(g, "If").subgraphs[0]
     values(g)["a"].remove_consumer(op(then, "Mul"))
@@ -555,19 +555,19 @@ def test_validate_looks_inside_bodies() -> None:
         g.validate()
 
 
-def test_validate_finds_a_body_with_another_owner() -> None:
+def test_validate_finds_body_with_wrong_owner() -> None:
     g = read(BODIES).graph
     op(g, "If").subgraphs[0].owner = op(g, "Neg")
     with pytest.raises(GraphError):
         g.validate()
 
 
-# -- any sequence of mutations ------------------------------------------------------------
+# -- random mutations ------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9)), max_size=12))
-def test_any_mutations_keep_the_invariants(steps: list[tuple[int, int, int]]) -> None:
-    """Identities come in, values take over and replace each other: it always computes the same."""
+def test_random_mutations_keep_invariants(steps: list[tuple[int, int, int]]) -> None:
+    """Identities are inserted, values take over and replace each other: the graph stays equivalent."""
     model = load(BODIES)
     m = from_onnx(model)
     g = m.graph

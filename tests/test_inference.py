@@ -1,4 +1,4 @@
-"""Symbolic shapes and elements, held against what onnxruntime computes."""
+"""Symbolic shapes and elements, compared with results of onnxruntime."""
 
 from __future__ import annotations
 
@@ -22,67 +22,67 @@ from rewriting import load
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 RUNS = 4
-# Where a window is larger than what it slides over, onnxruntime rounds towards zero and ONNX's formula down.
+# If a window is larger than its input, onnxruntime rounds towards zero and ONNX's formula down.
 LARGE_ENOUGH = {"audio": {"samples": 32}, "crnn": {"width": 32}}
 
 
-class Truth:
-    """The sizes of the symbols in one run, each from the first dim that is just that symbol."""
+class SymbolSizes:
+    """The sizes of the symbols in one run, each from the first dim that consists of that symbol."""
 
     def __init__(self, sizes: dict[str, int]) -> None:
         self.numbers: dict[Atom, int] = dict(sizes)
 
-    def holds(self, said: SymInt, found: int) -> bool:
-        """Whether an expression agrees with a number; what is made of unbound names is not judged."""
-        if isinstance(said, Expr) and len(said.terms) == 1:
-            ((product, factor),) = said.terms
+    def holds(self, expression: SymInt, found: int) -> bool:
+        """Whether an expression equals a number; true if a symbol has no size."""
+        if isinstance(expression, Expr) and len(expression.terms) == 1:
+            ((product, factor),) = expression.terms
             if factor == 1 and len(product) == 1 and isinstance(product[0], Unknown):
                 return self.numbers.setdefault(product[0], found) == found
-        if not all(a in self.numbers for a in atoms(said)):
+        if not all(a in self.numbers for a in atoms(expression)):
             return True
-        return substitute(said, self.numbers.get) == found
+        return substitute(expression, self.numbers.get) == found
 
 
 def contradictions(model: Model, proto: onnx.ModelProto, fixed: dict[str, int]) -> list[str]:
     """The differences between runs and inferred shapes."""
     values = [v for op in model.graph.sorted_ops() for v in op.outputs if v.name and v.type is None]
-    told = onnx.ModelProto()
-    told.CopyFrom(proto)
-    known = {o.name for o in told.graph.output}
-    told.graph.output.extend(onnx.ValueInfoProto(name=v.name) for v in values if v.name not in known)
-    session = OnnxRuntime(told.SerializeToString())
+    exposed = onnx.ModelProto()
+    exposed.CopyFrom(proto)
+    known = {o.name for o in exposed.graph.output}
+    exposed.graph.output.extend(onnx.ValueInfoProto(name=v.name) for v in values if v.name not in known)
+    session = OnnxRuntime(exposed.SerializeToString())
     names = [v.name for v in values]
 
-    def run(draw: InputSet) -> dict[str, Any]:
-        return dict(zip(names, session.run(names, draw.feeds), strict=True))
+    def run(input_set: InputSet) -> dict[str, Any]:
+        return dict(zip(names, session.run(names, input_set.feeds), strict=True))
 
     wrong: list[str] = []
     for answer in islice(InputSearch(run, input_specs(model), fixed).answers(), RUNS):
         if 0 in answer.input_set.sizes.values():
             continue  # onnxruntime reduces an empty tensor to its own shape
-        truth = Truth(answer.input_set.sizes)
+        symbols = SymbolSizes(answer.input_set.sizes)
         for v in values:
             found = answer.outputs[v.name]
             if isinstance(found, np.ndarray):
-                wrong += judged(v, found, truth)
+                wrong += differences(v, found, symbols)
     return wrong
 
 
-def judged(v: Value, found: np.ndarray[Any, Any], truth: Truth) -> list[str]:
+def differences(v: Value, found: np.ndarray[Any, Any], symbols: SymbolSizes) -> list[str]:
     shape: Shape = v.known_shape if v.known_shape is not None else found.shape
     if len(shape) != found.ndim or not all(
-        truth.holds(d, n) for d, n in zip(shape, found.shape, strict=True) if d is not None
+        symbols.holds(d, n) for d, n in zip(shape, found.shape, strict=True) if d is not None
     ):
         return [f"{v.name}: {list(shape)} is {list(found.shape)}"]
     elements = v.known_elements or ()
     numbers = [int(x) for x in found.reshape(-1)[: len(elements)]] if elements else []
-    if not all(map(truth.holds, elements, numbers)):
+    if not all(map(symbols.holds, elements, numbers)):
         return [f"{v.name}: elements {elements} are {numbers}"]
     return []
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
-def test_golden(path: Path) -> None:
+def test_golden_models(path: Path) -> None:
     model = from_onnx(onnx.load(path), inline=True)
     assert contradictions(model, to_onnx(model), LARGE_ENOUGH.get(path.stem, {})) == []
 
@@ -91,8 +91,8 @@ I64 = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] mos
 HEAD = f"g (float[N,M,8] x, float[N,3,H,W] z, float[?] q, bool b) => (float[] y) <{I64}>"
 
 
-def said(text: str, opset: int = 18) -> str:
-    """Shape of y as text, and its elements where they are followed; ? is what nobody named."""
+def inferred(text: str, opset: int = 18) -> str:
+    """The inferred shape of y as text, with its elements if they are known; ? is an unnamed size."""
     y = from_onnx(load(text, opset)).graph.outputs[0]
     shape, elements = y.known_shape, y.known_elements
     dims = "any rank" if shape is None else f"[{', '.join(map(str, shape))}]"
@@ -146,7 +146,7 @@ def said(text: str, opset: int = 18) -> str:
     ],
 )
 def test_shapes(body: str, expected: str) -> None:
-    assert said(f"{HEAD} {{ {body} }}") == expected
+    assert inferred(f"{HEAD} {{ {body} }}") == expected
 
 
 INTS = HEAD.replace("float[] y", "int64[] y")
@@ -186,7 +186,7 @@ INTS = HEAD.replace("float[] y", "int64[] y")
     ],
 )
 def test_elements(body: str, expected: str) -> None:
-    assert said(f"{INTS} {{ {body} }}") == expected
+    assert inferred(f"{INTS} {{ {body} }}") == expected
 
 
 IF = (
@@ -201,26 +201,30 @@ IF = (
         pytest.param(f"{HEAD} {{ {IF.format('', 'x', '', 'x')} }}", "[N, M, 8]", id="branches agree"),
         pytest.param(f"{HEAD} {{ {IF.format('', 'q', '', 'x')} }}", "any rank", id="branches of other ranks"),
         pytest.param(
-            f"{HEAD} {{ w = Transpose<perm=[1,0,2]>(x) {IF.format('', 'w', '', 'x')} }}", "[?, ?, 8]", id="they differ"
+            f"{HEAD} {{ w = Transpose<perm=[1,0,2]>(x) {IF.format('', 'w', '', 'x')} }}",
+            "[?, ?, 8]",
+            id="branches differ",
         ),
         pytest.param("g (float[N,-1] x) => (float[] y) { y = Relu(x) }", "[N, ?]", id="a dim of -1"),
-        pytest.param("g (float[N,?] x) => (float[A,B] y) { y = Relu(x) }", "[N, ?]", id="a name for what has one"),
+        pytest.param("g (float[N,?] x) => (float[A,B] y) { y = Relu(x) }", "[N, ?]", id="declared symbols"),
         pytest.param("g (float[N,3] x) => (float[5,4] y) { y = Relu(x) }", "[5, 4]", id="a wrong declaration"),
         pytest.param("g (float[] x) => (float[A,4] y) { y = Relu(x) }", "[A, 4]", id="a declaration alone"),
         pytest.param(
             "g (int32[2] c) => (int32[] y) <int32[1] k = {2147483647}, int32[1] o = {1}> { y = Add(k, o) }",
             "[1] {?}",
-            id="what leaves int32",
+            id="int32 overflow",
         ),
-        pytest.param("g (float[5000] x) => (int64[] y) { t = Cast<to=7>(x) y = Neg(t) }", "[5000]", id="too long"),
+        pytest.param(
+            "g (float[5000] x) => (int64[] y) { t = Cast<to=7>(x) y = Neg(t) }", "[5000]", id="too many elements"
+        ),
     ],
 )
 def test_declarations_and_bodies(text: str, expected: str) -> None:
-    assert said(text) == expected
+    assert inferred(text) == expected
 
 
 def chain(step: str, length: int, head: str) -> Value:
-    """The end of a chain of ops."""
+    """The last value of a chain of ops."""
     names = ["x", *(f"v{i}" for i in range(length - 1)), "y"]
     steps = " ".join(step.format(out, into) for into, out in pairwise(names))
     return from_onnx(load(f"{head} {{ {steps} }}")).graph.outputs[0]
@@ -236,7 +240,7 @@ def chain(step: str, length: int, head: str) -> Value:
         pytest.param("{} = Slice({}, p, e)", 200, id="slices"),
     ],
 )
-def test_long_chains_stay_small(step: str, length: int) -> None:
+def test_expressions_of_long_chains_are_small(step: str, length: int) -> None:
     p, e, k = "int64[4] p = {0,0,1,2}", "int64[4] e = {-1,-1,-2,9}", "int64[8] k = {0,0,1,-1,0,0,2,0}"
     head = f"g (float[N,1,H,W] x) => (float[] y) <{p}, {e}, {k}, float[1,1,1,1] w = {{1.0}}>"
     shape = chain(step, length, head).known_shape
@@ -245,8 +249,8 @@ def test_long_chains_stay_small(step: str, length: int) -> None:
     assert all(d is not None and expr_size(d) <= MAX_EXPR_SIZE for d in shape)
 
 
-def test_readers_learn_what_a_new_op_tells() -> None:
-    """The new op's shape is known; what read the old one's was told that it is not."""
+def test_shapes_of_consumers_follow_new_op() -> None:
+    """The output shape of the replaced op is unknown, that of the new op is known."""
     graph = from_onnx(
         load("g (float[N,4] x, int64[1] k) => (float[] y) <int64[1] c = {-1}> { r = Reshape(x, k) y = Relu(r) }")
     ).graph

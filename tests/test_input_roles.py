@@ -1,4 +1,4 @@
-"""Roles of inputs: onnxruntime runs every kind of draw, and the draws reach both sides of a decision."""
+"""Roles of inputs: every kind of input set runs, and both sides of a decision are reached."""
 
 from __future__ import annotations
 
@@ -67,26 +67,32 @@ def test_both_branches_are_taken(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(f"g (int64 n, float[2] x) => (y) <bool t = {{1}}> {{ y = Loop(n, t, x) {COUNT} }}", id="trips"),
-        pytest.param(f"g (bool t, float[2] x) => (y) <int64 n = {{3}}> {{ y = Loop(n, t, x) {COUNT} }}", id="first"),
+        pytest.param(
+            f"g (int64 n, float[2] x) => (y) <bool t = {{1}}> {{ y = Loop(n, t, x) {COUNT} }}", id="trip count"
+        ),
+        pytest.param(
+            f"g (bool t, float[2] x) => (y) <int64 n = {{3}}> {{ y = Loop(n, t, x) {COUNT} }}", id="first condition"
+        ),
         pytest.param(
             "g (float[2] x, bool t) => (y) <int64 n = {3}, bool g = {1}> { y, u = Loop(n, g, x, t) <body = l"
             " (int64 j, bool c, float[2] s, bool w) => (bool w, float[2] e, bool v) { e = Add(s, o) v = Identity(w) }>"
             " }",
-            id="handed round",
+            id="carried condition",
         ),
     ],
 )
-def test_loops_run_more_and_less_often(text: str) -> None:
+def test_loops_have_different_trip_counts(text: str) -> None:
     oracle = oracle_of(text, **ONE)
     trips = {
-        round(float((a.outputs["y"] - a.input_set.feeds["x"])[0])) for a in oracle.answers if a.input_set.kind in MODEST
+        round(float((a.outputs["y"] - a.input_set.feeds["x"])[0]))
+        for a in oracle.answers
+        if a.input_set.kind in MODERATE_KINDS
     }
     assert len(trips) >= 2
     assert max(trips) <= 6
 
 
-MODEST = {"normal", "negative", "zeros", "ties", "signed zeros"}
+MODERATE_KINDS = {"normal", "negative", "zeros", "ties", "signed zeros"}
 
 
 RUNS = [
@@ -164,18 +170,18 @@ RUNS = [
         id="read in a Scan",
     ),
 ]
-HELD = {"k": np.array([0, 1]), "n": np.int64(2), "t": np.bool_(True)}
+WEIGHTS = {"k": np.array([0, 1]), "n": np.int64(2), "t": np.bool_(True)}
 
 
-def held(text: str) -> dict[str, Any]:
+def missing_weights(text: str) -> dict[str, Any]:
     own = text.partition("=>")[0]
-    return {k: v for k, v in HELD.items() if f" {k}," not in own and f" {k})" not in own}
+    return {k: v for k, v in WEIGHTS.items() if f" {k}," not in own and f" {k})" not in own}
 
 
 @pytest.mark.parametrize(("text", "name", "want"), RUNS)
-def test_every_first_draw_runs_and_reaches(text: str, name: str, want: set[int]) -> None:
-    oracle = oracle_of(text, **held(text))
-    assert oracle.notes == [n for n in oracle.notes if "=" in n]  # about sizes at most
+def test_first_input_sets_run_and_reach_range(text: str, name: str, want: set[int]) -> None:
+    oracle = oracle_of(text, **missing_weights(text))
+    assert oracle.notes == [n for n in oracle.notes if "=" in n]  # notes on sizes only
     reached = {
         int(v) for a in oracle.answers if a.input_set.is_finite for v in np.asarray(a.input_set.feeds[name]).flat
     }
@@ -183,21 +189,21 @@ def test_every_first_draw_runs_and_reaches(text: str, name: str, want: set[int])
 
 
 @pytest.mark.parametrize(("text", "name", "_"), RUNS)
-def test_a_model_with_roles_agrees_with_itself(text: str, name: str, _: set[int]) -> None:
-    model = load(text, weights=held(text))
-    assert oracle_of(text, **held(text)).check(model.SerializeToString(), exact=True).exact
+def test_model_with_roles_equals_itself(text: str, name: str, _: set[int]) -> None:
+    model = load(text, weights=missing_weights(text))
+    assert oracle_of(text, **missing_weights(text)).check(model.SerializeToString(), exact=True).exact
     assert name
 
 
 @pytest.mark.parametrize("op", ["Div", "Mod"])
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
-def test_nothing_that_ends_the_process_is_drawn(op: str, dtype: str) -> None:
+def test_divisions_do_not_trap(op: str, dtype: str) -> None:
     inputs = input_specs(from_onnx(load(f"g ({dtype}[99] x, {dtype}[99] d) => (y) {{ n = Neg(x) y = {op}(n, d) }}")))
     for kind in distinct_kinds(inputs, are_large=False):
-        for draw in generate_input_sets(inputs, kind, {}, (0,)):
-            assert draw.feeds["d"].all()
+        for input_set in generate_input_sets(inputs, kind, {}, (0,)):
+            assert input_set.feeds["d"].all()
             assert kind != "extremes"
-            assert (draw.feeds["x"] != np.iinfo(draw.feeds["x"].dtype).min).all() or dtype == "uint8"
+            assert (input_set.feeds["x"] != np.iinfo(input_set.feeds["x"].dtype).min).all() or dtype == "uint8"
 
 
 LOOP = (
@@ -209,8 +215,8 @@ LOOP = (
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        pytest.param("g (int64[2] x) => (y) { y = Neg(x) }", False, id="no"),
-        pytest.param("g (int64[2] x) => (y) { a = Mul(x, x) y = ConstantOfShape(a) }", True, id="a shape, computed"),
+        pytest.param("g (int64[2] x) => (y) { y = Neg(x) }", False, id="none"),
+        pytest.param("g (int64[2] x) => (y) { a = Mul(x, x) y = ConstantOfShape(a) }", True, id="computed shape"),
         pytest.param("g (float[2] x) => (y) { a = Shape(x) y = ConstantOfShape(a) }", False, id="only its shape"),
         pytest.param("g (int64[2] x) => (y) { a = Add(x, x) y = Div(a, a) }", True, id="divided"),
         pytest.param("g (float[2] x) => (y) { a = Add(x, x) y = Div(a, a) }", False, id="floats divided"),
@@ -221,13 +227,13 @@ LOOP = (
             True,
             id="the shape of a MaxUnpool",
         ),
-        pytest.param("g (float[2,2] x) => (y) { a = EyeLike<dtype=7>(x) y = Tile(x, a) }", False, id="a diagonal"),
+        pytest.param("g (float[2,2] x) => (y) { a = EyeLike<dtype=7>(x) y = Tile(x, a) }", False, id="EyeLike"),
         pytest.param(
             'g (int64[2] x) => (y) { a = BitShift<direction="LEFT">(x, x) y = Div(a, a) }', True, id="shifted"
         ),
     ],
 )
-def test_what_steers(text: str, want: bool) -> None:
+def test_control_values(text: str, want: bool) -> None:
     graph = from_onnx(load(text)).graph
     assert (graph.inputs[0] in control_values(graph)) == want
 
@@ -236,18 +242,18 @@ def test_what_steers(text: str, want: bool) -> None:
     ("body", "want"),
     [
         pytest.param("y = Relu(x)", True, id="Relu"),
-        pytest.param("a = Transpose(x) y = Max(a, a)", True, id="moved and chosen"),
-        pytest.param("a = Trilu(x) y = ThresholdedRelu(a)", True, id="a triangle, beyond a threshold"),
+        pytest.param("a = Transpose(x) y = Max(a, a)", True, id="transposed and selected"),
+        pytest.param("a = Trilu(x) y = ThresholdedRelu(a)", True, id="Trilu and threshold"),
         pytest.param("a = Greater(x, x) b = Not(a) y = And(a, b)", True, id="compared, and combined"),
         pytest.param("y = Hardmax(x)", True, id="Hardmax"),
         pytest.param("a = Relu(x) y = Softmax(a)", False, id="normalized"),
         pytest.param("y = Add(x, x)", False, id="added"),
-        pytest.param("a = Neg(x) y = MatMul(a, a)", False, id="multiplied after a while"),
-        pytest.param("a = Shape(x) y = Mul(a, a)", True, id="only its shape is computed with"),
-        pytest.param("a = Greater(x, x) b = Cast<to=1>(a) y = Exp(b)", True, id="only what it is compared with"),
+        pytest.param("a = Neg(x) y = MatMul(a, a)", False, id="multiplied later"),
+        pytest.param("a = Shape(x) y = Mul(a, a)", True, id="only its shape is used"),
+        pytest.param("a = Greater(x, x) b = Cast<to=1>(a) y = Exp(b)", True, id="only its comparison is used"),
     ],
 )
-def test_what_is_only_chosen(body: str, want: bool) -> None:
+def test_selection_only_inputs(body: str, want: bool) -> None:
     assert is_selection_only(from_onnx(load(f"g (float[2,2] x) => (y) {{ {body} }}")).graph.inputs[0]) == want
 
 
@@ -255,12 +261,12 @@ def test_what_is_only_chosen(body: str, want: bool) -> None:
     ("body", "opset", "signed"),
     [("y = Gather(x, i)", 10, False), ("y = Gather(x, i)", 11, True), ("y = Gather(x, i)", 17, True)],
 )
-def test_indices_from_the_end_since_opset_11(body: str, opset: int, signed: bool) -> None:
+def test_negative_indices_since_opset_11(body: str, opset: int, signed: bool) -> None:
     graph = from_onnx(load(f"g (float[3,2] x, int64[2] i) => (y) {{ {body} }}", opset)).graph
     found = input_role(graph.inputs[1])
     assert (found.kind, found.bound, found.signed) == ("index", 3, signed)
 
 
-def test_the_narrower_of_two_roles() -> None:
+def test_narrower_of_two_roles() -> None:
     text = "g (float[3,2] x, int64[2] i) => (y, z) { y = Gather(x, i) z = ConstantOfShape(i) }"
     assert input_role(from_onnx(load(text)).graph.inputs[1]).kind == "index"

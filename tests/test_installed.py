@@ -1,4 +1,4 @@
-"""passwright, a new plugin and an example, installed by pip where nothing else is: they work, and go again."""
+"""passwright, a new plugin and an example, installed and uninstalled by pip in a fresh environment."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def env(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return env
 
 
-def test_it_is_the_installed_one(env: Environment) -> None:
+def test_installed_package_is_imported(env: Environment) -> None:
     assert env.run_python("-c", "import passwright as p; print(p.__file__)").startswith(str(env.site))
 
 
-def test_a_source_distribution_has_the_templates(env: Environment, sources: Path) -> None:
+def test_source_distribution_contains_templates(env: Environment, sources: Path) -> None:
     env.run_python("-c", "import setuptools.build_meta as b; b.build_sdist('.')", cwd=sources)
     with tarfile.open(next(sources.glob("*.tar.gz"))) as archive:
         names = archive.getnames()
@@ -48,7 +48,7 @@ def test_a_source_distribution_has_the_templates(env: Environment, sources: Path
     assert parts <= {Path(name).name for name in names if "/app/pages/" in name}
 
 
-def test_it_measures_and_makes_pages(env: Environment, tmp_path: Path) -> None:
+def test_installed_commands_measure_and_write_pages(env: Environment, tmp_path: Path) -> None:
     shutil.copy(ROOT / "golden_models" / "mlp_dropout.onnx", tmp_path)
     env.run_passes("run", "mlp_dropout.onnx", "--html", "page.html", cwd=tmp_path)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def test_it_measures_and_makes_pages(env: Environment, tmp_path: Path) -> None:
     assert model["measured"]["resident_bytes"] > model["measured"]["baseline_bytes"] > 0
 
 
-def test_a_new_plugin_installs_lists_runs_tests_and_goes(env: Environment, tmp_path: Path) -> None:
+def test_new_plugin_from_install_to_uninstall(env: Environment, tmp_path: Path) -> None:
     env.run_passes("new", "my-plugin", cwd=tmp_path)
     plugin = tmp_path / "my-plugin"
     before = files_below(env.folder)
@@ -73,10 +73,10 @@ def test_a_new_plugin_installs_lists_runs_tests_and_goes(env: Environment, tmp_p
     assert any("my-plugin" in line and "0.1.0" in line for line in listed)
 
     env.run_python("example/model.py", cwd=plugin)
-    told = env.run_passes(
+    output = env.run_passes(
         "run", "example/model.onnx", "--enable", "my-plugin", "-o", "out.onnx", "--json", "-", cwd=plugin
     )
-    report = json.loads(told)
+    report = json.loads(output)
     assert report["verification"] is not None
     assert report["quarantined"] == []
     assert {p["name"]: p["changes"] for p in report["passes"]}["my-plugin"] == 1
@@ -92,7 +92,7 @@ def test_a_new_plugin_installs_lists_runs_tests_and_goes(env: Environment, tmp_p
     assert not any("my-plugin" in line for line in env.run_passes("list").splitlines())
 
 
-def test_the_example_package_installs_and_runs(env: Environment, tmp_path: Path) -> None:
+def test_example_package_installs_and_runs(env: Environment, tmp_path: Path) -> None:
     package = tmp_path / "package"
     shutil.copytree(ROOT / "examples" / "package", package, ignore=shutil.ignore_patterns("__pycache__"))
     env.install(package)
@@ -103,7 +103,7 @@ def test_the_example_package_installs_and_runs(env: Environment, tmp_path: Path)
     assert not (env.site / "passwright_edge").exists()
 
 
-def test_a_type_checker_sees_what_a_user_calls(env: Environment, tmp_path: Path) -> None:
+def test_type_checker_sees_public_types(env: Environment, tmp_path: Path) -> None:
     code = (
         "from passwright import Result, optimize\nright: Result = optimize('m.onnx')\nwrong: int = optimize('m.onnx')\n"
     )

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 GOLDEN_SAMPLE = {"bert_dynamo", "cnn_qdq", "functions", "keras_cnn", "loop_if", "mixer_external", "sklearn_strings"}
-"""Golden models that have an exporter, subgraphs, functions, external data, strings or quantized types each."""
+"""Golden models that cover the exporters, subgraphs, functions, external data, strings and quantized types."""
 
 
 def slow_unless(chosen: Collection[Any], values: Iterable[Any]) -> list[Any]:
-    """Values for a parametrized test, of which all that are not `chosen` are slow."""
+    """The values of a parametrized test; those that are not `chosen` are marked slow."""
     return [v if v in chosen else pytest.param(v, marks=pytest.mark.slow) for v in values]

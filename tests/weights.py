@@ -16,5 +16,5 @@ def weights_used_in(text: str, weights: Mapping[str, np.ndarray]) -> Weights:
 
 
 def matrix(*dims: int) -> np.ndarray:
-    """Different numbers of either sign."""
+    """Distinct numbers of both signs."""
     return np.linspace(-1, 1.5, int(np.prod(dims)), dtype=np.float32).reshape(dims)

@@ -1,4 +1,4 @@
-"""Models made from a rule's pattern: valid, the same for the same choices, firing, and honest of what must stay."""
+"""Models generated from a rule's pattern: validity, reproducibility, variety, and where the rule fires."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from tiers import slow_unless
 
 
 def replay(sequence: Sequence[int]) -> Choices:
-    """The choices of a sequence; the simplest one where it has no valid number."""
+    """The choices of a sequence; the simplest one if it has no valid number."""
     numbers = iter(sequence)
     return Choices(lambda count: number if 0 <= (number := next(numbers, -1)) < count else 0)
 
 
 RULES = {r.name: r for p in BUILT_IN for leaf in leaves(p) if isinstance(leaf, RulePass) for r in leaf.rules}
-# Rules that ask for more than their patterns tell.
-PARTICULAR = (
+# Rules with conditions beyond their patterns.
+CONDITIONAL = (
     "fuse_gelu", "fuse_elu", "fuse_layer_norm_of_scale_and_offset", "fuse_softmax",
     "fuse_attention",     "fuse_guarded_attention", "fold_heads_into_attention", "gemm_without_reshapes",
     "merge_products_of_same_operand", "fuse_bounded_lp_norm", "drop_casts_around_norm",
@@ -122,22 +122,22 @@ def turned_strings(g: Build, x: Value, y: Value) -> Value:
     return g.StringConcat(y, x)
 
 
-ADDED = (fused_product, skip_norm, biased_gelu, fused_conv, binarizer, turned_strings)
+OTHER_DOMAINS = (fused_product, skip_norm, biased_gelu, fused_conv, binarizer, turned_strings)
 OWN = (cancel, twice_the_same, any_conv, any_operands, same_transposes, plain_softmax)
 
 
 @cache
 def searched(r: Rule) -> list[GeneratedCase]:
-    """The first 600 cases of a rule, made once for all tests of them."""
+    """The first 600 cases of a rule, generated once for all tests."""
     return list(guided_search(r).generate(600))
 
 
-def made(r: Rule, count: int) -> list[Case]:
+def first_cases(r: Rule, count: int) -> list[Case]:
     return [found.case for found in searched(r)[:count]]
 
 
 def loads(model: onnx.ModelProto) -> bool:
-    """Whether onnxruntime has kernels for all of it."""
+    """Whether onnxruntime has kernels for the whole model."""
     try:
         OnnxRuntime(model.SerializeToString())
     except EvaluationError:
@@ -146,17 +146,17 @@ def loads(model: onnx.ModelProto) -> bool:
 
 
 @pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
-def test_fires(r: Rule) -> None:
+def test_rules_fire_on_generated_models(r: Rule) -> None:
     assert sum(f.fired and not f.case.no_fire_reason for f in searched(r)) >= 20
 
 
 @pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
-def test_what_must_stay_does(r: Rule) -> None:
+def test_rules_do_not_fire_where_forbidden(r: Rule) -> None:
     assert not [f.case for f in searched(r) if f.fired and f.case.no_fire_reason]
 
 
-def test_all_that_is_special_comes_up() -> None:
-    traits = {t for r in OWN for case in made(r, 600) for t in case.traits}
+def test_all_traits_occur() -> None:
+    traits = {t for r in OWN for case in first_cases(r, 600) for t in case.traits}
     assert traits >= {
         "a constant has another reader",
         "a constant is an input that may be overridden",
@@ -170,7 +170,7 @@ def test_all_that_is_special_comes_up() -> None:
 
 
 def test_dims_types_and_opsets_vary() -> None:
-    models = [case.model for case in made(cancel, 400)]
+    models = [case.model for case in first_cases(cancel, 400)]
     inputs = [i.type.tensor_type for m in models for i in m.graph.input if i.name != "condition"]
     dims = {d.dim_value for t in inputs for d in t.shape.dim}
     assert dims >= {0, 1, 2, 3, 4}
@@ -180,18 +180,18 @@ def test_dims_types_and_opsets_vary() -> None:
 
 @pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
 def test_models_are_valid(r: Rule) -> None:
-    for case in made(r, 60):
+    for case in first_cases(r, 60):
         onnx.checker.check_model(case.model, full_check=True)
         from_onnx(case.model)
 
 
 def test_most_models_load_in_onnxruntime() -> None:
-    models = [case.model for r in OWN for case in made(r, 40)]
+    models = [case.model for r in OWN for case in first_cases(r, 40)]
     assert sum(map(loads, models)) > 0.8 * len(models)
 
 
-@pytest.mark.parametrize("name", slow_unless(PARTICULAR[::3], PARTICULAR))
-def test_examples_lead_to_variants_that_fire(name: str) -> None:
+@pytest.mark.parametrize("name", slow_unless(CONDITIONAL[::3], CONDITIONAL))
+def test_variants_of_examples_fire(name: str) -> None:
     example = load_examples()[name].model()
     searches = [guided_search(RULES[name], seed=seed, examples=[example]).generate(200) for seed in range(3)]
     fired = [f.case.model for search in searches for f in search if f.fired and not f.case.no_fire_reason]
@@ -199,51 +199,51 @@ def test_examples_lead_to_variants_that_fire(name: str) -> None:
     assert len({m.SerializeToString(deterministic=True) for m in fired}) > 1
 
 
-@pytest.mark.parametrize("r", ADDED, ids=lambda r: r.name)
-def test_operators_of_other_domains_are_made(r: Rule) -> None:
+@pytest.mark.parametrize("r", OTHER_DOMAINS, ids=lambda r: r.name)
+def test_operators_of_other_domains_are_generated(r: Rule) -> None:
     found = [f for f in guided_search(r).generate(200) if f.fired and not f.case.no_fire_reason]
     assert len(found) >= 20
     assert sum(loads(f.case.model) for f in found) > len(found) / 2
 
 
-def test_models_look_different() -> None:
-    looks = [fingerprint(f.case) for f in searched(cancel)[:300] if f.fired]
-    assert max(looks.count(one) for one in looks) <= MAX_SAME_FINGERPRINT
+def test_fingerprints_of_models_differ() -> None:
+    fingerprints = [fingerprint(f.case) for f in searched(cancel)[:300] if f.fired]
+    assert max(fingerprints.count(one) for one in fingerprints) <= MAX_SAME_FINGERPRINT
 
 
-def test_what_colours_a_model_turns_up_evenly() -> None:
+def test_traits_are_evenly_distributed() -> None:
     traits = [f.case.traits for f in searched(twice_the_same)[:400]]
     overridden = sum("a constant is an input that may be overridden" in t for t in traits)
     assert len(traits) / 12 < overridden < len(traits) / 2
 
 
-def test_no_size_of_a_window_is_open() -> None:
-    for case in made(any_conv, 300):
+def test_window_sizes_are_not_symbolic() -> None:
+    for case in first_cases(any_conv, 300):
         convs = [n for n in case.model.graph.node if n.op_type == "Conv"]
         windows = {name for n in convs for name in n.input[1:]}
         inputs = [i.type.tensor_type for i in case.model.graph.input if i.name in windows]
         assert not [d for t in inputs for d in t.shape.dim if d.dim_param]
 
 
-def test_the_same_for_the_same_seed() -> None:
+def test_seed_determines_cases() -> None:
     one, two, other = ([f.case for f in guided_search(any_conv, seed=seed).generate(50)] for seed in (0, 0, 1))
     assert one == two
     assert one != other
 
 
-def test_a_tape_makes_the_same_model() -> None:
+def test_choice_sequence_reproduces_model() -> None:
     for r in OWN:
         words = dictionary_of(r)
         for found in searched(r)[:50]:
             assert generate_case(r, replay(found.choice_sequence), words) == found.case
 
 
-@given(tape=st.lists(st.integers(0, 40), max_size=60))
+@given(sequence=st.lists(st.integers(0, 40), max_size=60))
 @settings(max_examples=60)
-def test_any_tape_makes_a_model_or_none(tape: list[int]) -> None:
+def test_any_choice_sequence_gives_model_or_error(sequence: list[int]) -> None:
     for r in OWN:
         try:
-            case = generate_case(r, replay(tape), dictionary_of(r))
+            case = generate_case(r, replay(sequence), dictionary_of(r))
         except GenerationError:
             continue
         assert case.model.graph.node
@@ -255,14 +255,14 @@ def test_hypothesis_draws_cases(case: Case) -> None:
     onnx.checker.check_model(case.model)
 
 
-def test_hypothesis_finds_the_smallest() -> None:
+def test_hypothesis_finds_smallest_case() -> None:
     chosen = settings(max_examples=300, database=None, suppress_health_check=list(HealthCheck))
     case = find(cases(cancel), lambda c: decline_site(cancel, c) is None, settings=chosen)
     assert len(case.model.graph.node) == 2
     assert case.traits == ()
 
 
-def test_a_part_is_chosen_anew_without_touching_the_others() -> None:
+def test_recorded_choices_reproduce_case() -> None:
     words, rng = dictionary_of(any_conv), Random(3)
     before = next(f for f in searched(any_conv)[:200] if f.fired and not f.case.no_fire_reason)
     first = replay(before.choice_sequence)
@@ -275,34 +275,34 @@ def test_a_part_is_chosen_anew_without_touching_the_others() -> None:
 @pytest.mark.parametrize(
     ("r", "numbers", "operators"),
     [
-        pytest.param(twice_the_same, {123.25, -123.25}, set[str](), id="of its own code"),
-        pytest.param(RULES["fuse_hard_swish"], {-3.0, 3.0}, set[str](), id="fragile"),
-        pytest.param(RULES["fuse_softmax"], set[float](), {"Exp", "Sub", "ReduceMax"}, id="of what it calls"),
+        pytest.param(twice_the_same, {123.25, -123.25}, set[str](), id="in its own code"),
+        pytest.param(RULES["fuse_hard_swish"], {-3.0, 3.0}, set[str](), id="boundaries"),
+        pytest.param(RULES["fuse_softmax"], set[float](), {"Exp", "Sub", "ReduceMax"}, id="in called functions"),
     ],
 )
-def test_the_dictionary_of_a_rule(r: Rule, numbers: set[float], operators: set[str]) -> None:
+def test_dictionary_of_rule(r: Rule, numbers: set[float], operators: set[str]) -> None:
     words = dictionary_of(r)
     assert numbers <= {*words.own_numbers, *words.numbers}
     assert operators <= {*words.operators}
 
 
-def test_a_pattern_that_exists_nowhere_makes_nothing() -> None:
+def test_pattern_of_unknown_operator_gives_no_case() -> None:
     @rule(lambda g, x: g.NoSuchOperator(x))
     def nothing(g: Build, x: Value) -> Value:
         """No such operator"""
         return x
 
-    assert made(nothing, 20) == []
+    assert first_cases(nothing, 20) == []
 
 
-def test_an_example_without_a_match_makes_nothing() -> None:
+def test_example_without_match_is_refused() -> None:
     example = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
-    tape = (1, *[0] * 80)
+    sequence = (1, *[0] * 80)
     with pytest.raises(GenerationError):
-        generate_case(cancel, replay(tape), dictionary_of(cancel), [example])
+        generate_case(cancel, replay(sequence), dictionary_of(cancel), [example])
 
 
-def test_an_example_of_another_domain_is_varied() -> None:
+def test_example_of_other_domain_is_varied() -> None:
     example = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["": 17, "com.microsoft": 1]> g (float[N,3] x, float[3] b) => (float[N,3] y)'
         "{ t = com.microsoft.BiasGelu(x, b) y = Relu(t) }"

@@ -1,4 +1,4 @@
-"""A rule is held to each of its promises, and what breaks one is told whole."""
+"""Checks of rules: the kinds of faults, and complete reports of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from passwright.testing.model_comparison import compare_case, compare_models
 from rewriting import load
 
 BUDGET = 60
-TURNS = itertools.count()
+CALLS = itertools.count()
 
 
 @rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT)
@@ -43,7 +43,7 @@ def ends_the_process(g: Any, x: Value) -> Value:
 
 @rule(lambda g, a, b, op: g.Sub(a, b) @ op, contract=EXACT)
 def swaps_and_declines(g: Any, a: Value, b: Value, op: Op) -> Value:
-    """a - b => b - a, unsaid"""
+    """a - b => b - a, unreported"""
     require(a is not b, "it is 0")
     g.graph.set_inputs(op, sorted((a, b), key=lambda v: v.name, reverse=True))
     require(False, "it is done")
@@ -65,7 +65,7 @@ def subtract_negated(g: Any, a: Value, b: Value) -> Value:
 
 @rule(lambda g, c, x: g.Where(c, x, x), contract=EXACT)
 def drop_choice_of_one(g: Any, c: Value, x: Value) -> Value:
-    """Where(c, x, x) => x, of truths, which onnxruntime does not choose among"""
+    """Where(c, x, x) => x for bools, which onnxruntime does not support"""
     require(x.dtype == TensorProto.BOOL and c.shape == x.shape == (2,), "no truths")
     return x
 
@@ -78,14 +78,14 @@ def never_ends(g: Any, x: Value) -> Value:
 
 @rule(lambda g, x: g.Abs(x), contract=EXACT)
 def in_another_domain(g: Any, x: Value) -> Value:
-    """|x| => what nobody knows"""
+    """|x| => an unknown operator"""
     return g.domain("nowhere").Abs(x)
 
 
 @rule(lambda g, x: g.Neg(x), contract=EXACT)
 def every_other_time(g: Any, x: Value) -> Value:
     """-x => 0 - x, or -1 * x"""
-    return g.Sub(g.const(0, like=x), x) if next(TURNS) % 2 else g.Mul(x, g.const(-1, like=x))
+    return g.Sub(g.const(0, like=x), x) if next(CALLS) % 2 else g.Mul(x, g.const(-1, like=x))
 
 
 @rule(lambda g, x: g.Relu(g.Neg(x)), contract=EXACT)
@@ -96,7 +96,7 @@ def relu_of_negated(g: Any, x: Value) -> Value:
 
 @rule(lambda g, x: g.Relu(x), contract=EXACT)
 def asks_too_much(g: Any, x: Value) -> Value:
-    """Relu(x) => x where nobody can say"""
+    """Relu(x) => x, under a condition that no generated model meets"""
     require(len(x.name) > 1000, "its name is too short")
     return x
 
@@ -124,14 +124,14 @@ def test_faults(wrong: Any, kind: FaultKind) -> None:
     assert str(caught.value).startswith(f"{wrong.name} {kind}: ")
 
 
-def test_a_sound_rule_is_told_so() -> None:
+def test_sound_rule_has_no_fault() -> None:
     checked = check_rule(drop_negation, budget=BUDGET)
     assert checked.is_sound
     assert checked.fault is None
     assert 0 < checked.ran <= checked.fired <= checked.models <= BUDGET
 
 
-def test_rules_beside_it_must_not_undo_what_it_does() -> None:
+def test_rules_that_undo_each_other_are_found() -> None:
     assert check_rule(subtract_negated, budget=BUDGET).is_sound
     fault = examine(subtract_negated, budget=BUDGET, other_rules=(subtract_negated, add_instead)).fault
     assert fault is not None
@@ -144,28 +144,28 @@ def test_rules_beside_it_must_not_undo_what_it_does() -> None:
         assert f"from {__name__} import {name}" in report
 
 
-def test_what_onnxruntime_does_not_run_the_reference_does() -> None:
+def test_reference_runs_models_unsupported_by_onnxruntime() -> None:
     text = "g (bool[2] c, bool[2] x) => (bool[2] y) { y = Where(c, x, x) }"
     assert check_rule(drop_choice_of_one, budget=BUDGET, examples=[text]).is_sound
 
 
-def test_what_never_fires_was_not_checked() -> None:
+def test_rule_that_never_fires_is_inconclusive() -> None:
     with pytest.raises(CheckInconclusive, match=r"never fired in \d+ models \(its name is too short\): give examples"):
         check_rule(asks_too_much, budget=BUDGET)
 
 
-def test_the_same_seed_tells_the_same() -> None:
+def test_seed_determines_report() -> None:
     first, second = (examine(relu_of_negated, budget=BUDGET, seed=3) for _ in range(2))
     assert first.report == second.report
     assert (first.models, first.fired, first.ran) == (second.models, second.fired, second.ran)
 
 
-def test_the_story_is_whole() -> None:
-    told = examine(relu_of_negated, budget=BUDGET).report
+def test_report_is_complete() -> None:
+    report = examine(relu_of_negated, budget=BUDGET).report
     for part in ("Relu(-x) => Relu(x)", "contract: exact", "Neg (x", "inputs (", "before:", "after:", "check_rule("):
-        assert part in told
-    assert f"from {__name__} import relu_of_negated" in told
-    model = parser.parse_model(told.partition('MODEL = """')[2].partition('"""')[0])
+        assert part in report
+    assert f"from {__name__} import relu_of_negated" in report
+    model = parser.parse_model(report.partition('MODEL = """')[2].partition('"""')[0])
     assert {n.op_type for n in model.graph.node} == {"Neg", "Relu"}
     with pytest.raises(RuleIsWrong):
         check_rule(relu_of_negated, examples=[model], budget=1)
@@ -174,7 +174,7 @@ def test_the_story_is_whole() -> None:
 FIRES = load("g (float[N] x) => (float[N] y) { a = Neg(x) y = Abs(a) }")
 
 
-def test_where_it_must_stay_it_may_not_fire() -> None:
+def test_unexpected_firing_is_a_fault() -> None:
     fault = apply_rule(drop_negation, Case(FIRES, "y", (), "somebody says so")).fault
     assert fault is not None
     assert fault.kind == FaultKind.FIRED_UNEXPECTEDLY
@@ -182,7 +182,7 @@ def test_where_it_must_stay_it_may_not_fire() -> None:
     assert apply_rule(drop_negation, Case(FIRES, "a", (), "somebody says so")).fault is None
 
 
-def promising(contract: Contract) -> Any:
+def rule_with_contract(contract: Contract) -> Any:
     @rule(lambda g, x: g.Log(g.Exp(x)), contract=contract)
     def log_of_exp(g: Any, x: Value) -> Value:
         """Log(Exp(x)) => x"""
@@ -199,14 +199,14 @@ LOG_OF_EXP = "g (float[N] x) => (float[N] y) { a = Exp(x) y = Log(a) }"
     [(EXACT, FaultKind.WRONG), (Contract("rounding"), FaultKind.WRONG), (conditional("no Exp overflows"), None)],
 )
 def test_contracts(contract: Contract, kind: FaultKind | None) -> None:
-    r, case = promising(contract), Case(load(LOG_OF_EXP), "y")
+    r, case = rule_with_contract(contract), Case(load(LOG_OF_EXP), "y")
     after = apply_rule(r, case).after
     assert after is not None
     fault = compare_case(r, case, after, compare_models)
     assert (fault.kind if fault is not None else None) == kind
 
 
-def test_sixteen_bits_are_not_held_to_the_last() -> None:
+def test_float16_is_not_compared_bit_for_bit() -> None:
     @rule(lambda g, x, c: g.Add(g.Add(x, g.const(c)), g.const(c)), contract=EXACT)
     def twice(g: Any, x: Value, c: Value) -> Value:
         """x + c + c => x + 2c"""
@@ -225,12 +225,12 @@ def test_sixteen_bits_are_not_held_to_the_last() -> None:
 
 
 @pytest.mark.parametrize("example", ["g (float[2] x) => (float[2] y) { y = Relu(", "", "model.onnx"], ids=repr)
-def test_an_example_must_be_a_model(example: str) -> None:
+def test_example_must_be_a_model(example: str) -> None:
     with pytest.raises(UsageError, match="an example is no ONNX text"):
         check_rule(drop_negation, examples=[example], budget=1)
 
 
-def test_examples_come_with_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_of_module_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     named = "a" * 1001
     text = f"g (float[2] {named}) => (float[2] y) {{ y = Relu({named}) }}"
     monkeypatch.setitem(globals(), "EXAMPLES", {"asks_too_much": [text]})
@@ -242,12 +242,12 @@ def test_examples_come_with_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("budget", [0, -1])
-def test_a_budget_is_at_least_one_model(budget: int) -> None:
+def test_budget_is_at_least_one_model(budget: int) -> None:
     with pytest.raises(UsageError, match="at least one"):
         check_rule(drop_negation, budget=budget)
 
 
-def test_a_repro_stands_alone(tmp_path: Path) -> None:
+def test_repro_is_self_contained(tmp_path: Path) -> None:
     fault = examine(relu_of_negated, budget=BUDGET).fault
     assert fault is not None
     for _ in range(2):  # the second overwrites the first

@@ -17,7 +17,7 @@ from passwright.testing.model_comparison import ComparisonRequest
 from rewriting import load
 from typer.testing import CliRunner, Result
 
-OK, BAD, USAGE, WRONG, UNTOLD = range(5)
+OK, BAD, USAGE, WRONG, INCONCLUSIVE = range(5)
 RULES = '''
 from dataclasses import dataclass
 from passwright.core import EXACT, require, rule
@@ -60,15 +60,15 @@ def invoke(*arguments: str | Path, code: int = OK) -> Result:
     return result
 
 
-def test_the_whole_file(rules: Path, tmp_path: Path) -> None:
-    told, repros = tmp_path / "told.json", tmp_path / "repros"
-    output = invoke(rules, "--budget", "60", "--json", told, "--repro", repros, code=WRONG).output
+def test_all_rules_of_file(rules: Path, tmp_path: Path) -> None:
+    report, repros = tmp_path / "report.json", tmp_path / "repros"
+    output = invoke(rules, "--budget", "60", "--json", report, "--repro", repros, code=WRONG).output
     assert "3 rules: 1 sound, 1 wrong, 1 inconclusive" in output
     assert f"    from {rules.stem} import " in output
     assert "idle is no rule" in output
     assert "relu_of_negated changes the results of the model" in output
     assert "(it never will): give examples" in output
-    data = json.loads(told.read_text(encoding="utf-8"))
+    data = json.loads(report.read_text(encoding="utf-8"))
     assert {r["name"]: r["result"] for r in data["rules"]} == {
         "drop_negation": "sound",
         "relu_of_negated": "wrong",
@@ -83,28 +83,28 @@ def test_the_whole_file(rules: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("names", "code"),
-    [(["drop_negation"], OK), (["never"], UNTOLD), (["relu_of_negated", "never"], WRONG), (["idle"], OK)],
+    [(["drop_negation"], OK), (["never"], INCONCLUSIVE), (["relu_of_negated", "never"], WRONG), (["idle"], OK)],
     ids=str,
 )
 def test_rules_by_name(rules: Path, names: list[str], code: int) -> None:
     invoke(rules, *names, "--budget", "60", code=code)
 
 
-def test_a_built_in_rule_by_name() -> None:
+def test_built_in_rule_by_name() -> None:
     assert "cancel_negations" in invoke("cancel_negations", "--budget", "20").output
 
 
-def test_an_optimizer_of_others_is_no_rule() -> None:
+def test_external_optimizer_is_not_a_rule() -> None:
     assert "onnxoptimizer:fuse_qkv is no rule" in invoke("onnxoptimizer:fuse_qkv").output
 
 
-def test_json_to_the_output(rules: Path) -> None:
+def test_json_to_stdout(rules: Path) -> None:
     data = json.loads(invoke(rules, "drop_negation", "--budget", "20", "--json", "-").stdout)
     assert data["rules"][0]["result"] == "sound"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ([], USAGE, "nothing to check"),
         (["quite_another"], USAGE, "no pass or rule is named quite_another (see `passes list`)"),
@@ -116,39 +116,39 @@ def test_json_to_the_output(rules: Path) -> None:
     ],
     ids=str,
 )
-def test_one_line_for_a_mistake(arguments: list[str], code: int, said: str) -> None:
-    assert said in invoke(*arguments, code=code).output
+def test_usage_errors_are_one_line(arguments: list[str], code: int, message: str) -> None:
+    assert message in invoke(*arguments, code=code).output
 
 
-def test_without_hypothesis_it_says_what_to_install(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_hypothesis_is_reported(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "passwright.testing.fuzzing", raising=False)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     assert "pip install 'passwright[testing]'" in invoke(rules, code=USAGE).output
 
 
-RUNS = load("g (int32[2] x) => (int32[2] y) { y = Add(x, x) }").SerializeToString()
-QUESTION = ComparisonRequest(RUNS, RUNS, (), "exact")
+MODEL = load("g (int32[2] x) => (int32[2] y) { y = Add(x, x) }").SerializeToString()
+REQUEST = ComparisonRequest(MODEL, MODEL, (), "exact")
 
 
-def test_a_crash_is_survived_and_told() -> None:
-    with ComparisonProcess() as judge:
-        assert judge(QUESTION) is None
-        process: Any = judge._process._process
+def test_crash_is_reported_and_survived() -> None:
+    with ComparisonProcess() as compare:
+        assert compare(REQUEST) is None
+        process: Any = compare._process._process
         process.kill()
-        found: Any = judge(QUESTION)
+        found: Any = compare(REQUEST)
         assert found.message == "onnxruntime crashed (SIGKILL) on the rewritten model"
-        assert judge(QUESTION) is None
+        assert compare(REQUEST) is None
 
 
-def test_an_error_of_our_own_keeps_its_traceback() -> None:
+def test_internal_error_keeps_its_traceback() -> None:
     broken: Any = None
     with ComparisonProcess() as compare, pytest.raises(RequestFailed, match=r"Traceback (.|\n)*in compare_models"):
-        compare(replace(QUESTION, after=broken))
+        compare(replace(REQUEST, after=broken))
 
 
-def test_what_hangs_is_ended() -> None:
+def test_hanging_comparison_is_ended() -> None:
     with (
-        ComparisonProcess(timeout=0.0) as judge,
+        ComparisonProcess(timeout=0.0) as compare,
         pytest.raises(UnverifiableError, match="did not end within 0 s on the generated model"),
     ):
-        judge(QUESTION)
+        compare(REQUEST)

@@ -1,4 +1,4 @@
-"""Rounding explains what a model's own steps come to, and no more."""
+"""Differences between models that are explained by rounding, and others that are not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ X = np.array([[1.1, -0.3, 2.5], [0.7, 3.1, -2.2]], np.float32)
 HUGE = np.array([[4e9, 1.5, -4e9], [0.5, 0.25, 1]], np.float32)
 HALVES = np.array([[1.1, -0.3, 2.5]], np.float16)
 ROWS = "g (float[2,3] x) => (float[n,m] y)"
-TAKEN_AWAY = "a = Add(x, c) y = Sub(a, c)"
+ADD_AND_SUBTRACT = "a = Add(x, c) y = Sub(a, c)"
 SUM = "y = ReduceSum<keepdims=1>(x, last)"
 PARTS = "p = Slice(x, zero, two, last) q = Slice(x, two, three, last) a = ReduceSum<keepdims=1>(p, last) y = Add(a, q)"
 ENDS = "<int64[1] zero = {0}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {1}>"
@@ -25,31 +25,33 @@ IN_A_BODY = (
 @pytest.mark.parametrize(
     ("before", "after", "x", "is_explained"),
     [
-        pytest.param(f"{ROWS} <float c = {{10000}}> {{ {TAKEN_AWAY} }}", f"{ROWS} {{ y = Identity(x) }}", X, True,
-                     id="added and taken away"),
-        pytest.param(f"{ROWS} <float c = {{0.001}}> {{ {TAKEN_AWAY} }}",
-                     f"{ROWS} <float d = {{1.001}}> {{ y = Mul(x, d) }}", X, False, id="more than that"),
+        pytest.param(f"{ROWS} <float c = {{10000}}> {{ {ADD_AND_SUBTRACT} }}", f"{ROWS} {{ y = Identity(x) }}", X, True,
+                     id="added and subtracted"),
+        pytest.param(f"{ROWS} <float c = {{0.001}}> {{ {ADD_AND_SUBTRACT} }}",
+                     f"{ROWS} <float d = {{1.001}}> {{ y = Mul(x, d) }}", X, False, id="larger difference"),
         pytest.param(f"{ROWS} <float d = {{1.0000001}}> {{ y = Mul(x, d) }}", f"{ROWS} {{ y = Identity(x) }}", X, True,
                      id="an ulp"),
         pytest.param(f"{ROWS} <float d = {{1.1}}> {{ c = Greater(x, d) y = Where(c, x, d) }}",
-                     f"{ROWS} <float d = {{1.1}}> {{ y = Identity(x) }}", X, False, id="another side of a choice"),
+                     f"{ROWS} <float d = {{1.1}}> {{ y = Identity(x) }}", X, False, id="other side of a condition"),
         pytest.param(f"{ROWS} <float d = {{1.1}}> {{ c = Greater(x, d) y = Cast<to=1>(c) }}",
                      f"{ROWS} <float d = {{1.1}}> {{ c = Less(x, d) n = Not(c) y = Cast<to=1>(n) }}", X, False,
                      id="a jump at a tie"),
         pytest.param(f"{ROWS} {{ y = Sqrt(x) }}", f"{ROWS} {{ a = Abs(x) y = Sqrt(a) }}", X, False,
-                     id="a number in the place of NaN"),
+                     id="number instead of NaN"),
         pytest.param(f"{ROWS} {{ y = Relu(x) }}", f"{ROWS} {{ y = Sqrt(x) }}", X, False,
-                     id="NaN in the place of a number"),
+                     id="NaN instead of number"),
         pytest.param(f"{ROWS} <float c = {{10000}}> {{ {IN_A_BODY.replace('THEN', 'v = Add(x, c) u = Sub(v, c)')} }}",
                      f"{ROWS} <float c = {{10000}}> {{ {IN_A_BODY.replace('THEN', 'u = Identity(x)')} }}", X, True,
                      id="in a body"),
         pytest.param("g (float16[1,3] x) => (float16[n,m] y) <float16 c = {23728}> { a = Add(x, c) y = Sub(a, c) }",
                      "g (float16[1,3] x) => (float16[n,m] y) { y = Identity(x) }", HALVES, True, id="halves"),
         pytest.param(f"{ROWS} {{ i = Cast<to=6>(x) y = Cast<to=1>(i) }}", f"{ROWS} {{ y = Floor(x) }}", X, False,
-                     id="cut off another way"),
+                     id="other rounding mode"),
     ],
 )  # fmt: skip
-def test_what_rounding_explains(before: str, after: str, x: np.ndarray, is_explained: bool, opset: int) -> None:
+def test_differences_explained_by_rounding(
+    before: str, after: str, x: np.ndarray, is_explained: bool, opset: int
+) -> None:
     models = [load(text, opset).SerializeToString() for text in (before, after)]
     assert is_explained_by_rounding(models[0], models[1], {"x": x}) == is_explained
 
@@ -63,6 +65,6 @@ def test_sums_in_another_order() -> None:
     assert not is_explained_by_rounding(wanted, wrong, {"x": HUGE})
 
 
-def test_what_does_not_run_is_not_explained() -> None:
+def test_failing_model_is_not_explained() -> None:
     right = load(f"{ROWS} {{ y = Relu(x) }}").SerializeToString()
     assert not is_explained_by_rounding(right, right, {"x": X.astype(np.float64)})

@@ -1,1 +1,1 @@
-"""Passes for passwright, from a package of their own."""
+"""Passes for passwright in a separate package."""

@@ -1,4 +1,4 @@
-"""Factors that are as good as 1, and a pipeline that drops them."""
+"""Removal of factors close to 1, and a pipeline that includes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .hyperbolic import cosh_of_either_sign
 class DropScales:
     """x * c => x, where no element of c is further than `tolerance` from 1.
 
-    What is further off than verification allows is found and left out there.
+    Verification quarantines changes beyond its tolerance.
     """
 
     tolerance: float = field(default=0.0, metadata={"doc": "how far a factor may be from 1"})

@@ -1,4 +1,4 @@
-"""A sine over a cosine is a tangent."""
+"""Rewrite of a quotient of Sin and Cos to Tan."""
 
 from __future__ import annotations
 

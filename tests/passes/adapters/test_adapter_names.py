@@ -15,7 +15,7 @@ from passwright.core.pass_manager.pass_selection import UnknownNameError
 
 
 @pytest.mark.parametrize("name", ["onnxoptimizer:fuse_bn_into_conv", "ort:basic", "ort:extended", "ort:all"])
-def test_passes_have_the_name_they_are_asked_for_by(name: str) -> None:
+def test_adapter_pass_has_requested_name(name: str) -> None:
     found = adapter(name)
     assert isinstance(found, Pass)
     assert found.name == name
@@ -23,11 +23,11 @@ def test_passes_have_the_name_they_are_asked_for_by(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "basic", "fold-constants", "onnxsimplifier", "ortho", "my:pass", ":", "torch:x"])
-def test_other_names_are_none_of_theirs(name: str) -> None:
+def test_other_names_have_no_adapter(name: str) -> None:
     assert adapter(name) is None
 
 
-def test_optimizer_without_a_pass_is_its_default_ones() -> None:
+def test_onnxoptimizer_alone_runs_default_passes() -> None:
     found = adapter("onnxoptimizer")
     assert isinstance(found, Pipeline)
     assert "onnxoptimizer:fuse_bn_into_conv" in {p.name for p in found.passes}
@@ -42,13 +42,13 @@ def test_optimizer_without_a_pass_is_its_default_ones() -> None:
         ("ort:none", "ort:basic"),
     ],
 )
-def test_parts_that_do_not_exist_are_one_clear_line(name: str, message: str) -> None:
+def test_unknown_part_is_reported(name: str, message: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         adapter(name)
     assert message in str(caught.value)
 
 
-def test_tool_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tool_error_names_pip_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(package: str) -> str:
         if package == "onnxsim":
             raise PackageNotFoundError(package)
@@ -63,7 +63,7 @@ def test_tool_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.Monke
         adapter("onnxslim:x")
 
 
-def test_what_a_file_prints_is_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_of_rule_file_goes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "loud.py"
     file.write_text("from onnxscript.rewriter import RewriteRule\nprint('here I am')\n"
                     "RULE = RewriteRule(lambda op, x: op.Neg(op.Neg(x)), lambda op, x: op.Identity(x))")  # fmt: skip
@@ -71,7 +71,7 @@ def test_what_a_file_prints_is_no_output(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr() == ("", "here I am\n")
 
 
-def test_nothing_of_another_tool_is_imported_before_it_is_asked_for() -> None:
+def test_tools_are_imported_lazily() -> None:
     text = (
         "import sys\nfrom passwright.app.adapters import adapter, available, rule_from_functions\n"
         "available(); adapter('basic')\n"

@@ -1,4 +1,4 @@
-"""Two plain functions in the way of onnxscript's rewriter are a rule of ours."""
+"""Rules made of two plain functions, as onnxscript's rewriter takes them."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("rule", "before", "after"), ROWS)
-def test_rule_does_what_its_functions_say(rule: Rule, before: str, after: str | None) -> None:
+def test_rule_applies_its_functions(rule: Rule, before: str, after: str | None) -> None:
     opset = 18 if "num_outputs" in before else 17
     if after is None:
         stays(before, rule, opset=opset)
@@ -145,7 +145,7 @@ def test_rule_does_what_its_functions_say(rule: Rule, before: str, after: str | 
 
 
 class Refusal:
-    """A result in the way of onnxscript's MatchResult."""
+    """A false result with a reason, like onnxscript's MatchResult."""
 
     reason = "the third of May"
 
@@ -156,9 +156,9 @@ class Refusal:
 @pytest.mark.parametrize(
     ("text", "condition"),
     [
-        pytest.param("y = Add(t, b)", lambda **_: False, id="a condition that says no"),
+        pytest.param("y = Add(t, b)", lambda **_: False, id="a false condition"),
         pytest.param("y = Add(t, b)", lambda **_: Refusal(), id="a result with a reason"),
-        pytest.param("y = Add(t, b)", lambda w: w.const is None, id="a condition that asks what nobody knows"),
+        pytest.param("y = Add(t, b)", lambda w: w.const is None, id="a condition on an unknown constant"),
         pytest.param("y = Sub(t, b)", None, id="another operator"),
         pytest.param("y = Mul(t, t)", None, id="another pattern"),
     ],
@@ -167,7 +167,7 @@ def test_rule_declines(text: str, condition: Any) -> None:
     stays(f"{F} {{ t = MatMul(x, w) {text} }}", rule_from_functions(pattern_gemm, to_gemm, condition))
 
 
-def test_refusal_of_onnxscript_declines() -> None:
+def test_match_failure_declines() -> None:
     basics = pytest.importorskip("onnxscript.rewriter._basics")
 
     def check(context: Any, x: Any, **_: Any) -> bool:
@@ -177,14 +177,14 @@ def test_refusal_of_onnxscript_declines() -> None:
 
 
 @pytest.mark.parametrize("value", [pytest.param(2, id="another number"), pytest.param(0, id="half is no integer")])
-def test_numbers_are_compared_as_numbers(value: int) -> None:
+def test_constants_are_compared_by_value(value: int) -> None:
     text = (
         f"g (int32[2] x) => (int32[2] y) <int32 one = {{1}}, int32 c = {{{value}}}> {{ t = Mul(x, one) y = Add(t, c) }}"
     )
     stays(text, rule_from_functions(pattern_ones, to_add))
 
 
-def test_attributes_that_nobody_names_are_at_their_defaults() -> None:
+def test_omitted_attributes_have_defaults() -> None:
     def pattern(op: Any, x: Any, w: Any) -> Any:
         return op.Gemm(x, w)
 
@@ -195,7 +195,7 @@ def test_attributes_that_nobody_names_are_at_their_defaults() -> None:
     stays("g (float[2,3] x, float[3,2] w) => (float[2,2] y) { y = Gemm<alpha=2.0>(x, w) }", rule)
 
 
-def test_named_outputs_are_values_of_ours() -> None:
+def test_named_outputs_are_graph_values() -> None:
     seen: list[Any] = []
 
     def pattern(op: Any, x: Any) -> Any:
@@ -222,16 +222,16 @@ def two_roots(op: Any, x: Any) -> Any:
         pytest.param(lambda _, x: x, "what an operator makes", id="no operator"),
         pytest.param(lambda op, x: op.Relu(x, _check=bool), "_check", id="a check inside"),
         pytest.param(lambda op, *xs: op.Max(*xs), "xs has no counterpart", id="any number of inputs"),
-        pytest.param(lambda op, x: op.Relu(x.shape), "cannot be traced: AttributeError", id="a fact about a variable"),
+        pytest.param(lambda op, x: op.Relu(x.shape), "cannot be traced: AttributeError", id="the shape of a variable"),
         pytest.param(lambda op, x: op.Relu(x, keep=x > 0), "cannot be traced: TypeError", id="a comparison"),
         pytest.param(lambda: None, "cannot be traced: TypeError", id="no parameter for op"),
-        pytest.param(lambda op: op.Relu(print), "cannot be a builtin", id="an input that is none"),
-        pytest.param(lambda op, x: op.Elu(x, alpha=print), "alpha cannot be compared", id="an attribute that is none"),
-        pytest.param(lambda op, x: op.Add(x, op.Constant()), "takes one attribute", id="a Constant of nothing"),
-        pytest.param(lambda op, y: op.Relu(y), "takes x, which", id="a variable that is not bound"),
+        pytest.param(lambda op: op.Relu(print), "cannot be a builtin", id="an invalid input"),
+        pytest.param(lambda op, x: op.Elu(x, alpha=print), "alpha cannot be compared", id="an invalid attribute"),
+        pytest.param(lambda op, x: op.Add(x, op.Constant()), "takes one attribute", id="a Constant without a value"),
+        pytest.param(lambda op, y: op.Relu(y), "takes x, which", id="an unbound variable"),
     ],
 )
-def test_what_has_no_counterpart_is_refused_when_the_rule_is_made(pattern: Any, message: str) -> None:
+def test_unsupported_pattern_raises_rule_error(pattern: Any, message: str) -> None:
     with pytest.raises(RuleError, match=message):
         rule_from_functions(pattern, lambda _, x: x, name="tried")
 
@@ -252,7 +252,7 @@ def test_rule_of_a_plugin_file_is_found(tmp_path: Any) -> None:
     assert list(passes_from_file(path)) == ["from-script"]
 
 
-def test_wrong_rule_is_left_out_by_name_and_place() -> None:
+def test_wrong_rule_is_quarantined_by_name_and_place() -> None:
     rule = rule_from_functions(lambda op, x: op.Elu(x), lambda op, x: op.Relu(x), name="elu_to_relu")
     model = load("g (float[8] x) => (float[8] y) { y = Elu(x) }")
     (found,) = optimize(model, pipeline="none", plugins=[rule]).report.quarantined

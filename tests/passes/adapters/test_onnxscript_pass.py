@@ -1,4 +1,4 @@
-"""Rules of onnxscript run as they are; each rewrite asks the ledger."""
+"""Unchanged rules of onnxscript as passes, each rewrite subject to the ledger."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def rules(tmp_path: Path) -> str:
         ("CONTRIB", ["Identity", "Neg", "Elu", "Abs", "Elu"]),
     ],
 )
-def test_right_rewrites_are_kept_and_wrong_ones_left_out(rules: str, attribute: str, left: list[str]) -> None:
+def test_correct_rewrites_are_kept_and_wrong_quarantined(rules: str, attribute: str, left: list[str]) -> None:
     result = optimize(load(TEXT), pipeline=adapter(f"{rules}:{attribute}") or "none")
     assert op_types(result.model) == left
 
@@ -122,7 +122,7 @@ def test_wrong_rule_is_named_with_its_place(rules: str) -> None:
     }
 
 
-def test_rule_that_raises_is_left_out_where_it_does(rules: str) -> None:
+def test_raising_rule_is_quarantined_at_its_place(rules: str) -> None:
     pipeline = Pipeline("all", tuple(p for a in ("RAISES", "RIGHT") if (p := adapter(f"{rules}:{a}")) is not None))
     result = optimize(load(TEXT), pipeline=pipeline)
     (found,) = result.report.quarantined
@@ -131,7 +131,7 @@ def test_rule_that_raises_is_left_out_where_it_does(rules: str) -> None:
     assert "Identity" not in op_types(result.model)
 
 
-def test_rule_that_is_wrong_too_often_is_left_out_as_a_whole(rules: str) -> None:
+def test_often_wrong_rule_is_quarantined_as_a_whole(rules: str) -> None:
     text = " ".join(f"e{i} = Elu(x)" for i in range(25))
     outputs = ", ".join(f"float[N] e{i}" for i in range(25))
     result = optimize(load(f"g (float[N] x) => ({outputs}) {{ {text} }}"), pipeline=adapter(f"{rules}:WRONG") or "none")
@@ -142,7 +142,7 @@ def test_rule_that_is_wrong_too_often_is_left_out_as_a_whole(rules: str) -> None
 
 @dataclass(frozen=True)
 class Odd:
-    """A pass whose `rules` are something else."""
+    """A pass whose `rules` are no sequence of rules."""
 
     rules: Any
     name: str = "odd"
@@ -152,11 +152,11 @@ class Odd:
 
 
 @pytest.mark.parametrize("rules", [None, 3, "rules", {"a": 1}, ("a", 1), [1]])
-def test_passes_may_have_rules_of_another_kind(rules: Any) -> None:
+def test_rules_of_another_type_are_ignored(rules: Any) -> None:
     assert rule_names(Odd(rules)) == frozenset()
 
 
-def test_nothing_is_done_where_only_exact_changes_are_wanted(rules: str) -> None:
+def test_exact_only_run_applies_no_rules(rules: str) -> None:
     one = adapter(f"{rules}:RIGHT")
     assert one is not None
     model = load(TEXT)
@@ -165,7 +165,7 @@ def test_nothing_is_done_where_only_exact_changes_are_wanted(rules: str) -> None
     assert to_onnx(result) == model
 
 
-def test_large_weights_are_read_only_by_those_who_ask(tmp_path: Path) -> None:
+def test_unused_large_weights_are_not_read(tmp_path: Path) -> None:
     text = "g (float[64,64] x) => (float[64,64] y) { i = Add(x, z) a = MatMul(i, w) y = Mul(a, v) }"
     ones = np.ones((64, 64), np.float32)
     model = load(text, weights={"w": ones * 2, "v": ones, "z": np.zeros((64, 64), np.float32)})
@@ -189,7 +189,7 @@ def test_default_rules_on_golden_models(name: str) -> None:
     assert result.model.graph.input == onnx.load(path).graph.input
 
 
-def test_model_that_onnxscript_cannot_hold_is_told_of_in_its_innermost_words() -> None:
+def test_unsupported_model_is_reported_by_root_cause() -> None:
     result = optimize(GOLDEN / "sklearn_forest.onnx", pipeline="onnxscript:default,basic")
     (found,) = result.report.quarantined
     assert found.message.startswith("onnxscript:default: onnx_ir cannot hold it: NotImplementedError: Map types")
@@ -208,7 +208,7 @@ def test_rules_in_bodies_are_applied(rules: str) -> None:
     require_equivalent(model, to_onnx(result), exact=True)
 
 
-def test_input_cannot_be_an_output(rules: str) -> None:
+def test_identity_from_input_to_output_is_kept(rules: str) -> None:
     model = load("g (float[4] x) => (float[4] y, float[4] z) { y = Identity(x) t = Identity(x) z = Neg(t) }")
     one: Any = adapter(f"{rules}:RIGHT")
     result, ledger = apply_passes(model, one)
@@ -232,7 +232,7 @@ def test_input_cannot_be_an_output(rules: str) -> None:
         ("onnxscript::X", UnknownNameError, "which rules?"),
     ],
 )
-def test_what_is_no_rule_is_one_clear_line(rules: str, name: str, error: type[Exception], message: str) -> None:
+def test_bad_rule_name_is_reported_in_one_line(rules: str, name: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:
         adapter(name.replace("{rules}", rules))
     assert message in str(caught.value)
@@ -243,7 +243,7 @@ RUN = "g (float[N] x) => (float[N] y) { a = Elu(x) y = Identity(a) }"
 
 
 @pytest.mark.parametrize(
-    ("asked", "ops"),
+    ("options", "ops"),
     [
         pytest.param({"skip": ["elu-to-relu"]}, ["Elu"], id="skip one"),
         pytest.param({"skip": ["elu-to-relu", "no-identity"]}, ["Elu", "Identity"], id="skip all"),
@@ -251,25 +251,25 @@ RUN = "g (float[N] x) => (float[N] y) { a = Elu(x) y = Identity(a) }"
         pytest.param({}, ["Relu"], id="all"),
     ],
 )
-def test_rules_are_chosen_by_name(rules: str, asked: dict[str, Any], ops: list[str]) -> None:
-    result = optimize(load(RUN), f"{rules}:BOTH", verify=False, **asked)
+def test_rules_are_selected_by_name(rules: str, options: dict[str, Any], ops: list[str]) -> None:
+    result = optimize(load(RUN), f"{rules}:BOTH", verify=False, **options)
     assert op_types(result.model) == ops
 
 
-def test_the_pass_with_all_its_rules_is_chosen_by_its_name(rules: str) -> None:
+def test_pass_name_selects_all_its_rules(rules: str) -> None:
     result = optimize(load(RUN), f"basic,{rules}:BOTH", verify=False, only=[f"{rules}:BOTH"])
     assert op_types(result.model) == ["Relu"]
 
 
-def test_rules_are_told_of(rules: str) -> None:
-    told = listing([f"{rules}:BOTH"]).passes[0].rules
-    assert [(r.name, r.contract, r.pass_name) for r in told] == [
+def test_rules_are_listed(rules: str) -> None:
+    listed = listing([f"{rules}:BOTH"]).passes[0].rules
+    assert [(r.name, r.contract, r.pass_name) for r in listed] == [
         ("elu-to-relu", "rounding", f"{rules}:BOTH"),
         ("no-identity", "rounding", f"{rules}:BOTH"),
     ]
 
 
-def test_what_one_rule_did_is_explained(rules: str) -> None:
+def test_changes_of_one_rule_are_explained(rules: str) -> None:
     found = explain(load(RUN), "no-identity", f"{rules}:BOTH")
     assert [[c.by for c in p.changes] for p in found.passes] == [["no-identity"]]
     whole = explain(load(RUN), f"{rules}:BOTH", f"{rules}:BOTH")

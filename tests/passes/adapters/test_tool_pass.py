@@ -1,4 +1,4 @@
-"""A tool of others as a pass: what it does is taken over op by op, and what it breaks is left out."""
+"""External tools as passes: their changes are merged op by op, and wrong ones are quarantined."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def tool_process(limit: float) -> ToolProcess:
-    """The process that all tests share; it is replaced when a tool ends it."""
+    """The process shared by all tests; it is replaced when a tool ends it."""
     return ToolProcess("tool:run", limit)
 
 
@@ -49,7 +49,7 @@ def tool(option: str, *, limit: float = 300.0, domains: tuple[str, ...] = ()) ->
 
 
 def documented() -> onnx.ModelProto:
-    """The model with all that is not computed."""
+    """The model with names, docs, metadata and value_info."""
     model = load(TEXT)
     for node in model.graph.node:
         node.name, node.doc_string = f"node_{node.output[0]}", f"makes {node.output[0]}"
@@ -60,14 +60,14 @@ def documented() -> onnx.ModelProto:
     return model
 
 
-def test_tool_that_changes_nothing_leaves_the_graph_alone() -> None:
+def test_tool_without_changes_keeps_the_graph() -> None:
     model = documented()
     result, ledger = apply_passes(model, tool("nothing"))
     assert not ledger.changes
     assert to_onnx(result) == model
 
 
-def test_what_is_left_alone_keeps_all_that_is_said_of_it() -> None:
+def test_unchanged_nodes_keep_their_annotations() -> None:
     model = documented()
     result, ledger = apply_passes(model, tool("drop_identity"))
     made = to_onnx(result)
@@ -87,7 +87,7 @@ def test_what_is_left_alone_keeps_all_that_is_said_of_it() -> None:
     require_equivalent(model, made, exact=True)
 
 
-def test_ops_and_values_that_stand_are_the_same_objects() -> None:
+def test_unchanged_ops_and_values_are_the_same_objects() -> None:
     model = from_onnx(documented())
     ops = {op.name: op for op in model.graph.ops()}
     values = {v.name: v for op in model.graph.ops() for v in op.outputs}
@@ -98,8 +98,8 @@ def test_ops_and_values_that_stand_are_the_same_objects() -> None:
         assert all(v is values[v.name] for v in op.outputs)
 
 
-def test_names_that_are_not_the_tools_to_give_stay() -> None:
-    """Its own names for values do not make ops others; those of initializers are new ones."""
+def test_renamed_inner_values_do_not_change_ops() -> None:
+    """Ops do not differ by the names of their inner values; renamed initializers are new ones."""
     model = documented()
     result, _ = apply_passes(model, tool("rename_inner"))
     made = to_onnx(result)
@@ -135,7 +135,7 @@ def test_names_that_are_not_the_tools_to_give_stay() -> None:
         ("relu_for_elu", FailureKind.WRONG, "y: "),
     ],
 )
-def test_what_a_tool_breaks_is_left_out_and_the_rest_kept(option: str, why: FailureKind, message: str) -> None:
+def test_bad_tool_result_is_quarantined_and_others_kept(option: str, why: FailureKind, message: str) -> None:
     model = load(TEXT if option != "leave_file" else TEXT.replace("float[4] d = {1,2,3,4}, ", ""))
     result = optimize(model, pipeline=Pipeline("all", (tool(option), tool("drop_identity"))))
     assert "Identity" not in op_types(result.model)
@@ -148,7 +148,7 @@ def test_what_a_tool_breaks_is_left_out_and_the_rest_kept(option: str, why: Fail
     assert found.message.startswith(f"tool:{option}: ") or why is FailureKind.WRONG
 
 
-def test_tool_that_hangs_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_tool_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
     requested = list[str]()
     real = WorkerProcess.request
 
@@ -164,13 +164,13 @@ def test_tool_that_hangs_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Identity" not in op_types(result.model)
 
 
-def test_process_that_was_damaged_is_not_asked_twice() -> None:
-    servant = ToolProcess("tool:run")
+def test_crash_of_used_process_is_retried_in_new_one() -> None:
+    fresh = ToolProcess("tool:run")
     for option in ("nothing", "crash_if_served", "nothing"):
-        assert ToolPass(option, servant, option).run(from_onnx(load(TEXT)).graph, Ledger()) == 0
+        assert ToolPass(option, fresh, option).run(from_onnx(load(TEXT)).graph, Ledger()) == 0
 
 
-def test_model_that_was_narrowed_keeps_its_symbols() -> None:
+def test_symbolic_dims_are_kept() -> None:
     model = load(TEXT)
     result, ledger = apply_passes(model, tool("fix_dim"))
     assert not ledger.changes
@@ -178,8 +178,8 @@ def test_model_that_was_narrowed_keeps_its_symbols() -> None:
 
 
 @pytest.mark.parametrize("option", ["copy_node", "nameless"])
-def test_nodes_have_names_of_their_own(option: str) -> None:
-    """onnxruntime takes no model with two nodes of one name."""
+def test_node_names_stay_unique(option: str) -> None:
+    """onnxruntime rejects a model with two nodes of one name."""
     model = load("g (float[2] x) => (float[2] y, float[2] z) { [one] z = Elu(x) [two] y = Neg(z) }")
     result = optimize(model, pipeline=tool(option))
     assert not result.report.quarantined
@@ -189,7 +189,7 @@ def test_nodes_have_names_of_their_own(option: str) -> None:
     assert (called["z"], called["y"]) == ("one", "two")
 
 
-def test_changed_weight_is_another_value() -> None:
+def test_changed_weight_is_a_new_value() -> None:
     model = load("g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Add(x, w) }")
     result, _ = apply_passes(model, tool("double_weight"))
     (op,) = result.graph.ops()
@@ -202,7 +202,7 @@ def test_changed_weight_is_another_value() -> None:
 
 
 @pytest.mark.parametrize("end", ["y = Mul(x, s)", "t = Mul(x, s) y = Neg(t)", "t = Neg(x) y = Identity(s)"])
-def test_folded_value_keeps_its_readers(end: str) -> None:
+def test_folded_value_keeps_its_consumers(end: str) -> None:
     model = from_onnx(load(f"g (float[2] x) => (float[2] y) <float[2] a = {{1,2}}> {{ s = Add(a, a) {end} }}"))
     readers = list(model.graph.ops())[1:]
     assert tool("fold_sum").run(model.graph, Ledger()) == 1
@@ -211,28 +211,28 @@ def test_folded_value_keeps_its_readers(end: str) -> None:
     assert {v.name: v.const.tolist() for v in model.graph.initializers} == {"s": [2, 4]}
 
 
-def test_domain_that_a_tool_may_bring_in_is_imported() -> None:
+def test_declared_domain_is_imported() -> None:
     result, _ = apply_passes(load(TEXT), tool("other_domain", domains=("com.microsoft",)))
     assert {e.domain: e.version for e in to_onnx(result).opset_import} == {"": 17, "com.microsoft": 1}
 
 
-def test_nothing_is_asked_where_only_exact_changes_are_wanted() -> None:
+def test_exact_only_run_does_not_call_the_tool() -> None:
     result, ledger = apply_passes(load(TEXT), tool("crash"), exact_only=True)
     assert not ledger.changes
     assert len(result.graph) == 5
 
 
-def test_right_change_comes_to_rest_in_a_loop() -> None:
+def test_correct_change_converges_in_a_loop() -> None:
     result = optimize(load(TEXT), pipeline=Fixpoint("loop", (tool("drop_identity"), tool("nothing"))))
     assert op_types(result.model) == ["Add", "Elu", "Mul", "Neg"]
     assert not result.report.quarantined
 
 
-def test_same_question_is_asked_once(tmp_path: Path) -> None:
-    """Replays would otherwise run the tool again, and one that is not deterministic could do something else."""
-    asked = tmp_path / "asked"
+def test_equal_requests_run_the_tool_once(tmp_path: Path) -> None:
+    """Replays would otherwise run the tool again, and a nondeterministic tool could change something else."""
+    log = tmp_path / "log"
     (tmp_path / "counting.py").write_text(
-        f"def run(model, option):\n    open({str(asked)!r}, 'a').write(option)\n"
+        f"def run(model, option):\n    open({str(log)!r}, 'a').write(option)\n"
         "    model.graph.node[0].op_type = 'Sub'\n    return model\n"
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -240,10 +240,10 @@ def test_same_question_is_asked_once(tmp_path: Path) -> None:
         wrong = ToolPass("counting", ToolProcess("counting:run"), "x")
         result = optimize(load(TEXT), pipeline=Pipeline("all", (wrong, tool("drop_identity"))))
     assert result.report.replays > 1
-    assert asked.read_text() == "x"
+    assert log.read_text() == "x"
 
 
-def test_answers_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "CACHE_BYTES", 1)
     one = tool("nothing")
     for text in (TEXT, TEXT.replace("Neg", "Abs")):
@@ -257,7 +257,7 @@ def test_model_over_two_gigabytes_is_declined(monkeypatch: pytest.MonkeyPatch) -
         tool("nothing").run(from_onnx(load(TEXT)).graph, Ledger())
 
 
-def test_large_weights_that_stay_are_not_copied() -> None:
+def test_unchanged_large_weights_are_not_copied() -> None:
     weight = np.arange(4096, dtype=np.float32)
     text = "g (float[4096] x) => (float[4096] y) { i = Identity(x) y = Add(i, w) }"
     model = from_onnx(load(text, weights={"w": weight}))
@@ -280,16 +280,16 @@ BODIES = """g (bool c, float[4] x, int64 n) => (float[4] y, float[4] z) <float[4
 }"""
 
 
-def test_bodies_stay_or_are_made_anew() -> None:
+def test_bodies_are_kept() -> None:
     model = load(BODIES)
     same, ledger = apply_passes(model, tool("nothing"))
     assert not ledger.changes
     assert to_onnx(same) == model
-    result, _ = apply_passes(model, tool("relu_for_elu"))  # it does not look inside
+    result, _ = apply_passes(model, tool("relu_for_elu"))  # the tool does not look inside
     assert to_onnx(result) == model
 
 
-def test_captured_values_find_their_new_makers() -> None:
+def test_captured_values_have_new_producers() -> None:
     model = load(BODIES.replace("i = Identity(x)", "i = Elu(x)"))
     result, _ = apply_passes(model, tool("relu_for_elu"))
     result.graph.validate()
@@ -304,7 +304,7 @@ g (float[4] x) => (float[4] y) { i = Identity(x) t = mine.twice(i) y = Neg(t) }
 """
 
 
-def test_local_functions_go_out_and_stay() -> None:
+def test_local_functions_are_kept() -> None:
     model = onnx.parser.parse_model(CALLS)
     result = optimize(model, pipeline=tool("drop_identity"), keep_functions=True)
     assert op_types(result.model) == ["twice", "Neg"]
@@ -323,7 +323,7 @@ def test_local_functions_go_out_and_stay() -> None:
         pytest.param("g (float16[2] x) => (float16[2] y) <float16[2] w = {1,2}> { y = Add(x, w) }", id="halves"),
     ],
 )
-def test_odd_models_come_back_as_they_were(text: str) -> None:
+def test_unusual_models_round_trip(text: str) -> None:
     model = load(text)
     result, ledger = apply_passes(model, tool("nothing"))
     assert not ledger.changes
@@ -331,12 +331,12 @@ def test_odd_models_come_back_as_they_were(text: str) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.onnx")), ids=lambda path: path.stem)
-def test_what_went_out_is_known_again(path: Path) -> None:
+def test_exported_graph_merges_without_changes(path: Path) -> None:
     graph = model_source(path, inline=False).load().graph
     assert plan_foreign_merge(graph, proto_without_weights(graph)).is_no_op
 
 
-def test_old_models_list_their_initializers_as_inputs() -> None:
+def test_old_models_keep_initializers_as_inputs() -> None:
     model = load("g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1,2}> { i = Identity(x) y = Add(i, w) }")
     model.ir_version = 3
     for option in ("drop_identity", "drop_default"):
@@ -344,7 +344,7 @@ def test_old_models_list_their_initializers_as_inputs() -> None:
         assert [i.name for i in to_onnx(result).graph.input] == ["x", "w"]
 
 
-def test_map_and_repro_tell_of_it(tmp_path: Path) -> None:
+def test_map_and_repro_name_the_tool(tmp_path: Path) -> None:
     pipeline: Any = Pipeline("all", (tool("relu_for_elu"), tool("drop_identity")))
     result = optimize(documented(), pipeline=pipeline, map_to=tmp_path / "map.json", repro_to=tmp_path / "repros")
     assert len(result.report.quarantined) == 1

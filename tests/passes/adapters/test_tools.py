@@ -1,4 +1,4 @@
-"""Real tools, on models that they treat well and on models that they break."""
+"""Real tools, on models that they optimize correctly and on models that they break."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_golden_models_keep_their_interface(tool: str, name: str) -> None:
         ("onnxoptimizer:eliminate_identity", 3, 2), ("onnxsim", 3, 2), ("onnxslim", 3, 2), ("ort:basic", 3, 2),
     ],
 )  # fmt: skip
-def test_right_changes_are_kept(tool: str, before: int, after: int) -> None:
+def test_correct_changes_are_kept(tool: str, before: int, after: int) -> None:
     if not tool.startswith("ort"):
         pytest.importorskip(tool.partition(":")[0])
     result = run(load("g (float[N,2] x) => (float[N,2] y) { a = Neg(x) i = Identity(a) y = Abs(i) }"), tool)
@@ -66,7 +66,7 @@ def test_right_changes_are_kept(tool: str, before: int, after: int) -> None:
 @pytest.mark.parametrize(
     ("tool", "name"), [("ort:extended", "llama"), ("ort:extended", "functions"), ("ort:basic", "cnn_qdq")]
 )
-def test_what_onnxruntime_writes_is_valid_outside_of_it(tool: str, name: str) -> None:
+def test_output_of_onnxruntime_passes_the_checker(tool: str, name: str) -> None:
     """It writes some normalizations into the standard domain at opsets without them, and copies nodes with names."""
     result = run(GOLDEN / f"{name}.onnx", tool)
     assert not result.report.quarantined
@@ -74,14 +74,14 @@ def test_what_onnxruntime_writes_is_valid_outside_of_it(tool: str, name: str) ->
     onnx.checker.check_model(result.model, full_check=True)
 
 
-def test_wrong_pass_is_named_and_the_others_kept() -> None:
+def test_wrong_pass_is_quarantined_and_others_kept() -> None:
     result = run(load(POOL), "onnxoptimizer:fuse_pad_into_pool", "onnxoptimizer:eliminate_identity")
     (found,) = result.report.quarantined
     assert (found.by, found.failure_kind) == ("onnxoptimizer:fuse_pad_into_pool", FailureKind.WRONG)
     assert op_types(result.model) == ["Pad", "MaxPool"]
 
 
-def test_pass_that_fails_takes_nothing_down() -> None:
+def test_failing_pass_does_not_stop_the_others() -> None:
     weights = {name: np.eye(4, dtype=np.float32) for name in "abc"}
     text = """g (float[N,4] x) => (float[N,4] q, float[N,4] k, float[N,4] v) {
         q = MatMul(x, a) k = MatMul(x, b) i = MatMul(x, c) t = Identity(i) v = Neg(t) }"""
@@ -92,7 +92,7 @@ def test_pass_that_fails_takes_nothing_down() -> None:
     assert "Identity" not in op_types(result.model)
 
 
-def test_element_type_that_a_pass_does_not_know_is_told_of() -> None:
+def test_unsupported_element_type_is_reported() -> None:
     model = load("g (float[2] x) => (float[2] y) { d = DequantizeLinear(f, s) y = Add(d, x) }", opset=19)
     kind = onnx.TensorProto.FLOAT8E4M3FN
     model.graph.initializer.append(onnx.helper.make_tensor("f", kind, [2], b"\1\2", raw=True))
@@ -101,7 +101,7 @@ def test_element_type_that_a_pass_does_not_know_is_told_of() -> None:
     assert "no supported data type: 17" in found.message
 
 
-def test_standard_operators_only_below_the_levels_that_say_otherwise() -> None:
+def test_ort_basic_writes_standard_operators_only() -> None:
     text = "g (float[N,2] x) => (float[N,2] y) <float h = {0.5}, float o = {1.0}, float r = {1.4142135}> {"
     text += " d = Div(x, r) e = Erf(d) a = Add(e, o) m = Mul(x, a) y = Mul(m, h) }"
     result = run(load(text), "ort:extended")

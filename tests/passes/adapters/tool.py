@@ -1,4 +1,4 @@
-"""A tool that does what its option says, right or wrong, in the process that tools run in."""
+"""A tool for tests: its option selects a right or wrong change of the model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(model: onnx.ModelProto, option: str) -> onnx.ModelProto | None:
 
 
 def nothing(model: onnx.ModelProto) -> None:
-    """Other words for the same: attributes spelled out and reordered, docs and metadata gone, value_info dropped."""
+    """An equal model: attributes spelled out and reordered, docs, metadata and value_info dropped."""
     for node in model.graph.node:
         node.doc_string = ""
         del node.metadata_props[:]
@@ -37,7 +37,7 @@ def nothing(model: onnx.ModelProto) -> None:
 
 
 def rename_inner(model: onnx.ModelProto) -> None:
-    """All values in between get other names."""
+    """Rename all inner values."""
     ends = {v.name for v in (*model.graph.input, *model.graph.output)}
     for node in model.graph.node:
         for names in (node.input, node.output):
@@ -48,7 +48,7 @@ def rename_inner(model: onnx.ModelProto) -> None:
 
 
 def drop_identity(model: onnx.ModelProto) -> None:
-    """Right: readers of an Identity read what it reads."""
+    """Right: consumers of an Identity read its input."""
     same = {n.output[0]: n.input[0] for n in model.graph.node if n.op_type == "Identity"}
     kept = [n for n in model.graph.node if n.op_type != "Identity"]
     for node in kept:
@@ -58,7 +58,7 @@ def drop_identity(model: onnx.ModelProto) -> None:
 
 
 def double_weight(model: onnx.ModelProto) -> None:
-    """Wrong: the first initializer is twice what it was."""
+    """Wrong: the first initializer is doubled."""
     (t, *_) = model.graph.initializer
     t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(t) * 2, t.name))
 
@@ -94,7 +94,7 @@ def retype_input(model: onnx.ModelProto) -> None:
 
 
 def fix_dim(model: onnx.ModelProto) -> None:
-    """A symbol becomes a number in what is declared, and nothing else changes."""
+    """A declared symbolic dim becomes a number, and nothing else changes."""
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
 
 
@@ -159,14 +159,14 @@ def assert_in_c(model: onnx.ModelProto) -> None:
 
 
 def own_operator(model: onnx.ModelProto) -> None:
-    """An operator of its own in the standard domain, as onnxruntime writes some."""
+    """A private operator in the standard domain, as onnxruntime writes some."""
     for node in model.graph.node:
         if node.op_type == "Elu":
             node.op_type = "QuickElu"
 
 
 def copy_node(model: onnx.ModelProto) -> None:
-    """Right: the reader of Elu gets one of its own, of the same name, in front of the first."""
+    """Right: the consumer of Elu gets a copy of it, of the same name, in front of the first."""
     (at,) = (i for i, n in enumerate(model.graph.node) if n.op_type == "Elu")
     copy = onnx.NodeProto()
     copy.CopyFrom(model.graph.node[at])
@@ -178,7 +178,7 @@ def copy_node(model: onnx.ModelProto) -> None:
 
 
 def nameless(model: onnx.ModelProto) -> None:
-    """Right: two new nodes, neither with a name, make what one made."""
+    """Right: two new nodes without names replace one."""
     (neg,) = (n for n in model.graph.node if n.op_type == "Neg")
     model.graph.node.remove(neg)
     model.graph.node.append(helper.make_node("Constant", [], ["nil"], value_float=0.0))
@@ -190,7 +190,7 @@ def stumble(model: onnx.ModelProto) -> None:
 
 
 def give_nothing(model: onnx.ModelProto) -> None:
-    """No model at all."""
+    """Return no model."""
 
 
 def fold_sum(model: onnx.ModelProto) -> None:

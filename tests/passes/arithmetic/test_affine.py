@@ -1,4 +1,4 @@
-"""Sums and products of constants in turn."""
+"""Alternating sums and products with constants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def model(body: str, dtype: str = "float") -> str:
 
 
 def made(before: str, dtype: str = "float") -> list[Any]:
-    """The factor and the summand that come of it."""
+    """The resulting factor and summand."""
     out = becomes(model(before, dtype), model(AFTER, dtype), MERGE_AFFINE_CHAINS)
     known = initializers(out)
     return [next(known[i].tolist() for i in n.input if i in known) for n in out.graph.node]
@@ -122,7 +122,7 @@ def test_stays_elsewhere(text: str) -> None:
 
 
 @pytest.mark.parametrize("number", [np.inf, np.nan, 3e38])
-def test_what_overflows_stays(number: float) -> None:
+def test_overflowing_chain_stays(number: float) -> None:
     text = model("a = Mul(x, k) b = Add(a, one) y = Mul(b, five)")
     stays(text, MERGE_AFFINE_CHAINS, weights={"k": np.float32(number)})
 
@@ -137,7 +137,7 @@ NAMES = st.sampled_from(["one", "two", "three", "five", "row", "column"])
 
 
 @given(steps=st.lists(st.tuples(STEPS, NAMES), min_size=3, max_size=6), integers=st.booleans())
-def test_any_chain_means_the_same(steps: list[tuple[str, str]], integers: bool) -> None:
+def test_any_chain_is_equivalent(steps: list[tuple[str, str]], integers: bool) -> None:
     lines = [f"t{i} = {s.format(f't{i - 1}' if i else 'x', c)}" for i, (s, c) in enumerate(steps)]
     before = load(model(f"{' '.join(lines)} y = Identity(t{len(steps) - 1})", "int32" if integers else "float"))
     result, ledger = apply_passes(before, MERGE_AFFINE_CHAINS)

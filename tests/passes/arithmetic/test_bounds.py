@@ -93,7 +93,7 @@ def test_becomes(before: str, after: str) -> None:
         pytest.param(("s", "m"), ("z", "p"), (0, 0), id="inner upside down"),
     ],
 )
-def test_bounds_that_follow(low: tuple[str, str], high: tuple[str, str], want: tuple[float, float]) -> None:
+def test_merged_bounds(low: tuple[str, str], high: tuple[str, str], want: tuple[float, float]) -> None:
     before = f"t = Clip(x, {low[0]}, {low[1]}) y = Clip(t, {high[0]}, {high[1]})"
     out = becomes(model(before), model("y = Clip(x, z, s)"), *PASSES)
     known = initializers(out)
@@ -221,7 +221,7 @@ def test_before_opset_8_a_number_has_the_shape_of_the_data(body: str) -> None:
     stays(f"{g} {{ {body} }}", *PASSES, opset=7)
 
 
-def test_an_if_body_knows_what_it_captures() -> None:
+def test_range_of_captured_value_is_known() -> None:
     text = (
         "g (bool c, float[2,3] x) => (float[n,m] y) {{ t = Exp(x) y = If (c) <"
         "then_branch = a () => (float[n,m] r) {{ {} }}, else_branch = b () => (float[n,m] s) {{ s = Neg(x) }}> }}"
@@ -235,7 +235,7 @@ def test_a_clip_without_bounds(opset: int) -> None:
     becomes(before, after, DROP_UNBOUNDED_CLIP, opset=opset)
 
 
-# The text form takes the bits of 16-bit floats: 64511 stands for -65504, 31743 for 65504.
+# The text form takes the bits of 16-bit floats: 64511 is -65504, 31743 is 65504.
 HALF = "g (float16[N,3] x) => (float16[N,3] y) <float16 z = {0}, float16 least = {64511}, float16 most = {31743}>"
 
 
@@ -269,7 +269,7 @@ NAMES = st.sampled_from(["m", "z", "p", "q", "s"])
 
 
 @given(steps=st.lists(st.tuples(STEPS, NAMES, NAMES), min_size=2, max_size=5))
-def test_any_chain_is_one(steps: list[tuple[str, str, str]]) -> None:
+def test_any_chain_merges_into_one(steps: list[tuple[str, str, str]]) -> None:
     body = " ".join(f"{f't{i}'} = {s.format('x' if not i else f't{i - 1}', a, b)}" for i, (s, a, b) in enumerate(steps))
     before = load(model(f"{body} y = Identity(t{len(steps) - 1})"))
     result, _ = apply_passes(before, MERGE_CLAMPS)

@@ -24,7 +24,7 @@ def model(body: str, dtype: str = "float", shape: str = "2,3", out: str = "n,m")
 
 
 def merged(before: str, after: str, dtype: str = "float") -> Any:
-    """The constant that comes of it."""
+    """The resulting constant."""
     out = becomes(model(before, dtype), model(after, dtype), *PASSES)
     return next(v for n, v in initializers(out).items() if n in out.graph.node[0].input)
 
@@ -69,7 +69,7 @@ def test_becomes(before: str, after: str, c: Any) -> None:
     assert np.array_equal(made, np.float32(c))
 
 
-def test_a_quotient_that_grows() -> None:
+def test_quotient_by_less_than_one() -> None:
     g = "g (float[2,3] x) => (float[n,m] y) <float c = {3}, float d = {0.5}>"
     becomes(f"{g} {{ t = Div(c, x) y = Div(t, d) }}", f"{g} {{ y = Div(c, x) }}", *PASSES)
 
@@ -197,12 +197,12 @@ def test_stays_elsewhere(text: str) -> None:
     stays(text, *PASSES)
 
 
-def test_a_combination_may_not_be_large() -> None:
+def test_large_combined_constant_stays() -> None:
     weights = {"a": np.full((64, 1), 2, np.float32), "b": np.full((1, 64), 3, np.float32)}
     stays("g (float[64,64] x) => (float[n,m] y) { t = Mul(x, a) y = Mul(t, b) }", *PASSES, weights=weights)
 
 
-def test_a_large_constant_takes_a_number_in() -> None:
+def test_scalar_merges_into_large_constant() -> None:
     weights = {"a": np.full((64, 64), 2, np.float32), "b": np.float32(3)}
     g = "g (float[64,64] x) => (float[n,m] y)"
     after = f"{g} <float k = {{1}}> {{ y = Mul(x, k) }}"
@@ -226,7 +226,7 @@ NAMES = st.sampled_from(["one", "two", "three", "five", "eight", "row", "column"
         st.lists(st.tuples(FACTORS, NAMES), min_size=2, max_size=4),
     )
 )
-def test_any_chain_means_the_same(steps: list[tuple[str, str]]) -> None:
+def test_any_chain_is_equivalent(steps: list[tuple[str, str]]) -> None:
     lines = [f"t{i} = {s.format(f't{i - 1}' if i else 'x', c)}" for i, (s, c) in enumerate(steps)]
     before = load(model(f"{' '.join(lines)} y = Identity(t{len(steps) - 1})"))
     after = to_onnx(apply_passes(before, *PASSES)[0])

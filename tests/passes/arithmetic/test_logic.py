@@ -1,4 +1,4 @@
-"""Truth values."""
+"""Boolean logic."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def numbers(body: str, dtype: str = "int32", out: str = "bool") -> str:
         pytest.param("t = Not(p) u = Not(t) y = Or(t, u)", "t = Not(p) y = Or(t, p)", id="the inner not is read too"),
     ],
 )
-def test_truths(before: str, after: str) -> None:
+def test_logic_becomes(before: str, after: str) -> None:
     becomes(truths(before), truths(after), MERGE_LOGIC)
 
 
@@ -74,7 +74,7 @@ def test_where(before: str, after: str, dtype: str) -> None:
         pytest.param("y = Where(p, no, row)", "y = Not(p)", id="false or true"),
     ],
 )
-def test_where_of_truths(before: str, after: str) -> None:
+def test_where_of_bools(before: str, after: str) -> None:
     becomes(truths(before), truths(after), MERGE_LOGIC, runs=False)  # onnxruntime has no Where of bools
 
 
@@ -157,7 +157,7 @@ def test_stays(text: str) -> None:
     stays(text, MERGE_LOGIC)
 
 
-def test_where_of_truths_and_a_choice_of_numbers_stay() -> None:
+def test_where_of_equal_bools_and_of_floats_stays() -> None:
     stays(truths("y = Where(p, yes, yes)"), MERGE_LOGIC, runs=False)
     stays("g (bool[2] p) => (float[2] y) <float a = {1}, float b = {0}> { y = Where(p, a, b) }", MERGE_LOGIC)
 
@@ -173,7 +173,7 @@ STEPS = st.sampled_from([
 
 
 @given(steps=st.lists(STEPS, min_size=3, max_size=8))
-def test_any_chain_means_the_same(steps: list[str]) -> None:
+def test_any_chain_is_equivalent(steps: list[str]) -> None:
     lines = ["s0 = Not(p)", "s1 = Not(q)"]
     lines += [f"s{i} = {s.format(f's{i - 1}', f's{i - 2}')}" for i, s in enumerate(steps, 2)]
     before = load(truths(f"{' '.join(lines)} y = Identity(s{len(steps) + 1})"))
@@ -183,7 +183,7 @@ def test_any_chain_means_the_same(steps: list[str]) -> None:
 
 
 @given(data=st.lists(st.booleans(), min_size=3, max_size=3))
-def test_only_a_constant_that_is_all_true_is_a_not(data: list[bool]) -> None:
+def test_xor_with_all_true_is_not(data: list[bool]) -> None:
     weights = {"c": np.array(data)}
     g = "g (bool[2,3] p) => (bool[2,3] y)"
     if all(data):

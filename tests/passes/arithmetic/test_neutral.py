@@ -1,4 +1,4 @@
-"""Operands that change nothing, or decide everything."""
+"""Neutral and absorbing operands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def before(op: str) -> str:
         pytest.param("Sub(x, c)", [0, 0, 0][:1], id="a vector to subtract"),
     ],
 )
-def test_goes(op: str, c: Any, shape: str) -> None:
+def test_neutral_scalar_is_dropped(op: str, c: Any, shape: str) -> None:
     weights = {"c": np.float32(c)}
     becomes(model(before(op), shape=shape), model("y = Abs(x)", shape=shape), *PASSES, weights=weights)
 
@@ -56,7 +56,7 @@ def test_goes(op: str, c: Any, shape: str) -> None:
         pytest.param("Add(x, c)", [0, -0.0, 0], id="zeros of either sign"),
     ],
 )
-def test_vectors_go(op: str, c: Any) -> None:
+def test_neutral_vector_is_dropped(op: str, c: Any) -> None:
     becomes(model(before(op)), model("y = Abs(x)"), *PASSES, weights={"c": np.float32(c)})
 
 
@@ -69,7 +69,7 @@ def test_every_type(op: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("op", "c"), [("Add(x, c)", -0.0), ("Sub(x, c)", 0.0), ("Mul(x, c)", 1.0), ("Div(x, c)", 1.0)])
-def test_what_keeps_every_bit_is_exact(op: str, c: float) -> None:
+def test_bit_identical_rules_are_exact(op: str, c: float) -> None:
     out = becomes(
         model(before(op)), model("y = Abs(x)"), *DROP_NEUTRAL_OPERANDS.rules[:2], weights={"c": np.float32(c)}
     )
@@ -101,13 +101,13 @@ def test_bits(op: str, c: int) -> None:
     becomes(model(before(op), "int32"), model("y = Abs(x)", "int32"), *PASSES, opset=18, weights=weights)
 
 
-def test_bits_of_what_has_no_sign() -> None:
+def test_bits_of_unsigned_integers() -> None:
     text = model("t = BitwiseAnd(x, c) y = BitwiseNot(t)", "uint8")
     becomes(text, model("y = BitwiseNot(x)", "uint8"), *PASSES, opset=18, weights={"c": np.uint8(255)})
 
 
 @pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
-def test_shifts_by_nothing(direction: str) -> None:
+def test_shifts_by_zero(direction: str) -> None:
     text = model(f't = BitShift<direction="{direction}">(x, c) y = Clip(t)', "uint32")
     becomes(text, model("y = Clip(x)", "uint32"), *PASSES, weights={"c": np.uint32(0)})
 
@@ -125,7 +125,7 @@ def test_shifts_by_nothing(direction: str) -> None:
         pytest.param("Mul(x, c)", "int32", np.zeros((4, 1, 1)), id="a constant that stretches"),
     ],
 )
-def test_absorbs(op: str, dtype: str, c: Any) -> None:
+def test_absorbing_operand(op: str, dtype: str, c: Any) -> None:
     data = np.array(c, dtype)
     text = f"g ({dtype}[2,3] x) => ({dtype}[{'n,m,k' if data.ndim == 3 else 'n,m'}] y) {{ y = {op} }}"
     out = apply_passes(load(text, 18, {"c": data}), *PASSES)[0]
@@ -199,7 +199,7 @@ def test_inside_an_if_body() -> None:
     number=st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0]),
     dims=st.lists(st.sampled_from([1, 2, 3]), max_size=3),
 )
-def test_goes_only_where_nothing_changes(op: str, number: float, dims: list[int]) -> None:
+def test_dropped_only_if_neutral_and_same_shape(op: str, number: float, dims: list[int]) -> None:
     weights = {"c": np.full(dims, number, np.float32)}
     fits = len(dims) < 3 and all(d in {1, want} for d, want in zip(dims[::-1], (3, 2), strict=False))
     neutral = number == (0 if op in {"Add", "Sub"} else 1)

@@ -139,7 +139,7 @@ def test_stays_elsewhere(text: str) -> None:
     b=st.sampled_from([0.5, 1, 2, 3]),
     positive=st.booleans(),
 )
-def test_powers_merge_where_they_may(a: float, b: float, positive: bool) -> None:
+def test_powers_merge_if_safe(a: float, b: float, positive: bool) -> None:
     first = "r = Sigmoid(x)" if positive else "r = Tanh(x)"
     g = f"g (float[2,3] x) => (float[2,3] y) <float a = {{{a}}}, float b = {{{b}}}>"
     body = f"{first} t = Pow(r, a) y = Pow(t, b)"

@@ -1,4 +1,4 @@
-"""Ranges of the numbers that a value can hold."""
+"""Value ranges."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def found(body: str, dtype: str = "float") -> ValueRange:
         pytest.param("y = Sub(x, x)", -inf, inf, id="a difference"),
     ],
 )
-def test_of_floats(body: str, low: float, high: float) -> None:
+def test_range_of_floats(body: str, low: float, high: float) -> None:
     assert found(body) == ValueRange(low, high)
 
 
@@ -52,16 +52,16 @@ def test_of_floats(body: str, low: float, high: float) -> None:
         pytest.param("y = Clip(x, one)", 1, 127, id="clip"),
     ],
 )
-def test_of_integers(body: str, low: float, high: float) -> None:
+def test_range_of_integers(body: str, low: float, high: float) -> None:
     assert found(body, "int8") == ValueRange(low, high)
 
 
-def test_a_long_way_up_is_not_gone() -> None:
+def test_long_chain_is_not_followed() -> None:
     steps = " ".join(f"t{i + 1} = Identity(t{i})" for i in range(10))
     assert found(f"t0 = Relu(x) {steps} y = Identity(t10)") == ValueRange()
 
 
-def test_onnxruntime_keeps_within() -> None:
+def test_results_of_onnxruntime_are_in_range() -> None:
     x = np.linspace(-120, 120, 200_001, dtype=np.float32)
     for op in ("Sigmoid", "HardSigmoid", "Softplus", "Exp", "Softmax"):
         model = load(f"g (float[n] x) => (float[n] y) {{ y = {op}(x) }}")

@@ -1,4 +1,4 @@
-"""Ops that do nothing the second time."""
+"""Idempotent ops."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_integers(dtype: str) -> None:
     becomes(model(before, dtype), model("u = Abs(x) y = Sign(u)", dtype), DROP_IDEMPOTENT)
 
 
-def test_what_has_no_sign() -> None:
+def test_abs_of_unsigned_integers() -> None:
     becomes(
         model("t = Clip(x) u = Abs(t) y = Clip(u)", "uint8"), model("t = Clip(x) y = Clip(t)", "uint8"), DROP_IDEMPOTENT
     )
@@ -116,7 +116,7 @@ def test_stays_elsewhere(text: str) -> None:
 @given(
     steps=st.lists(st.sampled_from(["Floor", "Ceil", "Round", "Sign", "Abs", "Neg", "Relu"]), min_size=2, max_size=6)
 )
-def test_any_chain_means_the_same(steps: list[str]) -> None:
+def test_any_chain_is_equivalent(steps: list[str]) -> None:
     lines = [f"t{i} = {s}({f't{i - 1}' if i else 'x'})" for i, s in enumerate(steps)]
     before = load(model(f"{' '.join(lines)} y = Identity(t{len(steps) - 1})"))
     after = to_onnx(apply_passes(before, DROP_IDEMPOTENT)[0])

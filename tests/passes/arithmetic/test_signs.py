@@ -1,4 +1,4 @@
-"""Neg and what it meets."""
+"""Rewrites of Neg with neighbouring ops."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ STEPS = st.sampled_from([
 
 
 @given(steps=st.lists(STEPS, min_size=2, max_size=5))
-def test_any_chain_means_the_same(steps: list[str]) -> None:
+def test_any_chain_is_equivalent(steps: list[str]) -> None:
     lines = [f"t{i} = {s.format(f't{i - 1}' if i else 'x')}" for i, s in enumerate(steps)]
     before = load(model(f"{' '.join(lines)} y = Sum(t{len(steps) - 1}, z)"))
     after = to_onnx(apply_passes(before, *PASSES)[0])

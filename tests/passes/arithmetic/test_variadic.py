@@ -106,18 +106,18 @@ def test_stays_elsewhere(text: str) -> None:
     stays(text, MERGE_VARIADIC)
 
 
-def test_shapes_that_may_not_differ_stay() -> None:
+def test_older_max_without_broadcasting_stays() -> None:
     text = "g (float[2] a, float[2] b) => (float[2] y) { t = Max(a, b) y = Max(t, a) }"
     stays(text, MERGE_VARIADIC, opset=7)
 
 
-def test_a_combination_may_not_be_large() -> None:
+def test_large_combined_constant_stays() -> None:
     weights = {"p": np.ones((64, 1), np.float32), "q": np.ones((1, 64), np.float32)}
     text = "g (float[64,64] a) => (float[n,m] y) { t = Max(a, p) s = Neg(t) u = Neg(s) y = Max(u, q) }"
     stays(text, MERGE_VARIADIC, weights=weights)
 
 
-def test_there_is_an_end_to_flattening() -> None:
+def test_flattening_is_bounded() -> None:
     steps = " ".join(f"t{i + 1} = Sum(t{i}, a)" for i in range(100))
     out = to_onnx(apply_passes(load(model(f"t0 = Neg(a) {steps} y = Neg(t100)")), MERGE_VARIADIC)[0])
     assert op_types(out) == ["Neg", "Sum", "Sum", "Neg"]
@@ -128,7 +128,7 @@ def test_there_is_an_end_to_flattening() -> None:
     others=st.lists(st.sampled_from(["a", "b", "c", "row", "column"]), min_size=6, max_size=6),
     turned=st.booleans(),
 )
-def test_any_chain_means_the_same(ops: list[str], others: list[str], turned: bool) -> None:
+def test_any_chain_is_equivalent(ops: list[str], others: list[str], turned: bool) -> None:
     lines = []
     for i, (op, other) in enumerate(zip(ops, others, strict=False)):
         pair = [f"t{i - 1}" if i else "d", other]

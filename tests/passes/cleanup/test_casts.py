@@ -1,4 +1,4 @@
-"""Casts that change nothing, and pairs of casts."""
+"""No-op casts, and pairs of casts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES = {
 
 
 def pair(a: str, b: str, c: str, last: str = "") -> str:
-    """A cast of `a` to `b` and on to `c`, or in place of both `last`."""
+    """A cast of `a` to `b` and on to `c`, or `last` instead of both."""
     both = f"t = Cast<to={NAMES[b]}>(x) y = Cast<to={NAMES[c]}>(t)"
     return f"g ({a}[n] x) => ({c}[m] y) {{ {last or both} }}"
 
@@ -111,7 +111,7 @@ def test_becomes(before: str, after: str) -> None:
         ("bool", "int64", "bool"), ("bool", "float", "bool"), ("int8", "uint8", "int8"), ("int16", "float", "int16"),
     ],
 )  # fmt: skip
-def test_there_and_back(a: str, b: str, c: str) -> None:
+def test_lossless_pair_becomes_identity(a: str, b: str, c: str) -> None:
     becomes(pair(a, b, c), pair(a, b, c, "y = Identity(x)"), *RULES)
 
 
@@ -124,7 +124,7 @@ def test_there_and_back(a: str, b: str, c: str) -> None:
         ("uint8", "int8", "bool"),
     ],
 )  # fmt: skip
-def test_one_cast_does(a: str, b: str, c: str) -> None:
+def test_pair_becomes_one_cast(a: str, b: str, c: str) -> None:
     becomes(pair(a, b, c), pair(a, b, c, f"y = Cast<to={NAMES[c]}>(x)"), *RULES)
 
 
@@ -207,7 +207,7 @@ MOVES = {
         ("float", "double", "bool"),
     ],
 )
-def test_around_what_only_moves_elements(node: str, a: str, b: str, c: str) -> None:
+def test_becomes_around_movement(node: str, a: str, b: str, c: str) -> None:
     last = "k" if "Squeeze" in node else "4"
     rank = 1 if "Squeeze" in node else 3 if "Unsqueeze" in node or "Gather" in node else 2
     dims = "3,1" if last == "k" else "3,4"
@@ -261,7 +261,7 @@ def test_the_pass_has_all_rules() -> None:
 
 
 def representable(kind: int) -> st.SearchStrategy[float | int]:
-    """Numbers that the type holds."""
+    """Numbers representable in the type."""
     k = NUMERIC_FORMATS[kind]
     if not k.exponent_bits:
         return st.integers(-(2**k.significand_bits) if k.signed else 0, 2**k.significand_bits - 1)
@@ -273,7 +273,7 @@ def representable(kind: int) -> st.SearchStrategy[float | int]:
     a=st.sampled_from(sorted(NAMES.values())),
     b=st.sampled_from(sorted(NAMES.values())),
 )
-def test_what_a_type_holds_comes_back(data: st.DataObject, a: int, b: int) -> None:
+def test_lossless_casts_round_trip(data: st.DataObject, a: int, b: int) -> None:
     types = {
         BOOL: np.bool_, I8: np.int8, U8: np.uint8, I16: np.int16, I32: np.int32, I64: np.int64, F16: np.float16,
         F32: np.float32, F64: np.float64,
@@ -289,7 +289,7 @@ def test_what_a_type_holds_comes_back(data: st.DataObject, a: int, b: int) -> No
     b=st.sampled_from(sorted(NAMES)),
     c=st.sampled_from(["bool", "int8", "double"]),
 )
-def test_any_chain_means_the_same(a: str, b: str, c: str) -> None:
+def test_any_pair_is_equivalent(a: str, b: str, c: str) -> None:
     if b in {a, c}:
         return
     if not equals_direct_cast(NAMES[a], NAMES[b], NAMES[c]):
@@ -298,7 +298,7 @@ def test_any_chain_means_the_same(a: str, b: str, c: str) -> None:
         becomes(pair(a, b, c), pair(a, b, c, "y = Identity(x)" if a == c else f"y = Cast<to={NAMES[c]}>(x)"), *RULES)
 
 
-def test_types_of_other_rules_are_left_alone() -> None:
+def test_unsupported_types_are_excluded() -> None:
     assert not {TensorProto.STRING, TensorProto.FLOAT8E4M3FN, TensorProto.INT4, TensorProto.COMPLEX64} & set(
         NUMERIC_FORMATS
     )

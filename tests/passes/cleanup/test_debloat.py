@@ -19,7 +19,7 @@ ROWS = np.tile(np.arange(6, dtype=np.float32), (4, 5, 1))
 
 
 def reader(array: np.ndarray[Any, Any], *, opset: int = 17) -> Any:
-    """A model that gives out the shape of a constant, and its elements as they are."""
+    """A model that returns the shape of a constant, and its elements unchanged."""
     kind = numpy_helper.from_array(array).data_type
     name = {1: "float", 10: "float16", 11: "double", 9: "bool"}.get(kind, str(array.dtype))
     dims = ",".join(f"d{i}" for i in range(array.ndim))
@@ -106,7 +106,7 @@ def test_stays_elsewhere(text: str) -> None:
 
 
 def test_constants_of_bodies_stay() -> None:
-    """They would be made anew in each trip."""
+    """They would be computed again in each trip."""
     model = load(
         "g (int64 k, float[64] x) => (float[64] y) <bool t = {1}> { y = Loop (k, t, x) <body = b"
         " (int64 i, bool c, float[64] a) => (bool d, float[64] e) { d = Identity(c) e = Add(a, w) }> }"
@@ -117,7 +117,7 @@ def test_constants_of_bodies_stay() -> None:
     assert to_onnx(result) == model
 
 
-def test_what_it_reads_outside_bodies() -> None:
+def test_constants_captured_by_bodies() -> None:
     model = load(
         "g (bool c, float[64] x) => (float[64] y) { y = If (c) <"
         "then_branch = p () => (float[64] r) { r = Add(x, w) }, else_branch = q () => (float[64] s) { s = Neg(x) }> }",
@@ -128,7 +128,7 @@ def test_what_it_reads_outside_bodies() -> None:
     require_equivalent(model, to_onnx(result), exact=True)
 
 
-def test_a_megabyte_by_default() -> None:
+def test_default_limit_is_a_megabyte() -> None:
     text = "g (float[N,1024] x) => (float[N,1024] y) { y = MatMul(x, w) }"
     weights = {"w": np.zeros((1024, 1024), np.float32)}
     after = "<int64[2] k = {1024,1024}> { v = ConstantOfShape<value=float[1] {0}>(k) y = MatMul(x, v) }"

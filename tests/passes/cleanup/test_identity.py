@@ -175,7 +175,7 @@ def test_dropout_becomes(opset: int, node: str, weights: dict[str, Any]) -> None
         pytest.param("t = Dropout(x) y = Add(t, t)", "y = Add(x, x)", id="the same value twice"),
     ],
 )
-def test_dropout_becomes_what_it_is_given(before: str, after: str) -> None:
+def test_dropout_is_bypassed(before: str, after: str) -> None:
     becomes(f"{D} {{ {before} }}", f"{D} {{ {after} }}", drop_dropout)
 
 
@@ -184,7 +184,7 @@ def test_dropout_becomes_what_it_is_given(before: str, after: str) -> None:
     [(10, "bool"), (12, "bool"), (13, "bool"), (22, "bool"), (9, "float")],
 )
 def test_dropout_mask(opset: int, mask: str) -> None:
-    """onnxruntime says what the mask holds: ones since opset 12."""
+    """As onnxruntime computes it, the mask holds ones since opset 12."""
     fill = f"{mask}[1] {{{int(opset >= 12)}}}"
     made = f"m = ConstantOfShape<value: tensor = {fill}>(s)"
     shape = "<int64[2] s = {2,3}>"

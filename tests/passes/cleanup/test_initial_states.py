@@ -1,4 +1,4 @@
-"""Initial states of zero are left out."""
+"""Removal of zero initial states."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ FILLED = "o = ConstantOfShape(shape)"
 
 
 def used(nodes: str) -> dict[str, Any]:
-    """The weights and states that the nodes read."""
+    """The weights and states read by the nodes."""
     op = next(t for t in GATES if t in nodes)
     names = set(re.findall(r"\w+", nodes))
     return {name: a for name, a in (weights(op) | STATES).items() if name in names}
 
 
 def becomes(before: str, after: str, given: Mapping[str, Any]) -> None:
-    """The weights stand in both, unlike in the tables of others."""
+    """The weights are in both models, unlike in other tables."""
     model = load(before, weights=given)
     result, ledger = apply_passes(model, PASS)
     out = to_onnx(result)
@@ -100,7 +100,7 @@ def test_overridable_state_stays() -> None:
     stays(text, PASS, weights=weights("GRU"))
 
 
-def test_outputs_left_out_stay_out() -> None:
+def test_omitted_outputs_stay_omitted() -> None:
     text = "g (float[4,3,5] x) => (float[p,q,r] y) {{ , y = {}({}) }}"
     before = text.format(L, "x, W, R, B, , z, z")
     becomes(before, text.format(L, "x, W, R, B"), weights("LSTM") | {"z": ZERO})

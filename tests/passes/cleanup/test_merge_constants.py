@@ -20,7 +20,7 @@ OTHER_NAN = np.array([0x7FC00001, 0x3F800000], np.uint32).view(np.float32)
 
 
 def left(a: Any, b: Any) -> list[str]:
-    """The constants that stay of two, which an op reads both."""
+    """The remaining constants of two that are read by one op."""
     model = load("g () => (bool[n] y) { y = Equal(a, b) }", weights={"a": a, "b": b})
     result, _ = apply_passes(model, MergeConstants())
     kept = initializers(to_onnx(result))
@@ -33,13 +33,13 @@ def left(a: Any, b: Any) -> list[str]:
     ["bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float16", "float32", "float64", "complex64"],
 )
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 3), (40, 40)])
-def test_equal_ones_merge(dtype: str, shape: tuple[int, ...]) -> None:
+def test_equal_constants_merge(dtype: str, shape: tuple[int, ...]) -> None:
     a = np.ones(shape, dtype)
     assert left(a, a.copy()) == ["a"]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"])
-def test_equal_ones_of_small_types_merge(dtype: str) -> None:
+def test_equal_constants_of_small_types_merge(dtype: str) -> None:
     a = np.arange(6).astype(getattr(ml_dtypes, dtype))
     assert left(a, a.copy()) == ["a"]
     assert left(a, np.roll(a, 1)) == ["a", "b"]
@@ -75,12 +75,12 @@ def test_equal_bits_merge(a: Any, b: Any) -> None:
         pytest.param(np.array([1, 2]), np.array([1, 3]), id="other content"),
     ],
 )
-def test_different_ones_stay(a: Any, b: Any) -> None:
+def test_different_constants_stay(a: Any, b: Any) -> None:
     assert left(a, b) == ["a", "b"]
 
 
 @pytest.mark.parametrize("place", [100, 5_000, 9_999])
-def test_a_difference_anywhere_counts(place: int) -> None:
+def test_one_different_element_counts(place: int) -> None:
     a = np.zeros(10_000, np.float32)
     b = a.copy()
     b[place] = 1
@@ -98,7 +98,7 @@ def test_a_difference_anywhere_counts(place: int) -> None:
     ],
 )
 def test_two_encodings_of_one_tensor_merge(kind: int, values: list[float]) -> None:
-    """Elements stand in the field of their type or as raw bytes (onnx.proto, TensorProto)."""
+    """Elements are stored in the field of their type or as raw bytes (onnx.proto, TensorProto)."""
     model = load("g () => (bool[n] y) { y = Equal(a, b) }")
     typed = helper.make_tensor("a", kind, [3], values)
     raw = numpy_helper.from_array(numpy_helper.to_array(typed), "b")
@@ -238,7 +238,7 @@ def test_stays(text: str) -> None:
     stays(text, MergeConstants())
 
 
-def test_annotated_ones_stay() -> None:
+def test_annotated_constants_stay() -> None:
     """A quantization annotation refers to tensors by name."""
     model = load(
         "g (float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}> { t = Add(x, v) y = Mul(t, w) }"
@@ -270,7 +270,7 @@ ARRAYS = hnp.arrays(
 
 
 @given(arrays=st.lists(ARRAYS, min_size=1, max_size=6))
-def test_one_of_each_kind_is_left(arrays: list[np.ndarray]) -> None:
+def test_any_constants_become_distinct(arrays: list[np.ndarray]) -> None:
     names = [f"w{i}" for i in range(len(arrays))]
     ops = " ".join(f"t{n} = Cast<to=1>({n}) u{n} = Reshape(t{n}, k)" for n in names)
     ops += f" y = Concat<axis=0>({', '.join(f'u{n}' for n in names)})"

@@ -213,7 +213,7 @@ def test_stays_elsewhere(text: str) -> None:
     stays(text, MergeDuplicates(), runs="Random" not in text and "Multinomial" not in text)
 
 
-def test_outputs_that_say_whether_it_trains() -> None:
+def test_batchnorm_outputs_that_select_training_stay() -> None:
     """BatchNormalization before opset 14 trains if it has more than one output."""
     stays(
         "g (float[2,3] x, float[3] s) => (float[n,m] y, float[k] z) {"
@@ -226,7 +226,7 @@ def test_outputs_that_say_whether_it_trains() -> None:
 
 
 def custom(text: str, domain: str, opset: int = 17) -> ModelProto:
-    """A model that imports a further domain."""
+    """A model that imports another domain."""
     model = load(text, opset)
     model.opset_import.append(helper.make_opsetid(domain, 1))
     return model
@@ -266,8 +266,8 @@ def test_constants_of_other_content_stay(size: int) -> None:
     assert not ledger.changes
 
 
-def test_a_deep_pair_of_chains_settles() -> None:
-    """Two equal towers need no round for each storey."""
+def test_deep_equal_chains_merge_in_few_rounds() -> None:
+    """Two equal chains do not need one round per op."""
     storeys = 120
     towers = [" ".join(f"{t}{o} = Neg({t}{i})" for i, o in pairwise(range(storeys))) for t in "ab"]
     top = storeys - 1
@@ -284,8 +284,8 @@ def test_a_deep_pair_of_chains_settles() -> None:
         max_size=8,
     )
 )
-def test_one_of_each_kind_is_left(ops: list[tuple[str, int, int]]) -> None:
-    """All ops read two graph inputs: what is left are as many as there are different expressions."""
+def test_any_expressions_become_distinct(ops: list[tuple[str, int, int]]) -> None:
+    """All ops read two graph inputs: one op remains per distinct expression."""
     inputs = [f"x{i}" for i in range(4)]
     lines = [f"v{i} = {op}({inputs[a]}, {inputs[b]})" for i, (op, a, b) in enumerate(ops)]
     kinds = {(op, *((a, b) if op in {"Sub", "Max"} else sorted((a, b)))) for op, a, b in ops}
@@ -389,7 +389,7 @@ def test_scopes_stay(text: str) -> None:
     stays(f"{H} {{ {text} }}", MergeDuplicates())
 
 
-def test_bodies_that_draw_stay() -> None:
+def test_bodies_with_random_ops_stay() -> None:
     draw = when("u = RandomNormalLike(x) r = Neg(u)", "s = Neg(x)")
     stays(f"{H} {{ a = {draw} b = {draw} y = Sub(a, b) }}", MergeDuplicates(), runs=False)
 

@@ -1,4 +1,4 @@
-"""Joining with nothing, and splitting into one."""
+"""Concat with empty inputs, and Split into one output."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_stays_elsewhere(text: str) -> None:
 
 
 @given(extents=st.lists(st.integers(0, 2), min_size=1, max_size=5))
-def test_what_is_left_is_what_is_not_empty(extents: list[int]) -> None:
+def test_only_empty_inputs_are_dropped(extents: list[int]) -> None:
     inputs = ", ".join(f"float[2,{n}] x{i}" for i, n in enumerate(extents))
     head = f"g ({inputs}) => (float[p,q] y)"
     left = [i for i, n in enumerate(extents) if n] or [0]
@@ -144,7 +144,7 @@ def test_what_is_left_is_what_is_not_empty(extents: list[int]) -> None:
 
 
 @given(extents=st.lists(st.integers(0, 2), min_size=2, max_size=4), read=st.integers(0, 3))
-def test_split_into_one_and_nothing(extents: list[int], read: int) -> None:
+def test_split_into_one_and_an_empty_output(extents: list[int], read: int) -> None:
     read %= len(extents)
     names = ", ".join(f"t{i}" for i in range(len(extents)))
     head = f"g (float[{sum(extents)}] x) => (float[p] y)"

@@ -1,4 +1,4 @@
-"""Constant indices that name every element in its own place."""
+"""Gather, Scatter and Compress ops whose constant indices select all elements in order."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_stays_elsewhere(text: str, indices: Any) -> None:
 
 
 @given(indices=st.lists(st.integers(-3, 2), min_size=1, max_size=4), axis=st.integers(-2, 1))
-def test_gather_goes_only_if_it_takes_all_in_order(indices: list[int], axis: int) -> None:
+def test_gather_is_dropped_only_if_it_selects_all_in_order(indices: list[int], axis: int) -> None:
     head = "g (float[3,3] x) => (float[p,q] y)"
     text, weights = f"{head} {{ t = Gather<axis={axis}>(x, i) y = Neg(t) }}", {"i": np.array(indices)}
     if [i % 3 for i in indices] == [0, 1, 2]:
@@ -167,7 +167,7 @@ def test_gather_goes_only_if_it_takes_all_in_order(indices: list[int], axis: int
 
 
 @given(order=st.permutations(range(3)), signs=st.lists(st.booleans(), min_size=3, max_size=3))
-def test_scatter_goes_only_if_it_keeps_the_order(order: list[int], signs: list[bool]) -> None:
+def test_scatter_is_dropped_only_if_it_keeps_the_order(order: list[int], signs: list[bool]) -> None:
     head = "g (float[3] x, float[3] v) => (float[p] y)"
     places = [[i - 3 * s] for i, s in zip(order, signs, strict=True)]
     text, weights = f"{head} {{ t = ScatterND(x, i, v) y = Neg(t) }}", {"i": np.array(places)}

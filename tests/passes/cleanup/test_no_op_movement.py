@@ -1,4 +1,4 @@
-"""Reshaping, cutting and filling up to the same shape."""
+"""Reshape, Slice, Pad and other data movement without effect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ints(**values: list[int]) -> dict[str, Any]:
 
 
 def around(x: str, node: str, rank: int = 2) -> str:
-    """A model in which `node` reads `t` and makes `u`, both inside."""
+    """A model in which `node` computes `u` from `t`, both inner values."""
     return f"g ({x}) => (float[{','.join('pqrs'[:rank])}] y) {{ t = Neg(x) {node} y = Relu(u) }}"
 
 
@@ -116,7 +116,7 @@ def test_becomes_with_four_dims(x: str, node: str, weights: dict[str, Any]) -> N
         pytest.param(OPEN, "y = Unsqueeze(t, s)", ints(s=[]), id="Unsqueeze"),
     ],
 )
-def test_becomes_what_makes_an_output(x: str, node: str, weights: dict[str, Any]) -> None:
+def test_becomes_producer_of_an_output(x: str, node: str, weights: dict[str, Any]) -> None:
     g = f"g ({x}) => (float[p,q] y)"
     becomes(f"{g} {{ t = Neg(x) {node} }}", f"{g} {{ y = Neg(x) }}", *RULES, weights=weights)
 
@@ -181,8 +181,8 @@ def test_becomes_elsewhere(before: str, after: str, weights: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("node", ["Slice(x, z, e)", "Reshape(x, e)", "Expand(x, e)", "Tile(x, e)"])
-def test_shape_that_is_declared(node: str) -> None:
-    """The bounds are known at run time only; the type shows that they change nothing."""
+def test_declared_shape_is_used(node: str) -> None:
+    """The bounds are known at run time only; the type shows that the shape is unchanged."""
     text = "g (float[2,3] x, int64[2] e) => (float[2,3] y) "
     before = f"<float[2,3] t, int64[2] z = {{0, 0}}> {{ t = {node} y = Relu(t) }}"
     becomes(text + before, text + "{ y = Relu(x) }", *RULES, runs=False)
@@ -293,7 +293,7 @@ BOUNDS = st.tuples(st.integers(-5, 5), st.integers(-5, 5), st.sampled_from([-2, 
 
 
 @given(extent=st.integers(0, 3), bounds=BOUNDS)
-def test_slice_goes_only_if_it_takes_all(extent: int, bounds: tuple[int, int, int]) -> None:
+def test_slice_is_dropped_only_if_it_selects_all(extent: int, bounds: tuple[int, int, int]) -> None:
     start, end, step = bounds
     weights = ints(s=[start], e=[end], a=[0], p=[step])
     text, whole = around(f"float[{extent},2] x", "u = Slice(t, s, e, a, p)"), without(f"float[{extent},2] x")
@@ -304,7 +304,7 @@ def test_slice_goes_only_if_it_takes_all(extent: int, bounds: tuple[int, int, in
 
 
 @given(dims=st.lists(st.integers(1, 3), min_size=1, max_size=3), data=st.data())
-def test_reshape_goes_only_if_nothing_changes(dims: list[int], data: st.DataObject) -> None:
+def test_reshape_is_dropped_only_if_shapes_are_equal(dims: list[int], data: st.DataObject) -> None:
     copied = data.draw(st.sets(st.integers(0, len(dims) - 1)))
     entries = [0 if i in copied else d for i, d in enumerate(data.draw(st.permutations(dims)))]
     if 0 in entries or np.prod(entries) == np.prod(dims):

@@ -220,7 +220,7 @@ RESIZED = (
 )
 
 
-def test_sizes_that_are_known_from_the_type() -> None:
+def test_sizes_known_from_the_type() -> None:
     after = "g (float[1,1,2,2] x, int64[4] s, float[4] c) => (float[1,1,2,2] y) { y = Neg(x) }"
     becomes(RESIZED.format("Resize(x, , , s)"), after, drop_unit_resize, runs=False)
 
@@ -237,8 +237,8 @@ def test_same_shape_is_not_enough(node: str) -> None:
     stays(RESIZED.format(node), drop_unit_resize, opset=18, runs=False)
 
 
-def test_zeros_that_may_be_negative() -> None:
-    """onnxruntime adds to 0, which a -0 does not survive."""
+def test_possibly_negative_zeros_stay() -> None:
+    """onnxruntime adds to 0, which turns a -0 into 0."""
     model = load(f"{HEAD} {{ y = AveragePool<kernel_shape=[1,1]>(x) }}")
     _, ledger = apply_passes(model, drop_no_op_average_pool, exact_only=True)
     assert not ledger.changes
@@ -248,7 +248,7 @@ NUMBERS = st.lists(st.integers(1, 2), min_size=2, max_size=2)
 
 
 @given(kernel=NUMBERS, strides=NUMBERS, extents=NUMBERS)
-def test_pool_goes_only_if_each_element_has_a_window(kernel: list[int], strides: list[int], extents: list[int]) -> None:
+def test_dropped_only_if_windows_hold_one_element(kernel: list[int], strides: list[int], extents: list[int]) -> None:
     if any(k > e for k, e in zip(kernel, extents, strict=True)):
         return
     head = f"g (float[1,1,{extents[0]},{extents[1]}] x) => (float[p,q,r,s] y)"

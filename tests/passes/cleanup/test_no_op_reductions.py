@@ -38,7 +38,7 @@ def test_every_opset(op: str, opset: int) -> None:
 
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceProd"])
 @pytest.mark.parametrize("kind", ["float", "double", "int32"])
-def test_exact_where_nothing_is_added(op: str, kind: str) -> None:
+def test_reductions_without_sums_are_exact(op: str, kind: str) -> None:
     text = f"g ({kind}[n,1] x) => ({kind}[p,q] y) {{{{ y = {{}} }}}}"
     becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_unit_axes, opset=18, weights=AXES)
 
@@ -50,7 +50,7 @@ def test_exact_sums_of_whole_numbers(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["ReduceMean", "ReduceProd", "ReduceSum"])
-def test_sums_of_wide_whole_numbers_are_sums_of_doubles(op: str) -> None:
+def test_sums_of_wide_integers_stay(op: str) -> None:
     text = f"g (int64[n,1] x) => (int64[p,q] y) {{ y = {op}(x, a) }}"
     stays(text, drop_reduction_of_unit_axes, opset=18, weights=AXES)
     after = "g (int32[n,1] x) => (int64[p,q] y) { y = Cast<to=7>(x) }"
@@ -65,7 +65,7 @@ def test_sums_of_wide_whole_numbers_are_sums_of_doubles(op: str) -> None:
 
 @pytest.mark.parametrize("op", KINDS)
 @pytest.mark.parametrize("inputs", ["x", "x, none"])
-def test_no_axes_when_that_means_none(op: str, inputs: str) -> None:
+def test_empty_axes_with_noop_flag(op: str, inputs: str) -> None:
     text = "g (float[n,m] x) => (float[p,q] y) {{ y = {} }}"
     before = text.format(f"{op}<noop_with_empty_axes=1>({inputs})")
     becomes(before, text.format("Identity(x)"), drop_no_op_reduction, opset=18, weights=AXES)
@@ -192,8 +192,8 @@ def test_stays_elsewhere(text: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])
-def test_zeros_that_may_be_negative(op: str) -> None:
-    """onnxruntime adds to 0, which a -0 does not survive."""
+def test_possibly_negative_zeros_stay(op: str) -> None:
+    """onnxruntime adds to 0, which turns a -0 into 0."""
     _, ledger = apply_passes(load(f"{HEAD} {{ y = {op}(x, a) }}", 18, AXES), *RULES, exact_only=True)
     assert not ledger.changes
 
@@ -210,7 +210,7 @@ def test_running_products() -> None:
     op=st.sampled_from(KINDS),
     data=st.data(),
 )
-def test_goes_only_if_all_extents_are_one(dims: list[int], keep: int, op: str, data: st.DataObject) -> None:
+def test_dropped_only_if_all_extents_are_one(dims: list[int], keep: int, op: str, data: st.DataObject) -> None:
     axes = sorted(data.draw(st.sets(st.integers(0, len(dims) - 1), min_size=1)))
     signs = data.draw(st.lists(st.booleans(), min_size=len(axes), max_size=len(axes)))
     rank = len(dims) if keep else len(dims) - len(axes)

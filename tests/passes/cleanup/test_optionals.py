@@ -72,7 +72,7 @@ def test_every_opset(opset: int) -> None:
         pytest.param("t = OptionalHasElement()", False, id="nothing"),
     ],
 )
-def test_presence_is_known(nodes: str, expected: bool) -> None:
+def test_optional_has_element_is_folded(nodes: str, expected: bool) -> None:
     text = f"g (float[n] x) => (bool y) {{ {nodes} y = Not(t) }}"
     after = to_onnx(apply_passes(load(text, 18), *RULES)[0])
     assert op_types(after) == ["Not"]
@@ -100,7 +100,7 @@ def test_stays(text: str) -> None:
 
 
 @given(depth=st.integers(1, 3))
-def test_wrapped_again_and_again(depth: int) -> None:
+def test_nested_optionals(depth: int) -> None:
     steps = [f"o{i} = Optional(v{i}) v{i + 1} = OptionalGetElement(o{i})" for i in range(depth)]
     before = f"g (float[n] x) => (float[m] y) {{ v0 = Relu(x) {' '.join(steps)} y = Neg(v{depth}) }}"
     becomes(before, "g (float[n] x) => (float[m] y) { v0 = Relu(x) y = Neg(v0) }", *RULES, opset=18)

@@ -154,7 +154,7 @@ def test_stays(text: str) -> None:
     ],
 )
 def test_unknown_domains_stay(text: str) -> None:
-    """An operator that nobody knows may be there for what it does."""
+    """An unknown operator may have side effects."""
     model = load(text)
     model.opset_import.append(helper.make_opsetid("my.own", 1))
     result, ledger = apply_passes(model, RemoveUnused())
@@ -166,7 +166,7 @@ def test_unknown_domains_stay(text: str) -> None:
     edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9),
     wanted=st.integers(0, 8),
 )
-def test_what_is_left_is_what_the_output_needs(edges: list[tuple[int, int]], wanted: int) -> None:
+def test_only_ops_needed_by_outputs_remain(edges: list[tuple[int, int]], wanted: int) -> None:
     """Op i reads two of the values before it."""
     sources = [(a % (i + 1), b % (i + 1)) for i, (a, b) in enumerate(edges)]
     names = ["x", *(f"v{i}" for i in range(len(sources)))]
@@ -187,8 +187,8 @@ def test_what_is_left_is_what_the_output_needs(edges: list[tuple[int, int]], wan
     require_equivalent(model, out, exact=True)
 
 
-def test_what_is_in_a_dead_op_goes_with_it() -> None:
-    """It is one change: what the body holds is not in the model any more."""
+def test_bodies_of_dead_ops_are_removed() -> None:
+    """It is one change: the ops of the body are no longer in the model."""
     text = """g (bool c, float[2] x) => (float[2] y) {
         y = Relu(x)
         i = If(c) <

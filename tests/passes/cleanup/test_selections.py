@@ -90,7 +90,7 @@ def test_stays(text: str, condition: Any) -> None:
     stays(text, *RULES, weights={"c": np.array(condition), "z": np.float32(0)}, runs=False)
 
 
-def test_zeros_that_may_be_negative_stay_where_it_matters() -> None:
+def test_possibly_negative_zeros_stay_in_exact_runs() -> None:
     """onnxruntime makes 0 of a -0 that is selected where the condition holds."""
     for node in ("Where(c, x, x)", "Where(c, x, w)"):
         model = load(f"{HEAD} {{ y = {node} }}", weights={"c": np.array(True)})

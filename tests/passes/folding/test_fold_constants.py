@@ -97,7 +97,7 @@ def test_becomes(before: str, after: str) -> None:
 @pytest.mark.parametrize("text", ["y = Neg(w)", "a = Neg(w) y = Add(a, a)"])
 @pytest.mark.parametrize("shape", ["[2]", "[n]"])
 def test_a_graph_output_may_be_constant(text: str, shape: str) -> None:
-    """That an output is declared with a symbol does not hide what it is computed from."""
+    """A symbol in the declared shape of an output does not hide its producer."""
     g = f"g (float[2] x) => (float{shape} y)"
     becomes(f"{g} {{ {text} }}", f"{g} <float[1] y = {{0}}> {{ }}", FoldConstants(), weights=WEIGHTS)
 
@@ -207,7 +207,7 @@ def test_stays(text: str, runs: bool) -> None:
         ),
     ],
 )
-def test_overridable_inputs_are_no_constants(text: str) -> None:
+def test_overridable_initializers_are_no_constants(text: str) -> None:
     stays(text, FoldConstants())
 
 
@@ -222,8 +222,8 @@ def test_overridable_inputs_are_no_constants(text: str) -> None:
         pytest.param([("int32", "Mod", -(2**31), -1)], id="the least int32 modulo -1"),
     ],
 )
-def test_what_a_processor_cannot_divide_is_left_alone(cases: list[tuple[str, str, int, int]]) -> None:
-    """In a process of its own, since such a division may end it."""
+def test_trapping_divisions_are_not_folded(cases: list[tuple[str, str, int, int]]) -> None:
+    """In a separate process, since such a division may end it."""
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from rewriting import load, apply_passes\n"
@@ -238,7 +238,7 @@ def test_what_a_processor_cannot_divide_is_left_alone(cases: list[tuple[str, str
     assert (done.returncode, done.stdout.split()) == (0, ["0"] * len(cases)), done.stderr[-500:]
 
 
-# -- the budget --------------------------------------------------------------------------
+# -- growth budget --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_what_a_processor_cannot_divide_is_left_alone(cases: list[tuple[str, str
         ),
     ],
 )
-def test_what_is_too_big_costs_nothing(text: str) -> None:
+def test_huge_results_are_not_computed(text: str) -> None:
     more = {
         "big": np.array([1 << 32], np.int64),
         "big2": np.array([1 << 31, 2], np.int64),
@@ -276,7 +276,7 @@ def test_what_is_too_big_costs_nothing(text: str) -> None:
 
 
 def grown(text: str, weights: dict[str, Any], **options: Any) -> tuple[list[str], int]:
-    """The ops left, and by how many bytes of constants the model grew."""
+    """The remaining ops, and the growth of constants in bytes."""
     model = load(text, weights=weights)
     result, _ = apply_passes(model, FoldConstants(**options))
     out = to_onnx(result)
@@ -300,7 +300,7 @@ MIB = 1 << 20
     ],
 )
 @pytest.mark.parametrize("op", ["ConstantOfShape(s)", "Expand(u, s)"])
-def test_growth(op: str, elements: int, options: dict[str, Any]) -> None:
+def test_growth_is_limited(op: str, elements: int, options: dict[str, Any]) -> None:
     """The growth is that of the result less that of the constants no longer used."""
     weights: dict[str, Any] = {"s": np.array([elements], np.int64)}
     if "u" in op:
@@ -313,7 +313,7 @@ def test_growth(op: str, elements: int, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("share", "folds"), [(0.05, True), (0.01, False)])
-def test_a_large_model_may_grow_by_a_share(share: float, folds: bool) -> None:
+def test_large_models_may_grow_by_a_share(share: float, folds: bool) -> None:
     weights = {"big": np.zeros(6 * MIB, np.float32), "s": np.array([300_000], np.int64)}  # 5 % of 24 MiB are 1.2 MiB
     text = "g (float[1] x, int64[1] i) => (float[n] y) { a = ConstantOfShape(s) b = Add(a, x) c = Gather(big, i)"
     model = load(f"{text} y = Add(b, c) }}", weights=weights)
@@ -321,7 +321,7 @@ def test_a_large_model_may_grow_by_a_share(share: float, folds: bool) -> None:
     assert ("ConstantOfShape" not in op_types(to_onnx(result))) == folds
 
 
-def test_the_budget_is_one_for_all() -> None:
+def test_ops_share_one_budget() -> None:
     weights = {"s": np.array([150_000], np.int64), "u": np.array([1.5], np.float32), "v": np.array([2.5], np.float32)}
     text = "g (float[1] x) => (float[n] y) { a = Expand(u, s) b = Expand(v, s) c = Add(a, x) y = Mul(c, b) }"
     ops, growth = grown(text, weights)
@@ -329,7 +329,7 @@ def test_the_budget_is_one_for_all() -> None:
     assert growth <= MIB
 
 
-def test_the_budget_is_one_for_all_rounds() -> None:
+def test_rounds_share_one_budget() -> None:
     weights = {"s": np.array([150_000], np.int64), "u": np.array([1.5], np.float32), "v": np.array([2.5], np.float32)}
     text = "g (float[1] x) => (float[n] y) { a = Expand(u, s) b = Expand(v, s) c = Add(a, x) y = Mul(c, b) }"
     model = load(text, weights=weights)
@@ -339,7 +339,7 @@ def test_the_budget_is_one_for_all_rounds() -> None:
 
 
 @pytest.mark.parametrize(("reads", "folds"), [("a", True), ("w", False)], ids=["weight goes", "weight is still read"])
-def test_what_goes_makes_room(reads: str, folds: bool) -> None:
+def test_removed_constants_free_budget(reads: str, folds: bool) -> None:
     weights = {"w": np.ones((600, 600), np.float32)}
     text = f"g (float[600,600] x) => (float[n,m] y) {{ a = Transpose(w) b = Add(a, x) y = Mul(b, {reads}) }}"
     ops, growth = grown(text, weights)
@@ -347,7 +347,7 @@ def test_what_goes_makes_room(reads: str, folds: bool) -> None:
     assert growth == 0
 
 
-def test_the_length_of_strings_counts() -> None:
+def test_length_of_strings_counts() -> None:
     """A thousand strings of ten thousand letters are ten million bytes."""
     weights = {"w": np.array(["a" * 10_000], object), "s": np.array([1000], np.int64)}
     model = load("g (string[1] x) => (string[n] y) { a = Expand(w, s) y = Concat<axis=0>(a, x) }", weights=weights)
@@ -400,24 +400,24 @@ def test_the_length_of_strings_counts() -> None:
     ],
 )
 def test_ops_without_a_kernel(text: str, opset: int) -> None:
-    """onnxruntime has no kernel, or cannot hand its result over: onnx.reference computes it."""
+    """onnxruntime has no kernel, or cannot return its result: onnx.reference computes it."""
     model = load(text, opset)
     result, _ = apply_passes(model, FoldConstants())
     out = to_onnx(result)
-    if len(model.graph.output) == 1:  # else the types are such that onnxruntime cannot hand them over
+    if len(model.graph.output) == 1:  # else onnxruntime cannot return arrays of these types
         require_equivalent(model, out)
     assert not {"Cast", "Sin", "Max", "BitShift", "Conv"} & set(op_types(out))
 
 
-def test_one_op_without_a_kernel_does_not_keep_others() -> None:
+def test_op_without_kernel_does_not_block_others() -> None:
     text = "g (float[2] x, int16[2] z) => (float[2] y, int16[2] u) { a = Neg(w) b = Max(i, i) c = Exp(a) d = Abs(b)"
     model = load(f"{text} y = Add(x, c) u = Add(z, d) }}", weights={"w": WEIGHTS["w"], "i": np.array([1, 2], np.int16)})
     result, _ = apply_passes(model, FoldConstants())
     assert op_types(to_onnx(result)) == ["Add", "Add"]
 
 
-def test_one_op_that_fails_does_not_keep_others() -> None:
-    """A Gather beyond the end fails whenever it runs; it stays, with what reads it."""
+def test_failing_op_does_not_block_others() -> None:
+    """A Gather beyond the end fails whenever it runs; it stays, with its consumers."""
     weights = WEIGHTS | {"far": np.array([9], np.int64)}
     text = f"{G} {{ a = Neg(w) b = Gather(a, far) c = Exp(b) d = Exp(v) e = Add(x, d) y = Add(e, c) }}"
     result, _ = apply_passes(load(text, weights=weights), FoldConstants())
@@ -448,7 +448,7 @@ def test_strings(size: int) -> None:
     assert op_types(to_onnx(result)) == ["Concat"]
 
 
-def test_small_floats_that_are_given() -> None:
+def test_stored_bfloat16_constants_fold() -> None:
     w = np.array([1, 2.5], ml_dtypes.bfloat16)
     model = load("g (float[2] x) => (float[2] y) { a = Cast<to=1>(w) y = Add(x, a) }", weights={"w": w})
     result, _ = apply_passes(model, FoldConstants())
@@ -495,7 +495,7 @@ def test_known_domains_fold() -> None:
         max_size=10,
     )
 )
-def test_what_is_left_depends_on_an_input(ops: list[tuple[str, int, int]]) -> None:
+def test_remaining_ops_depend_on_an_input(ops: list[tuple[str, int, int]]) -> None:
     """Each op reads two of the values before it: the input, two constants, earlier results."""
     names, varies, lines = ["x", "w", "v"], {"x"}, []
     for n, (op, a, b) in enumerate(ops):

@@ -1,4 +1,4 @@
-"""Fusion of LayerNormalization spelled as a line for each row."""
+"""Fusion of LayerNormalization spelled as an affine function of each row."""
 
 from __future__ import annotations
 

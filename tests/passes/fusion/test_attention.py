@@ -316,7 +316,7 @@ def test_doubles_keep_their_scale(scaled: str) -> None:
     stays(f"{text} {{ {scaled} }}", FUSE_INTO_ATTENTION, opset=24)
 
 
-def test_stays_without_anything_to_score_by() -> None:
+def test_stays_without_features() -> None:
     text = (
         "g (float[1,2,5,0] q, float[1,2,7,0] k, float[1,2,7,3] v) => (float[b,h,s,d] y) <float c = {2}> "
         "{ r = Mul(q, c) y = Attention(r, k, v) }"

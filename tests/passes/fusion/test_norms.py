@@ -281,7 +281,7 @@ def test_stays_elsewhere(text: str) -> None:
     stays(text, *WHAT)
 
 
-def test_a_mean_spelled_out_counts() -> None:
+def test_mean_by_sum_and_div_becomes() -> None:
     body = (
         "m = ReduceSum(x, a) n = Div(m, c) d = Sub(x, n) q = Mul(d, d) v = ReduceSum(q, a) w = Div(v, c)"
         " f = Add(w, e) s = Sqrt(f) y = Div(d, s)"

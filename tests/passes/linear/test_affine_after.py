@@ -1,4 +1,4 @@
-"""Constants added to, taken from, multiplied with and dividing a convolution."""
+"""Constant affine ops behind a convolution."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ UNLIKE = ("Sin", "Cos", "Tanh")
 
 @pytest.fixture
 def little_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lower limit, so that the weights need not be large."""
+    """A lower limit, so that small weights suffice."""
     monkeypatch.setattr(convolution, "MAX_COPIED_BYTES", 1 << 20)
 
 
@@ -139,7 +139,7 @@ def test_large_weights_used_elsewhere_are_not_copied() -> None:
 
 
 @pytest.mark.usefixtures("little_copied")
-def test_weights_with_many_readers_are_not_copied_for_each() -> None:
+def test_weights_with_many_consumers_are_not_copied_for_each() -> None:
     weights = {"w": numbers(400, 400, 1), "c": numbers(1)}
     branches = " ".join(f"t{i} = Conv(x, w) u{i} = Mul(t{i}, c) v{i} = {op}(u{i})" for i, op in enumerate(UNLIKE))
     text = f"g (float[1,400,2] x) => (float[a,b,c] y) {{ {branches} y = Sum(v0, v1, v2) }}"
@@ -233,7 +233,7 @@ def test_stays_elsewhere(text: str, opset: int, runs: bool) -> None:
     stays(text, FOLD_AFFINE_INTO_CONV, opset=opset, weights=arrays(PER), runs=runs)
 
 
-def test_half_that_vanishes_stays() -> None:
+def test_half_precision_underflow_stays() -> None:
     weights = {"w": KERNEL.astype(np.float16) / 1000, "c": np.array(1e-6, np.float16)}
     text = f"{G} {{ t = Conv(x, w) y = Mul(t, c) }}".replace("float[", "float16[")
     stays(text, FOLD_AFFINE_INTO_CONV, weights=weights)

@@ -33,7 +33,7 @@ def weights(shape: tuple[int, ...], channels: int, *, bias: bool = False, dtype:
 def becomes_one(
     conv: str, shape: tuple[int, ...], *, x: str, channels: int, bn: str = "", opset: int = 17, **how: Any
 ) -> Any:
-    """The pair becomes one op of the same attributes, which computes the same."""
+    """The pair becomes one equivalent op of the same attributes."""
     kind = how.pop("kind", "float")
     w = weights(shape, channels, **how)
     op, _, attributes = conv.partition("<")
@@ -88,7 +88,7 @@ def test_every_opset_since_7(conv: str, opset: int) -> None:
 @pytest.mark.parametrize("conv", ["Conv", "ConvTranspose"])
 @pytest.mark.parametrize(("kind", "dtype"), [("float16", np.float16), ("double", np.float64)])
 def test_other_types(conv: str, kind: str, dtype: Any) -> None:
-    """onnxruntime's CPU has no such kernels: the oracle is onnx.reference."""
+    """onnxruntime's CPU provider has no such kernels: the oracle is onnx.reference."""
     out = becomes_one(conv, (3, 3, 2, 2), x="2,3,4,4", channels=3, kind=kind, dtype=dtype, bias=True)
     assert {a.dtype for a in initializers(out).values()} == {np.dtype(dtype)}
 
@@ -115,7 +115,7 @@ PAIR = "t = Conv(x, w) y = BatchNormalization(t, s, b, m, v)"
 W = weights((4, 3, 3, 3), 4)
 
 
-def test_shared_weights_are_scaled_for_one_and_kept_for_the_other() -> None:
+def test_shared_weights_are_scaled_in_a_copy() -> None:
     text = "g (float[2,3,5,5] x) => (float[a,b,c,d] y, float[a,b,c,d] z)"
     model = load(f"{text} {{ {PAIR} z = Conv(x, w) }}", weights=W)
     result, _ = apply_passes(model, *RULES)
@@ -286,7 +286,7 @@ def test_half_that_overflows_stays() -> None:
     stays(f"{G} {{ {PAIR} }}".replace("float[", "float16["), *RULES, weights=w)
 
 
-def test_exact_runs_leave_it_alone() -> None:
+def test_stays_in_exact_runs() -> None:
     _, ledger = apply_passes(load(f"{G} {{ {PAIR} }}", weights=W), FOLD_BATCHNORM, exact_only=True)
     assert not ledger.changes
 

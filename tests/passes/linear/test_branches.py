@@ -280,5 +280,5 @@ def test_any_centred_kernels(
         return
     try:
         require_equivalent(model, out)
-    except MismatchError as e:  # the merged kernel covers corners that no branch sees, and a NaN may be there
+    except MismatchError as e:  # the merged kernel covers corners that no branch reads, which may hold a NaN
         assert "(finite inputs agree)" in str(e)  # noqa: PT017 - there may be none

@@ -82,7 +82,7 @@ def after(before: str, body: str) -> str:
     return f"{before[: before.index('{')]} <float k = {{1}}> {{ {body} y = Identity(r) }}"
 
 
-def test_nothing_to_do_becomes_nothing() -> None:
+def test_identity_equation_becomes_identity() -> None:
     before = model("[2,3] a", "ij->ij")
     becomes(before, before[: before.index("{")] + "{ y = Identity(a) }", SIMPLIFY_EINSUM)
 
@@ -122,7 +122,7 @@ def test_constants_are_transposed(types: str, equation: str, dims: tuple[int, ..
         stays(before, SIMPLIFY_EINSUM, weights=weights)
 
 
-def test_constants_of_others_are_not() -> None:
+def test_shared_constants_are_not_transposed() -> None:
     weights = {"w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)}
     text = (
         "g (float[5,2,3] a) => (float[] y, float[] z)"
@@ -209,7 +209,7 @@ EXTENTS = {"a": 2, "b": 3, "c": 4, "d": 5}
 
 @given(a=LABELS, b=LABELS, result=st.lists(st.sampled_from("abcd"), max_size=4, unique=True))
 def test_any_two_terms(a: list[str], b: list[str], result: list[str]) -> None:
-    """Any result means the same."""
+    """Any result is equivalent."""
     assume({*a, *b} >= {*result})
     types = ", ".join(f"[{','.join(str(EXTENTS[x]) for x in t)}] {name}" for t, name in ((a, "x"), (b, "z")))
     before = load(model(types, f"{''.join(a)},{''.join(b)}->{''.join(result)}"))

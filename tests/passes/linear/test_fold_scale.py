@@ -1,4 +1,4 @@
-"""Numbers that scale what comes of a product with constant weights."""
+"""Scalar factors behind a product with constant weights."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_becomes(before: str, after: str) -> None:
     assert len(out.graph.node) < before.count(" = ")
 
 
-def test_a_split_is_scaled_in_part() -> None:
+def test_one_output_of_a_split_is_scaled() -> None:
     before = (
         f"{WHOLE} u = Mul(q, s) o = Reshape(k0, heads) i = {P}(o) c = Reshape(v0, heads) d = {P}(c) y = Sum(u, i, d)"
     )
@@ -232,7 +232,7 @@ STEPS = ["Transpose(v)", "Transpose<perm=[1,0]>(v)", "Identity(v)", "Flatten<axi
     s=NUMBERS,
     op=st.sampled_from(["Mul", "Div"]),
 )
-def test_any_way(steps: list[str], s: float, op: str) -> None:
+def test_any_path(steps: list[str], s: float, op: str) -> None:
     weights = {"w": matrix(3, 3), "s": np.array(s, np.float32)}
     way = [f"v{i + 1} = {step.replace('v', f'v{i}')}" for i, step in enumerate(steps)]
     g = "g (float[3,3] x, float[3,3] u) => (float[n,m] y)"

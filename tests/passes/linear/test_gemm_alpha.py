@@ -1,4 +1,4 @@
-"""Numbers that scale a Gemm or a product of two matrices."""
+"""Scalar factors of a Gemm or a product of two matrices."""
 
 from __future__ import annotations
 

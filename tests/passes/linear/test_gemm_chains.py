@@ -38,7 +38,7 @@ used = partial(weights_used_in, weights=WEIGHTS)
 
 
 def model(types: str, body: str, constants: str = "", result: str = "n,m", dtype: str = "float") -> str:
-    """`types` are the inputs without their element type: `[2,3] x_, [2,3] z`. What is not infinite is made of `x_`."""
+    """`types` are the inputs without their element type: `[2,3] x_, [2,3] z`. Finite values come from `x_`."""
     body = f"x = Tanh(x_) {body}" if "x_" in types else body
     return f"g ({types.replace('[', f'{dtype}[')}) => ({dtype}[{result}] y) {constants} {{ {body} }}"
 

@@ -1,4 +1,4 @@
-"""Gelus and normalizations spelled out keep their last ops, by which onnxruntime knows them."""
+"""Guards for Gelus and normalizations that onnxruntime recognizes by their last ops."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ def test_stays(x: str, body: str, y: str, by: Pass) -> None:
         pytest.param("2,3", f"{ROOTED} h = Div(p, half) y = MatMul(h, w)", f"{ROOTED} y = MatMul(p, k)", id="no Mul"),
     ],
 )
-def test_other_scales_become_part_of_the_weights(x: str, before: str, after: str) -> None:
+def test_other_scales_fold_into_weights(x: str, before: str, after: str) -> None:
     becomes(model(x, before), model(x, after, constants=CONST), FOLD_SCALE_INTO_WEIGHTS, weights=used(before))
 
 
-def test_a_shift_of_what_was_not_scaled_moves() -> None:
+def test_shift_of_unscaled_value_moves() -> None:
     before = f"{ROOTED} s = Add(p, beta) y = Gemm(s, w, row)"
     after = f"{ROOTED} y = Gemm(p, k, f)"
     becomes(
@@ -111,7 +111,7 @@ def test_a_shift_of_what_was_not_scaled_moves() -> None:
 
 
 @given(scale=st.floats(-8, 8).filter(bool), swapped=st.booleans(), tanh=st.booleans())
-def test_whatever_the_scale(scale: float, swapped: bool, tanh: bool) -> None:
+def test_any_scale_stays(scale: float, swapped: bool, tanh: bool) -> None:
     operands = "half, p" if swapped else "p, half"
     body = f"{TANH if tanh else GELU} h = Mul({operands}) y = MatMul(h, w)"
     stays(model("2,3", body), FOLD_SCALE_INTO_WEIGHTS, weights={**used(body), "half": np.array(scale, np.float32)})

@@ -51,7 +51,7 @@ def test_every_opset(opset: int) -> None:
     ("kind", "fill"),
     [pytest.param("uint8", "", id="nothing is below zero"), pytest.param("int8", ", least", id="-128")],
 )
-def test_bytes_have_a_least_number(kind: str, fill: str) -> None:
+def test_pads_with_the_least_byte_fold(kind: str, fill: str) -> None:
     text = f"g ({kind}[1,1,4,4] x) => ({kind}[a,b,c,d] y)"
     before = f"{text} <{P}, int8 least = {{-128}}> {{ t = Pad(x, p{fill}) y = MaxPool<kernel_shape=[2,3]>(t) }}"
     becomes(before, f"{text} {{ y = MaxPool<kernel_shape=[2,3], pads=[1,2,0,1]>(x) }}", FOLD_PAD_INTO_POOL)
@@ -72,7 +72,7 @@ def test_bytes_have_a_least_number(kind: str, fill: str) -> None:
         ),
     ],
 )
-def test_stays_if_of_bytes(kind: str, body: str) -> None:
+def test_stays_for_other_bytes(kind: str, body: str) -> None:
     text = f"g ({kind}[1,1,4,6] x) => ({kind}[a,b,c,d] y)"
     stays(f"{text} <{P}, uint8 five = {{5}}> {{ {body} }}", FOLD_PAD_INTO_POOL, opset=18)
 

@@ -298,7 +298,7 @@ def test_stays_elsewhere(text: str, weights: dict[str, np.ndarray]) -> None:
     columns=st.lists(st.integers(1, 4), min_size=1, max_size=4),
     biases=st.lists(st.booleans(), min_size=4, max_size=4),
 )
-def test_any_family(columns: list[int], biases: list[bool]) -> None:
+def test_any_siblings(columns: list[int], biases: list[bool]) -> None:
     lines, weights, ends = [], {}, []
     for i, (n, bias) in enumerate(zip(columns, biases, strict=False)):
         weights[f"w{i}"] = matrix(3, n) + i

@@ -145,7 +145,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     assert [a.dtype for a in initializers(out).values()] == [kind]
 
 
-def test_a_number_fits_any_rank() -> None:
+def test_scalar_of_unknown_rank_input() -> None:
     g = "g (float[2,3] x, int64[n] d) => (float[a,b] y)"
     before = f"{g} {{ r = Reshape(x, d) m = Mul(r, s) y = MatMul(m, w) }}"
     after = f"{g} {CONST} {{ r = Reshape(x, d) y = MatMul(r, k) }}"

@@ -1,4 +1,4 @@
-"""Transposes between a merge of batch dims and its undoing."""
+"""Transposes between Reshapes that merge batch dims and split them again."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_any_perm_behind_the_batch(perm: list[int]) -> None:
             f"{head} {{ {after} }}", TRANSPOSE_WITHOUT_RESHAPES)  # fmt: skip
 
 
-def test_stays_where_it_moves_a_number() -> None:
+def test_stays_for_scalars() -> None:
     text = (
         "g (float[1] x) => (float y) <int64[0] none = {}> "
         "{ r = Reshape(x, none) t = Transpose(r) y = Reshape(t, none) }"

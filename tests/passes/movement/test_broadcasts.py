@@ -1,4 +1,4 @@
-"""Spreading out before an op that broadcasts."""
+"""Expands before ops that broadcast."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_an_output_is_kept() -> None:
     )
 
 
-def test_what_is_not_exact_is_told() -> None:
+def test_inexact_rules_are_declared() -> None:
     assert [r.contract == EXACT for r in RULES] == [True, False, False]
     g = "g (float[1] x, float[3] z) => (float[p] y) <int64[1] s = {3}>"
     for op in ("Max", "Min", "Pow"):
@@ -123,7 +123,7 @@ def test_what_is_not_exact_is_told() -> None:
         assert not apply_passes(model, DROP_EXPAND_BEFORE_BROADCAST, exact_only=True)[1].changes
 
 
-def test_the_pass() -> None:
+def test_the_pass_has_all_rules() -> None:
     assert DROP_EXPAND_BEFORE_BROADCAST.rules == RULES
 
 
@@ -131,7 +131,7 @@ DIMS = st.lists(st.sampled_from([1, 2, 3]), max_size=3).map(tuple)
 
 
 @given(small=DIMS, wide=DIMS, other=DIMS)
-def test_comes_out_the_same(small: tuple[int, ...], wide: tuple[int, ...], other: tuple[int, ...]) -> None:
+def test_broadcasts_alike_as_numpy(small: tuple[int, ...], wide: tuple[int, ...], other: tuple[int, ...]) -> None:
     import numpy as np
 
     try:

@@ -1,4 +1,4 @@
-"""Concats of Concats, and of what was taken apart."""
+"""Concats of Concats, Splits and Slices."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_inside_an_if_body_but_not_across() -> None:
     )
 
 
-def test_a_deep_chain_takes_no_time() -> None:
+def test_deep_chain_merges() -> None:
     lines = ["v0 = Concat<axis=0>(a, b)", *(f"v{i + 1} = Concat<axis=0>(v{i}, c)" for i in range(300)), "y = Neg(v300)"]
     after = f"u = Concat<axis=0>(a, b{', c' * 300}) y = Neg(u)"
     becomes(f"{G} {{ {' '.join(lines)} }}", f"{G} {{ {after} }}", *RULES)
@@ -176,7 +176,7 @@ def test_join_slices(x: str, cuts: list[tuple[int, ...]]) -> None:
     ],
 )
 def test_join_slices_stays(x: str, cuts: list[tuple[int, ...]]) -> None:
-    stays(slices(x, *cuts), *RULES, runs=cuts[0][2] == 1)  # onnxruntime joins what does not fit if some of it is empty
+    stays(slices(x, *cuts), *RULES, runs=cuts[0][2] == 1)  # onnxruntime joins mismatched shapes if one is empty
 
 
 def test_slices_in_another_order_or_of_another_value() -> None:
@@ -198,7 +198,7 @@ def test_the_pass_has_both_rules() -> None:
 
 
 @given(inner=st.sets(st.integers(1, 6), min_size=1, max_size=4), negative=st.booleans())
-def test_slices_that_tile(inner: set[int], *, negative: bool) -> None:
+def test_any_tiling_slices(inner: set[int], *, negative: bool) -> None:
     bounds = [0, *sorted(inner), 7]
     cuts = [(a - 7 if negative and a else a, b - 7 if negative and b < 7 else b, 1) for a, b in pairwise(bounds)]
     becomes(slices("N,7", *cuts), "g (float[N,7] x) => (float[p,q] y) { y = Neg(x) }", *RULES)

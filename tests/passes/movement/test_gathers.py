@@ -93,7 +93,7 @@ def test_reshape_indices(x: str, i: object, axis: int, outer: str, data: list[in
     assert [a.tolist() for a in initializers(model).values()] == [after]
 
 
-def test_indices_that_are_computed_or_read_elsewhere() -> None:
+def test_computed_or_shared_indices() -> None:
     g = "g (float[N,5] x, int64 k) => (float[p,q] y, float[r] z) <int64 i = {1}, int64[1] a = {0}>"
     stays(f"{g} {{ u = Gather(x, k) y = Unsqueeze(u, a) z = Neg(u) }}", reshape_indices, runs=False)
     stays(f"{g} {{ u = Gather<axis=1>(x, i) y = Unsqueeze(u, a) z = Neg(u) }}", reshape_indices)

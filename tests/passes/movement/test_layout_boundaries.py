@@ -132,7 +132,7 @@ def test_an_op_of_another_domain_is_opaque() -> None:
     assert not apply_passes(model, MOVE)[1].changes
 
 
-def test_broadcasting_of_opset_6_is_another() -> None:
+def test_broadcasting_of_opset_6_stays() -> None:
     text = "g (float[2,3] x, float[3] c) => (float[a,b] y)"
     stays(
         f"{text} {{ t = Transpose(x) r = Add<axis=0,broadcast=1>(t, c) y = Transpose(r) }}", MOVE, opset=6, runs=False
@@ -140,13 +140,13 @@ def test_broadcasting_of_opset_6_is_another() -> None:
 
 
 @pytest.mark.parametrize("work", ["Sigmoid(t)", "Softmax(t)", "Exp(t)", "ReduceMean<axes=[0]>(t)", "Pow(t, t)"])
-def test_what_rounds_is_left_where_every_bit_counts(work: str) -> None:
+def test_rounding_ops_stay_in_exact_runs(work: str) -> None:
     model = load(f"g (float[2,3] x) => (float[a,b] y) {{ t = Transpose(x) r = {work} y = Transpose(r) }}")
     assert not apply_passes(model, MOVE, exact_only=True)[1].changes
     assert apply_passes(model, MOVE)[1].changes
 
 
-def test_half_precision_is_no_exact_change() -> None:
+def test_half_precision_change_is_not_exact() -> None:
     model = load("g (float16[2,3] x) => (float16[a,b] y) { t = Transpose(x) r = Relu(t) y = Transpose(r) }")
     _, ledger = apply_passes(model, MOVE)
     assert [c.exact for c in ledger.changes] == [False]

@@ -1,4 +1,4 @@
-"""Whole NHWC models, as TensorFlow's exporter writes them, end with the Transposes that their interface forces."""
+"""Layout propagation in whole NHWC models, as TensorFlow's exporter writes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOVE = MoveTransposes()
 
 
 class Net:
-    """A model in the making; each method adds ops and gives the name of what they compute."""
+    """A model builder; each method adds ops and returns the name of their result."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -40,7 +40,7 @@ class Net:
         return name
 
     def channels_first(self, x: str, work: str) -> str:
-        """An operator that knows NCHW alone, between two Transposes."""
+        """An operator for NCHW only, between two Transposes."""
         first = self.op(f"Transpose<perm=[0,3,1,2]>({x})")
         return self.op(f"Transpose<perm=[0,2,3,1]>({self.op(work.format(first))})")
 
@@ -116,7 +116,7 @@ def transposes_of(graph: Graph) -> int:
 
 
 def by_onnxruntime(model: onnx.ModelProto, path: Path) -> int:
-    """Count the Transposes that onnxruntime's basic optimizations leave."""
+    """Count the Transposes that remain after onnxruntime's basic optimizations."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(path)
@@ -129,7 +129,7 @@ def by_onnxruntime(model: onnx.ModelProto, path: Path) -> int:
     ("build", "left"),
     [(resnet, 2), (unet, 2), (mobilenet, 2), (squeeze_excite, 2), (gated_by_a_vector, 2), (classifier, 1)],
 )
-def test_only_the_interface_keeps_transposes(build: Callable[[], onnx.ModelProto], left: int, tmp_path: Path) -> None:
+def test_only_interface_transposes_remain(build: Callable[[], onnx.ModelProto], left: int, tmp_path: Path) -> None:
     model = build()
     result, ledger = apply_passes(model, MOVE)
     assert transposes_of(result.graph) == left <= by_onnxruntime(model, tmp_path / "basic.onnx")
@@ -137,14 +137,14 @@ def test_only_the_interface_keeps_transposes(build: Callable[[], onnx.ModelProto
     assert MOVE.run(result.graph, Ledger()) == 0
 
 
-def test_it_comes_to_an_end_with_merging() -> None:
+def test_terminates_together_with_merging() -> None:
     model = from_onnx(resnet())
     assert Fixpoint("both", (MOVE, MERGE_TRANSPOSES)).run(model.graph, Ledger())
     assert transposes_of(model.graph) == 2
 
 
 def chain(ops: int, last: str) -> onnx.ModelProto:
-    """So many activations between two Transposes, or after one."""
+    """A given number of activations between two Transposes, or after one."""
     nodes = [helper.make_node("Transpose", ["x"], ["v0"], perm=[0, 3, 1, 2])]
     nodes += [helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"]) for i in range(ops)]
     attrs = {"perm": [0, 2, 3, 1]} if last == "Transpose" else {}
@@ -153,7 +153,7 @@ def chain(ops: int, last: str) -> onnx.ModelProto:
 
 
 def star(readers: int, last: str) -> onnx.ModelProto:
-    """A Transpose that many read."""
+    """A Transpose with many consumers."""
     nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2])]
     attrs = {"perm": [0, 2, 3, 1]} if last == "Transpose" else {}
     for i in range(readers):

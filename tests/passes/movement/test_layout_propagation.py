@@ -1,4 +1,4 @@
-"""Ops that are computed in another layout: NHWC islands in NCHW models lose the Transposes around them."""
+"""Layout propagation: NHWC islands in NCHW models lose the Transposes around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cheapest cut, and which axes a Reshape merges."""
+"""Minimum cuts, and axes merged by a Reshape."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def price(side: tuple[bool, ...], edges: list[Joint]) -> int:
 
 
 @given(edges=st.lists(joints, max_size=14))
-def test_no_cut_is_cheaper_or_keeps_fewer(edges: list[Joint]) -> None:
+def test_cut_is_minimal(edges: list[Joint]) -> None:
     net = FlowNetwork()
     for _ in range(INNER):
         net.add_node()
@@ -43,7 +43,7 @@ def test_no_cut_is_cheaper_or_keeps_fewer(edges: list[Joint]) -> None:
     assert sum(found) == min(sum(side) for side in sides if price(side, edges) == least)
 
 
-def test_a_long_way() -> None:
+def test_long_path() -> None:
     net = FlowNetwork()
     nodes = [net.add_node() for _ in range(5000)]
     net.add_edge(0, nodes[0], 2)
@@ -84,7 +84,7 @@ def test_no_groups(before: tuple[int, ...], now: tuple[int, ...]) -> None:
 
 
 @given(data=st.data())
-def test_a_reshape_of_what_is_held_is_what_is_held_of_a_reshape(data: st.DataObject) -> None:
+def test_layouts_commute_with_reshape(data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=5))
     before = tuple(merged(parts, data))
     now = tuple(merged(parts, data))

@@ -94,19 +94,19 @@ def test_attributes_before_opset_11() -> None:
     stays(f"{g} {{ {before.replace('=1.5>(u)', '=2.5>(u)')} }}", merge_pads, opset=10)
 
 
-def test_integers_and_a_value_from_outside() -> None:
+def test_integers_with_a_pad_value_from_an_input() -> None:
     x = "int64[N,4] x, int64 k"
     before = text("u = Pad(x, a, k) y = Pad(u, b, k)", x, "int64", a=[0, 1, 0, 0], b=[0, 1, 0, 0])
     becomes(before, text("y = Pad(x, a, k)", x, "int64", a=[0, 2, 0, 0]), merge_pads)
     stays(before.replace("int64 k", "int64 k, int64 l").replace("(u, b, k)", "(u, b, l)"), merge_pads)
 
 
-def test_values_of_the_same_digits() -> None:
+def test_different_pad_values_stay() -> None:
     before = text("u = Pad(x, a, k) y = Pad(u, a, l)", "int64[N,4] x", "int64", a=[0, 1, 0, 0], k=1, l=256)
     stays(before, merge_pads)
 
 
-def test_the_pass() -> None:
+def test_the_pass_has_the_rule() -> None:
     assert MERGE_PADS.rules == (merge_pads,)
 
 

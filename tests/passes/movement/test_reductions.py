@@ -122,7 +122,7 @@ def test_negative_axes() -> None:
     becomes(text(before, 3, x), text("y = ReduceMean<axes=[1], keepdims=1>(x)", 3, x), *RULES)
 
 
-def test_a_reshape_that_puts_back() -> None:
+def test_reshape_that_restores_reduced_axes() -> None:
     c = "<int64[1] one = {1}, int64[4] back = {0,1,1,3}>"
     before = "u = ReduceMean<axes=[1,2], keepdims=0>(x) y = Reshape(u, back)"
     x = "float[N,4,4,3] x"

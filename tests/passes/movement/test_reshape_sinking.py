@@ -1,4 +1,4 @@
-"""Reshapes there and back, around elementwise ops and matrix products."""
+"""Reshapes and their inverses around elementwise ops and matrix products."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_rows(x: str, before: str, after: str, rank: int) -> None:
 
 
 def with_weights(x: str, rank: int, body: str) -> str:
-    """The text with small stand-ins for the weights: only the structure is compared."""
+    """The text with small placeholder weights: only the structure is compared."""
     lines = ", ".join(f"float[1] {n} = {{0}}" for n in "wbr")
     return f"g ({x}) => (float[{','.join('pqrs'[:rank])}] y) <{lines}> {{ {body} }}"
 

@@ -161,7 +161,7 @@ def test_transpose_of_ones(shape: str, perm: str, after: list[int] | None) -> No
     assert [list(a) for a in initializers(model).values()] == [after]
 
 
-def test_reshape_there_and_a_transpose_of_ones_back() -> None:
+def test_reshape_and_transpose_of_unit_axes_cancel() -> None:
     g = "g (float[N,4] x) => (float[a,b] y) <int64[3] s = {0,1,4}, int64[2] t = {0,4}>"
     before = "u = Reshape(x, s) v = Transpose<perm=[0,2,1]>(u) w = Reshape(v, t) y = Neg(w)"
     becomes(f"{g} {{ {before} }}", f"{g} {{ y = Neg(x) }}", transpose_to_reshape, merge_reshapes)
@@ -212,7 +212,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, open_batch=st.booleans())
-def test_any_chain_is_one_or_none(steps: list[tuple[str, object]], *, open_batch: bool) -> None:
+def test_any_chain_becomes_at_most_one(steps: list[tuple[str, object]], *, open_batch: bool) -> None:
     lines, constants = ["v0 = Neg(x)"], []
     for i, (kind, arg) in enumerate(steps):
         if kind == "Flatten":
@@ -237,7 +237,7 @@ def check(text: str, most: int | None, **fixed: int) -> None:
     try:
         want = run(model, {"x": x})
     except EvaluationError:
-        return  # the chain itself is wrong
+        return  # the chain itself is invalid
     out = to_onnx(apply_passes(model, merge_reshapes)[0])
     np.testing.assert_array_equal(run(out, {"x": x})[0], want[0])
     if most is not None:

@@ -1,4 +1,4 @@
-"""Merging of Slices, and of what moves blocks between depth and space."""
+"""Merging of Slices, and of DepthToSpace with SpaceToDepth."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_attributes_before_opset_10() -> None:
     becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", merge_slices, opset=9)
 
 
-def test_axes_left_out_and_inner_value_read_elsewhere() -> None:
+def test_omitted_axes_and_shared_inner_value() -> None:
     g = "g (float[N,M] x) => (float[p,q] y, float[p,q] z) <int64[1] s = {1}, int64[1] e = {3}, int64[1] a = {1}>"
     becomes(
         f"{g} {{ y = Slice(x, s, e) z = Slice(y, s, e, a) }}",
@@ -139,7 +139,7 @@ CUTS = st.builds(SliceRange, INDEX, INDEX, st.sampled_from([1, 2, 3, -1, -2]))
 
 
 @given(first=CUTS, second=CUTS, extent=st.integers(0, 7), known=st.booleans())
-def test_composed_takes_the_same(first: SliceRange, second: SliceRange, extent: int, *, known: bool) -> None:
+def test_composed_range_selects_the_same(first: SliceRange, second: SliceRange, extent: int, *, known: bool) -> None:
     from passwright.core.errors import Declined
 
     elements = np.arange(extent)

@@ -120,7 +120,7 @@ def test_gather_stays(indices: list[int]) -> None:
     stays(piece("y = Gather<axis=0>(u, i)", i=indices), bypass_gather_of_concat, runs=False)
 
 
-def test_one_of_very_many_pieces_stays() -> None:
+def test_one_of_many_pieces_stays() -> None:
     g = "g (float[N,1] a) => (float[p] y) <int64 i = {7}>"
     body = f"u = Concat<axis=1>({', '.join('a' * 300)}) y = Gather<axis=1>(u, i)"
     stays(f"{g} {{ {body} }}", bypass_gather_of_concat)

@@ -92,7 +92,7 @@ def test_later_opsets(opset: int) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_inside_an_if_body_for_itself() -> None:
+def test_inside_an_if_body_only() -> None:
     g = (
         "g (bool c, float[2,6] x) => (float[n,m] y, float[p,q] z) <int64[1] s = {{0}}, int64[1] e = {{2}},"
         " int64[1] f = {{6}}, int64[1] a = {{1}}>"

@@ -192,7 +192,7 @@ def test_any_two_perms(p: list[int], q: list[int]) -> None:
 
 
 @given(perms=st.lists(st.permutations(range(4)), min_size=1, max_size=5))
-def test_any_chain_is_one_or_none(perms: list[list[int]]) -> None:
+def test_any_chain_becomes_at_most_one(perms: list[list[int]]) -> None:
     lines, order = [], list(range(4))
     for i, p in enumerate(perms):
         order = [order[j] for j in p]

@@ -1,4 +1,4 @@
-"""Shape arithmetic that comes out as numbers, or as what was computed before."""
+"""Shape arithmetic folded into constants or earlier values."""
 
 from __future__ import annotations
 

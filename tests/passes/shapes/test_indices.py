@@ -1,4 +1,4 @@
-"""Indices counted out of ranges."""
+"""Indices computed from ranges."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ STEPS = (
 )
 
 
-def test_a_matrix_read_by_row_and_column() -> None:
+def test_matrix_indexed_by_row_and_column() -> None:
     becomes(f"{ND} {{ {STEPS.format('p, q', '')} }}", f"{ND} {{ y = Unsqueeze(x, a12) }}", DROP_RANGE_GATHERS, opset=18)
 
 
@@ -95,7 +95,7 @@ def test_a_matrix_read_by_row_and_column() -> None:
         pytest.param(STEPS.format("p, q", "").replace("Range(zero, n, one)", "Range(one, n, one)"), id="not all rows"),
     ],
 )  # fmt: skip
-def test_other_readings_stay(body: str) -> None:
+def test_other_indices_stay(body: str) -> None:
     stays(f"{ND} {{ {body} }}", DROP_RANGE_GATHERS, opset=18, runs=False)
 
 

@@ -1,4 +1,4 @@
-"""Shapes written down: Reshape, Expand, Slice and Resize whose shapes are computed."""
+"""Computed shape operands of Reshape, Expand, Slice and Resize."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_reshape(head: str, before: str, after: str, constants: str) -> None:
 OPEN = "e = Mul(m, two) f = Mul(e, four) t = Concat<axis=0>(n, f) r = Reshape({}, t)"
 
 
-def test_an_open_extent_beside_one_that_may_be_0() -> None:
-    """Reshape refuses a -1 beside a 0, and so does an LSTM to run on what is empty; Relu does not."""
+def test_open_extent_beside_a_possible_zero() -> None:
+    """Reshape rejects a -1 beside a 0, and LSTM rejects an empty input; Relu does not."""
     lstm = "z = LSTM<hidden_size=8>(x, w, v) q = Squeeze(z, one) "
     head = F.replace("float[N,M,8] x", "float[N,M,8] x, float[1,32,8] w, float[1,32,8] v")
     before, after = f"{lstm}{DIMS} {OPEN.format('q')} y = Neg(r)", f"{lstm}r = Reshape(q, k) y = Neg(r)"
@@ -64,7 +64,7 @@ def test_an_open_extent_beside_one_that_may_be_0() -> None:
     stays(f"{F} {{ {DIMS} {OPEN.format('x')} y = Relu(r) }}", FoldDynamicShapeOperands(), FOLD_SHAPE_OPERANDS)
 
 
-def test_an_open_extent_beside_a_0() -> None:
+def test_open_extent_beside_a_zero() -> None:
     head = "g (float[N,0,8] x, float[1,32,8] w, float[1,32,8] v) => (float[a,b,c] z, float[d,e] y)"
     stays(
         f"{head} <{I64}> {{ z = Identity(x) h, j, l = LSTM<hidden_size=8>(x, w, v) {DIMS} e = Mul(n, two)"

@@ -1,4 +1,4 @@
-"""Outputs that nothing reads."""
+"""Removal of unused outputs."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_needed_outputs_stay(text: str) -> None:
     stays(text, DropOutputs(), opset=13 if "Split" in text else 17)
 
 
-def test_outputs_that_say_whether_it_trains_stay() -> None:
+def test_training_outputs_of_batchnorm_stay() -> None:
     text = "y, b, c = BatchNormalization<training_mode=1>(x, s, s, s, s)"
     stays(f"g (float[2,3] x, float[3] s) => (float[n,m] y) {{ {text} }}", DropOutputs(), runs=False)
 
 
-def test_an_output_that_is_read_is_not_left_out() -> None:
+def test_used_output_cannot_be_dropped() -> None:
     model = from_onnx(load("g (float[2] x) => (float[2] y) { a, m = Dropout(x) y = Neg(a) }"))
     (op,) = model.graph.ops("Dropout")
     with pytest.raises(GraphError, match="cannot leave out a of Dropout a: it is still used"):
@@ -156,7 +156,7 @@ def test_scans(before: str, after: str) -> None:
     becomes(f"{S} {{ {before} }}", f"{S} {{ {after} }}", DropOutputs())
 
 
-def test_axes_and_directions_go_with_their_inputs() -> None:
+def test_scan_axes_and_directions_are_dropped_with_inputs() -> None:
     attrs = (
         "num_scan_inputs = 2, scan_input_axes = [0, 0], scan_input_directions = [0, 1], scan_output_directions = [0, 1]"
     )
@@ -189,7 +189,7 @@ def test_bodies_stay(text: str) -> None:
     stays(f"{head} {{ {text} }}", DropOutputs())
 
 
-def test_what_opaque_ops_read_stays() -> None:
+def test_inputs_of_opaque_ops_stay() -> None:
     text = loop("o = Identity(e) b = Neg(a) f = Exp(d) l = my.own.Log(d)", "a d", "b f", "k, t, x, z")
     model = load(f"{G} {{ y, u = {text} }}")
     model.opset_import.append(helper.make_opsetid("my.own", 1))
@@ -200,7 +200,7 @@ def test_what_opaque_ops_read_stays() -> None:
 
 @given(edges=st.lists(st.integers(0, 3), min_size=4, max_size=4), read=st.integers(0, 3))
 def test_any_carried_values(edges: list[int], read: int) -> None:
-    """Value i is made of value `edges[i]` and itself; what stays is what the one that is read comes from."""
+    """Value i depends on value `edges[i]` and itself; dependencies of the used value stay."""
     ins, outs = [f"a{i}" for i in range(4)], [f"b{i}" for i in range(4)]
     ops = " ".join(f"b{i} = Add(a{i}, a{e})" for i, e in enumerate(edges))
     text = loop(f"o = Identity(e) {ops}", " ".join(ins), " ".join(outs), "k, t, x, z, x, z")

@@ -1,4 +1,4 @@
-"""Ops whose result is the same in every trip."""
+"""Hoisting of loop-invariant ops."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def test_becomes(before: str, after: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", HoistInvariants())
 
 
-def test_constants_that_the_body_goes_on_reading() -> None:
+def test_constants_still_used_by_the_body() -> None:
     before = f"y = {loop('e = Mul(z, v) f = Add(a, e) b = Sub(f, v)', constants='<float[1] v = {2}>')}"
     after = f"e = Mul(z, v) y = {loop('f = Add(a, e) b = Sub(f, v)')}"
     head = G.replace("{1}>", "{1}, float[1] v = {2}>")
     becomes(f"{G} {{ {before} }}", f"{head} {{ {after} }}", HoistInvariants())
 
 
-def test_a_stack_goes_on_growing() -> None:
+def test_invariant_scan_output() -> None:
     before = f"q, u = {loop('b = Identity(a) f = Mul(a, z)', outs='b f')} y = ReduceSum<keepdims=0>(u)"
     after = f"u = {loop('f = Mul(x, z)', '', 'f', '')} y = ReduceSum<keepdims=0>(u)"
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", HoistInvariants())
@@ -142,11 +142,11 @@ def test_stays(text: str) -> None:
         pytest.param("e = RandomNormalLike(z) b = Add(a, e)", id="random"),
     ],
 )
-def test_what_may_fail_stays(ops: str) -> None:
+def test_possibly_failing_ops_stay(ops: str) -> None:
     stays(f"{G} {{ y = {loop(ops)} }}", HoistInvariants(), runs=False)
 
 
-def test_shapes_that_may_not_fit_stay() -> None:
+def test_possibly_mismatched_shapes_stay() -> None:
     text = G.replace("float[2] x", "float[2] x, float[A] f, float[B] g")
     stays(f"{text} {{ y = {loop('e = Mul(f, g) l = ReduceSum<keepdims=0>(e) b = Add(a, l)')} }}", HoistInvariants(),
           runs=False)  # fmt: skip
@@ -161,8 +161,8 @@ def test_branches_stay() -> None:
     stays(f"{G} {{ y = {loop(f'b = {branch}')} }}", HoistInvariants())
 
 
-def test_an_input_stays_an_output() -> None:
-    """An Identity would have to stand between them."""
+def test_loop_input_as_output_stays() -> None:
+    """An Identity would be needed between them."""
     stays(f"{G} {{ e, y = {loop('b = Add(a, d)', 'a d', 'b d', 'x z')} }}", HoistInvariants())
 
 

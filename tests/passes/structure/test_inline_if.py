@@ -289,7 +289,7 @@ def test_an_opaque_op_in_a_branch(condition: str, left: str) -> None:
     require_equivalent(m, out, exact=True)
 
 
-def test_names_that_clash_with_the_outer_graph() -> None:
+def test_names_clash_with_the_outer_graph() -> None:
     """A branch may hide an outer name; moved out, its value needs another."""
     text = model(YES, f"t = Exp(x) a = {branches('t = Neg(x) r = Abs(t)', 's = Relu(x)')} y = Add(a, t)")
     m = load(text)
@@ -300,7 +300,7 @@ def test_names_that_clash_with_the_outer_graph() -> None:
     require_equivalent(m, out, exact=True)
 
 
-def test_names_that_clash_with_what_comes_later() -> None:
+def test_names_clash_with_later_values() -> None:
     text = model(YES, f"a = {branches('t = Neg(x) r = Abs(t)', 's = Relu(x)')} t = Exp(a) y = Add(a, t)")
     m = load(text)
     result, _ = apply_passes(m, InlineIf())
@@ -310,7 +310,7 @@ def test_names_that_clash_with_what_comes_later() -> None:
 
 
 def test_sparse_constants_move_along() -> None:
-    """Both branches have one of the same name."""
+    """Both branches have a sparse constant of the same name."""
     m = load(model(YES, f"y = {branches('r = Add(x, w)', 's = Mul(x, w)')}"))
     for a, number in zip(m.graph.node[0].attribute, (2.0, 3.0), strict=True):
         values = helper.make_tensor("w", 1, [1], [number])

@@ -109,7 +109,7 @@ def test_scan_outputs(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(("opset", "inputs"), [(9, 1), (11, 1), (13, 2), (21, 2)])
-def test_how_an_unsqueeze_is_told_its_axis(opset: int, inputs: int) -> None:
+def test_unsqueeze_axes_by_opset(opset: int, inputs: int) -> None:
     model = load(f"{G2} {{ y, u = {loop('one, t, x', KEEP + ' b = Neg(a) d = Abs(b)', 'a', 'b d')} }}", opset)
     result, _ = apply_passes(model, InlineLoop())
     out = to_onnx(result)
@@ -134,7 +134,7 @@ def test_stays(text: str) -> None:
     stays(f"{G} {{ y = {text} }}", InlineLoop())
 
 
-def test_a_stack_of_nothing_stays() -> None:
+def test_scan_output_of_zero_trips_stays() -> None:
     text = loop("none, t, x", f"{KEEP} b = Neg(a) d = Abs(a)", "a", "b d")
     stays(f"{G2} {{ y, u = {text} }}", InlineLoop())
 
@@ -147,7 +147,7 @@ def test_a_stack_of_nothing_stays() -> None:
         pytest.param("b d r s", False, id="more"),
     ],
 )
-def test_there_never_are_more_nodes(outs: str, fits: bool) -> None:
+def test_node_count_never_grows(outs: str, fits: bool) -> None:
     ops = "l = Neg(a) r = Abs(a) s = Exp(a) d = Sqrt(a) b = Identity(l)"
     names = ["y", "p", "q", "w"][: len(outs.split())]
     reads = " ".join(f"s{n} = Shape({n})" for n in names[1:])
@@ -171,8 +171,8 @@ def test_opaque_ops_are_kept() -> None:
     assert op_types(to_onnx(result)) == ["Neg", "Log"]
 
 
-def test_what_a_body_says_of_its_inputs_is_not_believed_of_others() -> None:
-    """The extents of a carried value may change from trip to trip, and what is declared of it is not checked."""
+def test_declared_shapes_of_body_inputs_are_ignored() -> None:
+    """The extents of a carried value may change from trip to trip, and its declared shape is not checked."""
     text = (
         loop("one, t, x", f"{KEEP} b = Neg(a)").replace("float[2] a", "float[7] a").replace("float[2] b", "float[m] b")
     )

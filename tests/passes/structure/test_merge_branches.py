@@ -161,7 +161,7 @@ def test_annotated_bodies_stay() -> None:
 
 @pytest.mark.parametrize("size", [2, 1000])
 def test_constants_of_the_branches(size: int) -> None:
-    """Large ones are compared to the last element."""
+    """Large constants are compared up to the last element."""
     text = f"g (bool c, float[{size}] x) => (float[n] y) {{ y = {when('r = Mul(x, w)', 's = Mul(x, v)')} }}"
     weights = [np.arange(size, dtype=np.float32) for _ in range(2)]
 
@@ -190,7 +190,7 @@ def test_both_branches_return_a_constant() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["Neg", "Exp", "Abs"]), st.sampled_from(["Neg", "Exp", "Abs"])),
                 min_size=1, max_size=4))  # fmt: skip
-def test_each_output_on_its_own(pairs: list[tuple[str, str]]) -> None:
+def test_outputs_merge_independently(pairs: list[tuple[str, str]]) -> None:
     rs, ss, us = ([f"{p}{i}" for i in range(len(pairs))] for p in "rsu")
     then = " ".join(f"{r} = {a}(x)" for r, (a, _) in zip(rs, pairs, strict=True))
     otherwise = " ".join(f"{s} = {b}(x)" for s, (_, b) in zip(ss, pairs, strict=True))

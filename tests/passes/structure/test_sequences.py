@@ -1,4 +1,4 @@
-"""Sequences that are built and taken apart in sight of each other."""
+"""Sequences that are built and taken apart in one graph."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_becomes(before: str, after: str) -> None:
                      id="of what is all erased"),
     ],
 )  # fmt: skip
-def test_lengths(before: str) -> None:
+def test_lengths_are_folded(before: str) -> None:
     becomes(f"{N} {{ {before} }}", f"{N} {{ y = Add(one, k) }}", RESOLVE_SEQUENCES)
 
 

@@ -1,4 +1,4 @@
-"""The packages on disk are those declared, and imports point one way: app -> passes, testing -> core."""
+"""Package layout: declared packages exist on disk, and imports go one way: app -> passes, testing -> core."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MODULES = {module_of(path): path for path in SOURCES}
 
 
 def executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node but those that only a type checker looks at."""
+    """Every node outside of blocks for type checkers."""
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
             for other in child.orelse:
@@ -50,7 +50,7 @@ def executed(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def imports(module: str) -> set[str]:
-    """The modules of this repository that `module` imports, wherever in the file it does."""
+    """The modules of this repository imported anywhere in `module`."""
     path = MODULES[module]
     package = module if path.stem == "__init__" else module.rpartition(".")[0]
     found: set[str] = set()
@@ -80,7 +80,7 @@ def absolute_imports(module: str) -> set[str]:
     return found
 
 
-def test_declared_packages_are_those_on_disk() -> None:
+def test_declared_packages_match_the_disk() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     folders = {path.parent.relative_to(ROOT).as_posix() for path in SOURCES}
     on_disk = {"passwright": "passwright", **{f"passwright.{f.replace('/', '.')}": f for f in folders}}
@@ -109,7 +109,7 @@ def test_packages_import_one_way() -> None:
     assert upward == set()
 
 
-def test_core_is_built_in_floors() -> None:
+def test_core_layers_import_only_lower_ones() -> None:
     floor = {part: n for n, parts in enumerate(CORE_FLOORS) for part in parts}
     on_disk = {path.stem for path in (ROOT / "core").iterdir() if path.is_dir() or path.suffix == ".py"}
     assert set(floor) == on_disk - {"__init__", "__pycache__"}

@@ -1,4 +1,4 @@
-"""Measuring: providers, turns, intervals, processes that fail, and what models are fed."""
+"""Measurements: providers, interleaving, confidence intervals, failing processes and feeds."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_provider(text: str, name: str, options: tuple[tuple[str, str], ...]) ->
 
 @pytest.mark.usefixtures("has")
 @pytest.mark.parametrize(
-    ("text", "error", "said"),
+    ("text", "error", "message"),
     [
         ("", UsageError, "a name is missing"),
         ("cpu,cuda", UsageError, "name one execution provider, not 2"),
@@ -83,8 +83,8 @@ def test_provider(text: str, name: str, options: tuple[tuple[str, str], ...]) ->
         ("ExecutionProvider", UnknownNameError, "it has cpu"),
     ],
 )
-def test_no_provider(text: str, error: type[UsageError], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_no_provider(text: str, error: type[UsageError], message: str) -> None:
+    with pytest.raises(error, match=message):
         execution_provider.parse_provider(text)
 
 
@@ -98,7 +98,7 @@ def of(*sets: list[float]) -> Latency:
 
 
 def drawn(rng: np.random.Generator, sets: int, rounds: int, true: float) -> tuple[Latency, Latency]:
-    """Two models on a machine that slows down both at times, each process of which has luck of its own."""
+    """Two models on a machine that slows down both at times, with an independent bias per process."""
     a: list[list[float]] = []
     b: list[list[float]] = []
     for _ in range(sets):
@@ -111,15 +111,13 @@ def drawn(rng: np.random.Generator, sets: int, rounds: int, true: float) -> tupl
 
 
 @pytest.mark.parametrize("sets", [2, 3, 5])
-def test_equals_are_seldom_told_apart(sets: int) -> None:
+def test_equal_models_are_rarely_significant(sets: int) -> None:
     rng = np.random.default_rng(7)
     found = [latency_ratio(*drawn(rng, sets, 12, 1.0)).is_significant for _ in range(1000)]
-    assert (
-        np.mean(found) < 0.075
-    )  # 5 % are meant; the interval of five sets would miss 95 % of 50 by more than 25 seldom
+    assert np.mean(found) < 0.075  # 5 % expected; random deviations above 2.5 % are rare
 
 
-def test_the_interval_holds_the_true_ratio_and_finds_it() -> None:
+def test_interval_covers_the_true_ratio() -> None:
     rng = np.random.default_rng(8)
     found = [latency_ratio(*drawn(rng, 5, 12, 1.2)) for _ in range(500)]
     assert np.mean([i.low <= 1.2 <= i.high for i in found]) > 0.925
@@ -127,7 +125,7 @@ def test_the_interval_holds_the_true_ratio_and_finds_it() -> None:
 
 
 def lagged(rng: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
-    """AR(1): what a round has of the one before it."""
+    """AR(1): each round is correlated with the previous one."""
     found = rng.normal(0, 0.03, n)
     for i in range(1, n):
         found[i] = 0.9 * found[i - 1] + found[i] * 0.19**0.5
@@ -135,7 +133,7 @@ def lagged(rng: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
 
 
 def bursts(rng: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
-    """Something else runs beside some rounds in a row."""
+    """Another process runs during some consecutive rounds."""
     found = rng.normal(0, 0.02, n)
     found[rng.integers(0, n) :][: rng.integers(1, max(2, n // 3))] += rng.exponential(0.5)
     return found
@@ -144,7 +142,7 @@ def bursts(rng: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("noise", [lagged, bursts])
 @pytest.mark.parametrize("rounds", [(12,) * 5, (3, 12, 48, 12, 2), (5, 5)], ids=str)
 @pytest.mark.parametrize("luck", [0.0, 0.02])
-def test_intervals_hold_the_truth_where_noise_is_no_independent_noise(noise: Any, rounds: Any, luck: float) -> None:
+def test_interval_covers_the_ratio_under_correlated_noise(noise: Any, rounds: Any, luck: float) -> None:
     rng = np.random.default_rng(10)
 
     def found() -> RatioInterval:
@@ -153,7 +151,7 @@ def test_intervals_hold_the_truth_where_noise_is_no_independent_noise(noise: Any
         return latency_ratio(of(*([1.1 * t for t in s] for s in a)), of(*b))
 
     held = np.mean([i.low <= 1.1 <= i.high for i in (found() for _ in range(400))])
-    assert held >= 0.92  # more than 95 % where few rounds make a set wild
+    assert held >= 0.92  # more than 95 % if a set has few rounds
 
 
 def test_rounds_are_paired() -> None:
@@ -171,7 +169,7 @@ def test_is_significant(interval: tuple[float, float, float], is_significant: bo
     assert RatioInterval(*interval).is_significant is is_significant
 
 
-def test_one_set_counts_by_its_rounds() -> None:
+def test_single_set_uses_its_rounds() -> None:
     a = [1.0 + 0.01 * i for i in range(20)]
     found = latency_ratio(of(a), of([1.0] * 20))
     assert (found.low, found.high) == pytest.approx((a[5], a[14]))  # the 6th and 15th of 20: 95.9 %
@@ -179,7 +177,7 @@ def test_one_set_counts_by_its_rounds() -> None:
     assert median_interval([3.0]) == (3.0, 3.0)
 
 
-def test_groups_without_a_common_set_are_held_level_against_level() -> None:
+def test_groups_without_common_sets_are_compared_by_levels() -> None:
     first = of([1.0, 1.1], [1.0, 1.2], [], [])
     second = of([], [], [2.0, 2.1], [2.0, 2.2])
     found = latency_ratio(second, first)
@@ -187,12 +185,12 @@ def test_groups_without_a_common_set_are_held_level_against_level() -> None:
     assert found.ratio == pytest.approx(exp(log(2.0) + (log(1.05) - log(1.1)) / 2), rel=0.05)
 
 
-def test_single_sets_apart_are_not_told_apart_for_lack_of_a_spread() -> None:
+def test_disjoint_single_sets_use_extreme_rounds() -> None:
     found = latency_ratio(of([], [1.0, 1.1, 1.3]), of([1.0, 1.2, 1.2], []))
     assert (found.low, found.high) == pytest.approx((1.0 / 1.2, 1.3 / 1.0))
 
 
-def test_median_bounds_hold_the_median() -> None:
+def test_median_interval_contains_the_median() -> None:
     low, high = median_latency_interval([[1.0, 1.1, 1.2], [1.0, 1.2, 1.3], [0.9, 1.0, 1.1]])
     assert low < 1.1 < high
     assert median_latency_interval([[2.0]]) == pytest.approx((2.0, 2.0))
@@ -213,7 +211,7 @@ def test_groups(needs: list[int], room: int, baseline: int, expected: list[list[
 
 
 class Clock:
-    """A runner whose calls take so long, by a clock that stands still otherwise."""
+    """A runner whose calls take a given time on a simulated clock."""
 
     def __init__(self, seconds: float, log: list[tuple[str, int]], name: str) -> None:
         self.seconds, self.log, self.name = seconds, log, name
@@ -226,17 +224,17 @@ class Clock:
         return [self.seconds] * calls
 
 
-def test_turns_alternate_until_all_have_run_long_enough() -> None:
+def test_calls_alternate_for_the_minimum_time() -> None:
     log: list[tuple[str, int]] = []
     found = benchmark.interleave_calls({0: Clock(0.001, log, "a"), 1: Clock(0.002, log, "b")}, 1, 1.0, Random(1))
     assert all(sum(t.calls) >= 1.0 for t in found.values())
     pairs = [{name for name, _ in log[i : i + 2]} for i in range(0, len(log), 2)]
     assert all(pair == {"a", "b"} for pair in pairs)
     assert len(found[0].rounds) == len(found[1].rounds) == len(pairs)
-    assert {log[i][0] for i in range(0, len(log), 2)} == {"a", "b"}  # either is first at times
+    assert {log[i][0] for i in range(0, len(log), 2)} == {"a", "b"}  # each is first at times
 
 
-def test_slow_models_end() -> None:
+def test_slow_models_run_few_rounds() -> None:
     log: list[tuple[str, int]] = []
     found = benchmark.interleave_calls({0: Clock(3.0, log, "a"), 1: Clock(2.0, log, "b")}, 1, 0.4, Random(1))
     assert len(found[0].rounds) == benchmark.MIN_SLOW_ROUNDS
@@ -258,7 +256,7 @@ class Quitter(Clock):
         return super().time_calls(batch, calls, seconds)
 
 
-def test_who_gives_up_is_left_out() -> None:
+def test_failing_runner_is_excluded() -> None:
     runners = {0: Quitter(0.01, [], "a"), 1: Clock(0.01, [], "b")}
     found = benchmark.interleave_calls(runners, 1, 0.2, Random(1))
     assert (found[0].failure, len(found[0].rounds)) == ("enough", 2)
@@ -266,7 +264,7 @@ def test_who_gives_up_is_left_out() -> None:
     assert sum(found[1].calls) >= 0.2
 
 
-def test_shares_of_calls() -> None:
+def test_percentiles_of_calls() -> None:
     times = benchmark.CallTimes()
     times.add([float(i) for i in range(1, 101)])
     found = benchmark.summarize_latency(4, [times, None])
@@ -285,7 +283,7 @@ SOME = {
 
 
 @pytest.mark.parametrize("others", [{}, {"list": [np.ones(2), np.zeros(1)], "none": None}], ids=["plain", "held"])
-def test_feeds_come_as_they_went(others: dict[str, Any], tmp_path: Path) -> None:
+def test_feeds_round_trip(others: dict[str, Any], tmp_path: Path) -> None:
     write_feeds(SOME | others, tmp_path / "f")
     got = read_feeds(tmp_path / "f")
     assert list(got) == list(SOME | others)
@@ -318,7 +316,7 @@ def test_a_model_is_measured() -> None:
     assert found.low <= found.ratio <= found.high
 
 
-def test_what_cannot_be_measured_says_so_and_others_go_on(tmp_path: Path) -> None:
+def test_failing_model_does_not_stop_the_others(tmp_path: Path) -> None:
     good, bad = GOLDEN / "mlp_dropout.onnx", tmp_path / "bad.onnx"
     bad.write_bytes(b"no model")
     other = GOLDEN / "sklearn_mlp.onnx"
@@ -335,7 +333,7 @@ def test_what_cannot_be_measured_says_so_and_others_go_on(tmp_path: Path) -> Non
     assert found[2].latencies[1].calls
 
 
-def test_what_does_not_fit_together_runs_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_models_run_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "AVAILABLE_SHARE", 0.0)
     path = GOLDEN / "mlp_dropout.onnx"
     first, second, third = benchmark.run_benchmark(
@@ -348,7 +346,7 @@ def test_what_does_not_fit_together_runs_in_groups(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("code", "timeout", "said"),
+    ("code", "timeout", "message"),
     [
         ("import os; input(); os.kill(os.getpid(), 11)", 300.0, "it crashed (SIGSEGV)"),
         ("input(); raise MemoryError('none left')", 300.0, "it ended with exit code 1: MemoryError: none left"),
@@ -357,15 +355,15 @@ def test_what_does_not_fit_together_runs_in_groups(monkeypatch: pytest.MonkeyPat
     ],
     ids=["crashes", "raises", "refuses", "hangs"],
 )
-def test_a_process_that_fails(code: str, timeout: float, said: str, tmp_path: Path) -> None:
+def test_failing_process_is_reported(code: str, timeout: float, message: str, tmp_path: Path) -> None:
     entrant = WorkerProxy(tmp_path / "e", timeout, (sys.executable, "-c", code))
     with pytest.raises(MeasurementFailed) as caught:
         entrant.warm_up(1)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_one_that_crashes_in_the_race_is_one_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_crash_during_timing_is_one_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path, slow = GOLDEN / "mlp_dropout.onnx", tmp_path / "crash.onnx"
     slow.write_bytes(path.read_bytes())
     real = WorkerProxy.time_calls
@@ -384,7 +382,7 @@ def test_one_that_crashes_in_the_race_is_one_failure(monkeypatch: pytest.MonkeyP
 
 
 def stops(process: psutil.Process) -> bool:
-    """Whether it does so in time: a signal takes a moment to arrive."""
+    """Whether the process stops in time: a signal takes a moment to arrive."""
     for _ in range(500):
         if process.status() == psutil.STATUS_STOPPED:
             return True
@@ -392,7 +390,7 @@ def stops(process: psutil.Process) -> bool:
     return False
 
 
-def test_a_process_stands_still_between_turns(tmp_path: Path) -> None:
+def test_process_is_stopped_between_turns(tmp_path: Path) -> None:
     path = GOLDEN / "mlp_dropout.onnx"
     write_feeds(make_feeds(path).by_batch[1], tmp_path / "f")
     entrant = WorkerProxy(tmp_path / "e")
@@ -408,13 +406,13 @@ def test_a_process_stands_still_between_turns(tmp_path: Path) -> None:
 TINY = "g (float[{d}] x) => (float[{d}] y) {{ y = Relu(x) }}"
 
 
-def fed(text: str, tmp_path: Path, **asked: Any) -> Any:
+def fed(text: str, tmp_path: Path, **options: Any) -> Any:
     onnx.save(load(text), tmp_path / "m.onnx")
-    return make_feeds(tmp_path / "m.onnx", **asked)
+    return make_feeds(tmp_path / "m.onnx", **options)
 
 
 @pytest.mark.parametrize(
-    ("dims", "asked", "shapes", "sizes", "note"),
+    ("dims", "options", "shapes", "sizes", "note"),
     [
         ("N,3", {"batches": (1, 4)}, {1: (1, 3), 4: (4, 3)}, {}, ""),
         ("N,time", {}, {1: (1, 64)}, {"time": 64}, ""),
@@ -434,8 +432,8 @@ def fed(text: str, tmp_path: Path, **asked: Any) -> Any:
         ("4,3", {"given_inputs": {"x": np.ones((4, 3), np.float32)}}, {4: (4, 3)}, {}, "the batch is fixed at 4"),
     ],
 )
-def test_feeds(dims: str, asked: Any, shapes: Any, sizes: Any, note: str, tmp_path: Path) -> None:
-    found = fed(TINY.format(d=dims), tmp_path, **asked)
+def test_feeds(dims: str, options: Any, shapes: Any, sizes: Any, note: str, tmp_path: Path) -> None:
+    found = fed(TINY.format(d=dims), tmp_path, **options)
     assert {batch: arrays["x"].shape for batch, arrays in found.by_batch.items()} == shapes
     assert (found.sizes, found.note) == (sizes, note)
 
@@ -447,7 +445,7 @@ def test_given_rows_are_repeated_in_order(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[3]["x"], given["x"][[0, 1, 0]])
 
 
-def test_a_batch_that_does_not_run_is_told(tmp_path: Path) -> None:
+def test_failing_batch_size_is_noted(tmp_path: Path) -> None:
     text = "g (float[N,4] x) => (float[2,2] y) <int64[2] s = {2,2}> { y = Reshape(x, s) }"
     found = fed(text, tmp_path, batches=(1, 3))
     assert list(found.by_batch) == [1]
@@ -459,7 +457,7 @@ def test_a_model_without_inputs(tmp_path: Path) -> None:
     assert (found.by_batch, found.note) == ({1: {}}, "no input has a batch")
 
 
-def test_sizes_that_only_go_together_are_found() -> None:
+def test_dependent_sizes_are_found() -> None:
     found = make_feeds(GOLDEN / "gpt2.onnx")
     assert found.sizes == {"sequence": 8, "total": 16, "past": 8} or found.sizes["total"] == (
         found.sizes["sequence"] + found.sizes["past"]
@@ -473,7 +471,7 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "said"),
+    ("options", "error", "message"),
     [
         ({"dims": {"M": 1}}, ModelError, "--dim M: the inputs of the model have no such symbol"),
         ({"shapes": {"z": (1,)}}, ModelError, "no such input"),
@@ -486,9 +484,9 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
         ({"given_inputs": {"x": np.ones((1, 3, 3), np.float32)}}, ModelError, "does not run on the given inputs"),
     ],
 )
-def test_feeds_that_are_wrong(asked: Any, error: type[Exception], said: str, tmp_path: Path) -> None:
-    with pytest.raises(error, match=said):
-        fed(TINY.format(d="N,3"), tmp_path, **asked)
+def test_bad_feeds_are_rejected(options: Any, error: type[Exception], message: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=message):
+        fed(TINY.format(d="N,3"), tmp_path, **options)
 
 
 TRAPS = """g (float[N,3] x) => (int32 y, float[N,3] z) <int32 least = {-2147483648}, int32 minus = {-1}>
@@ -500,18 +498,18 @@ FOREVER = """g (float[N,3] x) => (float[N,3] y) <int64 n = {9000000000000000000}
 
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="division traps on x86 only")
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
-def test_a_model_that_crashes_onnxruntime_is_a_line(tmp_path: Path) -> None:
+def test_crash_of_onnxruntime_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UnverifiableError, match=r"no inputs were found on which it runs: .*SIGFPE"):
         fed(TRAPS, tmp_path)
 
 
-def test_a_model_that_does_not_end_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_model_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("passwright.app.measure.feeds.RUN_TIMEOUT", 0.1)
     with pytest.raises(UnverifiableError, match=r"m\.onnx: no inputs were found on which it runs: .*does not end"):
         fed(FOREVER, tmp_path)
 
 
-def test_a_model_that_onnxruntime_refuses(tmp_path: Path) -> None:
+def test_model_rejected_by_onnxruntime(tmp_path: Path) -> None:
     text = "g (float[N,3] x) => (float[N,3] y) { y = com.example.Nothing(x) }"
     onnx.save(load(text), tmp_path / "m.onnx")
     with pytest.raises(UnverifiableError, match=r"m\.onnx: onnxruntime cannot load it"):

@@ -1,4 +1,4 @@
-"""Statistics of model files, whatever wrote them."""
+"""Statistics of model files from any exporter."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def saved(model: onnx.ModelProto, folder: Path) -> ModelStats:
         ),
     ],
 )  # fmt: skip
-def test_counts_what_outputs_depend_on(text: str, ops: dict[str, int], parameters: int, tmp_path: Path) -> None:
+def test_only_used_ops_are_counted(text: str, ops: dict[str, int], parameters: int, tmp_path: Path) -> None:
     found = saved(load(text, 18), tmp_path)
     assert (found.ops, found.nodes, found.parameters) == (ops, sum(ops.values()), parameters)
     assert (found.nonstandard_operators, found.checker_error, found.is_portable) == ((), "", True)
@@ -58,7 +58,7 @@ def test_functions_are_inlined(tmp_path: Path) -> None:
     ("op", "domain", "foreign"),
     [
         ("FusedConv", "com.microsoft", ("com.microsoft::FusedConv",)),
-        ("LayerNormalization", "", ("LayerNormalization",)),  # there from opset 17; onnxruntime writes it before
+        ("LayerNormalization", "", ("LayerNormalization",)),  # standard from opset 17, written at older ones
         ("Relu", "ai.onnx", ()),
     ],
 )
@@ -71,7 +71,7 @@ def test_foreign_operators(op: str, domain: str, foreign: tuple[str, ...], tmp_p
     assert list(found.ops) == [foreign[0] if foreign else op]
 
 
-def test_what_the_checker_says_is_one_line(tmp_path: Path) -> None:
+def test_checker_error_is_one_line(tmp_path: Path) -> None:
     model = load("g (float[2] x) => (float[2] y) { y = Relu(x) }", 18)
     model.graph.node[0].input.append("x")
     found = saved(model, tmp_path)
@@ -79,7 +79,7 @@ def test_what_the_checker_says_is_one_line(tmp_path: Path) -> None:
     assert "\n" not in found.checker_error
 
 
-def test_files_of_weights_count_and_are_not_read(tmp_path: Path) -> None:
+def test_external_data_counts_and_is_not_read(tmp_path: Path) -> None:
     model = load(
         "g (float[N,512] x) => (float[N,4] y) { y = MatMul(x, w) }", 18, weights={"w": np.ones((512, 4), "f4")}
     )
@@ -90,7 +90,7 @@ def test_files_of_weights_count_and_are_not_read(tmp_path: Path) -> None:
     assert compute_model_stats(tmp_path / "m.onnx").checker_error
 
 
-def test_sparse_weights_count_what_is_there(tmp_path: Path) -> None:
+def test_sparse_weights_count_stored_elements(tmp_path: Path) -> None:
     model = load("g (float[3] x) => (float[3] y) { y = Add(x, w) }", 18)
     values = numpy_helper.from_array(np.float32([5]), "w")
     indices = numpy_helper.from_array(np.int64([1]), "w_at")
@@ -99,7 +99,7 @@ def test_sparse_weights_count_what_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no model at all", b"\xff" * 40])
-def test_what_is_no_model_is_said_in_a_line(content: bytes | None, tmp_path: Path) -> None:
+def test_invalid_file_is_reported_in_one_line(content: bytes | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "m.onnx").write_bytes(content)
     with pytest.raises(ModelError) as raised:

@@ -1,4 +1,4 @@
-"""The name map: what it says, and that the tensors it pairs hold the same numbers."""
+"""Name maps: their content, and equal values of the tensors they pair."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ M = "g (float[2,3] x, float[3,4] w, float[4] c) => "
 
 
 def mapped(model: onnx.ModelProto, *passes: Pass) -> tuple[onnx.ModelProto, dict[str, Any]]:
-    """The model after the passes, and its map as it comes back from JSON."""
+    """The model after the passes, and its map read back from JSON."""
     result, ledger = from_onnx(model), Ledger(record=True)
     tracker = NameTracker.of(result)
     for p in passes:
@@ -104,7 +104,7 @@ def mapped(model: onnx.ModelProto, *passes: Pass) -> tuple[onnx.ModelProto, dict
             [MERGE_TRANSPOSES],
             {"x": "x", "a": None, "b": "x", "y": "y"},
             {"a": [], "b": [], "y": ["y"]},
-            id="cancelled; what fed them is no twin",
+            id="cancelled; their producer is no twin",
         ),
         pytest.param(
             "g (float[2,3] x) => (float[n,m] y) { o = Transpose(x) a = Transpose(o) b = Transpose(a) y = Abs(b) }",
@@ -167,7 +167,7 @@ def test_map(text: str, passes: list[Pass], tensors: dict[str, Any], nodes: dict
             {"e": "fold-constants"},
             {"d": "fold-constants", "e": "fold-constants"},
             {"k": "fold-constants"},
-            id="folded, with what fed it",
+            id="folded, with its producer",
         ),
         pytest.param(
             G + "{ k = Constant<value_floats=[2.0,3.0,4.0]>() y = Mul(x, k) }",
@@ -212,7 +212,7 @@ def test_map(text: str, passes: list[Pass], tensors: dict[str, Any], nodes: dict
         ),
     ],
 )
-def test_who_did_it(text: str, passes: list[Pass], folded: Any, nodes: Any, initializers: Any) -> None:
+def test_responsible_passes(text: str, passes: list[Pass], folded: Any, nodes: Any, initializers: Any) -> None:
     _, found = mapped(load(text), *passes)
     assert found["folded"] == folded
     assert found["removed"]["nodes"] == nodes
@@ -220,7 +220,7 @@ def test_who_did_it(text: str, passes: list[Pass], folded: Any, nodes: Any, init
 
 
 def test_names_of_nodes() -> None:
-    """A node goes by its name, if no other of its graph has it; else by its first output."""
+    """A node is identified by its name if unique in its graph, else by its first output."""
     model = load(G + "{ a = Neg(x) b = Exp(a) c = Sin(b) y = Abs(c) }")
     for node, name in zip(model.graph.node, ("n", "n", "only", ""), strict=True):
         node.name = name
@@ -228,14 +228,14 @@ def test_names_of_nodes() -> None:
     assert found["nodes"] == {"a": ["a"], "b": ["b"], "only": ["only"], "y": ["y"]}
 
 
-def test_names_that_clash_all_the_same() -> None:
+def test_clashing_names_get_numbers() -> None:
     model = load(G + "{ a = Neg(x) y = Abs(a) }")
     model.graph.node[1].name = "a"
     _, found = mapped(model)
     assert found["nodes"] == {"a": ["a"], "a#2": ["a#2"]}
 
 
-def test_bodies_inside_bodies() -> None:
+def test_nested_bodies() -> None:
     inner = (
         "r = If (k) <then_branch = p () => (float[2] t) { t = Exp(x) },"
         "else_branch = q () => (float[2] t) { t = Neg(x) }>"
@@ -250,8 +250,8 @@ def test_bodies_inside_bodies() -> None:
     assert all(found["nodes"][name] == [name] for name in expected)
 
 
-def test_a_pass_that_says_nothing() -> None:
-    """A pass that neither asks the ledger nor marks what it makes: what became of a node is unknown, not wrong."""
+def test_pass_without_ledger_entries() -> None:
+    """Without ledger entries and marks on new ops, the result of a node is unknown, not wrong."""
     result = from_onnx(load(G + "{ a = Neg(x) b = Neg(a) y = Abs(b) }"))
     tracker, g = NameTracker.of(result), result.graph
     last = next(g.ops("Abs"))
@@ -264,7 +264,7 @@ def test_a_pass_that_says_nothing() -> None:
     assert found["removed"]["nodes"] == {"a": None, "b": None}
 
 
-def test_what_a_pass_makes_by_hand() -> None:
+def test_ops_made_by_hand() -> None:
     result = from_onnx(load(G + "{ a = Neg(x) b = Exp(a) y = Abs(b) }"))
     tracker, g = NameTracker.of(result), result.graph
     (neg,), (exp,) = g.ops("Neg"), g.ops("Exp")
@@ -281,7 +281,7 @@ def test_what_a_pass_makes_by_hand() -> None:
 
 
 def exposing(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
-    """The model with `names` for outputs."""
+    """The model with `names` as outputs."""
     wide = onnx.ModelProto()
     wide.CopyFrom(model)
     del wide.graph.output[:]
@@ -290,12 +290,12 @@ def exposing(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
 
 
 def held(model: onnx.ModelProto) -> set[str]:
-    """The names of all values that the main graph computes or stores."""
+    """The names of all values computed or stored in the main graph."""
     return {o for n in model.graph.node for o in n.output if o} | {t.name for t in model.graph.initializer}
 
 
 def differing(model: onnx.ModelProto) -> tuple[list[str], int]:
-    """Tensors of the original that differ from those the map pairs them with, and how many are paired."""
+    """Tensors of the original that differ from their pairs, and the number of pairs."""
     before = to_onnx(from_onnx(model, inline=True))
     after, found = mapped(before, BASIC)
     old, new = held(before), held(after)
@@ -332,11 +332,11 @@ def test_paired_tensors_of_random_models(model: onnx.ModelProto) -> None:
 
 @given(model=models())
 @settings(max_examples=25)
-def test_everything_is_accounted_for(model: onnx.ModelProto) -> None:
+def test_map_covers_all_nodes_and_initializers(model: onnx.ModelProto) -> None:
     after, found = mapped(model, BASIC)
-    standing = {name for names in found["nodes"].values() for name in names}
+    mapped_names = {name for names in found["nodes"].values() for name in names}
     made = {n.name or n.output[0] for n in after.graph.node}
-    assert made <= standing
+    assert made <= mapped_names
     assert set(found["removed"]["nodes"]) == {old for old, names in found["nodes"].items() if not names}
     assert None not in found["removed"]["nodes"].values()
     assert None not in found["removed"]["initializers"].values()
@@ -346,7 +346,7 @@ def test_everything_is_accounted_for(model: onnx.ModelProto) -> None:
 
 
 def test_time_is_linear() -> None:
-    """Also for a chain of ops each made of the one before."""
+    """Also for a chain of ops, each made from the previous one."""
 
     def cpu_seconds(length: int) -> float:
         perms = [[1, 2, 3, 4, 0, 5, 6], [0, 1, 2, 3, 5, 6, 4]]

@@ -1,4 +1,4 @@
-"""`passes new`: what it writes, and what it refuses. That it installs and runs is in `test_installed.py`."""
+"""`passes new`: files, names and errors. Tests of the installed package are in `test_installed.py`."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def new(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["new", *map(str, arguments)])
 
 
-# -- what is written ------------------------------------------------------------------------------
+# -- written files ------------------------------------------------------------------------------
 
 
-def test_the_files(tmp_path: Path) -> None:
-    told = new("my-plugin", "--into", tmp_path)
-    assert told.exit_code == 0
+def test_files_are_written(tmp_path: Path) -> None:
+    result = new("my-plugin", "--into", tmp_path)
+    assert result.exit_code == 0
     assert files_below(tmp_path / "my-plugin") == FILES
-    assert all(place in told.stdout for place in FILES)
-    assert f"cd {tmp_path / 'my-plugin'} && pip install -e '.[test]'" in told.stdout
-    assert "passes run example/model.onnx --enable my-plugin" in told.stdout
+    assert all(place in result.stdout for place in FILES)
+    assert f"cd {tmp_path / 'my-plugin'} && pip install -e '.[test]'" in result.stdout
+    assert "passes run example/model.onnx --enable my-plugin" in result.stdout
     assert [p.name for p in tmp_path.iterdir()] == ["my-plugin"]
     assert "$" not in "".join((tmp_path / "my-plugin" / place).read_text(encoding="utf-8") for place in FILES)
 
 
-def test_every_template_has_its_place() -> None:
+def test_every_template_has_a_target() -> None:
     assert {p.name for p in (ROOT / "app" / "new" / "template").iterdir()} == set(TEMPLATE_TARGETS)
 
 
@@ -60,13 +60,13 @@ def test_the_longest_name_keeps_lines_short(tmp_path: Path) -> None:
         subprocess.run([ruff_path(), *command, "--no-cache"], cwd=plugin, check=True, timeout=300, capture_output=True)
 
 
-def test_a_folder_with_spaces_is_quoted(tmp_path: Path) -> None:
+def test_path_with_spaces_is_quoted(tmp_path: Path) -> None:
     (tmp_path / "my work").mkdir()
-    told = new("my-plugin", "--into", tmp_path / "my work")
-    assert f"cd '{tmp_path / 'my work' / 'my-plugin'}' && pip install" in told.stdout
+    result = new("my-plugin", "--into", tmp_path / "my work")
+    assert f"cd '{tmp_path / 'my work' / 'my-plugin'}' && pip install" in result.stdout
 
 
-def test_two_of_them_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_plugins_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     for name in ("pooling-one", "pooling-two"):
         assert new(name, "--into", tmp_path).exit_code == 0
@@ -76,7 +76,7 @@ def test_two_of_them_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("name", ["example", "model"])
-def test_a_plugin_may_be_called_as_one_of_its_files(name: str, tmp_path: Path) -> None:
+def test_plugin_may_have_the_name_of_its_file(name: str, tmp_path: Path) -> None:
     assert new(name, "--into", tmp_path).exit_code == 0
     env = {**os.environ, "PYTHONPATH": str(tmp_path / name / "src")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "becomes"]
@@ -131,17 +131,17 @@ def test_names(text: str, name: str, module: str) -> None:
         pytest.param("basic", "a pass, rule or pipeline of passwright", id="a pipeline"),
     ],
 )
-def test_names_that_are_refused(name: str, why: str, tmp_path: Path) -> None:
-    told = new("--into", tmp_path, "--", name)
-    assert told.exit_code == 2
-    assert_one_line(told, why)
+def test_bad_names_are_rejected(name: str, why: str, tmp_path: Path) -> None:
+    result = new("--into", tmp_path, "--", name)
+    assert result.exit_code == 2
+    assert_one_line(result, why)
     assert list(tmp_path.iterdir()) == []
 
 
-def assert_one_line(told: Result, why: str) -> None:
-    assert told.stdout == ""
-    assert told.stderr.count("\n") == 1
-    assert re.search(why, told.stderr)
+def assert_one_line(result: Result, why: str) -> None:
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert re.search(why, result.stderr)
 
 
 # -- folders --------------------------------------------------------------------------------------
@@ -150,38 +150,38 @@ def assert_one_line(told: Result, why: str) -> None:
 @pytest.mark.parametrize(
     "kind", [pytest.param(k, id=k) for k in ("an empty folder", "a full folder", "a file", "a link to nothing")]
 )
-def test_what_is_there_stays(kind: str, tmp_path: Path) -> None:
-    there = tmp_path / "my-plugin"
+def test_existing_target_is_kept(kind: str, tmp_path: Path) -> None:
+    target = tmp_path / "my-plugin"
     if kind == "a file":
-        there.write_text("mine")
+        target.write_text("mine")
     elif kind == "a link to nothing":
-        there.symlink_to(tmp_path / "nowhere")
+        target.symlink_to(tmp_path / "nowhere")
     else:
-        there.mkdir()
+        target.mkdir()
     if kind == "a full folder":
-        (there / "pyproject.toml").write_text("mine")
+        (target / "pyproject.toml").write_text("mine")
     before = {p: p.is_file() and p.read_text() for p in tmp_path.rglob("*")}
-    told = new("my-plugin", "--into", tmp_path)
-    assert told.exit_code == 2
-    assert_one_line(told, "my-plugin exists already")
+    result = new("my-plugin", "--into", tmp_path)
+    assert result.exit_code == 2
+    assert_one_line(result, "my-plugin exists already")
     assert {p: p.is_file() and p.read_text() for p in tmp_path.rglob("*")} == before
 
 
-def test_the_folder_to_make_it_in_has_to_exist(tmp_path: Path) -> None:
+def test_parent_folder_must_exist(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for into in (tmp_path / "missing", tmp_path / "file", tmp_path / "file" / "below"):
-        told = new("my-plugin", "--into", into)
-        assert told.exit_code == 2
-        assert_one_line(told, "is not a folder")
+        result = new("my-plugin", "--into", into)
+        assert result.exit_code == 2
+        assert_one_line(result, "is not a folder")
 
 
 @pytest.mark.parametrize("method", ["write_bytes", "rename"])
-def test_nothing_is_half_written(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_leaves_nothing(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, method, full)
-    told = new("my-plugin", "--into", tmp_path)
-    assert told.exit_code == 1
-    assert_one_line(told, "cannot write .*my-plugin: No space left on device")
+    result = new("my-plugin", "--into", tmp_path)
+    assert result.exit_code == 1
+    assert_one_line(result, "cannot write .*my-plugin: No space left on device")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Attribution of the nodes that onnxruntime runs to nodes of the file."""
+"""Attribution of nodes run by onnxruntime to nodes of the file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def graph(text: str) -> onnx.GraphProto:
     return onnx.parser.parse_model(f"{HEAD} g {text}").graph
 
 
-def told(file: onnx.GraphProto, ran: onnx.GraphProto) -> dict[str, str]:
+def attribution(file: onnx.GraphProto, ran: onnx.GraphProto) -> dict[str, str]:
     return {s.name: " ".join(s.file_nodes) for s in attribute_nodes(file, ran)}
 
 
@@ -46,7 +46,7 @@ SUM = """(float[N,4] x) => (float[N,4] y) <float[4,4] w> {
 @pytest.mark.parametrize(
     ("file", "ran", "expected", "left"),
     [
-        pytest.param(FILE, FILE, {"m": "m", "a": "a", "r": "r", "d": "d", "e": "e"}, "", id="as it was"),
+        pytest.param(FILE, FILE, {"m": "m", "a": "a", "r": "r", "d": "d", "e": "e"}, "", id="unchanged"),
         pytest.param(
             FILE,
             """(float[N,4] x) => (float[N,4] y) <float[4,4] w, float[4] b> {
@@ -91,7 +91,7 @@ SUM = """(float[N,4] x) => (float[N,4] y) <float[4,4] w> {
             "(float[N,4] x) => (float[N,4] y) <float[4] shared = {0,0,0,0}> { [a] y = Add(x, shared) }",
             {"a": "a"},
             "c",
-            id="computed ahead",
+            id="folded",
         ),
         pytest.param(
             "(float[N] x) => (float[N] y) { [a] p = Relu(x) [b] q = Relu(x) [c] y = Add(p, q) }",
@@ -121,13 +121,13 @@ SUM = """(float[N,4] x) => (float[N,4] y) <float[4,4] w> {
         ),
     ],
 )
-def test_stands_for(file: str, ran: str, expected: dict[str, str], left: str) -> None:
+def test_attributed_file_nodes(file: str, ran: str, expected: dict[str, str], left: str) -> None:
     whole = graph(file)
-    assert told(whole, graph(ran)) == expected
+    assert attribution(whole, graph(ran)) == expected
     assert " ".join(eliminated_nodes(whole, attribute_nodes(whole, graph(ran)))) == left
 
 
-def test_what_bodies_take_from_around_is_read() -> None:
+def test_names_captured_by_bodies_are_read() -> None:
     text = """(float[N] x, float[N] z, bool c) => (float[N] y) { y = If(c) <
         then_branch = t () => (float[N] p) { o = Neg(x) p = Relu(o) },
         else_branch = e () => (float[N] z) { unused = Exp(x) }> }"""
@@ -135,7 +135,7 @@ def test_what_bodies_take_from_around_is_read() -> None:
 
 
 def optimized(path: Path, file: onnx.ModelProto, folder: Path) -> onnx.GraphProto:
-    """The nodes that onnxruntime makes of a model whose nodes have names."""
+    """The nodes after onnxruntime's optimization of a model with named nodes."""
     copy, ran = folder / "copy.onnx", folder / "ran.onnx"
     onnx.save(file, copy)
     create_session(
@@ -146,7 +146,7 @@ def optimized(path: Path, file: onnx.ModelProto, folder: Path) -> onnx.GraphProt
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.onnx")), ids=lambda p: p.stem)
 def test_golden_models(path: Path, tmp_path: Path) -> None:
-    """Every node of the file is stood for or idle, and what stands for nothing was put in by onnxruntime."""
+    """Every node of the file is attributed or eliminated, and nodes without origin were inserted by onnxruntime."""
     file = read_proto(path)
     make_node_names_unique(file.graph)
     found = attribute_nodes(file.graph, optimized(path, file, tmp_path))
@@ -161,7 +161,7 @@ def test_golden_models(path: Path, tmp_path: Path) -> None:
     assert not {kinds[n] for n in left} & {"MatMul", "Gemm", "Conv", "Softmax", "LayerNormalization", "If", "Loop"}
 
 
-def test_a_node_that_kept_its_name_and_type_stands_for_itself(tmp_path: Path) -> None:
+def test_unchanged_node_is_attributed_to_itself(tmp_path: Path) -> None:
     for stem in ("bert", "mobilenet", "loop_if", "cnn_qdq"):
         path = GOLDEN / f"{stem}.onnx"
         file = read_proto(path)
@@ -176,7 +176,7 @@ def names(nodes: Iterable[onnx.NodeProto]) -> list[str]:
     return [n.name for n in nodes]
 
 
-def test_name_apart() -> None:
+def test_make_node_names_unique() -> None:
     g = graph(
         """(float[N] x, bool c) => (float[N] y) { [a] p = Neg(x) [a] q = Neg(p) r = Neg(q) [number] s = Neg(r)
         y = If(c) <then_branch = t () => (float[N] u) { [a] u = Neg(s) },
@@ -197,7 +197,7 @@ def test_recorded_graphs_have_names_and_no_weights() -> None:
 
 
 @pytest.mark.parametrize("data", [b"{}", b"\x3a\x7f", np.arange(9).tobytes()])
-def test_what_is_no_model(tmp_path: Path, data: bytes) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(data)
     with pytest.raises(ModelError, match="not an ONNX model"):

@@ -1,4 +1,4 @@
-"""The noise of the original: inputs moved by an ulp, and what its outputs are allowed for it."""
+"""Noise of the original: inputs moved by an ulp, and the resulting tolerance of its outputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def f32(*values: float) -> Array:
     "dtype",
     [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2],
 )
-def test_every_float_moves_by_one_place(dtype: Any) -> None:
+def test_floats_move_by_one_ulp(dtype: Any) -> None:
     most = float(ml_dtypes.finfo(dtype).max)
     a = np.array([0, -0.0, 1, -1, 1.5, most, -most] * 9, dtype)
     b = perturb({"x": a}, 0)["x"]
@@ -62,11 +62,11 @@ def test_every_float_moves_by_one_place(dtype: Any) -> None:
         pytest.param([], id="an empty sequence"),
     ],
 )
-def test_the_rest_stays(value: Any) -> None:
+def test_non_floats_stay(value: Any) -> None:
     assert compare_outputs(value, perturb({"x": value}, 0)["x"], exact=True).reason == ""
 
 
-def test_parts_move_too() -> None:
+def test_elements_and_complex_parts_move() -> None:
     assert max_ulps(f32(1), perturb({"x": [f32(1), f32(2)]}, 0)["x"][0]) == 1
     z = np.array([[1 + 2j], [3 - 4j]], np.complex64)
     other = perturb({"x": z}, 0)["x"]
@@ -84,11 +84,11 @@ def test_parts_move_too() -> None:
         pytest.param({"x": f32()}, False, id="no elements"),
     ],
 )
-def test_whether_there_are_floats(feeds: dict[str, Any], want: bool) -> None:
+def test_has_floats(feeds: dict[str, Any], want: bool) -> None:
     assert has_floats(feeds) is want
 
 
-def test_weights_move_but_single_numbers() -> None:
+def test_weights_move_except_scalars() -> None:
     weights = {"w": np.ones((2, 2), np.float32), "e": np.float32(2), "i": np.array([1, 2])}
     model = load("g (int64[2] x) => (int64[2] y) { y = Add(x, i) }", weights=weights)
     assert perturb_weights(model, None, 0)
@@ -97,7 +97,7 @@ def test_weights_move_but_single_numbers() -> None:
     assert (found["e"], list(found["i"])) == (2, [1, 2])
 
 
-# -- what is allowed ------------------------------------------------------------------------
+# -- tolerances ------------------------------------------------------------------------
 
 
 def noise(*moves: Any, usual: float = 0.0, excuses: bool = True, more: Sequence[tuple[Any, int]] = ()) -> Noise:
@@ -110,26 +110,26 @@ HUNDRED = np.linspace(0.5, 1, 100, dtype=np.float32)
 @pytest.mark.parametrize(
     ("off", "found", "allowed"),
     [
-        pytest.param(1e-5, noise(HUNDRED), 16 * 2**-23, id="nothing moves: the base"),
+        pytest.param(1e-5, noise(HUNDRED), 16 * 2**-23, id="no movement: the base"),
         pytest.param(1e-5, noise(HUNDRED + f32(1e-6)), NOISE_MULTIPLE * 1e-6, id="a multiple of the floor"),
         pytest.param(1e-5, noise(HUNDRED, HUNDRED - f32(1e-6)), NOISE_MULTIPLE * 1e-6, id="of the largest movement"),
-        pytest.param(1e-5, noise(HUNDRED, usual=1e-6), NOISE_MULTIPLE * 1e-6, id="of what is usual elsewhere"),
+        pytest.param(1e-5, noise(HUNDRED, usual=1e-6), NOISE_MULTIPLE * 1e-6, id="of the usual noise elsewhere"),
         pytest.param(
             1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 1)]), NOISE_MULTIPLE * 1.5e-6, id="of other kernels"
         ),
         pytest.param(1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 2)]), 16 * 2**-23, id="not of larger moves"),
         pytest.param(1e-3, noise(HUNDRED + f32(1e-2)), MAX_TOLERANCE["float32"], id="never more than the cap"),
-        pytest.param(1e-3, noise(), MAX_TOLERANCE["float32"], id="the cap where nobody knows"),
+        pytest.param(1e-3, noise(), MAX_TOLERANCE["float32"], id="the cap for unknown noise"),
         pytest.param(1e-3, noise(HUNDRED[:9]), MAX_TOLERANCE["float32"], id="a moved output of another shape"),
     ],
 )
-def test_what_is_allowed(off: float, found: Noise, allowed: float) -> None:
+def test_tolerance_by_noise(off: float, found: Noise, allowed: float) -> None:
     difference = compare_outputs(HUNDRED, HUNDRED + f32(off), exact=False, noise=found)
     assert difference.allowed == pytest.approx(allowed, rel=0.1)
     assert (difference.reason != "") is (off > allowed)
 
 
-def test_the_noise_is_asked_for_only_where_it_matters() -> None:
+def test_noise_is_measured_only_if_needed() -> None:
     def asked() -> Sequence[Any]:
         raise AssertionError("asked")
 
@@ -145,10 +145,10 @@ def test_the_noise_is_asked_for_only_where_it_matters() -> None:
         compare_outputs(HUNDRED, HUNDRED + f32(1e-4), exact=False, noise=moving)
 
 
-def test_the_numbers_of_a_difference() -> None:
+def test_numbers_of_a_difference() -> None:
     found = compare_outputs(f32(1, 100, 0), f32(1 + 2**-22, 100, 0), exact=False, noise=noise(f32(1, 100 + 2**-17, 0)))
     assert (found.error, found.relative, found.ulps) == (2**-22, 2**-22, 2)
-    assert found.noise_floor is None  # within what is always allowed
+    assert found.noise_floor is None  # within the base tolerance
     found = compare_outputs(f32(1, 1), f32(1, 1 + 5e-5), exact=False, noise=noise(f32(1, 1 + 2**-14)))
     assert (found.reason, found.noise_floor) == ("", 2**-14)
     assert (
@@ -172,7 +172,7 @@ def plus(*numbers: int) -> Array:
 
 
 def further(*more: Any) -> Noise:
-    """Nothing moves by an ulp of the inputs, and this by four ulps of the weights."""
+    """No movement under one ulp of the inputs, and this one under four ulps of the weights."""
     return Noise(list[Any], lambda: 1e-9, lambda: [(m, 4) for m in more], excuses_jumps=False)
 
 
@@ -205,7 +205,7 @@ def further(*more: Any) -> Noise:
         pytest.param([INTS], [plus(1, 0, 0, 0)], further([plus(2, 0, 0, 0)]), 1, id="larger moves of a sequence"),
     ],
 )
-def test_jumps(want: Any, got: Any, found: Noise, excused: int | None) -> None:
+def test_jumps_are_excused(want: Any, got: Any, found: Noise, excused: int | None) -> None:
     difference = compare_outputs(want, got, exact=False, noise=found)
     assert (difference.reason == "") is (excused is not None)
     assert difference.excused == (excused or 0)
@@ -223,7 +223,7 @@ def judge(before: onnx.ModelProto, after: onnx.ModelProto) -> Verdict:
 
 
 def convolutions(layers: int) -> onnx.ModelProto:
-    """Conv, BatchNormalization, Relu, as often; variances about 1."""
+    """Conv, BatchNormalization and Relu, repeated; variances about 1."""
     rng = np.random.default_rng(0)
     nodes: list[onnx.NodeProto] = []
     weights: dict[str, Array] = {}
@@ -245,7 +245,7 @@ def convolutions(layers: int) -> onnx.ModelProto:
 
 
 def without_epsilon(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with BatchNormalization's epsilon of 1e-5 left out in the last layer."""
+    """The model without BatchNormalization's epsilon of 1e-5 in the last layer."""
     other = onnx.ModelProto.FromString(model.SerializeToString())
     last = [n for n in other.graph.node if n.op_type == "BatchNormalization"][-1]
     last.attribute.append(helper.make_attribute("epsilon", 0.0))
@@ -253,7 +253,7 @@ def without_epsilon(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("layers", [1, 5, 30])
-def test_batch_norms_may_be_folded(layers: int) -> None:
+def test_folded_batch_norms_are_within_tolerance(layers: int) -> None:
     model = convolutions(layers)
     verdict = judge(model, optimize(model, verify=False).model)
     assert verdict.failure is None
@@ -261,7 +261,7 @@ def test_batch_norms_may_be_folded(layers: int) -> None:
 
 
 @pytest.mark.parametrize("layers", [1, 5])
-def test_an_epsilon_that_is_forgotten_is_missed(layers: int) -> None:
+def test_missing_epsilon_is_found(layers: int) -> None:
     model = convolutions(layers)
     verdict = judge(model, optimize(without_epsilon(model), verify=False).model)
     assert verdict.failure is not None
@@ -288,20 +288,20 @@ def perceptron(bias: float, half: bool = False, ids: bool = False) -> onnx.Model
         pytest.param({"bias": 1, "half": True}, id="a weight through float16"),
     ],
 )
-def test_small_mistakes_are_found(wrong: dict[str, Any], ids: bool) -> None:
+def test_small_errors_are_found(wrong: dict[str, Any], ids: bool) -> None:
     model = perceptron(1, ids=ids)
     assert judge(model, perceptron(**wrong, ids=ids)).failure is not None
     assert judge(model, optimize(model, verify=False).model).failure is None
 
 
-def test_a_gelu_by_tanh_is_not_one_by_erf() -> None:
+def test_tanh_gelu_differs_from_erf_gelu() -> None:
     text = 'g (float[N,64] x) => (float[N,64] y) { y = Gelu<approximate="%s">(x) }'
     assert judge(load(text % "none", 20), load(text % "tanh", 20)).failure is not None
 
 
 @pytest.mark.parametrize("seed", [3, 7])
-def test_a_long_sum_of_one_row_may_be_made_in_another_order(seed: int) -> None:
-    """onnxruntime sums one row times a matrix as no other product, and Gemm as neither."""
+def test_reordered_long_sum_is_within_tolerance(seed: int) -> None:
+    """onnxruntime sums a product of one row in another order than other products, and Gemm in a third."""
     rng = np.random.default_rng(seed)
     weights: dict[str, Array] = {"w": (rng.standard_normal((25088, 100)) / np.sqrt(25088)).astype(np.float32)}
     weights["c"] = rng.standard_normal(100).astype(np.float32)
@@ -315,7 +315,7 @@ def test_a_long_sum_of_one_row_may_be_made_in_another_order(seed: int) -> None:
 
 
 def rounded(seed: int, kind: str) -> onnx.ModelProto:
-    """Three times Conv and BatchNormalization, as initialized for training, that come to eight bits in the end."""
+    """Three times Conv and BatchNormalization, as initialized for training, then rounding to eight bits."""
     rng = np.random.default_rng(seed)
     weights: dict[str, Array] = {}
     lines: list[str] = []
@@ -339,13 +339,13 @@ def rounded(seed: int, kind: str) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("kind", ["float", "uint8"], ids=["quantized", "cast"])
-def test_most_batch_norms_may_be_folded_before_a_rounding(kind: str) -> None:
-    """Of 12; without regard to where the original jumps under larger moves and moved weights, few are."""
+def test_most_batch_norms_fold_before_rounding(kind: str) -> None:
+    """Of 12; without jumps of the original under larger moves and moved weights, few would be folded."""
     left = [optimize(rounded(seed, kind)).report.after.ops.get("BatchNormalization", 0) for seed in range(4)]
     assert sum(left) <= 3
 
 
-def test_what_cancels_is_judged_by_what_the_original_makes_of_it() -> None:
+def test_cancellation_is_within_noise_of_the_original() -> None:
     text = "g (float[512,64] x) => (float[512] y) { %s b = Add(a, o) y = Sub(b, o) }"
     sums = ("a = ReduceSum<keepdims=0>(x, k)", "m = MatMul(x, u) a = Squeeze(m)")
     weights = {"o": np.float32(1e3), "k": np.array([1]), "u": np.ones((64, 1), np.float32)}
@@ -359,7 +359,7 @@ def test_what_cancels_is_judged_by_what_the_original_makes_of_it() -> None:
     assert found.allowed == pytest.approx(NOISE_MULTIPLE * found.noise_floor)
 
 
-def test_judging_is_deterministic() -> None:
+def test_verdicts_are_deterministic() -> None:
     model = convolutions(5)
     folded = optimize(model, verify=False).model
     assert judge(model, folded) == judge(model, folded)

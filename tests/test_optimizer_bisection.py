@@ -71,7 +71,7 @@ def blamed(text: str, level: str, opset: int = 18) -> OptimizerBisection | None:
 
 
 def fails(text: str, level: str, disabled: Collection[str], opset: int = 18, **options: Any) -> bool:
-    """Whether a session in this very process loads the model and agrees."""
+    """Whether a session in this process loads the model and agrees."""
     model = load(text, opset)
     oracle = oracle_of(model, **options)
     try:
@@ -88,7 +88,7 @@ def fails(text: str, level: str, disabled: Collection[str], opset: int = 18, **o
 
 
 def guarded(producer: str) -> str:
-    """1/x * c, where c comes of an op that another rule removes."""
+    """1/x * c, where c is computed by an op that another rule removes."""
     body = f"c = {producer} d = Div(one, x) y = Mul(d, c)"
     return f"g (float[2,3] x, float[2,3] b) => (float[2,3] y) <float one = {{1.0}}> {{ {body} }}"
 
@@ -124,11 +124,11 @@ def test_model_that_cannot_be_loaded() -> None:
         ("Dropout(b)", "EliminateDropout"),
     ],
 )
-def test_harm_done_by_two_together_names_the_later_and_its_partner(producer: str, partner: str) -> None:
+def test_joint_failure_names_culprit_and_partner(producer: str, partner: str) -> None:
     model = load(guarded(producer), 18)
     given = [
         InputSet("given", {}, {n: np.full((2, 3), 2, np.float32) for n in "xb"})
-    ]  # of tiny ones it is wrong by itself
+    ]  # wrong on tiny inputs even without the partner
     found = bisect_optimizers(oracle_of(model, given=given), model.SerializeToString(), "basic")
     assert found is not None
     assert found.optimizers == ("DivMulFusion",)
@@ -138,7 +138,7 @@ def test_harm_done_by_two_together_names_the_later_and_its_partner(producer: str
     assert not fails(guarded(producer), "basic", [partner], given=given)
 
 
-def test_two_culprits_are_both_named_in_order_each_with_its_failure() -> None:
+def test_two_culprits_are_named_in_order() -> None:
     found = blamed(TWO_MODEL, "basic")
     assert found is not None
     assert found.optimizers == ("FuseReluClip", "Pad_Fusion")
@@ -153,7 +153,7 @@ def test_two_culprits_are_both_named_in_order_each_with_its_failure() -> None:
 
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="division traps on x86 only")
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
-def test_crash_is_a_failure_and_survived() -> None:
+def test_crash_is_a_failure() -> None:
     found = blamed(TRAP_MODEL, "basic")
     assert found is not None
     assert (found.optimizers, found.failure) == (("ConstantFolding",), "onnxruntime crashed (SIGFPE)")
@@ -161,7 +161,7 @@ def test_crash_is_a_failure_and_survived() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_nothing_wrong(level: str) -> None:
+def test_correct_model_has_no_culprit(level: str) -> None:
     said: list[str] = []
     model = load(RIGHT_MODEL)
     assert bisect_optimizers(oracle_of(model), model.SerializeToString(), level, said.append) is None
@@ -179,13 +179,13 @@ def test_nothing_wrong(level: str) -> None:
         pytest.param("g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }", id="random"),
     ],
 )
-def test_values_of_all_kinds_reach_the_other_process(text: str) -> None:
+def test_values_of_all_kinds_reach_the_worker(text: str) -> None:
     model = load(text)
     oracle = oracle_of(model, random_outputs=["y"] if "Random" in text else [])
     assert bisect_optimizers(oracle, model.SerializeToString(), "all") is None
 
 
-def test_random_outputs_are_compared_where_they_are_not_declared_random() -> None:
+def test_undeclared_random_outputs_are_compared() -> None:
     model = load("g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }")
     found = bisect_optimizers(oracle_of(model), model.SerializeToString(), "basic")
     assert found is not None
@@ -206,27 +206,27 @@ def test_model_in_a_file_with_external_weights(tmp_path: Path) -> None:
     assert found.optimizers == ("Pad_Fusion",)
 
 
-def test_given_inputs_decide(tmp_path: Path) -> None:
+def test_given_inputs_are_used(tmp_path: Path) -> None:
     model = load(PAD_MODEL)
     positive = InputSet("given", {}, {"x": np.ones((1, 1, 4, 4), np.float32)})
     assert bisect_optimizers(oracle_of(model, given=[positive]), model.SerializeToString(), "basic") is None
 
 
 @pytest.mark.parametrize("level", ["none", "BASIC", ""])
-def test_level_must_exist(level: str) -> None:
+def test_unknown_level_is_rejected(level: str) -> None:
     model = load(RIGHT_MODEL)
     with pytest.raises(UsageError, match="there are basic, extended, layout, all"):
         bisect_optimizers(oracle_of(model), model.SerializeToString(), level)
 
 
-def test_probe_that_does_not_end() -> None:
+def test_probe_times_out() -> None:
     model = load(RIGHT_MODEL)
     found = bisect_optimizers(oracle_of(model), model.SerializeToString(), "basic", timeout=0.02)
     assert found is not None
     assert (found.optimizers, found.failure) == ((), "onnxruntime did not end within 0.02 s")
 
 
-def test_rule_that_the_table_lacks_is_found_by_what_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_rule_is_attributed_to_its_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         ort_bisect,
         "known_optimizers",
@@ -237,7 +237,7 @@ def test_rule_that_the_table_lacks_is_found_by_what_holds_it(monkeypatch: pytest
     assert found.optimizers == (RULE_BASED_TRANSFORMERS[0],)
 
 
-def test_optimizer_that_nobody_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_optimizer_is_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ort_bisect, "known_optimizers", lambda _: ["ConstantFolding"])
     monkeypatch.setattr(ort_bisect, "logged_optimizers", lambda _: [])
     found = blamed(PAD_MODEL, "basic")
@@ -283,7 +283,7 @@ IMAGE = "(float[1,3,2,2] x) => (float[1,4,2,2] y)"
         ("NchwcTransformer", "layout", "g (float[1,8,2,2] x) => (float[1,16,2,2] y) { y = Conv(x, wide) }"),
     ],
 )
-def test_name_is_one_that_onnxruntime_knows(name: str, level: str, text: str, tmp_path: Path) -> None:
+def test_known_names_disable_optimizers(name: str, level: str, text: str, tmp_path: Path) -> None:
     model = load(text, weights=WEIGHTS)
     assert name in known_optimizers(level)
 
@@ -319,7 +319,7 @@ NAMES = tuple("abcdefghijklmnopqrst")
 
 
 @given(st.sets(st.sampled_from(NAMES), max_size=4))
-def test_needed_finds_exactly_what_is_needed(wanted: set[str]) -> None:
+def test_minimal_subset_is_exact(wanted: set[str]) -> None:
     probes: list[tuple[str, ...]] = []
 
     def happens(chosen: tuple[str, ...]) -> bool:
@@ -331,7 +331,7 @@ def test_needed_finds_exactly_what_is_needed(wanted: set[str]) -> None:
 
 
 @given(st.lists(st.sets(st.sampled_from(NAMES), min_size=1, max_size=3), min_size=1, max_size=4))
-def test_needed_finds_one_of_several_ways_and_nothing_superfluous(ways: list[set[str]]) -> None:
+def test_minimal_subset_finds_one_of_several(ways: list[set[str]]) -> None:
     found = minimal_subset(NAMES, lambda chosen: any(way <= set(chosen) for way in ways))
     assert set(found) in ways
 
@@ -365,14 +365,14 @@ def test_first_bad_is_found_in_log2_probes(good: int, length: int, data: st.Data
         pytest.param(np.arange(6).reshape(2, 3).T, id="transposed"),
     ],
 )
-def test_transport_changes_nothing(value: Any, tmp_path: Path) -> None:
+def test_value_files_round_trip(value: Any, tmp_path: Path) -> None:
     value_files.write_value(value, tmp_path / "value")
     back = value_files.read_value(tmp_path / "value")
     assert compare_outputs(value, back, exact=True).reason == ""
     assert type(back) is type(value)
 
 
-def test_transport_says_what_it_cannot_take(tmp_path: Path) -> None:
+def test_unsupported_value_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UnverifiableError, match="a set cannot be given"):
         value_files.write_value({"x": {1}}, tmp_path / "value")
 
@@ -383,7 +383,7 @@ def script(tmp_path: Path, text: str) -> WorkerProcess:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
-def test_crash_of_a_process_that_has_served_is_asked_again(tmp_path: Path) -> None:
+def test_crash_of_used_process_is_retried(tmp_path: Path) -> None:
     text = """if True:
         import os, sys
         for n, line in enumerate(sys.stdin):
@@ -396,7 +396,7 @@ def test_crash_of_a_process_that_has_served_is_asked_again(tmp_path: Path) -> No
         assert probe(child, SessionConfig()) is None
 
 
-def test_process_that_fails_by_itself_is_no_failure_of_onnxruntime(tmp_path: Path) -> None:
+def test_worker_failure_is_an_evaluation_error(tmp_path: Path) -> None:
     with script(tmp_path, "raise ValueError('no such folder')") as child, pytest.raises(EvaluationError) as error:
         probe(child, SessionConfig())
     assert str(error.value) == "the process for onnxruntime ended with exit code 1: ValueError: no such folder"

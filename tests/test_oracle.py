@@ -1,4 +1,4 @@
-"""The oracle: what the original answers, and what is held against it."""
+"""The oracle: answers of the original, and verdicts on rewritten models."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_wrong_models_are_found(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(("model", "_"), WRONG)
-def test_a_model_agrees_with_itself(model: str, _: str) -> None:
+def test_model_agrees_with_itself(model: str, _: str) -> None:
     proto = load(model, weights=CONSTANTS)
     verdict = require_equivalent(proto, proto, exact=True)
     assert verdict.exact
@@ -120,7 +120,7 @@ def test_a_model_agrees_with_itself(model: str, _: str) -> None:
     assert all(d.error == 0 for d in verdict.differences.values())
 
 
-def test_the_message_names_output_error_allowance_and_draw() -> None:
+def test_message_names_output_error_tolerance_and_inputs() -> None:
     two = "g (float[N] x) => (float[N] a, float[N] b) { a = Abs(x) b = %s(x) }"
     with pytest.raises(VerificationError) as caught:
         require_equivalent(load(two % "Relu"), load(two % "Identity"))
@@ -170,7 +170,7 @@ def test_the_sign_of_zero_counts_when_exact() -> None:
         require_equivalent(zero, negative, exact=True)
 
 
-# -- verdicts that are data ----------------------------------------------------------------
+# -- verdicts ----------------------------------------------------------------
 
 RELU = "g (float[N] x) => (float[N] a, float[N] y) { a = Abs(x) y = Relu(x) }"
 WRONG_RELU = RELU.replace("Relu", "Identity")
@@ -180,7 +180,7 @@ def draw(kind: str, *numbers: float) -> InputSet:
     return InputSet(kind, {"N": len(numbers)}, {"x": np.array(numbers, np.float32)})
 
 
-def test_a_wrong_model_is_judged_without_an_exception() -> None:
+def test_wrong_model_has_a_failing_verdict() -> None:
     oracle = oracle_of(load(RELU))
     verdict = oracle.compare(load(WRONG_RELU).SerializeToString())
     found = verdict.failure
@@ -215,14 +215,14 @@ def test_a_wrong_model_is_judged_without_an_exception() -> None:
         ),
     ],
 )
-def test_a_model_that_does_not_run_is_judged_too(text: str, start: str) -> None:
+def test_failing_model_has_a_failing_verdict(text: str, start: str) -> None:
     found = oracle_of(load(RELU)).compare(load(text).SerializeToString()).failure
     assert found is not None
     assert (found.output, found.difference) == ("", None)
     assert str(found) == start + found.reason
 
 
-def test_some_of_the_draws() -> None:
+def test_subset_of_input_sets() -> None:
     oracle = oracle_of(load(RELU))
     zeros = [a.input_set for a in oracle.answers if a.input_set.kind == "zeros"]
     verdict = oracle.compare(load(WRONG_RELU).SerializeToString(), input_sets=zeros)
@@ -233,7 +233,7 @@ def test_some_of_the_draws() -> None:
     assert last.input_set is oracle.answers[-1].input_set
 
 
-def test_one_draw_takes_one_session_and_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_input_set_takes_one_session_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[str] = []
     load_session, run = OnnxRuntime.__init__, OnnxRuntime.run
 
@@ -261,7 +261,7 @@ CLIP, MIN = (
 )
 
 
-def test_finite_inputs_come_first_and_others_are_reported_apart() -> None:
+def test_nonfinite_inputs_are_reported_apart() -> None:
     weights = {"z": np.float32(0)}
     given = [draw("inf", INF, -INF), draw("nan", NAN, 1), draw("normal", 1, -1)]
     oracle = oracle_of(load(CLIP), given=given)
@@ -294,10 +294,10 @@ def test_jumps_are_noted() -> None:
     assert oracle.compare(after.SerializeToString(), exact=True).failure is not None
 
 
-# -- which inputs were used ------------------------------------------------------------
+# -- input sets ------------------------------------------------------------
 
 
-def test_every_kind_and_two_sizes_of_each_symbol() -> None:
+def test_input_sets_have_every_kind_and_two_sizes() -> None:
     draws = [a.input_set for a in oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }")).answers]
     assert {d.kind for d in draws} == {*KINDS} - {"boundaries"}
     for symbol in "NT":
@@ -347,7 +347,7 @@ def test_fixed_sizes_are_kept() -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 2, 3])
-def test_ranks_that_are_not_stated_are_searched_for(rank: int) -> None:
+def test_unknown_ranks_are_searched_for(rank: int) -> None:
     perm = [list(range(rank))[::-1]] if rank else []
     node = helper.make_node("Transpose" if perm else "Squeeze", ["x"], ["y"], **({"perm": perm[0]} if perm else {}))
     untyped = info("x")
@@ -357,7 +357,7 @@ def test_ranks_that_are_not_stated_are_searched_for(rank: int) -> None:
     assert ranks == {rank}
 
 
-def test_a_model_for_one_at_a_time_only() -> None:
+def test_model_for_batches_of_one() -> None:
     text = "g (float[T,B,2] x) => (y) { y = GRU<hidden_size=3>(x, w, r, , , h) }"
     weights = {"w": (1, 9, 2), "r": (1, 9, 3), "h": (1, 1, 3)}
     oracle = oracle_of(load(text, weights={n: np.ones(s, np.float32) for n, s in weights.items()}))
@@ -366,14 +366,14 @@ def test_a_model_for_one_at_a_time_only() -> None:
     assert oracle.notes == []
 
 
-def test_where_only_1_fits() -> None:
+def test_model_for_dims_of_one() -> None:
     text = "g (float[N] x) => (float[N] y) <int64[1] k = {1}> { y = Reshape(x, k) }"
     oracle = oracle_of(load(text))
     assert {a.input_set.sizes["N"] for a in oracle.answers} == {1}
     assert oracle.notes == ["the original accepts no N but 1"]
 
 
-def test_nothing_is_claimed_of_empty_outputs() -> None:
+def test_empty_outputs_are_not_verified() -> None:
     text = "g (float[N,3] x) => (float[N,3] y%s) { y = Relu(x) z = Sum(o, o) }"
     with pytest.raises(UnverifiableError, match="with N of 0 every output of the original is empty"):
         oracle_of(load(text % "", weights=CONSTANTS), fixed={"N": 0})
@@ -381,7 +381,7 @@ def test_nothing_is_claimed_of_empty_outputs() -> None:
     assert verdict.notes == ("y is empty on all inputs, so only its type and shape were compared",)
 
 
-def test_inputs_that_do_not_fit_into_memory() -> None:
+def test_oversized_inputs_are_not_generated() -> None:
     with pytest.raises(
         UnverifiableError, match=r"no inputs are generated for the original: .* 1,099,511,627,776 elements"
     ):
@@ -396,14 +396,14 @@ def test_given_inputs_are_the_only_ones() -> None:
     oracle.check(load("g (float[N] x) => (float[N] y) { y = Identity(x) }").SerializeToString())
 
 
-def test_given_inputs_that_do_not_run_are_the_callers_mistake() -> None:
+def test_failing_given_inputs_raise_model_error() -> None:
     text = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
     with pytest.raises(ModelError, match="the original does not run on the given inputs"):
         oracle_of(load(text), given=[InputSet("given", {}, {"x": np.ones(3, np.float32)})])
 
 
 def test_a_rejected_draw_is_replaced() -> None:
-    # Wide integers are rejected by Gather; nothing in its signature says so, since Mul stands in between.
+    # Gather rejects wide integers; the signature does not show it, because of the Mul in between.
     text = "g (int64[4] i) => (float[4] y) <float[2] w = {1, 2}> { k = Mul(i, i) y = Gather(w, k) }"
     oracle = oracle_of(load(text))
     assert {a.input_set.kind for a in oracle.answers} == {"normal", "negative", "large", "zeros", "ties", "extremes"}
@@ -435,7 +435,7 @@ def test_the_seed_changes_the_numbers() -> None:
         ),
     ],
 )
-def test_the_reference_evaluator_steps_in(model: onnx.ModelProto) -> None:
+def test_reference_evaluator_is_the_fallback(model: onnx.ModelProto) -> None:
     with pytest.raises(EvaluationError):
         OnnxRuntime(model.SerializeToString())
     assert check(model, model, exact=True).backend == "onnx.reference"
@@ -446,7 +446,7 @@ def test_the_reference_evaluator_steps_in(model: onnx.ModelProto) -> None:
     [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4],
     ids=["bfloat16", "float8", "int4"],
 )
-def test_types_that_numpy_lacks_go_in_and_come_out(dtype: int) -> None:
+def test_types_without_numpy_dtype_are_supported(dtype: int) -> None:
     nodes = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)]
     nodes += [helper.make_node("Cast", ["y"], ["z"], to=dtype)]
     model = model_of(nodes, [info("x", dtype, ["N", 3])], [info("y", TensorProto.FLOAT), info("z", dtype)], 21)
@@ -458,7 +458,7 @@ def test_types_that_numpy_lacks_go_in_and_come_out(dtype: int) -> None:
         check(model, other)
 
 
-def test_strings_beside_types_that_numpy_lacks_go_to_the_reference() -> None:
+def test_strings_beside_extended_types_use_the_reference() -> None:
     nodes = [helper.make_node("Identity", ["s"], ["t"]), helper.make_node("Identity", ["x"], ["y"])]
     model = model_of(
         nodes,
@@ -468,7 +468,7 @@ def test_strings_beside_types_that_numpy_lacks_go_to_the_reference() -> None:
     assert check(model, model, exact=True).backend == "onnx.reference"
 
 
-def test_the_reference_finds_mistakes_too() -> None:
+def test_reference_evaluator_finds_errors() -> None:
     text = "g (int16[2,2] x) => (int16[2,2] y) { z = Gemm(x, x) y = %s(z) }"
     with pytest.raises(VerificationError, match=r"y: .* elements differ"):
         check(load(text % "Abs"), load(text % "Neg"))
@@ -496,13 +496,13 @@ def test_the_reference_finds_mistakes_too() -> None:
         ),
     ],
 )
-def test_nothing_is_claimed_of_what_cannot_be_run(model: onnx.ModelProto) -> None:
+def test_model_that_cannot_run_is_unverifiable(model: onnx.ModelProto) -> None:
     with pytest.raises(UnverifiableError, match="the original") as caught:
         oracle_of(model)
     assert "\n" not in str(caught.value)
 
 
-# -- inputs and outputs that are no tensors ------------------------------------------------
+# -- inputs and outputs other than tensors ------------------------------------------------
 
 
 def test_sequences() -> None:
@@ -538,7 +538,7 @@ MAP = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_prot
         ),
     ],
 )
-def test_inputs_that_nobody_can_make_up_are_refused(kind: onnx.TypeProto) -> None:
+def test_inputs_that_cannot_be_generated_are_unverifiable(kind: onnx.TypeProto) -> None:
     node = helper.make_node("Identity", ["m"], ["y"])
     model = model_of([node], [helper.make_value_info("m", kind)], [helper.make_value_info("y", kind)])
     with pytest.raises(UnverifiableError, match=r"input m is a .*; give inputs of your own|cannot be run"):
@@ -583,5 +583,5 @@ def test_float32_in_maps_may_round() -> None:
         pytest.param("y = Shape(x)", [], id="integers"),
     ],
 )
-def test_what_is_never_finite_is_noted(body: str, want: list[str]) -> None:
+def test_never_finite_outputs_are_noted(body: str, want: list[str]) -> None:
     assert oracle_of(load(f"g (float[N,4] x) => (y) {{ {body} }}")).notes == want

@@ -43,24 +43,24 @@ def test_a_zero_pad_before_a_max_pool(model: Path, level: list[str], name: str) 
     assert lines[2].startswith('right with disabled_optimizers=["Pad_Fusion"] (')
 
 
-def test_what_is_right(tmp_path: Path) -> None:
+def test_correct_model_agrees(tmp_path: Path) -> None:
     onnx.save(load("g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = Relu(a) }"), tmp_path / "m.onnx")
     assert "agrees with itself unoptimized" in bisect("--ort", tmp_path / "m.onnx").stdout
 
 
-def test_json(model: Path, tmp_path: Path) -> None:
+def test_json_is_written(model: Path, tmp_path: Path) -> None:
     text = bisect(model, "--ort", "basic", "--json", "-", code=WRONG).stdout
     assert [c["optimizer"] for c in json.loads(text)["blame"]["culprits"]] == ["Pad_Fusion"]
     bisect(model, "--ort", "basic", "--json", tmp_path / "r.json", code=WRONG)
     assert json.loads((tmp_path / "r.json").read_text())["level"] == "basic"
 
 
-def test_no_such_level(model: Path) -> None:
+def test_unknown_level_is_rejected(model: Path) -> None:
     result = bisect(model, "--ort=most", code=USAGE)
     assert "there is no such level (there are basic, extended, layout, all)" in result.stderr
 
 
-def test_what_is_for_passes_has_no_place_here(model: Path, tmp_path: Path) -> None:
+def test_pass_options_are_rejected(model: Path, tmp_path: Path) -> None:
     result = bisect(model, "--ort", "--repro", tmp_path / "r", code=USAGE)
     assert "leave out options of passes" in result.stderr
 
@@ -76,5 +76,5 @@ def test_what_is_for_passes_has_no_place_here(model: Path, tmp_path: Path) -> No
         pytest.param(["m"], ["m"], id="without"),
     ],
 )
-def test_a_level_may_be_left_out(given: list[str], read: list[str]) -> None:
+def test_level_is_optional(given: list[str], read: list[str]) -> None:
     assert options.with_default_level(given) == read

@@ -22,7 +22,7 @@ def f64(*values: float) -> np.ndarray[Any, Any]:
 
 
 def up(value: float, kind: type[np.floating[Any]] = np.float32) -> float:
-    """The next number of a type."""
+    """The next representable number of a type."""
     return float(np.nextafter(kind(value), kind(INF)))
 
 
@@ -167,11 +167,11 @@ def test_different_in_bits(want: Any, got: Any) -> None:
         pytest.param([f32(1)], f32(1), False, id="being a sequence does"),
     ],
 )
-def test_by_type_and_rank_only(want: Any, got: Any, same: bool) -> None:
+def test_comparison_of_type_and_rank_only(want: Any, got: Any, same: bool) -> None:
     assert (not compare_outputs(want, got, exact=True, compare_values=False).reason) is same
 
 
-def test_share_says_how_much_of_the_tolerance_is_used() -> None:
+def test_share_of_tolerance() -> None:
     half = compare_outputs(f32(100), f32(100.005), exact=False)
     assert half.share_of_allowed == pytest.approx(0.5, rel=0.02)
     assert compare_outputs(f32(1), f32(1), exact=False).share_of_allowed == 0

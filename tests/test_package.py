@@ -13,14 +13,14 @@ import passwright
 FACE = Path(passwright.__file__)
 
 
-def test_every_public_name_is_there() -> None:
+def test_public_names_exist() -> None:
     assert dir(passwright) == sorted(passwright.__all__)
     assert all(hasattr(passwright, name) for name in passwright.__all__)
     assert passwright.__version__ == version("passwright")
 
 
-def test_names_for_type_checkers_are_those_at_run_time() -> None:
-    """The imports under TYPE_CHECKING name each public object, from the module that it is loaded from."""
+def test_names_for_type_checkers_match_run_time() -> None:
+    """The imports under TYPE_CHECKING name each public object and the module that defines it."""
     (block,) = (n for n in ast.parse(FACE.read_text(encoding="utf-8")).body if isinstance(n, ast.If))
     stated = {
         alias.name: f"passwright.{node.module}"
@@ -33,11 +33,11 @@ def test_names_for_type_checkers_are_those_at_run_time() -> None:
         assert getattr(sys.modules.get(module) or __import__(module, fromlist=["_"]), name) is getattr(passwright, name)
 
 
-def test_it_is_typed() -> None:
+def test_package_is_typed() -> None:
     assert FACE.with_name("py.typed").is_file()
 
 
-def test_importing_it_imports_nothing_heavy() -> None:
+def test_import_is_lightweight() -> None:
     code = (
         "import sys, passwright; print(*(m for m in ('numpy', 'onnx', 'onnxruntime', 'networkx') if m in sys.modules))"
     )
@@ -45,7 +45,7 @@ def test_importing_it_imports_nothing_heavy() -> None:
     assert done.stdout.split() == []
 
 
-def test_it_runs_as_a_module() -> None:
+def test_package_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "passwright", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.startswith(f"passwright {version('passwright')}, ")

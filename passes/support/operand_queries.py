@@ -117,7 +117,7 @@ def values_along_axis(c: Value, rank: int, axis: int) -> Array:
 
 
 def constant_numbers(op: Op, name: str = "axes") -> list[Any] | None:
-    """The axes of an op, or other numbers, from its attribute or the constant input of later opsets; None if left out."""
+    """The axes of an op, or other numbers, from an attribute or the constant input of later opsets; None if omitted."""
     spec = op.schema
     if spec is not None and name in spec.attributes:
         numbers = op.attr(name)

@@ -6,13 +6,14 @@ inference functions of their ONNX schemas.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import onnx
 
 from ..errors import Declined
-from ..ir.dims import Dim, Elements, Shape, is_unresolved
-from ..ir.expressions import Expr, expr_size
+from ..ir.dims import Elements, Shape, is_unresolved
+from ..ir.expressions import Expr, SymInt, expr_size
 from ..ir.op import Op
 from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
@@ -24,8 +25,7 @@ from .shape_functions import SHAPE_FUNCTIONS
 def infer_from_subgraphs(op: Op) -> None:
     """Infer the output types of If, Loop and Scan from the outputs of their subgraphs."""
     if op.type == "If" and len(op.subgraphs) == 2:
-        first, second = (sub.outputs for sub in op.subgraphs)
-        for out, a, b in zip(op.outputs, first, second, strict=False):
+        for out, a, b in zip(op.outputs, *(sub.outputs for sub in op.subgraphs), strict=False):
             (dtype, shape), (other_dtype, other_shape) = a.recorded_type, b.recorded_type
             if dtype == other_dtype:
                 is_common = shape is not None and other_shape is not None and len(shape) == len(other_shape)
@@ -87,10 +87,13 @@ def _infer_op(op: Op) -> None:
         infer_from_subgraphs(op)
     elif op.domain or not _infer_built_in(op, spec):
         infer_from_schema(op, spec)
+    new_unknown = partial(op.graph.context.new_unknown, tentative=op.type not in DATA_DEPENDENT_OPS)
     for v in op.outputs:
-        _introduce_unknown_dims(op, v)
+        shape = v.recorded_type[1]
+        if shape is not None and None in shape:
+            v.merge_type(0, tuple(new_unknown() if d is None else d for d in shape), inferred=True)
     if spec is not None and not op.domain:
-        _infer_elements(op)
+        _infer_elements(op, partial(new_unknown, lower_bound=None))
 
 
 def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
@@ -124,27 +127,16 @@ def _output_dtype(op: Op, known: list[tuple[int, Shape | None]]) -> int:
     return onnx.TensorProto.FLOAT if fill is None else fill.dtype
 
 
-def _introduce_unknown_dims(op: Op, value: Value) -> None:
-    """Replace each unknown dim by a new unknown integer."""
-    shape = value.recorded_type[1]
-    if shape is None or None not in shape:
-        return
-    shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_OPS
-    named: list[Dim] = [shared.new_unknown(tentative=tentative) if d is None else d for d in shape]
-    value.merge_type(0, tuple(named), inferred=True)
-
-
-def _infer_elements(op: Op) -> None:
+def _infer_elements(op: Op, new_unknown: Callable[[], SymInt]) -> None:
     """Infer the elements of the outputs; each unknown element becomes a new unknown integer."""
     followed = [v for v in op.outputs if v.tensor is None and is_tracked(v)]
     if not followed:
         return
     found = dict(zip(op.outputs, infer_elements(op), strict=False))
-    shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_OPS
     for v in followed:
         shape = v.recorded_type[1]
         size = int(str(shape[0])) if shape else 1
         known = found.get(v, ())
         if len(known) != size:
             known = v.elements if v.elements is not None else [None] * size
-        v.elements = tuple(shared.new_unknown(lower_bound=None, tentative=tentative) if x is None else x for x in known)
+        v.elements = tuple(new_unknown() if x is None else x for x in known)

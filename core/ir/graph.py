@@ -19,7 +19,7 @@ from .effects import may_drop
 from .mutation_log import Mutation, constant_nbytes, record_use_replacement
 from .op import IndexedSequence, Op, replaced
 from .origin import record_source
-from .subgraphs import add_captured_output_uses, all_value_names
+from .subgraphs import all_value_names
 from .tensor import Tensor
 from .values import Value
 
@@ -93,6 +93,17 @@ def force_remove(op: Op) -> None:
     _drop_uses(op)
     home.unlink_op(op)
     home.mark_changed()
+
+
+def _connect_inputs(op: Op, inputs: Sequence[Value | None]) -> None:
+    """Set the inputs of an op, and add it to the consumers of all values that it reads."""
+    op.set_edges("inputs", inputs)
+    for v in inputs:
+        if v is not None:
+            v.add_consumer(op)
+    for v in op.captures if op.subgraphs else ():
+        if any(sub.is_output(v) for sub in op.subgraphs):
+            v.add_consumer(op)
 
 
 def _drop_uses(op: Op) -> None:
@@ -254,17 +265,13 @@ class Graph:
             twice = next(v.name for v in outputs if outputs.count(v) > 1)
             raise GraphError(f"{twice} is produced by both {op.label} and itself")
         op.graph = self
-        op.set_edges("inputs", inputs)
         op.set_edges("outputs", outputs)
         op.version = self.opsets.get(op.domain, 0)
-        for v in op.inputs:
-            if v is not None:
-                v.add_consumer(op)
         for v in outputs:
             v.producer = op
         for sub in op.subgraphs:
             sub.owner = op
-        add_captured_output_uses(op)
+        _connect_inputs(op, inputs)
         self._index(op)
         if self.context.mutation_log is not None:
             self.context.mutation_log.record(self, 1, 0, op)
@@ -283,11 +290,7 @@ class Graph:
         for v in op.inputs:
             if v is not None:
                 v.remove_consumer(op)
-        op.set_edges("inputs", inputs)
-        for v in op.inputs:
-            if v is not None:
-                v.add_consumer(op)
-        add_captured_output_uses(op)
+        _connect_inputs(op, inputs)
         self.mark_changed()
 
     def replace_uses(self, old: Value, new: Value) -> None:

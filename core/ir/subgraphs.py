@@ -24,13 +24,6 @@ def enclosing_op(graph: Graph, op: Op) -> Op | None:
     return op
 
 
-def add_captured_output_uses(op: Op) -> None:
-    """Add `op` as consumer of the values of enclosing graphs that are outputs of its subgraphs."""
-    for v in op.captures if op.subgraphs else ():
-        if any(sub.is_output(v) for sub in op.subgraphs):
-            v.add_consumer(op)
-
-
 def all_value_names(graph: Graph) -> Iterator[str]:
     """Every value name in a graph and in those inside it."""
     for g in graph.with_subgraphs():

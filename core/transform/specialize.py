@@ -11,6 +11,7 @@ from ..inference.schema_inference import inferred_type_proto
 from ..io.model import Model
 from ..ir.dims import Dim, Shape, contradict
 from ..ir.graph import Graph
+from ..ir.tensor import dims_text
 from ..ir.values import Value, declared_shape
 
 
@@ -95,8 +96,8 @@ def _reconcile(graph: Graph, fixed: Mapping[Value, Shape | None]) -> None:
     for v in graph.outputs:
         if v in stated and contradict(fixed[v], found[v]):
             raise ModelError(
-                f"output {v.name} is declared {_format_shape(fixed[v])}, "
-                f"and with these sizes is {_format_shape(found[v])}"
+                f"output {v.name} is declared {dims_text(fixed[v] or ())}, "
+                f"and with these sizes is {dims_text(found[v] or ())}"
             )
     wrong = {v: found[v] or () for v, shape in stated.items() if contradict(shape, found[v])}
     for v in stated.keys() - wrong.keys():
@@ -114,10 +115,6 @@ def _corrected(info: bytes, shape: Shape) -> bytes:
         if isinstance(d, int):
             dim.dim_value = d
     return proto.SerializeToString(deterministic=True)
-
-
-def _format_shape(shape: Shape | None) -> str:
-    return f"[{', '.join('?' if d is None else str(d) for d in shape or ())}]"
 
 
 def require_input_name(name: str, inputs: Iterable[str]) -> None:

@@ -93,12 +93,8 @@ def with_ones(inputs: list[InputSpec], base: Sizes, fixed: Sizes) -> Iterator[Si
     free = [s for s in free_symbols(inputs) if s not in fixed]
     if free:
         yield base | dict.fromkeys(free, 1)
-    for s in free if len(free) > 1 else ():
-        yield base | {s: 1}
-        for total, a, b in sum_relations(free):
-            if s in {a, b} and base[total] == base[a] + base[b]:
-                plan = base | {s: 1}
-                yield plan | {total: plan[a] + plan[b]}
+    if len(free) > 1:
+        yield from _with_one_changed(base, free, 1)
 
 
 def with_more(inputs: list[InputSpec], base: Sizes, fixed: Sizes) -> Iterator[Sizes]:
@@ -110,8 +106,7 @@ def with_more(inputs: list[InputSpec], base: Sizes, fixed: Sizes) -> Iterator[Si
 def with_zeros(inputs: list[InputSpec], base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
     """Assignments with symbols of 0, each alone, then all: no past, an empty batch."""
     free = [s for s in free_symbols(inputs) if s not in fixed]
-    alone = (p for s in free for p in (base | {s: 0}, *_with_sums(base, base | {s: 0}, free)))
-    yield from islice(alone, MAX_VARIATIONS)
+    yield from islice(_with_one_changed(base, free, 0), MAX_VARIATIONS)
     if len(free) > 1:
         yield base | dict.fromkeys(free, 0)
 
@@ -140,6 +135,14 @@ def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Si
         yield from islice(_with_sums(base, equal, free), MAX_VARIATIONS)
         yield base | dict.fromkeys(free, max(base[s] for s in free) + 1)
         yield base | {s: base[s] + 1 for s in free}
+
+
+def _with_one_changed(base: Sizes, free: list[str], size: int) -> Iterator[Sizes]:
+    """`base` with that size for each symbol alone, then also with each sum that changes with it."""
+    for s in free:
+        plan = base | {s: size}
+        yield plan
+        yield from _with_sums(base, plan, free)
 
 
 def _with_sums(base: Sizes, plan: Sizes, free: list[str]) -> Iterator[Sizes]:

@@ -15,7 +15,7 @@ from .generator import OpGenerator, OpSite
 from .model_builder import GenerationError, Shape
 
 
-def transpose(site: OpSite) -> None:
+def _transpose(site: OpSite) -> None:
     """Transpose, with an input that gives the hinted output shape if possible."""
     named: Any = dict(site.pattern.attrs).get("perm")
     rank = None if named is None or isinstance(named, Var) else len(named)
@@ -33,7 +33,7 @@ def transpose(site: OpSite) -> None:
         site.operand(0, tuple(source))
 
 
-def reshape(site: OpSite) -> None:
+def _reshape(site: OpSite) -> None:
     """Reshape to another grouping of the elements."""
     wished = site.hint.shape
     x = site.operand(0, regrouped_shape(site, wished)).shape
@@ -78,13 +78,12 @@ def regrouped_shape(site: OpSite, shape: Shape) -> Shape:
     return tuple(dims)
 
 
-def flatten(site: OpSite) -> None:
-    """Flatten."""
+def _flatten(site: OpSite) -> None:
     x = site.operand(0, regrouped_shape(site, site.hint.shape)).shape
     site.parameter("axis", lambda: site.choices.draw_below(len(x) + 1) - (len(x) if site.choices.one_in(4) else 0))
 
 
-def squeeze(site: OpSite) -> None:
+def _squeeze(site: OpSite) -> None:
     """Squeeze of the hinted shape with 1s inserted."""
     dims = list(site.hint.shape)
     for _ in range(1 + site.choices.draw_below(2)):
@@ -96,7 +95,7 @@ def squeeze(site: OpSite) -> None:
     site.parameter("axes", lambda: _signed_axes(site, site.choices.subset(ones) if ones else [], len(x)))
 
 
-def unsqueeze(site: OpSite) -> None:
+def _unsqueeze(site: OpSite) -> None:
     """Unsqueeze: a dim of the hinted shape is removed, a 1 if there is one."""
     dims = list(site.hint.shape)
     ones = [i for i, d in enumerate(dims) if d == 1]
@@ -120,7 +119,7 @@ def _signed_axes(site: OpSite, axes: list[int], rank: int) -> list[int]:
     return [a - rank for a in axes] if site.choices.one_in(3) else axes
 
 
-def expand(site: OpSite) -> None:
+def _expand(site: OpSite) -> None:
     """Expand of dims of 1, or of no dims."""
     wished = site.hint.shape
     kept = wished[site.choices.draw_below(len(wished) + 1) if site.choices.draw_below(2) else 0 :]
@@ -133,7 +132,7 @@ def expand(site: OpSite) -> None:
     site.parameter("shape", lambda: target, needed=True)
 
 
-def pad(site: OpSite) -> None:
+def _pad(site: OpSite) -> None:
     """Pad at some ends of some dims."""
     x = site.first_operand(1).shape
     mode = site.pick("mode", "constant", "edge", "reflect", "wrap", default="constant")
@@ -158,8 +157,7 @@ def pad(site: OpSite) -> None:
         site.pick("value", 0.0)
 
 
-def depth_and_space(site: OpSite) -> None:
-    """DepthToSpace and SpaceToDepth."""
+def _depth_and_space(site: OpSite) -> None:
     size = site.required_parameter("blocksize", lambda: 1 + site.choices.draw_below(2))
     batch, channels, *dims = site.hinted_shape(4, 4)
     deep = site.op_type == "DepthToSpace"
@@ -168,7 +166,7 @@ def depth_and_space(site: OpSite) -> None:
     site.pick("mode", "DCR", "CRD")
 
 
-def resize(site: OpSite) -> None:
+def _resize(site: OpSite) -> None:
     """Resize and Upsample, by a factor or to a size."""
     x = site.first_operand(3, 4).shape
     factors = [1.0] * 2 + [site.choices.pick((2.0, 1.0)) for _ in x[2:]]
@@ -184,7 +182,7 @@ def resize(site: OpSite) -> None:
         site.operand(1, (0,), array=np.zeros(0, np.float32))
 
 
-def concat(site: OpSite) -> None:
+def _concat(site: OpSite) -> None:
     """Concat of operands that differ in one dim at most."""
     first = site.operand_order()[0]
     wished = site.hinted_shape(1, 4)
@@ -198,7 +196,7 @@ def concat(site: OpSite) -> None:
         site.operand(i, settled.shape if settled else tuple(dims))
 
 
-def split(site: OpSite) -> None:
+def _split(site: OpSite) -> None:
     """Split into equal parts, or into given ones."""
     x = site.first_operand(1)
     dim = x.dim_at(site.axis(x, 0))
@@ -212,7 +210,7 @@ def split(site: OpSite) -> None:
         site.attrs["num_outputs"] = count
 
 
-def slice_tensor(site: OpSite) -> None:
+def _slice_tensor(site: OpSite) -> None:
     """Slice, forwards, backwards, with steps, beyond the ends."""
     wished = list(site.hinted_shape(1, 4))
     grown = site.choices.draw_below(len(wished))
@@ -249,7 +247,7 @@ def _bounds(site: OpSite, dim: int, step: int) -> tuple[int, int]:
     return start, end
 
 
-def gather(site: OpSite) -> None:
+def _gather(site: OpSite) -> None:
     """Gather, sometimes with negative indices."""
     x = site.first_operand(1)
     dim = x.dim_at(site.axis(x, 0))
@@ -270,7 +268,7 @@ def _indices(site: OpSite, dim: int, shape: Shape) -> object:
     return (found - dim if site.choices.one_in(3) else found).reshape(shape).tolist()
 
 
-def gather_elements(site: OpSite) -> None:
+def _gather_elements(site: OpSite) -> None:
     """GatherElements and ScatterElements: an index for each element."""
     x = site.first_operand(1)
     axis = site.axis(x, 0)
@@ -286,7 +284,7 @@ def gather_elements(site: OpSite) -> None:
     site.add_operands((2,), x.shape)
 
 
-def gather_nd(site: OpSite) -> None:
+def _gather_nd(site: OpSite) -> None:
     """GatherND and ScatterND: rows in order, or single ones."""
     x = site.first_operand(1)
     depth = 1 + site.choices.draw_below(len(x.shape))
@@ -306,22 +304,21 @@ def gather_nd(site: OpSite) -> None:
     site.pick("reduction", "none", "add")
 
 
-def compress(site: OpSite) -> None:
-    """Compress."""
+def _compress(site: OpSite) -> None:
     x = site.first_operand(1)
     axis = site.axis(x)
     count = prod(x.shape) if axis is None else x.dim_at(axis)
     site.parameter("condition", lambda: [not site.choices.one_in(4) for _ in range(count)])
 
 
-def shape_of(site: OpSite) -> None:
+def _shape_of(site: OpSite) -> None:
     """Shape, of all dims or of some."""
     x = site.operand(0, site.generator.draw_shape(1 + site.choices.draw_below(4)))
     site.parameter("start", lambda: site.choices.draw_below(len(x.shape) + 1))
     site.parameter("end", lambda: site.choices.draw_below(len(x.shape) + 1))
 
 
-def make_range(site: OpSite) -> None:
+def _make_range(site: OpSite) -> None:
     """Range from 0 to some dim, in steps of 1."""
     wished = site.hint.shape[0] if site.hint.shape else 2
     site.parameter("start", lambda: int(site.choices.one_in(4)))
@@ -329,13 +326,12 @@ def make_range(site: OpSite) -> None:
     site.pick("delta", 1)
 
 
-def random_tensor(site: OpSite) -> None:
-    """RandomNormal and RandomUniform."""
+def _random_tensor(site: OpSite) -> None:
     site.attrs["shape"] = list(site.hint.shape)
     site.parameter("seed", lambda: float(site.choices.draw_below(3)))
 
 
-def sequence_access(site: OpSite) -> None:
+def _sequence_access(site: OpSite) -> None:
     """SequenceAt and other operators with a sequence and a position."""
     site.operand(0, site.hint.shape)
     last = len(site.input_patterns) - 1
@@ -345,15 +341,13 @@ def sequence_access(site: OpSite) -> None:
         site.operand(last, (), array=np.asarray(site.choices.pick((0, -1, 1)), np.int64))
 
 
-def concat_from_sequence(site: OpSite) -> None:
-    """ConcatFromSequence."""
+def _concat_from_sequence(site: OpSite) -> None:
     site.operand(0, site.hinted_shape(1, 3))
     site.attrs["axis"] = 0 if site.pattern.bound_name == "" or site.choices.draw_below(2) else -1
     site.pick("new_axis")
 
 
-def split_to_sequence(site: OpSite) -> None:
-    """SplitToSequence."""
+def _split_to_sequence(site: OpSite) -> None:
     x = site.first_operand(1)
     dim = x.dim_at(site.axis(x, 0))
     if site.input_pattern(1) is not None:
@@ -361,8 +355,7 @@ def split_to_sequence(site: OpSite) -> None:
     site.pick("keepdims")
 
 
-def center_crop_pad(site: OpSite) -> None:
-    """CenterCropPad."""
+def _center_crop_pad(site: OpSite) -> None:
     x = site.first_operand(1).shape
     axes = site.parameter("axes", lambda: site.draw_axes(len(x)), [*range(len(x))])
     site.parameter("shape", lambda: [x[a] if site.choices.draw_below(2) else site.generator.draw_dim() for a in axes])
@@ -370,31 +363,31 @@ def center_crop_pad(site: OpSite) -> None:
 
 OP_GENERATORS: Mapping[str, OpGenerator] = MappingProxyType(
     {
-        "Transpose": transpose,
-        "Reshape": reshape,
-        "Flatten": flatten,
-        "Squeeze": squeeze,
-        "Unsqueeze": unsqueeze,
-        "Expand": expand,
-        "Pad": pad,
-        **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), depth_and_space),
-        **dict.fromkeys(("Resize", "Upsample"), resize),
-        "CenterCropPad": center_crop_pad,
-        "Concat": concat,
-        "Split": split,
-        "Slice": slice_tensor,
-        "Gather": gather,
-        **dict.fromkeys(("GatherElements", "ScatterElements", "Scatter"), gather_elements),
-        **dict.fromkeys(("GatherND", "ScatterND"), gather_nd),
-        "Compress": compress,
-        "Shape": shape_of,
-        "Range": make_range,
+        "Transpose": _transpose,
+        "Reshape": _reshape,
+        "Flatten": _flatten,
+        "Squeeze": _squeeze,
+        "Unsqueeze": _unsqueeze,
+        "Expand": _expand,
+        "Pad": _pad,
+        **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _depth_and_space),
+        **dict.fromkeys(("Resize", "Upsample"), _resize),
+        "CenterCropPad": _center_crop_pad,
+        "Concat": _concat,
+        "Split": _split,
+        "Slice": _slice_tensor,
+        "Gather": _gather,
+        **dict.fromkeys(("GatherElements", "ScatterElements", "Scatter"), _gather_elements),
+        **dict.fromkeys(("GatherND", "ScatterND"), _gather_nd),
+        "Compress": _compress,
+        "Shape": _shape_of,
+        "Range": _make_range,
         "ConstantOfShape": lambda site: site.pick("input", list(site.hint.shape)),
-        **dict.fromkeys(("RandomNormal", "RandomUniform"), random_tensor),
-        **dict.fromkeys(("SequenceAt", "SequenceErase", "SequenceInsert"), sequence_access),
+        **dict.fromkeys(("RandomNormal", "RandomUniform"), _random_tensor),
+        **dict.fromkeys(("SequenceAt", "SequenceErase", "SequenceInsert"), _sequence_access),
         "SequenceConstruct": lambda site: site.add_operands(site.operand_order(), site.hint.shape),
-        "ConcatFromSequence": concat_from_sequence,
-        "SplitToSequence": split_to_sequence,
+        "ConcatFromSequence": _concat_from_sequence,
+        "SplitToSequence": _split_to_sequence,
         "SequenceEmpty": lambda site: site.attrs.update(dtype=site.generator.dtype),
     }
 )

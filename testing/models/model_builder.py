@@ -93,6 +93,9 @@ def _onnx_schema(spec: Any) -> defs.OpSchema:
 
 
 MAX_ELEMENTS = 4096
+INVALID_NODE_ERRORS = (
+    EvaluationError, InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError, LookupError,
+)  # fmt: skip
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, Any]
 
@@ -217,15 +220,7 @@ class ModelBuilder:
             if (spec.domain, spec.name) in _contrib_schemas():
                 return infer_types_by_running(node, types, data, self.opset_imports)
             return shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=self.opset_imports)
-        except (
-            EvaluationError,
-            InferenceError,
-            onnx.checker.ValidationError,
-            RuntimeError,
-            ValueError,
-            KeyError,
-            IndexError,
-        ) as e:
+        except INVALID_NODE_ERRORS as e:
             raise GenerationError(str(e)) from e
 
 

@@ -69,7 +69,7 @@ def with_option(generate: OpGenerator, name: str, *options: Any) -> OpGenerator:
     return generate_with_option
 
 
-def broadcast(site: OpSite) -> None:
+def _broadcast(site: OpSite) -> None:
     """Operands that broadcast: the first one determines the shape, others seldom extend it."""
     target = site.hint.shape
     for n, i in enumerate(site.operand_order(reverse=site.choices.draw_below(2) == 1)):
@@ -104,13 +104,12 @@ def broadcastable_shape(site: OpSite, target: Shape, index: int) -> Shape:
     return (site.generator.draw_dim() or 1, *target)[-5:]
 
 
-def bit_shift(site: OpSite) -> None:
-    """BitShift."""
+def _bit_shift(site: OpSite) -> None:
     site.attrs["direction"] = site.choices.pick(("LEFT", "RIGHT"))
-    broadcast(site)
+    _broadcast(site)
 
 
-def cast(site: OpSite) -> None:
+def _cast(site: OpSite) -> None:
     """Cast and BitCast, to the type of the pattern or the hint."""
     named = "to" in dict(site.pattern.attrs)
     site.bound_types.clear()
@@ -128,20 +127,20 @@ def cast(site: OpSite) -> None:
     site.first_operand()
 
 
-def number_attributes(site: OpSite) -> None:
+def _number_attributes(site: OpSite) -> None:
     """HardSigmoid and other operators with numeric attributes, which are finite."""
     x = site.first_operand()
     for name in site.spec.attributes:
         site.parameter(name, lambda: drawn if isfinite(drawn := number(site, x)) else 1.0)
 
 
-def prelu(site: OpSite) -> None:
+def _prelu(site: OpSite) -> None:
     """PRelu, whose slope broadcasts unidirectionally."""
     x = site.first_operand(1)
     site.add_remaining_operands(site.choices.pick((x.shape, (), (1,) * len(x.shape[2:]))))
 
 
-def quantize(site: OpSite) -> None:
+def _quantize(site: OpSite) -> None:
     """QuantizeLinear and DequantizeLinear, with one scale or one along an axis."""
     x = site.first_operand(1)
     axis = site.parameter("axis", lambda: site.choices.draw_below(len(x.shape)), 1)
@@ -149,8 +148,7 @@ def quantize(site: OpSite) -> None:
     site.add_operands((1, 2), shape, positive=1)
 
 
-def top_k(site: OpSite) -> None:
-    """TopK."""
+def _top_k(site: OpSite) -> None:
     x = site.first_operand(1)
     dim = x.dim_at(site.axis(x, -1))
     site.parameter("K", lambda: [1 + site.choices.draw_below(max(dim, 1))], needed=True)
@@ -158,7 +156,7 @@ def top_k(site: OpSite) -> None:
     site.output_count = 2
 
 
-def batch_norm(site: OpSite) -> None:
+def _batch_norm(site: OpSite) -> None:
     """BatchNormalization with statistics for each channel."""
     x = site.first_operand(2, 4)
     site.add_operands(range(1, 5), x.shape[1:2], positive=4)
@@ -168,7 +166,7 @@ def batch_norm(site: OpSite) -> None:
         site.output_count = 3
 
 
-def layer_norm(site: OpSite) -> None:
+def _layer_norm(site: OpSite) -> None:
     """LayerNormalization and RMSNormalization: weights for all dims from the axis on."""
     x = site.first_operand(1)
     rank = len(x.shape)
@@ -177,7 +175,7 @@ def layer_norm(site: OpSite) -> None:
     site.add_operands((1, 2), x.shape[axis:] if -rank <= axis < rank else ())
 
 
-def channel_norm(site: OpSite) -> None:
+def _channel_norm(site: OpSite) -> None:
     """InstanceNormalization, GroupNormalization: a scale and a bias for each channel."""
     x = site.first_operand(3, 4)
     if site.op_type == "GroupNormalization":
@@ -185,7 +183,7 @@ def channel_norm(site: OpSite) -> None:
     site.add_remaining_operands(x.shape[1:2])
 
 
-def skip_norm(site: OpSite) -> None:
+def _skip_norm(site: OpSite) -> None:
     """SkipLayerNormalization and variants: of a sum, with weights for the last axis."""
     x = site.first_operand(3, 3).shape
     site.operand(1, x)
@@ -193,8 +191,7 @@ def skip_norm(site: OpSite) -> None:
     site.add_remaining_operands(x[-1:])
 
 
-def reverse_sequence(site: OpSite) -> None:
-    """ReverseSequence."""
+def _reverse_sequence(site: OpSite) -> None:
     x = site.first_operand(2)
     batch: int = site.pick("batch_axis", default=1)
     site.pick("time_axis", 1 - batch)
@@ -231,7 +228,7 @@ def group_parameter(site: OpSite, channels: int) -> int:
     return site.pick("group", *valid, default=1)
 
 
-def conv(site: OpSite) -> None:
+def _conv(site: OpSite) -> None:
     """Conv, ConvInteger and QLinearConv: a weight that fits the input; scales and zero points are scalars."""
     _batch, channels, *dims = site.first_operand(3).shape
     same = site.choices.draw_below(2) == 0
@@ -252,7 +249,7 @@ def conv(site: OpSite) -> None:
     site.add_remaining_operands(())
 
 
-def conv_transpose(site: OpSite) -> None:
+def _conv_transpose(site: OpSite) -> None:
     """ConvTranspose, whose weight has the input channels first."""
     _batch, channels, *dims = site.first_operand(3).shape
     settled = site.existing_operand(1)
@@ -269,8 +266,7 @@ def conv_transpose(site: OpSite) -> None:
     site.add_operands((2,), (w[1] * group,))
 
 
-def pool(site: OpSite) -> None:
-    """AveragePool, MaxPool and LpPool."""
+def _pool(site: OpSite) -> None:
     dims = site.first_operand(3).shape[2:]
     same = site.choices.draw_below(4) == 0
     kernel = site.required_parameter("kernel_shape", lambda: kernel_sizes(site, dims, same=same))
@@ -286,7 +282,7 @@ def pool(site: OpSite) -> None:
     site.pick("count_include_pad")
 
 
-def matmul(site: OpSite) -> None:
+def _matmul(site: OpSite) -> None:
     """MatMul of matrices, batches of matrices, and sometimes vectors."""
     shape = site.hint.shape if len(site.hint.shape) > 1 else site.hinted_shape(2, 4)
     rows, columns = shape[-2:]
@@ -312,7 +308,7 @@ def _factor_shape(site: OpSite, index: int, shape: Shape) -> Shape:
     return found
 
 
-def gemm(site: OpSite) -> None:
+def _gemm(site: OpSite) -> None:
     """Gemm with transposed operands, scales and a bias that broadcasts unidirectionally."""
     hint = site.hinted_shape(2, 2)
     swaps = [site.pick(name, default=0) for name in ("transA", "transB")]
@@ -334,7 +330,7 @@ def gemm(site: OpSite) -> None:
         site.operand(2, bias[-2:])
 
 
-def fused_matmul(site: OpSite) -> None:
+def _fused_matmul(site: OpSite) -> None:
     """FusedMatMul: of matrices and stacks of them, transposed or not, with a scale."""
     *batch, rows, columns = site.hinted_shape(2, 4)
     inner = site.generator.draw_dim()
@@ -344,7 +340,7 @@ def fused_matmul(site: OpSite) -> None:
     site.pick("alpha", 2.0, 0.5, 1.0)
 
 
-def einsum(site: OpSite) -> None:
+def _einsum(site: OpSite) -> None:
     """Einsum of one to three operands, by one of some equations."""
     table = {1: UNARY_EQUATIONS, 2: BINARY_EQUATIONS, 3: TERNARY_EQUATIONS}.get(len(site.input_patterns))
     if table is None:
@@ -358,7 +354,7 @@ def einsum(site: OpSite) -> None:
         site.operand(i, ((2,) if "..." in letters else ()) + tuple(sizes[c] for c in plain))
 
 
-def attention(site: OpSite) -> None:
+def _attention(site: OpSite) -> None:
     """Attention of four-dimensional heads."""
     batch, heads, length, size = site.hinted_shape(4, 4)
     q = site.operand(0, (batch, heads, length, size)).shape
@@ -375,17 +371,17 @@ def attention(site: OpSite) -> None:
 def _by_operator() -> dict[str, OpGenerator]:
     """The generators in this module, by operator."""
     of_each: dict[OpGenerator, str] = {
-        broadcast: " ".join(sorted(ops_with(Trait.BROADCASTING))),
-        bit_shift: "BitShift",
-        with_option(broadcast, "fmod", 1): "Mod",  # which accepts floats with fmod only
-        cast: "Cast BitCast",
+        _broadcast: " ".join(sorted(ops_with(Trait.BROADCASTING))),
+        _bit_shift: "BitShift",
+        with_option(_broadcast, "fmod", 1): "Mod",  # which accepts floats with fmod only
+        _cast: "Cast BitCast",
         with_parameters(min=number, max=number): "Clip",
         with_parameters(
             ratio=one_of(0.5, 0.25, 0.0), training_mode=lambda site, _x: not site.choices.one_in(3)
         ): "Dropout",
-        prelu: "PRelu",
-        quantize: "QuantizeLinear DequantizeLinear",
-        number_attributes: "HardSigmoid LeakyRelu Elu Celu ThresholdedRelu Selu",
+        _prelu: "PRelu",
+        _quantize: "QuantizeLinear DequantizeLinear",
+        _number_attributes: "HardSigmoid LeakyRelu Elu Celu ThresholdedRelu Selu",
         with_parameters(
             1, axes=lambda site, x: site.draw_axes(len(x.shape)), keepdims=FLAG, noop_with_empty_axes=FLAG
         ): " ".join(sorted(ops_with(Trait.REDUCTION))),
@@ -393,24 +389,24 @@ def _by_operator() -> dict[str, OpGenerator]:
         with_parameters(1, axis=AXIS): "Softmax LogSoftmax Hardmax",
         with_parameters(1, axis=AXIS, exclusive=FLAG, reverse=FLAG): "CumSum CumProd",
         with_parameters(1, axis=AXIS, p=one_of(1, 2)): "LpNormalization",
-        top_k: "TopK",
-        batch_norm: "BatchNormalization",
-        layer_norm: "LayerNormalization RMSNormalization",
-        channel_norm: "InstanceNormalization GroupNormalization",
-        skip_norm: "SkipLayerNormalization SkipSimplifiedLayerNormalization",
+        _top_k: "TopK",
+        _batch_norm: "BatchNormalization",
+        _layer_norm: "LayerNormalization RMSNormalization",
+        _channel_norm: "InstanceNormalization GroupNormalization",
+        _skip_norm: "SkipLayerNormalization SkipSimplifiedLayerNormalization",
         lambda site: site.add_remaining_operands(site.first_operand(1, 3).shape[-1:]): "BiasGelu FastGelu",
-        reverse_sequence: "ReverseSequence",
-        conv: "Conv ConvInteger QLinearConv",
-        with_option(conv, "activation", *ACTIVATIONS): "FusedConv",
-        conv_transpose: "ConvTranspose",
-        pool: "AveragePool MaxPool LpPool",
+        _reverse_sequence: "ReverseSequence",
+        _conv: "Conv ConvInteger QLinearConv",
+        with_option(_conv, "activation", *ACTIVATIONS): "FusedConv",
+        _conv_transpose: "ConvTranspose",
+        _pool: "AveragePool MaxPool LpPool",
         with_parameters(3): "GlobalAveragePool GlobalMaxPool GlobalLpPool",
-        matmul: "MatMul MatMulInteger",
-        gemm: "Gemm",
-        with_option(gemm, "activation", *ACTIVATIONS): "FusedGemm",
-        fused_matmul: "FusedMatMul",
-        einsum: "Einsum",
-        attention: "Attention",
+        _matmul: "MatMul MatMulInteger",
+        _gemm: "Gemm",
+        with_option(_gemm, "activation", *ACTIVATIONS): "FusedGemm",
+        _fused_matmul: "FusedMatMul",
+        _einsum: "Einsum",
+        _attention: "Attention",
         with_parameters(2, k=one_of(0, 1, -1, 5, -5), upper=FLAG): "Trilu",
         with_parameters(1, repeats=lambda site, x: [1 + site.choices.draw_below(3) for _ in x.shape]): "Tile",
         with_parameters(0, 3, depth=one_of(3), values=one_of([0, 1]), axis=one_of(-1)): "OneHot",

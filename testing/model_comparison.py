@@ -99,16 +99,16 @@ def compare_models(request: ComparisonRequest) -> Discrepancy | None:
 
 
 def _first_mismatch(
-    oracle: Oracle, request: ComparisonRequest, draws: list[InputSet], *, exact: bool
+    oracle: Oracle, request: ComparisonRequest, input_sets: list[InputSet], *, exact: bool
 ) -> Mismatch | None:
     """The first mismatch that violates the contract; for a rounding rule, one that rounding does not explain."""
-    while draws:
-        found = oracle.compare(request.after, exact=exact, input_sets=draws).failure
+    while input_sets:
+        found = oracle.compare(request.after, exact=exact, input_sets=input_sets).failure
         if found is None or not found.output or found.input_set is None or request.contract == EXACT.kind:
             return found
         if not is_explained_by_rounding(request.before, request.after, found.input_set.feeds):
             return found
-        draws = [d for d in draws if d is not found.input_set]
+        input_sets = [s for s in input_sets if s is not found.input_set]
     return None
 
 
@@ -118,12 +118,12 @@ def _is_covered_by_contract(answer: Answer, contract: str) -> bool:
     A rounding rule is correct in real arithmetic, without NaN and infinity. The condition of a conditional one is
     assumed to hold on ordinary numbers, without empty tensors, if the results are finite.
     """
-    draw = answer.input_set
+    input_set = answer.input_set
     if contract == EXACT.kind:
         return True
     if contract == ROUNDING.kind:
-        return draw.is_finite
-    is_tame = draw.kind in ORDINARY_KINDS and 0 not in draw.sizes.values()
+        return input_set.is_finite
+    is_tame = input_set.kind in ORDINARY_KINDS and 0 not in input_set.sizes.values()
     kinds = ((x, getattr(getattr(x, "dtype", None), "kind", "")) for x in answer.outputs.values())
     return is_tame and all(kind not in {"f", "c"} or bool(np.isfinite(x).all()) for x, kind in kinds)
 

@@ -199,8 +199,8 @@ class Quarantine:
         """The first change after which the check with `options` fails."""
         assert failed.failure is not None
         mismatch, ledger = failed.failure.mismatch, failed.ledger
-        draw = mismatch.input_set if mismatch is not None else None
-        start = self._last_good[1] if draw is not None and draw is self._last_good[0] else -1
+        shown_by = mismatch.input_set if mismatch is not None else None
+        start = self._last_good[1] if shown_by is not None and shown_by is self._last_good[0] else -1
         number = first_bad(
             start,
             ledger.change_count,
@@ -208,7 +208,7 @@ class Quarantine:
         )
         after = self._replay(options, ReplayLimit(after_changes=number)) if number > 0 else failed
         if number > 0 and after.failure is not None:
-            self._last_good = draw, number - 1
+            self._last_good = shown_by, number - 1
             c = after.ledger.changes[-1]
             found = Quarantined.of(after.failure, c.pass_name, c.by, c.place, ordinal=c.ordinal, replaced=c.replaced)
             return found, ReplayLimit(before_change=number - 1), after

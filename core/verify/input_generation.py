@@ -56,7 +56,7 @@ TRUTH_KIND_ORDER = (
 TRUTH_MASKS = (1, 2, 4, 3, 5, 6, 7)
 EXTREME_KINDS = frozenset({"extremes", "nan", "inf"})
 SEQUENCE_LENGTHS = {"negative": 1, "large": 3, "ties": 0}  # of sequences, 2 in other kinds
-MAX_SINGLE_ELEMENT_POINTS = 3  # boundaries that inputs of one element are put on, between and beyond, a draw for each
+MAX_SINGLE_ELEMENT_POINTS = 3  # boundaries on, between and beyond which inputs of one element are put, one at a time
 
 
 @dataclass(frozen=True, slots=True)

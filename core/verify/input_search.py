@@ -76,7 +76,7 @@ class InputSearch:
             yield from self._empty_answers(plans[0])
         for kind in distinct_kinds(self.inputs, are_large=is_large)[1:]:
             for answer in self._answers_of_kind(kind, plans):
-                if not any(answer.input_set.is_same(draw) for draw in seen):
+                if not any(answer.input_set.is_same(other) for other in seen):
                     seen.append(answer.input_set)
                     yield answer
 
@@ -160,9 +160,9 @@ class InputSearch:
     ) -> tuple[Answer | None, str]:
         """The answer to the first accepted input set of a kind, or None and the error of the first one."""
         why, seed = "", (self.seed, number, variant) if variant else (self.seed, number)
-        for draw in generate_input_sets(self.inputs if inputs is None else inputs, kind, plan, seed, variant):
+        for input_set in generate_input_sets(self.inputs if inputs is None else inputs, kind, plan, seed, variant):
             try:
-                return Answer(draw, self.run(draw)), ""
+                return Answer(input_set, self.run(input_set)), ""
             except EvaluationError as e:
                 why = why or str(e)
         return None, why

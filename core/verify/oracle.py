@@ -228,28 +228,28 @@ class Oracle:
         exact: bool,
     ) -> Mismatch | None:
         """Compare the outputs of `session` with an answer; update the `worst` differences and the `notes`."""
-        draw = answer.input_set
+        input_set = answer.input_set
         try:
-            results = session.run(self.output_names, draw.feeds)
+            results = session.run(self.output_names, input_set.feeds)
         except EvaluationError as e:
-            return Mismatch("", str(e), draw, None)
+            return Mismatch("", str(e), input_set, None)
         for name, got in zip(self.output_names, results, strict=True):
             noise, has_values = self._sensitivity.noise(answer, name), name not in unseeded
             found = compare_outputs(answer.outputs[name], got, exact=exact, compare_values=has_values, noise=noise)
             worst[name] = max(worst.get(name, found), found, key=lambda d: (bool(d.reason), d.share_of_allowed))
             if found.excused:
                 notes.append(
-                    f"{found.excused} elements of {name} differ on {draw} where the original's own jump at one ulp"
+                    f"{found.excused} elements of {name} differ on {input_set} where the original's own jump at one ulp"
                 )
             if found.reason:
-                return Mismatch(name, found.reason, draw, found)
+                return Mismatch(name, found.reason, input_set, found)
         return None
 
-    def _run(self, draw: InputSet) -> dict[str, Any]:
-        emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(draw.feeds.get(i.name, 0)))
+    def _run(self, input_set: InputSet) -> dict[str, Any]:
+        emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(input_set.feeds.get(i.name, 0)))
         if (name := next(emptied, None)) is not None:
             raise EvaluationError(f"if {name} is empty, a convolution may be one that {EMPTY_SUM_ERROR}")
-        return dict(zip(self.output_names, self._original.run(self.output_names, draw.feeds), strict=True))
+        return dict(zip(self.output_names, self._original.run(self.output_names, input_set.feeds), strict=True))
 
     def _note_empty_outputs(self) -> None:
         """Note outputs that are always empty. Raises UnverifiableError if a size of 0 is the reason for all."""

@@ -38,7 +38,7 @@ class VerificationSpec:
     random_outputs: Collection[str]
     uses_half: bool
     stateful: bool
-    given_draws: list[InputSet]
+    given_inputs: list[InputSet]
     fixed_sizes: Sizes
 
     @classmethod
@@ -82,7 +82,7 @@ class VerificationSpec:
             original,
             self.inputs,
             self.outputs,
-            given=self.given_draws,
+            given=self.given_inputs,
             fixed=self.fixed_sizes,
             seed=seed,
             random_outputs=self.random_outputs,

@@ -19,6 +19,7 @@ from ..support.operand_queries import (
     upcast,
 )
 
+SUMS, PRODUCTS = ("Add", "Sub"), ("Mul", "Div")
 MAX_CANCELLATION = 8  # how many times smaller than the constants their sum may be
 
 
@@ -44,7 +45,7 @@ Operands = TypeVar("Operands", AffineStep, Scaling)
 
 
 @rule(
-    lambda g, inner, outer: g.one_of("Add", "Sub")(..., g.one_of("Add", "Sub")(...) @ inner, ...) @ outer,
+    lambda g, inner, outer: g.one_of(*SUMS)(..., g.one_of(*SUMS)(...) @ inner, ...) @ outer,
     contract=by_dtype(INTEGERS, EXACT),
 )
 def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
@@ -59,7 +60,7 @@ def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
 
 
 @rule(
-    lambda g, a, b, c, op: g.one_of("Add", "Sub")(g.Mul(a, g.const(c)), g.Mul(b, g.const(c))) @ op,
+    lambda g, a, b, c, op: g.one_of(*SUMS)(g.Mul(a, g.const(c)), g.Mul(b, g.const(c))) @ op,
     contract=conditional("no sum overflows, and no zero is negative"),
 )
 def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value:
@@ -70,7 +71,7 @@ def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value
 
 
 @rule(
-    lambda g, inner, outer: g.one_of("Mul", "Div")(..., g.one_of("Mul", "Div")(...) @ inner, ...) @ outer,
+    lambda g, inner, outer: g.one_of(*PRODUCTS)(..., g.one_of(*PRODUCTS)(...) @ inner, ...) @ outer,
     contract=by_dtype(INTEGERS, EXACT),
 )
 def merge_constant_factors(g: Build, inner: Op, outer: Op) -> Value:
@@ -131,8 +132,7 @@ MAX_CENTRE = 64  # how far from 0, in scaled units, x may be centred: digits of 
 
 @rule(
     lambda g, inner, middle, outer: (
-        g.one_of("Add", "Sub")(..., g.one_of("Mul", "Div")(..., g.one_of("Add", "Sub")(...) @ inner, ...) @ middle, ...)
-        @ outer
+        g.one_of(*SUMS)(..., g.one_of(*PRODUCTS)(..., g.one_of(*SUMS)(...) @ inner, ...) @ middle, ...) @ outer
     ),
     contract=by_dtype(INTEGERS, EXACT),
 )
@@ -143,8 +143,7 @@ def merge_sums_around_product(g: Build, inner: Op, middle: Op, outer: Op) -> Val
 
 @rule(
     lambda g, inner, middle, outer: (
-        g.one_of("Mul", "Div")(..., g.one_of("Add", "Sub")(..., g.one_of("Mul", "Div")(...) @ inner, ...) @ middle, ...)
-        @ outer
+        g.one_of(*PRODUCTS)(..., g.one_of(*SUMS)(..., g.one_of(*PRODUCTS)(...) @ inner, ...) @ middle, ...) @ outer
     ),
     contract=by_dtype(INTEGERS, EXACT),
 )

@@ -23,14 +23,12 @@ from .value_ranges import DATA_MOVEMENT_OPS, range_of
 INEXACT_POW_TYPES = frozenset({TensorProto.INT64})  # onnxruntime takes them through a double
 
 
-@rule(
-    lambda g, x, c, op: (
-        g.one_of(
-            "Add", "Mul", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Sub", "Div", "Pow", "BitShift"
-        )(x, g.const(c)) @ op
-    ),
-    contract=EXACT,
+NEUTRAL_ELEMENT_OPS = (
+    "Add", "Mul", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Sub", "Div", "Pow", "BitShift",
 )  # fmt: skip
+
+
+@rule(lambda g, x, c, op: g.one_of(*NEUTRAL_ELEMENT_OPS)(x, g.const(c)) @ op, contract=EXACT)
 def drop_neutral_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     """Add(x, -0), Mul(x, 1), And(x, true), Or or Xor(x, false), Sub(x, 0), Div(x, 1), Pow(x, 1), ... => x"""
     number = neutral_element(op.type, c.dtype)

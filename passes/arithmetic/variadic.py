@@ -13,12 +13,13 @@ from ..support.operand_queries import (
     require_numpy_broadcasting,
 )
 
+EXTREMA = ("Max", "Min")
 MAX_INPUTS = 64  # of one op
 
 
 @rule(
     lambda g, x: g.one_of("Max", "Min", "Sum", "Mean")(x),
-    lambda g, x: g.one_of("Max", "Min")(x, x),
+    lambda g, x: g.one_of(*EXTREMA)(x, x),
     contract=EXACT,
 )
 def drop_single_operand(g: Build, x: Value) -> Value:
@@ -28,7 +29,7 @@ def drop_single_operand(g: Build, x: Value) -> Value:
 
 @rule(
     lambda g, before, ins, after, inner, outer: (
-        g.one_of("Max", "Min")(*before, g.one_of("Max", "Min")(*ins) @ inner, *after) @ outer
+        g.one_of(*EXTREMA)(*before, g.one_of(*EXTREMA)(*ins) @ inner, *after) @ outer
     ),
     contract=NO_NEGATIVE_ZERO,
 )
@@ -45,9 +46,7 @@ def flatten_sum(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Value:
 
 
 @rule(
-    lambda g, x, c, d, inner, outer: (
-        g.one_of("Max", "Min")(g.one_of("Max", "Min")(x, g.const(c)) @ inner, g.const(d)) @ outer
-    ),
+    lambda g, x, c, d, inner, outer: g.one_of(*EXTREMA)(g.one_of(*EXTREMA)(x, g.const(c)) @ inner, g.const(d)) @ outer,
     contract=NO_NEGATIVE_ZERO,
 )
 def merge_extremum_constants(g: Build, x: Value, c: Value, d: Value, inner: Op, outer: Op) -> Value:

@@ -38,6 +38,7 @@ NUMERIC_FORMATS: dict[int, NumericFormat] = {
     TensorProto.FLOAT: NumericFormat(24, signed=True, exponent_bits=8),
     TensorProto.DOUBLE: NumericFormat(53, signed=True, exponent_bits=11),
 }
+MOVEMENTS = ("Flatten", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 # onnxruntime compares these in ArgMax and ArgMin at every opset.
 ARG_REDUCTION_TYPES = frozenset({TensorProto.FLOAT, TensorProto.INT32})
 
@@ -62,14 +63,7 @@ def merge_casts(g: Build, x: Value, b: int, c: int) -> Value:
     return x if c == x.dtype else g.Cast(x, to=c)
 
 
-@rule(
-    lambda g, x, b, c, move, rest: g.Cast(
-        g.one_of("Flatten", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")(g.Cast(x, to=b), *rest)
-        @ move,
-        to=c,
-    ),
-    contract=EXACT,
-)
+@rule(lambda g, x, b, c, move, rest: g.Cast(g.one_of(*MOVEMENTS)(g.Cast(x, to=b), *rest) @ move, to=c), contract=EXACT)
 def merge_casts_around_movement(g: Build, x: Value, b: int, c: int, move: Op, rest: tuple[Value | None, ...]) -> Value:
     """Cast(Reshape(Cast(x, b)), c) => Cast(Reshape(x), c), or Reshape(x), and so for whatever only moves elements"""
     require(equals_direct_cast(x.dtype, b, c), "the intermediate type changes values")

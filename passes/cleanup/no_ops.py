@@ -407,25 +407,20 @@ DROP_NO_OP_POOL_RESIZE = RulePass(
 
 
 SUM_REDUCTIONS = frozenset({"ReduceMean", "ReduceSum"})
+REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 ARITHMETIC_REDUCTIONS = SUM_REDUCTIONS | {"ReduceProd"}
 INT64_TYPES = frozenset({TensorProto.INT64, TensorProto.UINT64})
 """Whole numbers that onnxruntime adds up and multiplies as doubles."""
 
 
-@rule(
-    lambda g, x, op: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, ...) @ op,
-    contract=EXACT,
-)
+@rule(lambda g, x, op: g.one_of(*REDUCTIONS)(x, ...) @ op, contract=EXACT)
 def drop_no_op_reduction(g: Build, x: Value, op: Op) -> Value:
     """ReduceSum(x, no axes, noop_with_empty_axes=1) => x, and so ReduceMax, ReduceMean, ReduceMin, ReduceProd"""
     require(not constant_numbers(op) and op.attr("noop_with_empty_axes", 0), "the op reduces axes")
     return x
 
 
-@rule(
-    lambda g, x, op: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, ...) @ op,
-    contract=EXACT,
-)
+@rule(lambda g, x, op: g.one_of(*REDUCTIONS)(x, ...) @ op, contract=EXACT)
 def drop_reduction_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
     """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
     require(op.type not in SUM_REDUCTIONS or not is_float_value(x), "x is a float: a negative zero may become positive")

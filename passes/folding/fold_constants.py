@@ -15,6 +15,7 @@ from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
 from ...core.ir.subgraphs import constant_bytes, enclosing_op
 from ...core.ir.tensor import STRING, element_bits
 from ...core.pass_manager.pass_selection import UsageError
+from ..support.operand_queries import known_scalar
 
 
 def select_within_budget(ops: Sequence[Op], max_growth: int) -> list[Op]:
@@ -241,8 +242,8 @@ def _is_candidate(op: Op) -> bool:
 def _is_safe(op: Op) -> bool:
     """Whether computing the op, which its model may never do, ends and leaves the process alive."""
     if op.type == "Loop":
-        trips = op.input(0)
-        if trips is None or not trips.is_const or trips.const.size != 1 or trips.const.reshape(-1)[0] > MAX_TRIP_COUNT:
+        trips = known_scalar(op.input(0))
+        if trips is None or trips > MAX_TRIP_COUNT:
             return False
     divisor = op.input(1) if op.type in {"Div", "Mod"} else None
     # An integer division by 0, or by -1 at the end of the range, may end the process.

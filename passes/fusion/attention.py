@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule, same_extent
 from ...core.ir.dtypes import HALF_OR_SINGLE
@@ -121,6 +122,11 @@ FUSE_ATTENTION = RulePass("fuse-attention", (fuse_attention, fuse_masked_attenti
 HEADS_FIRST = [0, 2, 1, 3]
 
 
+def split_heads(g: Any, x: Any, reshape: Any) -> Any:
+    """The pattern of queries, keys or values divided into heads."""
+    return g.Transpose(g.Reshape(x, ...) @ reshape, perm=HEADS_FIRST)
+
+
 @rule(
     lambda g, q, k, v, op, c, m=None: g.Attention(g.Mul(q, g.const(c)), k, v, m) @ op,
     lambda g, q, k, v, op, c, m=None: g.Attention(q, g.Mul(k, g.const(c)), v, m) @ op,
@@ -140,19 +146,13 @@ def fold_scale_into_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c:
 
 
 @rule(
-    lambda g, q, k, v, sq, sk, sv, so, q4, k4, v4, op, joined, m=None: (
+    lambda g, q, k, v, q4, k4, v4, op, joined, m=None: (
         g.Reshape(
             g.Transpose(
-                g.Attention(
-                    g.Transpose(g.Reshape(q, sq) @ q4, perm=HEADS_FIRST),
-                    g.Transpose(g.Reshape(k, sk) @ k4, perm=HEADS_FIRST),
-                    g.Transpose(g.Reshape(v, sv) @ v4, perm=HEADS_FIRST),
-                    m,
-                )
-                @ op,
+                g.Attention(split_heads(g, q, q4), split_heads(g, k, k4), split_heads(g, v, v4), m) @ op,
                 perm=HEADS_FIRST,
             ),
-            so,
+            ...,
         )
         @ joined
     )

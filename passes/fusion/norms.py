@@ -28,20 +28,18 @@ RMS_NORM_OPSET = 23  # and RMSNormalization
 MAX_WEIGHTS = 1 << 16
 
 
-def mean_plus_epsilon(g: Any, q: Any, eps: Any, mean: Any, axes: Any) -> Any:
+def shifted_mean(g: Any, q: Any, eps: Any, mean: Any, axes: Any) -> Any:
     """The pattern of ReduceMean(q) + epsilon."""
     return g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps))
 
 
 @rule(
-    lambda g, d, q, eps, mean, axes=None: g.Div(d, g.Sqrt(mean_plus_epsilon(g, q, eps, mean, axes))),
-    lambda g, d, q, eps, mean, axes=None: g.Mul(d, g.Reciprocal(g.Sqrt(mean_plus_epsilon(g, q, eps, mean, axes)))),
+    lambda g, d, q, eps, mean, axes=None: g.Div(d, g.Sqrt(shifted_mean(g, q, eps, mean, axes))),
+    lambda g, d, q, eps, mean, axes=None: g.Mul(d, g.Reciprocal(g.Sqrt(shifted_mean(g, q, eps, mean, axes)))),
     lambda g, d, q, eps, one, mean, axes=None: g.Mul(
-        d, g.Div(g.const(one), g.Sqrt(mean_plus_epsilon(g, q, eps, mean, axes)))
+        d, g.Div(g.const(one), g.Sqrt(shifted_mean(g, q, eps, mean, axes)))
     ),
-    lambda g, d, q, eps, power, mean, axes=None: g.Mul(
-        d, g.Pow(mean_plus_epsilon(g, q, eps, mean, axes), g.const(power))
-    ),
+    lambda g, d, q, eps, power, mean, axes=None: g.Mul(d, g.Pow(shifted_mean(g, q, eps, mean, axes), g.const(power))),
 )
 def fuse_norm(
     g: Build, d: Value, q: Value, eps: Value, mean: Op, one: Value | None = None, power: Value | None = None
@@ -195,22 +193,20 @@ FUSE_NORM_WEIGHTS = RulePass("fuse-norm-weights", (scale_norm, shift_norm, drop_
 MAX_EPSILON = 1e-6  # the largest substitute for a length of 0
 
 
-@rule(
-    lambda g, x, length, axes=None: g.Div(x, g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length),
-    contract=conditional("no length is 0"),
-)
+def norm_of(g: Any, x: Any, axes: Any, length: Any) -> Any:
+    """The pattern of a norm of `x`."""
+    return g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length
+
+
+@rule(lambda g, x, length, axes=None: g.Div(x, norm_of(g, x, axes, length)), contract=conditional("no length is 0"))
 def fuse_lp_norm(g: Build, x: Value, length: Op) -> Value:
     """Div(x, ReduceL2(x)) => LpNormalization(x, p=2), and so for ReduceL1"""
     return lp_norm(g, x, length)
 
 
 @rule(
-    lambda g, x, length, low, axes=None: g.Div(
-        x, g.Clip(g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length, min=low, max=None)
-    ),
-    lambda g, x, length, low, axes=None: g.Div(
-        x, g.Max(g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length, g.const(low))
-    ),
+    lambda g, x, length, low, axes=None: g.Div(x, g.Clip(norm_of(g, x, axes, length), min=low, max=None)),
+    lambda g, x, length, low, axes=None: g.Div(x, g.Max(norm_of(g, x, axes, length), g.const(low))),
     lambda g, x, length, low, axes=None: g.Div(x, g.Sqrt(g.Max(g.ReduceSumSquare(x, axes) @ length, g.const(low)))),
     lambda g, x, length, low, axes=None: g.Mul(
         x, g.Reciprocal(g.Sqrt(g.Max(g.ReduceSumSquare(x, axes) @ length, g.const(low))))

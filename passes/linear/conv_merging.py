@@ -50,15 +50,16 @@ class ConvBranch:
         return np.zeros(1) if self.b is None else self.b.const.astype(np.float64)
 
 
+def weighted_conv(g: Any, x: Any, w: Any, op: Any) -> Any:
+    """The pattern of a Conv with constant weights."""
+    return g.Conv(x, g.const(w), ...) @ op
+
+
 @rule(
-    lambda g, x, w, v, p, q, op: (
-        g.one_of("Add", "Sub")(g.Conv(x, g.const(w), ...) @ p, g.Conv(x, g.const(v), ...) @ q) @ op
-    ),
-    lambda g, x, a, w, v, p, q, op: (
-        g.Add(g.Add(a, g.Conv(x, g.const(w), ...) @ p), g.Conv(x, g.const(v), ...) @ q) @ op
-    ),
+    lambda g, x, w, v, p, q, op: g.one_of("Add", "Sub")(weighted_conv(g, x, w, p), weighted_conv(g, x, v, q)) @ op,
+    lambda g, x, a, w, v, p, q, op: g.Add(g.Add(a, weighted_conv(g, x, w, p)), weighted_conv(g, x, v, q)) @ op,
     lambda g, x, w, v, before, between, after, p, q, op: (
-        g.Sum(*before, g.Conv(x, g.const(w), ...) @ p, *between, g.Conv(x, g.const(v), ...) @ q, *after) @ op
+        g.Sum(*before, weighted_conv(g, x, w, p), *between, weighted_conv(g, x, v, q), *after) @ op
     ),
     contract=FINITE_BRANCHES,
 )
@@ -75,9 +76,9 @@ def merge_parallel_convs(
 
 
 @rule(
-    lambda g, x, w, conv, op: g.Add(g.Conv(x, g.const(w), ...) @ conv, x) @ op,
+    lambda g, x, w, conv, op: g.Add(weighted_conv(g, x, w, conv), x) @ op,
     lambda g, x, w, conv, affine, op: (
-        g.Add(g.Conv(x, g.const(w), ...) @ conv, g.one_of("Mul", "BatchNormalization")(..., x, ...) @ affine) @ op
+        g.Add(weighted_conv(g, x, w, conv), g.one_of("Mul", "BatchNormalization")(..., x, ...) @ affine) @ op
     ),
     contract=FINITE_BRANCHES,
 )
@@ -140,7 +141,7 @@ FINITE_INTERMEDIATE = conditional("the output of the first convolution is finite
 
 
 @rule(
-    lambda g, x, w, v, first, second: g.Conv(g.Conv(x, g.const(w), ...) @ first, g.const(v), ...) @ second,
+    lambda g, x, w, v, first, second: g.Conv(weighted_conv(g, x, w, first), g.const(v), ...) @ second,
     contract=FINITE_INTERMEDIATE,
 )
 def merge_conv_with_pointwise(g: Build, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:
@@ -159,7 +160,7 @@ def merge_conv_with_pointwise(g: Build, x: Value, w: Value, v: Value, first: Op,
 
 
 @rule(
-    lambda g, x, w, v, first, second: g.Conv(g.Conv(x, g.const(w), ...) @ first, g.const(v), ...) @ second,
+    lambda g, x, w, v, first, second: g.Conv(weighted_conv(g, x, w, first), g.const(v), ...) @ second,
     contract=FINITE_INTERMEDIATE,
 )
 def merge_pointwise_with_conv(g: Build, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:

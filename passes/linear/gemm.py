@@ -9,6 +9,7 @@ from ..support.operand_queries import downcast_constant, operand, require_broadc
 from .affine import SCALE_OPS, nonzero_scale, other_operand, require_no_gelu, require_no_norm, required_factor
 from .weighted_products import (
     GEMM_TYPES,
+    PRODUCTS,
     Array,
     alpha_or_beta,
     build_gemm,
@@ -36,14 +37,14 @@ FUSE_GEMM = RulePass("fuse-gemm", (matmul_add_to_gemm,))
 """Fusion of a matrix product and a bias into a Gemm."""
 
 
-@rule(lambda g, product, op: g.one_of(*SCALE_OPS)(..., g.one_of("Gemm", "MatMul")(...) @ product, ...) @ op)
+@rule(lambda g, product, op: g.one_of(*SCALE_OPS)(..., g.one_of(*PRODUCTS)(...) @ product, ...) @ op)
 def fold_scale_of_product(g: Build, product: Op, op: Op) -> Value:
     """S * Gemm(a, b, c, alpha, beta) => Gemm(a, b, c, alpha * s, beta * s), s * MatMul(a, b) => Gemm(a, b, alpha=s)"""
     s = required_factor(op, product.outputs[0])
     return scaled_gemm(g, product, operand(product), operand(product, 1), s, scales_bias=True)
 
 
-@rule(lambda g, x, s, product, op: g.one_of("Gemm", "MatMul")(..., g.Mul(x, g.const(s)) @ op, ...) @ product)
+@rule(lambda g, x, s, product, op: g.one_of(*PRODUCTS)(..., g.Mul(x, g.const(s)) @ op, ...) @ product)
 def fold_scale_of_operand(g: Build, x: Value, s: Value, product: Op, op: Op) -> Value:
     """Gemm(a * s, b, c, alpha) => Gemm(a, b, c, alpha * s), MatMul(a * s, b) => Gemm(a, b, alpha=s); as well for b"""
     side = product.inputs.index(op.outputs[0])
@@ -100,7 +101,7 @@ def subtract_matmul(g: Build, a: Value, b: Value, product: Op, op: Op) -> Value:
 
 @rule(
     lambda g, x, v, w, op, product: (
-        g.one_of("MatMul", "Gemm")(g.one_of("Add", "Sub")(x, g.const(v)) @ op, g.const(w), ...) @ product
+        g.one_of(*PRODUCTS)(g.one_of("Add", "Sub")(x, g.const(v)) @ op, g.const(w), ...) @ product
     )
 )
 def fold_shift_before_product(g: Build, x: Value, v: Value, op: Op, product: Op) -> Value:
@@ -171,9 +172,7 @@ FOLD_BIAS = RulePass(
 Perm = list[int] | None  # None reverses all axes
 
 
-@rule(
-    lambda g, x, p, t, product: g.one_of("Gemm", "MatMul")(..., g.Transpose(x, perm=p) @ t, ...) @ product, shared=True
-)
+@rule(lambda g, x, p, t, product: g.one_of(*PRODUCTS)(..., g.Transpose(x, perm=p) @ t, ...) @ product, shared=True)
 def fold_transpose_into_product(g: Build, x: Value, p: Perm, t: Op, product: Op) -> Value:
     """Gemm(Transpose(a), b, c, transA) => Gemm(a, b, c, not transA); as well for b, and for MatMul"""
     side = product.inputs.index(t.outputs[0])
@@ -195,7 +194,7 @@ def fold_transpose_into_product(g: Build, x: Value, p: Perm, t: Op, product: Op)
     return g.Gemm(a, b, product.input(2), **attrs)
 
 
-@rule(lambda g, a, b, p, product, c=None: g.Transpose(g.one_of("Gemm", "MatMul")(a, b, c) @ product, perm=p))
+@rule(lambda g, a, b, p, product, c=None: g.Transpose(g.one_of(*PRODUCTS)(a, b, c) @ product, perm=p))
 def fold_transpose_of_product(g: Build, a: Value, b: Value, p: Perm, product: Op, c: Value | None) -> Value:
     """Transpose(Gemm(a, b, c, transA, transB)) => Gemm(b, a, Transpose(c), not transB, not transA), c constant"""
     require(swaps_last_two(p, 2), "it moves other axes than those of a matrix")

@@ -18,7 +18,7 @@ from ..support.operand_queries import (
     same_shape,
     values_along_axis,
 )
-from .weighted_products import Array, WeightedProduct, gemm_attributes, product_of, rebuild_product
+from .weighted_products import PRODUCTS, Array, WeightedProduct, gemm_attributes, product_of, rebuild_product
 
 BOUNDED_OPS = ops_with(Trait.BOUNDED)
 NORMALIZATION_OPS = ops_with(Trait.NORMALIZATION)
@@ -52,7 +52,7 @@ def is_finite(value: Value) -> bool:
 
 @rule(
     lambda g, x, v, w, first, second, b=None, c=None: (
-        g.one_of("MatMul", "Gemm")(g.one_of("MatMul", "Gemm")(x, g.const(v), b) @ first, g.const(w), c) @ second
+        g.one_of(*PRODUCTS)(g.one_of(*PRODUCTS)(x, g.const(v), b) @ first, g.const(w), c) @ second
     )
 )
 def merge_products(g: Build, x: Value, first: Op, second: Op) -> Value:

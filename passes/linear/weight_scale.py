@@ -17,21 +17,12 @@ from ..support.operand_queries import (
     require_broadcastable_to,
     varying_operand,
 )
-from .affine import (
-    SCALE_OPS,
-    nonzero_scale,
-    require_no_gelu,
-    require_no_norm,
-    required_factors,
-    scale_and_shift,
-)
-from .weighted_products import product_of, rebuild_product, replace_weights
+from .affine import SCALE_OPS, nonzero_scale, require_no_gelu, require_no_norm, required_factors, scale_and_shift
+from .weighted_products import PRODUCTS, product_of, rebuild_product, replace_weights
 
 
 @rule(
-    lambda g, x, w, product, op: (
-        g.one_of(*SCALE_OPS)(..., g.one_of("MatMul", "Gemm")(x, g.const(w), ...) @ product, ...) @ op
-    ),
+    lambda g, x, w, product, op: g.one_of(*SCALE_OPS)(..., g.one_of(*PRODUCTS)(x, g.const(w), ...) @ product, ...) @ op,
     lambda g, x, w, b, product, add, op: (
         g.one_of("Mul", "Div")(..., g.Add(g.MatMul(x, g.const(w)) @ product, g.const(b)) @ add, ...) @ op
     ),
@@ -48,7 +39,7 @@ def fold_scale_into_columns(
     return scaled if b is None else g.Add(scaled, downcast_constant(g, b.const.astype(np.float64) * k, b))
 
 
-@rule(lambda g, w, product, op: g.one_of("MatMul", "Gemm")(g.one_of(*SCALE_OPS)(...) @ op, g.const(w), ...) @ product)
+@rule(lambda g, w, product, op: g.one_of(*PRODUCTS)(g.one_of(*SCALE_OPS)(...) @ op, g.const(w), ...) @ product)
 def fold_scale_into_rows(g: Build, product: Op, op: Op) -> Value:
     """(x * s) @ w + c => x @ (s * w) + c, where s has a number for each row of w"""
     x = varying_operand(op)
@@ -63,11 +54,7 @@ FOLD_SCALE_INTO_WEIGHTS = RulePass("fold-scale-into-weights", (fold_scale_into_c
 """Folding of the scale of a product with constant weights, or of its operand, into the weights."""
 
 
-@rule(
-    lambda g, x, w, product, bn: (
-        g.BatchNormalization(g.one_of("MatMul", "Gemm")(x, g.const(w), ...) @ product, ...) @ bn
-    )
-)
+@rule(lambda g, x, w, product, bn: g.BatchNormalization(g.one_of(*PRODUCTS)(x, g.const(w), ...) @ product, ...) @ bn)
 def fold_batchnorm_into_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) -> Value:
     """BatchNormalization(x @ w + c) => Gemm(x, w * k, (c - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
     require(x.rank == w.rank == 2, "the channels are not the columns")
@@ -78,11 +65,7 @@ def fold_batchnorm_into_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) 
     return rebuild_product(g, p, x, p.weights * k, before * k + shift)
 
 
-@rule(
-    lambda g, x, w, product, bn: (
-        g.one_of("MatMul", "Gemm")(g.BatchNormalization(x, ...) @ bn, g.const(w), ...) @ product
-    )
-)
+@rule(lambda g, x, w, product, bn: g.one_of(*PRODUCTS)(g.BatchNormalization(x, ...) @ bn, g.const(w), ...) @ product)
 def fold_batchnorm_before_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) -> Value:
     """BatchNormalization(x) @ w + c => Gemm(x, k * w, (bias - mean * k) @ w + c), k = scale / sqrt(var + epsilon)"""
     require(x.rank == w.rank == 2 and not product.attr("transA", 0), "the sums are not over the channels")

@@ -15,6 +15,7 @@ from ..support.operand_queries import Array, downcast_constant, operand, values_
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
 GEMM_TYPES = CPU_FLOATS
+PRODUCTS = ("MatMul", "Gemm")
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ EXPANDING_OPS = ("Expand", "Tile", "Unsqueeze", "Reshape")
     ),
     shared=True,
     contract=EXACT,
-)  # fmt: skip
+)
 def drop_expand_before_broadcast(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Add(Expand(x, s), y) => Add(x, y), where the shape comes out the same; so Tile, and leading 1s of a Reshape"""
     return _without_expand(g, x, before, after, inner, op)

@@ -10,16 +10,19 @@ from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, re
 from ..support.operand_queries import constant_numbers, inferred_shape, normalized_axes, same_shape
 from .reshapes import RESHAPE_OPS
 
+ARITHMETIC_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceProd")
+EXTREMA = ("ReduceMax", "ReduceMin")
+REDUCTIONS = (
+    *ARITHMETIC_REDUCTIONS, *EXTREMA, "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare",
+    "ArgMax", "ArgMin",
+)  # fmt: skip
 REDUCED_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8})
 
 
 # onnxruntime sums and multiplies integers as doubles, and saturates each result.
 @rule(
     lambda g, x, inner, outer: (
-        g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(
-            g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(x, ...) @ inner, ...
-        )
-        @ outer
+        g.one_of(*ARITHMETIC_REDUCTIONS)(g.one_of(*ARITHMETIC_REDUCTIONS)(x, ...) @ inner, ...) @ outer
     ),
     contract=by_dtype(REDUCED_INTEGERS, conditional("no result exceeds 2**53 or overflows")),
 )
@@ -30,9 +33,7 @@ def merge_reductions(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 
 
 @rule(
-    lambda g, x, inner, outer: (
-        g.one_of("ReduceMax", "ReduceMin")(g.one_of("ReduceMax", "ReduceMin")(x, ...) @ inner, ...) @ outer
-    ),
+    lambda g, x, inner, outer: g.one_of(*EXTREMA)(g.one_of(*EXTREMA)(x, ...) @ inner, ...) @ outer,
     contract=by_dtype(REDUCED_INTEGERS, EXACT, otherwise=conditional("no element is NaN, and no zero is negative")),
 )
 def merge_extrema(g: Build, x: Value, inner: Op, outer: Op) -> Value:
@@ -41,18 +42,9 @@ def merge_extrema(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 
 
 @rule(
-    lambda g, x, inner, outer: (
-        g.one_of(*RESHAPE_OPS)(
-            g.one_of(
-                "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
-                "ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin",
-            )(x, ...) @ inner,
-            ...,
-        )
-        @ outer
-    ),
+    lambda g, x, inner, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*REDUCTIONS)(x, ...) @ inner, ...) @ outer,
     contract=EXACT,
-)  # fmt: skip
+)
 def keep_or_drop_reduced_axes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Unsqueeze(ReduceX(x, a, keepdims=0), a) => ReduceX(x, a, keepdims=1); Squeeze likewise"""
     axes, keeps = required_reduced_axes(inner, x), bool(inner.attr("keepdims", 1))

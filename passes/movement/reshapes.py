@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Dim, Shape
@@ -72,10 +73,13 @@ def map_axes(op: Op, axes: list[int | None]) -> list[int | None]:
     return [None if i in new else next(old) for i in range(rank)]
 
 
+def reshape_of(g: Any, x: Any, op: Any) -> Any:
+    """The pattern of an op that gives `x` another shape."""
+    return g.one_of(*RESHAPE_OPS)(x, ...) @ op
+
+
 @rule(
-    lambda g, x, inner, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, ...) @ outer,
-    shared=True,
-    contract=EXACT,
+    lambda g, x, inner, outer: g.one_of(*RESHAPE_OPS)(reshape_of(g, x, inner), ...) @ outer, shared=True, contract=EXACT
 )
 def merge_reshapes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Reshape(Reshape(x, s), t) => Reshape(x, t), or x; so any two of Reshape, Flatten, Squeeze, Unsqueeze"""
@@ -144,12 +148,10 @@ TRANSPOSE_TO_RESHAPE = RulePass("transpose-to-reshape", (transpose_to_reshape,))
 
 
 @rule(
-    lambda g, x, inner, transpose, outer: (
-        g.Reshape(g.Transpose(g.Reshape(x, ...) @ inner) @ transpose, ...) @ outer
-    ),
+    lambda g, x, inner, transpose, outer: g.Reshape(g.Transpose(g.Reshape(x, ...) @ inner) @ transpose, ...) @ outer,
     shared=True,
     contract=EXACT,
-)  # fmt: skip
+)
 def transpose_without_reshapes(g: Build, x: Value, inner: Op, transpose: Op, outer: Op) -> Value:
     """Reshape(Transpose(Reshape(x, (-1, ...)))) => Transpose(x), where it merges leading dims, and splits them again"""
     merged, result = inner.outputs[0].shape, outer.outputs[0].shape
@@ -224,11 +226,9 @@ SINK_RESHAPES = RulePass("sink-reshapes", (sink_reshape,))
 
 
 @rule(
-    lambda g, x, w, inner, product, outer: (
-        g.Reshape(g.MatMul(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w) @ product, ...) @ outer
-    ),
+    lambda g, x, w, inner, product, outer: g.Reshape(g.MatMul(reshape_of(g, x, inner), w) @ product, ...) @ outer,
     lambda g, x, w, c, inner, product, total, outer: (
-        g.Reshape(g.Add(g.MatMul(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w) @ product, c) @ total, ...) @ outer
+        g.Reshape(g.Add(g.MatMul(reshape_of(g, x, inner), w) @ product, c) @ total, ...) @ outer
     ),
     shared=True,
 )
@@ -245,13 +245,9 @@ def multiply_without_reshapes(
 
 
 @rule(
-    lambda g, x, w, gemm, inner, outer, c=None: (
-        g.Reshape(
-            g.Gemm(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w, c) @ gemm, ...
-        ) @ outer
-    ),
+    lambda g, x, w, gemm, inner, outer, c=None: g.Reshape(g.Gemm(reshape_of(g, x, inner), w, c) @ gemm, ...) @ outer,
     shared=True,
-)  # fmt: skip
+)
 def gemm_without_reshapes(g: Build, x: Value, w: Value, c: Value | None, gemm: Op, inner: Op, outer: Op) -> Value:
     """Reshape(Gemm(Reshape(x, (-1, k)), w, c), t) => MatMul(x, w) + c, of a vector c and no scales"""
     require_numpy_broadcasting(g.opset)

@@ -111,10 +111,11 @@ def merge_slices(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     return build_slice(g, x, found)
 
 
+BLOCK_OPS = ("DepthToSpace", "SpaceToDepth")
+
+
 @rule(
-    lambda g, x, inner, outer: (
-        g.one_of("DepthToSpace", "SpaceToDepth")(g.one_of("DepthToSpace", "SpaceToDepth")(x, ...) @ inner, ...) @ outer
-    ),
+    lambda g, x, inner, outer: g.one_of(*BLOCK_OPS)(g.one_of(*BLOCK_OPS)(x, ...) @ inner, ...) @ outer,
     shared=True,
     contract=EXACT,
 )

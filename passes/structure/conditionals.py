@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op, may_drop
 from ...core.ir.tensor import digest, sample_key
+from ..support.operand_queries import known_scalar
 from ..support.value_numbering import ValueNumbering
 from .body_rewriting import (
     NameDisambiguator,
@@ -30,8 +31,7 @@ class InlineIf:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Inline every such If, those uncovered by inlining too."""
-        namer = NameDisambiguator(graph)
-        changes = 0
+        namer, changes = NameDisambiguator(graph), 0
         work = [op for g in graph.with_subgraphs() for op in g.ops("If")]
         while work:
             op = work.pop()
@@ -46,10 +46,8 @@ class InlineIf:
 
 def taken_branch(op: Op) -> Graph | None:
     """The branch an If always takes; None where it is decided at run time."""
-    condition = op.input(0)
-    if op.domain or condition is None or not condition.is_const or condition.const.size != 1:
-        return None
-    branch = op.attrs["then_branch" if condition.const.reshape(-1)[0] else "else_branch"]
+    taken = known_scalar(op.input(0))
+    branch = None if op.domain or taken is None else op.attrs["then_branch" if taken else "else_branch"]
     return branch if isinstance(branch, Graph) else None
 
 
@@ -61,8 +59,7 @@ class MergeBranches:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Look at every If, outermost first. O(ops in branches); large constants are read only where all else fits."""
-        namer = NameDisambiguator(graph)
-        changes = 0
+        namer, changes = NameDisambiguator(graph), 0
         for op in [op for g in graph.with_subgraphs() for op in g.ops("If")]:
             branches = branches_of(op) if is_attached(op) else None
             alike = equal_outputs(op, *branches) if branches is not None else []

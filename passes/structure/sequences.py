@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ..support.operand_queries import Values, required_scalar
 
 MAX_PIECES = 1000  # pieces that are not listed one by one
+
+
+def listed(g: Any, xs: Any, op: Any) -> Any:
+    """The pattern of a sequence of given elements."""
+    return g.one_of("SequenceConstruct", "SequenceEmpty")(*xs) @ op
 
 
 @rule(lambda g, xs, i: g.SequenceAt(g.SequenceConstruct(*xs), g.const(i)), contract=EXACT, shared=True)
@@ -23,11 +30,7 @@ def sequence_at_of_insert(g: Build, x: Value, i: Value) -> Value:
     return x
 
 
-@rule(
-    lambda g, xs, made: g.SequenceLength(g.one_of("SequenceConstruct", "SequenceEmpty")(*xs) @ made),
-    contract=EXACT,
-    shared=True,
-)
+@rule(lambda g, xs, made: g.SequenceLength(listed(g, xs, made)), contract=EXACT, shared=True)
 def fold_length_of_construct(g: Build, xs: Values) -> Value:
     """SequenceLength(SequenceConstruct(xs)) => the number of xs, SequenceLength(SequenceEmpty()) => 0"""
     return g.const(np.int64(len(xs)))
@@ -43,11 +46,7 @@ def concat_from_construct(g: Build, xs: Values, concat: Op) -> Value:
     return g.Concat(*xs, axis=axis)
 
 
-@rule(
-    lambda g, xs, x, made, at=None: g.SequenceInsert(g.one_of("SequenceConstruct", "SequenceEmpty")(*xs) @ made, x, at),
-    contract=EXACT,
-    shared=True,
-)
+@rule(lambda g, xs, x, made, at=None: g.SequenceInsert(listed(g, xs, made), x, at), contract=EXACT, shared=True)
 def insert_into_construct(g: Build, xs: Values, x: Value, at: Value | None) -> Value:
     """SequenceInsert(SequenceConstruct(xs), x, at) => SequenceConstruct(xs[:at], x, xs[at:]), also of SequenceEmpty"""
     n = len(xs) if at is None else normalized_position(at, len(xs), more=1)

@@ -13,7 +13,7 @@ from ...core.ir.op import Op
 from ...core.ir.tensor import Tensor
 from ...core.ir.values import Value
 from ...core.serialization.node_attributes import bare_node, non_default_attributes
-from ...core.serialization.provenance import RULE_KEY
+from ...core.serialization.provenance import read_provenance
 from .constant_numbering import constant_type, held_constant
 from .diff_result import Delta, Node, Plain
 
@@ -58,7 +58,7 @@ def node_data(op: Op) -> Node:
 
 def rule_of(op: Op) -> str | None:
     """The rule of passwright that made an op, if it says so."""
-    return next((p.value for p in bare_node(op).metadata_props if p.key == RULE_KEY), op.by or None)
+    return read_provenance(bare_node(op))[0] or op.by or None
 
 
 def attribute_changes(a: Op, b: Op) -> list[Delta]:

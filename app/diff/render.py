@@ -160,8 +160,8 @@ def _renamed_text(change: Delta) -> str:
 
 def _details(change: ChangedOp) -> list[str]:
     """The changes of an op without those of its bodies."""
-    details = [f"{c.what} {_compact(c.before)} -> {_compact(c.after)}" for c in change.attributes]
-    details += [f"input {c.what}: {_compact(c.before)} -> {_compact(c.after)}" for c in change.inputs]
+    details = [f"{c.what} {_before_and_after(c)}" for c in change.attributes]
+    details += [f"input {c.what}: {_before_and_after(c)}" for c in change.inputs]
     details += [_weight_text(w, f"weight {w.before}") for w in change.weights]
     return [*details, *["operands commuted"] * change.commuted]
 
@@ -183,7 +183,11 @@ def _delta_line(change: Delta) -> str:
         return f"+ {change.what}: {_compact(change.after)}"
     if change.after is None:
         return f"- {change.what}: {_compact(change.before)}"
-    return f"~ {change.what}: {_compact(change.before)} -> {_compact(change.after)}"
+    return f"~ {change.what}: {_before_and_after(change)}"
+
+
+def _before_and_after(change: Delta) -> str:
+    return f"{_compact(change.before)} -> {_compact(change.after)}"
 
 
 def _compact(value: object) -> str:
@@ -195,13 +199,13 @@ def _compact(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _joined(names: Sequence[str], limit: int) -> str:
-    """The first names in a line, and the number of the others."""
-    return ", ".join(names[:limit]) + (f", ... and {len(names) - limit} more" if len(names) > limit else "")
+def _joined(texts: Sequence[str], limit: int) -> str:
+    """The first of some texts in a line, and the number of the others."""
+    return ", ".join(_limited(texts, limit))
 
 
-def _limited(lines: list[str], limit: int) -> list[str]:
-    return lines if len(lines) <= limit else [*lines[:limit], f"... and {len(lines) - limit} more"]
+def _limited(texts: Sequence[str], limit: int) -> Sequence[str]:
+    return texts if len(texts) <= limit else [*texts[:limit], f"... and {len(texts) - limit} more"]
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:

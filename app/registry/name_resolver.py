@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,8 +48,6 @@ def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> dict[st
 
     `reserved_names` are the names that are taken, with their sources.
     """
-    import tomllib  # noqa: PLC0415 - seldom needed
-
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as e:

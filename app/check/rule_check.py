@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def select_passes(targets: Sequence[str], *, built_in: bool = False) -> list[Pas
     if not names:
         return [*file_passes, *(BUILT_IN if built_in else ())]
     registry = None if files and not built_in else caller_registry(registries)
-    return [p for name in names for p in _passes_named(name, file_passes, registry)]
+    return [_pass_named(name, file_passes, registry) for name in names]
 
 
 def is_file_path(target: str) -> bool:
@@ -137,20 +138,19 @@ def is_file_path(target: str) -> bool:
     return target.endswith(".py") or "/" in target or "\\" in target
 
 
-def _passes_named(name: str, file_passes: Sequence[Pass], registry: PassRegistry | None) -> list[Pass]:
+def _pass_named(name: str, file_passes: Sequence[Pass], registry: PassRegistry | None) -> Pass:
     """The pass of a name, or a pass with only the rule of that name, in a registry or else in files.
 
     Raises UnknownNameError, and PluginError for a broken plugin of that name.
     """
 
-    def with_name(passes: Sequence[Pass]) -> list[Pass] | None:
-        found = [leaf for p in passes for leaf in (p, *leaves(p)) if leaf.name == name]
-        rules = [r for p in passes for r in all_rules(p) if r.name == name]
-        return found[:1] or ([RulePass(name, (rules[0],))] if rules else None)
+    def with_name(passes: Sequence[Pass]) -> Pass | None:
+        own_passes = (RulePass(name, (r,)) for p in passes for r in all_rules(p) if r.name == name)
+        named = (leaf for p in passes for leaf in (p, *leaves(p)) if leaf.name == name)
+        return next(chain(named, own_passes), None)
 
     if registry is not None:
         return search_passes(name, registry, with_name)
-    found = with_name(file_passes)
-    if found is None:
+    if (found := with_name(file_passes)) is None:
         raise unknown_name_error(name, file_passes)
     return found

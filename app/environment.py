@@ -14,18 +14,15 @@ CPUINFO = Path("/proc/cpuinfo")
 
 def machine_summary() -> str:
     """Processor, physical cores, memory and operating system."""
-    memory = psutil.virtual_memory().total / (1 << 30)
-    cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
-    return f"{_processor_name()}, {cores} core{'s' * (cores != 1)}, {memory:.0f} GB, {platform.system()}"
-
-
-def _processor_name() -> str:
     try:
         lines = CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or platform.machine())
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    processor = next(names, platform.processor() or platform.machine())
+    memory = psutil.virtual_memory().total / (1 << 30)
+    cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
+    return f"{processor}, {cores} core{'s' * (cores != 1)}, {memory:.0f} GB, {platform.system()}"
 
 
 def versions() -> dict[str, str]:

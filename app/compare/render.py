@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ..measure.metrics import RatioInterval
-from ..number_text import compact, duration
+from ..number_text import compact, duration, three_digits
 from ..terminal import Terminal, add_row, plural
 from ..verify.render import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
 from .comparison_report import OURS, ComparisonReport, Row
@@ -219,4 +219,4 @@ def _share_text(number: float) -> str:
     """A ratio in at most five characters: intervals of few processes may be very wide."""
     if not 5e-4 <= number < 999.5:
         return f"{number:.0e}"
-    return f"{number:.{3 if number < 0.0995 else 2 if number < 9.995 else 1 if number < 99.95 else 0}f}"
+    return f"{number:.3f}" if number < 0.0995 else three_digits(number)

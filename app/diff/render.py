@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import cast
 
-from ..drawing.picture_text import qualified_op_type
+from ...core.ir.op_schemas import qualified_op_type
 from ..terminal import Terminal, plural
 from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, ModelDifference, Node, SubgraphChange
 from .model_diff import DiffReport

@@ -15,9 +15,9 @@ MAX_CHARS, MAX_LINES, MAX_ELEMENTS = 28, 4, 4
 STR_TYPES = (str, int, float, complex, np.generic)
 
 
-def cut_end(text: str) -> str:
+def cut_end(text: str, limit: int = MAX_CHARS) -> str:
     """A text, cut short where it is long."""
-    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def cut_start(text: str) -> str:
@@ -25,14 +25,9 @@ def cut_start(text: str) -> str:
     return text if len(text) <= MAX_CHARS else f"…{text[1 - MAX_CHARS :]}"
 
 
-def limit_lines(lines: list[str]) -> list[str]:
+def limit_lines(lines: list[str], limit: int = MAX_LINES) -> list[str]:
     """The first of many lines, and how many more there are."""
-    return lines if len(lines) <= MAX_LINES else [*lines[: MAX_LINES - 1], f"and {len(lines) - MAX_LINES + 1} more"]
-
-
-def qualified_op_type(domain: str, op_type: str) -> str:
-    """The operator, with its domain unless that is the standard one."""
-    return f"{domain}::{op_type}" if domain else op_type
+    return lines if len(lines) <= limit else [*lines[: limit - 1], f"and {len(lines) - limit + 1} more"]
 
 
 def type_text(value: Value, *, declared: bool = False) -> str:

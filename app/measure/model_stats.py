@@ -14,7 +14,7 @@ from onnx import inliner
 
 from ...core.errors import ModelError
 from ...core.ir import op_schemas
-from ...core.ir.op_schemas import canonical_domain
+from ...core.ir.op_schemas import canonical_domain, qualified_op_type
 from ...core.ort.backends import backend_message
 from ...core.serialization.proto_queries import (
     all_nodes,
@@ -101,7 +101,7 @@ def _count_live(graph: onnx.GraphProto) -> Counter[str]:
             continue
         seen.add(id(node))
         if not _is_constant(node):
-            ops[_qualified_type(canonical_domain(node.domain), node.op_type)] += 1
+            ops[qualified_op_type(canonical_domain(node.domain), node.op_type)] += 1
         inner = [*all_nodes([node])]
         wanted += (name for n in inner for name in n.input)
         wanted += (o.name for n in inner for body in subgraphs(n) for o in body.output)
@@ -130,11 +130,7 @@ def _nonstandard_operators(model: onnx.ModelProto) -> tuple[str, ...]:
     elsewhere = (
         key for key in used_operators(model.graph) if key not in called and not op_schemas.latest_opset_version(key[0])
     )
-    return tuple(sorted(_qualified_type(*key) for key in (*elsewhere, *undefined_operators(model))))
-
-
-def _qualified_type(domain: str, kind: str) -> str:
-    return f"{domain}::{kind}" if domain else kind
+    return tuple(sorted(qualified_op_type(*key) for key in (*elsewhere, *undefined_operators(model))))
 
 
 def _checker_error(path: Path) -> str:

@@ -5,40 +5,36 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain, count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import onnx
 from onnx import helper
 
 from ...core.errors import FailureKind
+from ...core.inference.schema_inference import inferred_type_proto
 from ...core.io.convert import from_onnx
-from ...core.io.files import ModelFile, encode_text, load, write_files
-from ...core.io.model import Model
+from ...core.io.files import ModelFile, as_loadable, encode_text, load, write_files
+from ...core.io.model import Model, export_header
+from ...core.ir.graph import Graph
 from ...core.ir.op import Op
+from ...core.ir.values import Value
 from ...core.ort.backends import OnnxRuntime
 from ...core.pass_manager.pass_manager import Attempt, PassManager, static_failure
 from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules
 from ...core.pass_manager.quarantine import Quarantined
 from ...core.plugins.pass_spec import PassSpec
+from ...core.serialization.exporter import node_bytes
 from ...core.verify.input_generation import InputSet
 from ...core.verify.oracle import Oracle
 from ...core.verify.verdict import Mismatch
 from ...core.verify.verification_spec import VerificationSpec
-from .subgraph_extraction import (
-    changed_ops,
-    declared_type,
-    external_inputs,
-    external_outputs,
-    extract_model,
-    neighbourhood,
-    with_extra_outputs,
-)
 
 COMPARISON_FAILURES = frozenset({FailureKind.WRONG, FailureKind.REFUSED})
 LOG = logging.getLogger(__name__)
@@ -46,6 +42,67 @@ NEIGHBOURHOOD_RADII = (0, 1, 2, 4, 8)  # around the op where a rule raises, trie
 NO_PROGRESS_TIMEOUT = 10.0  # seconds without a change, in a further run of one pass
 ReproFiles = dict[str, Any]
 """By file name: a Model or ModelProto, or arrays by name."""
+
+
+def changed_ops(before: Graph, after: Graph) -> tuple[list[Op], list[Op]]:
+    """The ops of two graphs that only one has, compared with their edges by name; in order. O(V + E)."""
+    mine, others = ({node_bytes(op): op for op in g.sorted_ops()} for g in (before, after))
+    return [op for k, op in mine.items() if k not in others], [op for k, op in others.items() if k not in mine]
+
+
+def external_inputs(ops: Collection[Op]) -> list[Value]:
+    """The values that the ops read and do not make, constants included, in order."""
+    made = {v for op in ops for v in op.outputs}
+    read = dict.fromkeys(v for op in ops for v in (*op.inputs, *op.captures) if v is not None)
+    return [v for v in read if v not in made]
+
+
+def external_outputs(graph: Graph, ops: Collection[Op]) -> list[Value]:
+    """The values that the ops make and that other ops read or that are outputs of the graph, in order."""
+    made = [v for op in ops for v in op.outputs]
+    leaving = {v for v, _ in nx.edge_boundary(graph.nx, {*ops, *made})}
+    return [v for v in made if graph.is_output(v) or v in leaving]
+
+
+def neighbourhood(op: Op, radius: int) -> list[Op]:
+    """The ops at most `radius` ops away in either direction, in order. O(V + E)."""
+    ops = op.graph.sorted_ops()
+    edges = nx.bipartite.projected_graph(op.graph.nx, ops)
+    layers = nx.bfs_layers(edges.to_undirected(as_view=True), op)
+    near: set[Op] = set(chain.from_iterable(islice(layers, radius + 1)))
+    return [o for o in ops if o in near]
+
+
+def declared_type(value: Value) -> onnx.TypeProto:
+    """The type of a value as far as it is known."""
+    return inferred_type_proto(value) or onnx.TypeProto()
+
+
+def extract_model(
+    model: Model, ops: Collection[Op], inputs: Mapping[str, onnx.TypeProto], outputs: Collection[str]
+) -> onnx.ModelProto:
+    """A model of those ops, with inputs of the given types.
+
+    An output that none of the ops makes is a constant, which an Identity copies.
+    """
+    proto = export_header(model)
+    del proto.metadata_props[:], proto.training_info[:]
+    proto.ir_version = max(proto.ir_version, 4)  # before, each initializer had to be an input too
+    graph = proto.graph
+    graph.name = model.graph.declared.header.name or "repro"
+    graph.input.extend(onnx.ValueInfoProto(name=name, type=kind) for name, kind in inputs.items())
+    made = {v.name for op in ops for v in op.outputs}
+    handed_on = {name: f"{name}_constant" for name in outputs if name not in made}
+    # A Constant or an enclosing graph may hold a constant that is read, so it is found by its value.
+    held = [(v.name, v.tensor) for v in external_inputs(ops) if v.name not in inputs]
+    held += [(handed_on[v.name], tensor) for v, tensor in model.written_initializers() if v.name in handed_on]
+    for name, tensor in held:
+        if tensor is not None:
+            graph.initializer.append(onnx.TensorProto.FromString(b"".join(tensor.chunks(name))))
+    graph.node.extend(onnx.NodeProto.FromString(node_bytes(op)) for op in ops)
+    graph.node.extend(helper.make_node("Identity", [constant], [name]) for name, constant in handed_on.items())
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+    return proto
 
 
 def mismatch_files(before: Attempt, after: Attempt) -> ReproFiles:
@@ -64,9 +121,14 @@ def _small_mismatch_files(first: Model, second: Model, mismatch: Mismatch, *, ex
     """The changed ops, if they run by themselves and differ in the same way."""
     try:
         files = _changed_subgraph_files(first, second, mismatch.input_set)
-        return files if files is not None and _still_differ(files, mismatch, exact=exact) else None
+        if files is None:
+            return None
+        oracle = _oracle_for(files["before.onnx"], files["inputs.npz"])
+        failure = oracle.compare(files["after.onnx"].SerializeToString(), exact=exact).failure
     except Exception:  # noqa: BLE001 - a pass may leave any graph; one that cannot be cut is shown whole
         return None
+    is_same = failure is not None and (failure.input_set is None) == (mismatch.input_set is None)
+    return files if is_same else None
 
 
 def _changed_subgraph_files(first: Model, second: Model, input_set: InputSet | None) -> ReproFiles | None:
@@ -89,21 +151,20 @@ def _changed_subgraph_files(first: Model, second: Model, input_set: InputSet | N
     }
 
 
-def _evaluated_values(model: Model, names: list[str], feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """The values computed from `feeds`."""
-    computed = [n for n in names if n not in feeds]
+def _evaluated_values(model: Model, names: Iterable[str], feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """The values computed from `feeds`, as further outputs of the whole model."""
     found = {n: feeds[n] for n in names if n in feeds}
-    with with_extra_outputs(model, computed) as loadable:
-        session = OnnxRuntime(loadable)
-    found.update(zip(computed, session.run(computed, feeds) if computed else (), strict=True))
-    return found
-
-
-def _still_differ(files: ReproFiles, mismatch: Mismatch, *, exact: bool) -> bool:
-    """Whether the two models still differ on the inputs, or the second is still invalid if it was."""
-    oracle = _oracle_for(files["before.onnx"], files["inputs.npz"])
-    failure = oracle.compare(files["after.onnx"].SerializeToString(), exact=exact).failure
-    return failure is not None and (failure.input_set is None) == (mismatch.input_set is None)
+    computed = [n for n in names if n not in feeds]
+    library: Any = onnx  # its arguments have no types
+    with as_loadable(model) as plain:
+        folder = plain.parent if isinstance(plain, Path) else None
+        proto: onnx.ModelProto = (
+            library.load_from_string(plain) if folder is None else library.load(plain, load_external_data=False)
+        )
+        known = {o.name for o in proto.graph.output}
+        proto.graph.output.extend(onnx.ValueInfoProto(name=n) for n in computed if n not in known)
+        session = OnnxRuntime(proto.SerializeToString(), folder=folder)
+    return found | dict(zip(computed, session.run(computed, feeds) if computed else (), strict=True))
 
 
 def _oracle_for(proto: onnx.ModelProto, given: Mapping[str, Any] | None = None) -> Oracle:

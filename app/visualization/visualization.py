@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from onnx import TensorProto
 
 from ...core import Graph, Op, Value
+from ...core.ir.op_schemas import qualified_op_type
 from ...core.ir.origin import Origin
 from ...core.pass_manager.pipeline import Pass, leaves, rules_in
 from ...core.rewriting.changes import Change
@@ -22,7 +23,6 @@ from ..drawing.picture_text import (
     cut_end,
     cut_start,
     limit_lines,
-    qualified_op_type,
     tensor_text,
     type_text,
 )
@@ -247,9 +247,7 @@ def _details(op: Op) -> tuple[str, ...]:
     lines += [f"reads {_typed_name(v)}" for v in op.inputs if v is not None]
     lines += [f"reads {_typed_name(v)}, inside" for v in op.captures]
     lines += [f"makes {_typed_name(v)}" for v in op.outputs if v.name]
-    more = [f"and {len(lines) - MAX_DETAILS + 1} more"] if len(lines) > MAX_DETAILS else []
-    shown = (*lines[: MAX_DETAILS - len(more)], *more)
-    return tuple(line if len(line) <= MAX_LINE_CHARS else f"{line[: MAX_LINE_CHARS - 1]}…" for line in shown)
+    return tuple(cut_end(line, MAX_LINE_CHARS) for line in limit_lines(lines, MAX_DETAILS))
 
 
 def _typed_name(v: Value) -> str:

@@ -22,6 +22,11 @@ def canonical_domain(domain: str) -> str:
     return DOMAIN_ALIASES.get(domain, domain)
 
 
+def qualified_op_type(domain: str, op_type: str) -> str:
+    """The operator, with its domain unless that is the standard one."""
+    return f"{domain}::{op_type}" if domain else op_type
+
+
 @cache
 def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
     """The schema in force at opset `version` of `domain`, or None where the operator is unknown there."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..errors import ModelError
 from ..io.model import Model
 from ..ir.graph import Graph
+from ..ir.op_schemas import qualified_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
@@ -99,7 +100,7 @@ class Stats:
 def op_histogram(graph: Graph) -> dict[str, int]:
     """Ops except Constant by type in a graph and those inside it, as `domain::type` outside the standard domain."""
     ops = (op for g in graph.with_subgraphs() for op in g.ops() if is_counted(op))
-    return dict(sorted(Counter(f"{op.domain}::{op.type}" if op.domain else op.type for op in ops).items()))
+    return dict(sorted(Counter(qualified_op_type(op.domain, op.type) for op in ops).items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Pages: whole, of one file, the same for the same data, and with nothing in them that a name put there."""
+"""HTML pages: self-contained, deterministic, and safe against markup in names."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def pages() -> dict[str, str]:
 
 
 def named_pages(names: list[str]) -> dict[str, str]:
-    """A page of each kind, with the names in all places that a model or an optimizer names."""
+    """A page of each kind, with the names in all places where a model or an optimizer sets them."""
     first, second, third = names[0], names[1], names[2]
-    told = report(second, quarantined=True)
-    told.quarantined = [replace(q, place=first, message=second, replaced=(third,)) for q in told.quarantined]
-    told.before = replace(
-        told.before, ops={**told.before.ops, **{f"x::{name}": 90 + n for n, name in enumerate(names)}}
+    result = report(second, quarantined=True)
+    result.quarantined = [replace(q, place=first, message=second, replaced=(third,)) for q in result.quarantined]
+    result.before = replace(
+        result.before, ops={**result.before.ops, **{f"x::{name}": 90 + n for n, name in enumerate(names)}}
     )
-    told.passes[0].rules[first] = 1
+    result.passes[0].rules[first] = 1
     drawn = trace(60, names)
     beside = comparison(second)
     beside.rows[1:4] = [
@@ -96,9 +96,9 @@ def named_pages(names: list[str]) -> dict[str, str]:
     beside.rows[8] = replace(beside.rows[8], failure=first)
     beside.skipped_tools, beside.sizes, beside.machine = {first: second}, {third: 3}, first
     return {
-        "run": run_page(told, drawn),
-        "compare": compare_page(beside, told, drawn),
-        "profile": profile_page(profile_pair(60, names), told, drawn),
+        "run": run_page(result, drawn),
+        "compare": compare_page(beside, result, drawn),
+        "profile": profile_page(profile_pair(60, names), result, drawn),
     }
 
 
@@ -107,7 +107,7 @@ SECTIONS = {"comparison", "profile", "ops", "rewrites", "graph", "left-out"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_parses_and_no_id_is_there_twice(kind: str) -> None:
+def test_page_parses_and_ids_are_unique(kind: str) -> None:
     parsed = Parsed(pages()[kind])
     assert parsed.tags.count("h1") == 1
     assert len(parsed.ids) == len(set(parsed.ids))
@@ -115,18 +115,18 @@ def test_a_page_parses_and_no_id_is_there_twice(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_loads_nothing(kind: str) -> None:
+def test_page_loads_nothing(kind: str) -> None:
     parsed = Parsed(pages()[kind])
     loads = [a for a in parsed.attributes if a[1] in {"src", "srcset", "action", "data", "xlink:href"}]
     links = [v for _, name, v in parsed.attributes if name == "href" and not v.startswith(("#", "data:"))]
     assert (loads, links) == ([], [])
     addresses = set(re.findall(r"https?://[^\s\"'<)]*", pages()[kind]))
-    assert addresses <= {"http://www.w3.org/2000/svg"}  # a name that SVG goes by
+    assert addresses <= {"http://www.w3.org/2000/svg"}  # the namespace of SVG
     assert not re.search(r"url\(|@import|\bfetch\(|\bimport\b|XMLHttpRequest|sendBeacon|WebSocket", pages()[kind])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_names_are_never_markup(kind: str) -> None:
+def test_names_are_escaped(kind: str) -> None:
     hostile, plain = Parsed(named_pages(HOSTILE)[kind]), Parsed(pages()[kind])
     assert hostile.tags == plain.tags
     assert [a[:2] for a in hostile.attributes] == [a[:2] for a in plain.attributes]
@@ -150,23 +150,23 @@ def test_names_are_never_markup(kind: str) -> None:
         ),
     ],
 )
-def test_sections_are_where_data_is(page: Callable[[], str], there: set[str]) -> None:
+def test_sections_follow_the_data(page: Callable[[], str], there: set[str]) -> None:
     parsed = Parsed(page())
     assert set(parsed.ids) & SECTIONS == there
     linked = {v[1:] for tag, name, v in parsed.attributes if tag == "a" and name == "href"} - {"content"}
     assert linked == there
 
 
-def test_what_was_left_out_is_told() -> None:
+def test_quarantined_changes_are_listed() -> None:
     text = Parsed(run_page(report(quarantined=True), Visualization())).text
-    for said in ("pad-pool/pad_into_max_pool #4 at y", "off by up to 2.0", "wrong/01-pad_into_max_pool-y", "quantized"):
-        assert said in text
+    for part in ("pad-pool/pad_into_max_pool #4 at y", "off by up to 2.0", "wrong/01-pad_into_max_pool-y", "quantized"):
+        assert part in text
     assert "Nothing was left out" not in text
     assert "Nothing was left out" in Parsed(run_page(report(), Visualization())).text
 
 
 @pytest.mark.parametrize(
-    ("verification", "tone", "said"),
+    ("verification", "tone", "message"),
     [
         pytest.param(VERIFIED, "good", "verified: within tolerance", id="verified"),
         pytest.param(None, "open", "NOT VERIFIED", id="not-verified"),
@@ -178,15 +178,15 @@ def test_what_was_left_out_is_told() -> None:
         ),
     ],
 )
-def test_the_claim_is_what_verification_came_to(verification: Any, tone: str, said: str) -> None:
-    told = report()
-    told.verification = verification
-    found_tone, lines = verdict_banner(told)
+def test_banner_states_the_verdict(verification: Any, tone: str, message: str) -> None:
+    result = report()
+    result.verification = verification
+    found_tone, lines = verdict_banner(result)
     assert found_tone == tone
-    assert said in lines[0]
+    assert message in lines[0]
 
 
-def test_blobs_hold_what_went_in() -> None:
+def test_embedded_data_is_complete() -> None:
     drawn = trace(50, HOSTILE)
     scripts = Parsed(run_page(report(), drawn)).scripts
     graph = decompress_json(scripts["data-graph"])
@@ -198,9 +198,9 @@ def test_blobs_hold_what_went_in() -> None:
             assert [(e[3], e[4]) for e in data["edges"]] == [path[0] for path in sheet.layout.paths]
     rewrites = decompress_json(scripts["data-rewrites"])
     assert [r["place"] for r in rewrites] == [r.change.place for r in drawn.rewrites]
-    for told, rewrite in zip(rewrites, drawn.rewrites, strict=True):
-        sheaf, place = told["before"]
-        words = "".join(ET.fromstring(decompress_json(scripts[f"data-pictures-{sheaf}"])[place]).itertext())
+    for data, rewrite in zip(rewrites, drawn.rewrites, strict=True):
+        chunk, place = data["before"]
+        words = "".join(ET.fromstring(decompress_json(scripts[f"data-pictures-{chunk}"])[place]).itertext())
         assert all(op in words for op in rewrite.change.replaced)
 
 
@@ -214,15 +214,15 @@ def test_lanes_hold_all_nodes() -> None:
 
 def test_the_same_picture_is_stored_once() -> None:
     drawn = trace(10, changes=400)
-    told, sheaves = rewrite_data(drawn)
-    pictures = {(n, place): drawing for n, sheaf in enumerate(sheaves) for place, drawing in enumerate(sheaf)}
+    data, chunks = rewrite_data(drawn)
+    pictures = {(n, place): drawing for n, chunk in enumerate(chunks) for place, drawing in enumerate(chunk)}
     assert len(pictures) == len(set(pictures.values())) < 120
-    placed = [r for r in told if r["before"] is not None]
+    placed = [r for r in data if r["before"] is not None]
     assert len(placed) == sum(r.before is not None for r in drawn.rewrites) < 400
     assert {r["before"] for r in placed} | {r["after"] for r in placed} == set(pictures)
 
 
-def test_pictures_that_differ_in_words_share_a_layout_and_are_what_they_would_be_alone() -> None:
+def test_pictures_with_other_labels_share_a_layout() -> None:
     gallery = PicturePool()
     pictures = [picture(["Conv", op], name) for op in ("Relu", "Tanh", "BatchNormalization") for name in ("abc", "xyz")]
     places = [gallery.index(each) for each in pictures]
@@ -233,14 +233,14 @@ def test_pictures_that_differ_in_words_share_a_layout_and_are_what_they_would_be
         assert gallery.chunks[place[0]][place[1]] == svg(each, "a piece of the graph")
 
 
-def test_many_pictures_are_in_sheaves() -> None:
+def test_many_pictures_are_chunked() -> None:
     gallery = PicturePool()
     places = [gallery.index(picture(["Conv"], f"{n}")) for n in range(2 * CHUNK_SIZE + 1)]
-    assert [len(sheaf) for sheaf in gallery.chunks] == [CHUNK_SIZE, CHUNK_SIZE, 1]
+    assert [len(chunk) for chunk in gallery.chunks] == [CHUNK_SIZE, CHUNK_SIZE, 1]
     assert places[CHUNK_SIZE - 1 : CHUNK_SIZE + 1] == [(0, CHUNK_SIZE - 1), (1, 0)]
 
 
-def test_what_is_not_drawn_is_said() -> None:
+def test_undrawn_changes_are_counted() -> None:
     drawn = trace(10, changes=100)
     undrawn = sum(r.before is None for r in drawn.rewrites)
     assert undrawn > 1
@@ -255,7 +255,7 @@ def test_lanes_are_in_order_of_time() -> None:
     assert [n["start"] for n in timeline_data(beside)[0]["nodes"]] == sorted(n.start for n in beside.before.nodes)
 
 
-def test_rules_have_every_rewrite_once_and_most_saving_first() -> None:
+def test_rules_list_rewrites_once_by_saving() -> None:
     drawn = trace(10, changes=41)
     rules = rewrites_by_rule(drawn.rewrites)
     assert sorted(n for _, indices, _ in rules for n in indices) == list(range(41))
@@ -309,7 +309,7 @@ def test_intervals_stay_left_of_the_numbers() -> None:
     assert max(float(x) for d in whiskers for x in re.findall(r"[ML](\S+) ", d)) < min(numbers_at)
 
 
-def test_charts_leave_no_importer_behind() -> None:
+def test_charts_leave_no_importer() -> None:
     code = (
         "from importlib.metadata import version; from passwright.app.pages.charts import Bar, bar_chart; "
         "bar_chart('t', [Bar('a', 1.0, '1')], str); import colorsys; version('passwright')"
@@ -318,19 +318,19 @@ def test_charts_leave_no_importer_behind() -> None:
 
 
 @pytest.mark.parametrize("numbers_drawn", [[0.0], [0.0, 0.0], [1.0], [1e-9, 1e9]])
-def test_any_numbers_make_a_chart(numbers_drawn: list[float]) -> None:
+def test_any_numbers_give_a_chart(numbers_drawn: list[float]) -> None:
     bars = [Bar(str(n), n, str(n), n, n) for n in numbers_drawn]
     assert len(bars_of(bar_chart("Times", bars, str))) == len(bars)
 
 
 @pytest.mark.parametrize("unwanted", ["<script", "<style", "<desc", "<!--", "pygal", " id=", "Consolas"])
-def test_charts_are_drawings_alone(unwanted: str) -> None:
+def test_charts_have_no_unwanted_elements(unwanted: str) -> None:
     drawn = paired_bar_chart("Ops", [("Conv", 3, 1), ("Relu", 1, 1)], "{:.0f}".format)
     assert len(bars_of(drawn)) == 4
     assert unwanted not in drawn
 
 
-def test_charts_have_a_bar_for_each_row_that_was_measured() -> None:
+def test_charts_have_a_bar_per_measured_row() -> None:
     beside = comparison()
     bars = {title: len(bars_of(drawn)) for title, _, drawn in comparison_charts(beside)}
     assert bars == {"Latency, one sample": 8, "Latency, 8 samples": 8, "Bytes on disk": 5, "Nodes that run": 8}
@@ -339,7 +339,7 @@ def test_charts_have_a_bar_for_each_row_that_was_measured() -> None:
     ]  # fmt: skip
 
 
-def test_a_comparison_where_nothing_runs_has_no_charts() -> None:
+def test_comparison_without_runs_has_no_charts() -> None:
     beside = comparison()
     beside.rows = [
         replace(r, measured=None, stats=None, online_stats=None, failure="no such file") for r in beside.rows
@@ -349,15 +349,15 @@ def test_a_comparison_where_nothing_runs_has_no_charts() -> None:
     assert list(comparison_charts(beside)) == []
 
 
-def test_wrong_rows_say_how_and_what_to_do() -> None:
+def test_failed_rows_state_reason_and_remedy() -> None:
     text = Parsed(compare_page(comparison(), report(), Visualization())).text
-    for said in (
+    for part in (
         "y: off by up to 2.0",
         "passes bisect model.onnx --ort all",
         "list index out of range",
         "not installed",
     ):
-        assert said in text
+        assert part in text
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_wrong_rows_say_how_and_what_to_do() -> None:
         pytest.param(RatioInterval(0.99, 0.9, 1.1), "no difference", "", id="no-difference"),
     ],
 )
-def test_the_latency_tile_says_only_what_was_measured(interval: RatioInterval, value: str, tone: str) -> None:
+def test_latency_tile_shows_only_measured_values(interval: RatioInterval, value: str, tone: str) -> None:
     beside = comparison()
     beside.rows[6] = replace(beside.rows[6], ratios={1: interval})
     (tile,) = compare_tiles(beside)
@@ -378,7 +378,7 @@ def test_the_latency_tile_says_only_what_was_measured(interval: RatioInterval, v
 
 
 @pytest.mark.parametrize(
-    ("say", "number", "said"),
+    ("say", "number", "expected"),
     [
         (number_text.duration, 0.0, "0 s"),
         (number_text.duration, 1.2345, "1.23 s"),
@@ -399,8 +399,8 @@ def test_the_latency_tile_says_only_what_was_measured(interval: RatioInterval, v
         (lambda n: number_text.change(0, n), 200, ""),
     ],
 )
-def test_numbers_in_words(say: Callable[[Any], str], number: float, said: str) -> None:
-    assert say(number) == said
+def test_number_formats(say: Callable[[Any], str], number: float, expected: str) -> None:
+    assert say(number) == expected
 
 
 TEXT_ON_GROUND = [
@@ -415,7 +415,7 @@ TEXT_ON_GROUND = [
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("text", "ground"), TEXT_ON_GROUND)
-def test_text_can_be_read_in_both_schemes(text: str, ground: str, scheme: str) -> None:
+def test_text_has_contrast_in_both_schemes(text: str, ground: str, scheme: str) -> None:
     style = (ASSETS / "page.css").read_text()
     pairs = {n: (a, b) for n, a, b in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", style)}
     light, dark = sorted((luminance(pairs[name][scheme == "dark"]) for name in (text, ground)), reverse=True)
@@ -423,13 +423,13 @@ def test_text_can_be_read_in_both_schemes(text: str, ground: str, scheme: str) -
 
 
 def luminance(colour: str) -> float:
-    """As WCAG 2 has it."""
+    """Contrast as defined by WCAG 2."""
     parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_a_page_is_written(tmp_path: Path) -> None:
+def test_page_is_written(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("old")
     write_page("<p>größer</p>", path)
@@ -438,7 +438,7 @@ def test_a_page_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["missing/report.html", "folder", "file/report.html"])
-def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path, place: str) -> None:
+def test_failed_write_leaves_nothing(tmp_path: Path, place: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("kept")
     with pytest.raises(ModelError, match="cannot write"):

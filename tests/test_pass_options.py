@@ -1,4 +1,4 @@
-"""Options of passes: how fields of a dataclass are set by text."""
+"""Options of passes: dataclass fields set by text."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Bare:
         ("choice", "b", "b"), ("choice", "3", 3), ("said", "2", 2), ("told", "2", 2),
     ],
 )  # fmt: skip
-def test_is_set(option: str, text: str, value: Any) -> None:
+def test_option_is_set(option: str, text: str, value: Any) -> None:
     p: Any = with_options(Everything(), {option: text})
     assert getattr(p, option) == value
     assert type(getattr(p, option)) is type(value)
@@ -102,7 +102,7 @@ def test_is_set(option: str, text: str, value: Any) -> None:
         ("mode", "slow"), ("choice", "c"), ("choice", "4"),
     ],
 )  # fmt: skip
-def test_is_not_of_the_type(option: str, text: str) -> None:
+def test_value_of_wrong_type_is_rejected(option: str, text: str) -> None:
     with pytest.raises(
         UsageError, match=rf"^everything: {option}=.* is not of the type .*; there are count \(int, 1\), "
     ):
@@ -121,7 +121,7 @@ def test_is_not_of_the_type(option: str, text: str) -> None:
         ({"count": "13"}, "everything does not take count=13: TypeError: not thirteen"),
     ],
 )
-def test_cannot_be_set(given: dict[str, str], message: str) -> None:
+def test_bad_option_is_rejected(given: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         with_options(Everything(), given)
 
@@ -129,20 +129,20 @@ def test_cannot_be_set(given: dict[str, str], message: str) -> None:
 @pytest.mark.parametrize(
     "p", [RulePass("r", ()), Pipeline("p", ()), Fixpoint("f", ()), Bare()], ids=["rules", "pipeline", "loop", "class"]
 )
-def test_some_have_none(p: Any) -> None:
+def test_pass_without_options(p: Any) -> None:
     assert options_of(p) == []
     assert with_options(p, {}) is p
     with pytest.raises(UsageError, match=f"^{p.name} has no option patience; it has none$"):
         with_options(p, {"patience": "3"})
 
 
-def test_a_type_that_only_type_checkers_know() -> None:
+def test_unresolvable_type_cannot_be_set() -> None:
     assert [(o.name, o.type, o.value) for o in options_of(Unresolved())] == [("number", "", "none")]
     with pytest.raises(UsageError, match="cannot be set by text"):
         with_options(Unresolved(), {"number": "3"})
 
 
-def test_what_is_told_of_them() -> None:
+def test_options_are_described() -> None:
     told = {o.name: (o.type, o.value) for o in options_of(Everything())}
     assert told["maybe"] == ("int or none", "none")
     assert told["pair"] == ("int:float", "1:2.0")
@@ -154,7 +154,7 @@ def test_what_is_told_of_them() -> None:
     assert {o.name: o.doc for o in options_of(Everything())}["told"] == "how many"
 
 
-def test_values_as_written_are_read_the_same() -> None:
+def test_written_values_round_trip() -> None:
     p = Everything(text="a,b", words=("x", "y"), perhaps="none", mode=Mode.SAFE, share=1e-7)
     given = {o.name: o.value for o in options_of(p) if o.type}
     assert with_options(Everything(), given) == p
@@ -170,11 +170,11 @@ def test_values_as_written_are_read_the_same() -> None:
         (Debloat(), {"min_bytes": "-1"}),
     ],
 )
-def test_built_in_passes_check_theirs(p: Any, given: dict[str, str]) -> None:
+def test_built_in_passes_check_their_options(p: Any, given: dict[str, str]) -> None:
     with pytest.raises(UsageError, match=f"^{p.name}"):
         with_options(p, given)
 
 
-def test_the_rest_stays() -> None:
+def test_other_options_are_kept() -> None:
     p = with_options(FoldConstants(max_share=0.5), {"max_growth": "1MB"})
     assert p == FoldConstants(max_growth=10**6, max_share=0.5)

@@ -21,8 +21,8 @@ def named(name: str) -> RulePass:
     return RulePass(name, ())
 
 
-def placed(name: str, **wishes: Any) -> Placed:
-    return Placed(named(name), **wishes)
+def placed(name: str, **constraints: Any) -> Placed:
+    return Placed(named(name), **constraints)
 
 
 def after(more: Sequence[Placed], standing: str = "abcdef") -> str:
@@ -47,8 +47,8 @@ def after(more: Sequence[Placed], standing: str = "abcdef") -> str:
         pytest.param([placed("X", after=("c",))], "abcXdef", id="after"),
         pytest.param([placed("X", after=("b", "d"))], "abcdXef", id="after the last"),
         pytest.param([placed("X", after=("b",), before=("e",))], "abXcdef", id="between"),
-        pytest.param([placed("X", after=("nowhere",))], "abcdefX", id="after what is not there"),
-        pytest.param([placed("X", before=("nowhere", "b"))], "aXbcdef", id="before what is not there"),
+        pytest.param([placed("X", after=("nowhere",))], "abcdefX", id="after an absent pass"),
+        pytest.param([placed("X", before=("nowhere", "b"))], "aXbcdef", id="before an absent pass"),
         pytest.param([placed("X", stage="fuse", before=("e",))], "abcdXef", id="stage, and before its end"),
         pytest.param([placed("X", stage="fuse", after=("d",), before=("f",))], "abcdeXf", id="stage fits"),
         pytest.param([placed("X", stage="cleanup", after=("d",))], "abcdXef", id="stage, and after it"),
@@ -63,7 +63,7 @@ def after(more: Sequence[Placed], standing: str = "abcdef") -> str:
         pytest.param([placed("X", before=("b",)), placed("Y", before=("X",), after=("c",))], "", id="through another"),
     ],
 )
-def test_order(more: list[Placed], order: str) -> None:
+def test_order_of_passes(more: list[Placed], order: str) -> None:
     if order:
         assert after(more) == order
         return
@@ -71,7 +71,7 @@ def test_order(more: list[Placed], order: str) -> None:
         after(more)
 
 
-def test_stages_that_are_not_there() -> None:
+def test_empty_stages() -> None:
     assert after([placed("X", stage="fuse")], "abc") == "abcX"
     assert after([placed("X", stage="fold")], "abf") == "abXf"
     assert after([placed("X", stage="cleanup")], "cf") == "Xcf"
@@ -85,7 +85,7 @@ def test_stages_that_are_not_there() -> None:
         ([placed("X", before=("Y",)), placed("Y", before=("X",))], "X before Y, Y before X"),
     ],
 )
-def test_a_contradiction_names_who_and_what(more: list[Placed], message: str) -> None:
+def test_contradiction_names_passes_and_positions(more: list[Placed], message: str) -> None:
     with pytest.raises(PluginError) as caught:
         after(more)
     said = str(caught.value).removeprefix("these positions contradict each other: ")
@@ -101,10 +101,10 @@ PLACED = st.builds(
 
 
 @given(st.lists(PLACED, max_size=6))
-def test_all_wishes_are_kept_and_the_order_that_stands(
-    wishes: list[tuple[Any, tuple[str, ...], tuple[str, ...]]],
+def test_constraints_hold_and_existing_order_is_kept(
+    constraints: list[tuple[Any, tuple[str, ...], tuple[str, ...]]],
 ) -> None:
-    more = [placed(n, stage=s, before=b, after=a) for n, (s, b, a) in zip("UVWXYZ", wishes, strict=False)]
+    more = [placed(n, stage=s, before=b, after=a) for n, (s, b, a) in zip("UVWXYZ", constraints, strict=False)]
     try:
         order = after(more)
     except PluginError:
@@ -116,7 +116,7 @@ def test_all_wishes_are_kept_and_the_order_that_stands(
         assert all(order.index(q.item.name) > order.index(n) for n in q.after if n in order)
 
 
-def test_what_the_wishes_decide_is_so_in_any_order() -> None:
+def test_result_is_independent_of_input_order() -> None:
     more = [
         placed("X", stage="fuse", after=("Y",)),
         placed("Y", stage="cleanup"),
@@ -125,7 +125,7 @@ def test_what_the_wishes_decide_is_so_in_any_order() -> None:
     assert {after(p) for p in permutations(more)} == {"abYcdeXZf"}
 
 
-# -- loops and what comes after them -------------------------------------------------------------------
+# -- loops and final passes -------------------------------------------------------------------
 
 
 def shape_of(p: Pass) -> Any:
@@ -160,7 +160,7 @@ LOOP = Fixpoint("loop", (named("a"), named("f")))
         pytest.param(named("a"), [placed("X", stage="final")], ("P", "a", "X"), id="behind a single pass"),
     ],
 )
-def test_where_in_a_pipeline(start: Pass, more: list[Placed], shape: Any) -> None:
+def test_position_in_a_pipeline(start: Pass, more: list[Placed], shape: Any) -> None:
     assert shape_of(insert_passes(start, more, LETTERS)) == shape
 
 
@@ -168,10 +168,10 @@ def test_where_in_a_pipeline(start: Pass, more: list[Placed], shape: Any) -> Non
     "more",
     [
         pytest.param([placed("X", stage="final", before=("a",))], id="final before another"),
-        pytest.param([placed("X", stage="final"), placed("a2", after=("X",))], id="after what is final"),
+        pytest.param([placed("X", stage="final"), placed("a2", after=("X",))], id="after a final pass"),
     ],
 )
-def test_nothing_comes_after_the_end(more: list[Placed]) -> None:
+def test_nothing_runs_after_final_passes(more: list[Placed]) -> None:
     with pytest.raises(PluginError, match=r"cannot run before a2?: it is for stage final"):
         insert_passes(LOOP, more, LETTERS)
 
@@ -185,30 +185,30 @@ def test_every_built_in_pass_has_a_stage() -> None:
     assert {STAGES[p.name] for p in MOVEMENT} == {"layout"}
 
 
-def test_a_fusion_stands_behind_the_built_in_ones() -> None:
+def test_fusion_runs_after_built_in_fusions() -> None:
     names = [p.name for p in leaves(insert_passes(PIPELINES["basic"], [placed("mine", stage="fuse")], STAGES))]
     assert names[names.index("mine") - 1] == FUSION[-1].name
     wish = placed("mine", stage="fuse", after=("fuse-gelu",), before=("fuse-gemm",))
     assert [p.name for p in leaves(insert_passes(PIPELINES["basic"], [wish], STAGES))] == names
 
 
-# -- what is no placement -----------------------------------------------------------------------------
+# -- invalid placements -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("wishes", "message"),
+    ("constraints", "message"),
     [
         ({"stage": "fusion"}, r"x: no stage is called fusion \(there are cleanup, fold, fuse, layout, final\)"),
         ({"before": "fuse-gemm"}, r"x: before is to be names, as in before=\(\"fuse-gemm\",\), not 'fuse-gemm'"),
         ({"after": (3,)}, r"x: after is to be names"),
     ],
 )
-def test_what_is_no_place(wishes: dict[str, Any], message: str) -> None:
+def test_bad_placement_is_rejected(constraints: dict[str, Any], message: str) -> None:
     with pytest.raises(PluginError, match=message):
-        placed("x", **wishes)
+        placed("x", **constraints)
 
 
 @pytest.mark.parametrize("item", [3, "text", RulePass, None], ids=repr)
-def test_what_is_no_pass(item: Any) -> None:
+def test_other_objects_are_rejected(item: Any) -> None:
     with pytest.raises(PluginError, match="is no pass and no rule"):
         Placed(item)

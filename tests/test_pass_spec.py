@@ -1,4 +1,4 @@
-"""The text in which passes are asked for."""
+"""Pass specs as text."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def test_refuses(text: str, message: str) -> None:
 
 
 @given(st.dictionaries(NAMES, st.dictionaries(OPTION_NAMES, VALUES), min_size=1))
-def test_what_is_written_reads_the_same(specs: dict[str, dict[str, str]]) -> None:
+def test_specs_round_trip(specs: dict[str, dict[str, str]]) -> None:
     written = ",".join(str(PassSpec(name, options)) for name, options in specs.items())
     assert {s.name: dict(s.options) for s in parse_specs(written)} == specs
 
 
 @given(st.text("ab,{}='\"\n "))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_rejected(text: str) -> None:
     try:
         specs = parse_specs(text)
     except UsageError:
@@ -96,13 +96,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert parse_specs(",".join(map(str, specs))) == specs
 
 
-def test_long_texts_take_no_longer() -> None:
+def test_long_texts_take_linear_time() -> None:
     with pytest.raises(UsageError):
         parse_specs("a{" + "n='," * 20_000)
     assert len(parse_specs(",".join(f"p{i}{{n={i}}}" for i in range(5_000)))) == 5_000
 
 
-def test_files_in_a_name_are_written_in_full(tmp_path: Path) -> None:
+def test_file_names_are_made_absolute(tmp_path: Path) -> None:
     (tmp_path / "rules.py").write_text("")
     (tmp_path / "p.toml").write_text("")
     full = tmp_path.resolve()

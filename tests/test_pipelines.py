@@ -30,7 +30,7 @@ TEXT = "g (float[N] x) => (float[N] y) { a = Identity(x) b = Identity(a) c = Sin
 
 @dataclass(frozen=True)
 class Option:
-    """Does nothing, with options."""
+    """A no-op with options."""
 
     n: int = 1
     share: float = 0.5
@@ -102,7 +102,7 @@ def test_names_compose(text: str, shape: Any) -> None:
         pytest.param("", UsageError, "a name is missing", id="empty"),
     ],
 )
-def test_what_cannot_be_composed(text: str, error: type[Exception], message: str) -> None:
+def test_bad_composition_is_rejected(text: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make_pipeline(text, [MINE])
 
@@ -114,14 +114,14 @@ def test_what_cannot_be_composed(text: str, error: type[Exception], message: str
         pytest.param("debloat", "what is in no pipeline is added with --enable", id="in no pipeline"),
     ],
 )
-def test_what_cannot_be_chosen(name: str, message: str) -> None:
-    for asked in ({"only": [name]}, {"skip": [name]}):
+def test_unknown_names_cannot_be_selected(name: str, message: str) -> None:
+    for selection in ({"only": [name]}, {"skip": [name]}):
         with pytest.raises(UnknownNameError, match=message):
-            make_pipeline("basic", **asked)
+            make_pipeline("basic", **selection)
 
 
 @pytest.mark.parametrize("what", ["plugins", "only", "skip", "enable"])
-def test_a_name_alone_is_no_list_of_names(what: str) -> None:
+def test_string_is_no_list_of_names(what: str) -> None:
     with pytest.raises(UsageError, match=rf"{what} is to be a list, as in {what}=\['fuse-gemm'\]"):
         make_pipeline("basic", **{what: "fuse-gemm"})
 
@@ -129,12 +129,12 @@ def test_a_name_alone_is_no_list_of_names(what: str) -> None:
 @pytest.mark.parametrize(
     "pipeline", [None, 3, ["basic"], MINE, Option], ids=["None", "number", "list", "plugin", "class"]
 )
-def test_what_is_no_pipeline(pipeline: Any) -> None:
+def test_other_objects_are_no_pipeline(pipeline: Any) -> None:
     with pytest.raises(PluginError, match="is no pass and no rule"):
         make_pipeline(pipeline)
 
 
-def test_a_rule_for_a_pipeline() -> None:
+def test_rule_as_pipeline() -> None:
     assert make_pipeline(ceil_once).name == "ceil-once"
 
 
@@ -150,7 +150,7 @@ def folding(p: Pass) -> FoldConstants:
     return found
 
 
-def test_enabling_what_is_there_sets_its_options_in_place() -> None:
+def test_enabling_a_present_pass_sets_its_options() -> None:
     p = make_pipeline("basic", enable=["fold-constants{max_growth=1MB}"])
     assert isinstance(p, Fixpoint)
     assert [q.name for q in p.passes] == [q.name for q in BUILT_IN]
@@ -169,13 +169,13 @@ def test_enabling_several_times(enable: list[str], share: float) -> None:
     assert folding(make_pipeline("basic", enable=enable)) == FoldConstants(5, share)
 
 
-def test_options_count_wherever_the_pass_stands() -> None:
+def test_options_apply_to_all_instances_of_a_pass() -> None:
     p = make_pipeline("basic,fold-constants", enable=["fold-constants{max_growth=5}"])
     assert isinstance(p, Pipeline)
     assert [folding(q).max_growth for q in p.passes] == [5, 5]
 
 
-def test_what_is_given_and_enabled_gets_its_options_and_its_place() -> None:
+def test_enabled_caller_pass_gets_options_and_position() -> None:
     names = passes_of(make_pipeline("basic", [MINE], enable=["option{n=5}"]))
     assert names[names.index("option{5}") - 1] == "fuse-into-attention"
     assert names[-1] == "ceil-once"
@@ -193,28 +193,28 @@ def test_what_is_given_and_enabled_gets_its_options_and_its_place() -> None:
         (["option{n=1"], "a brace is open"),
     ],
 )
-def test_what_cannot_be_enabled(enable: list[str], message: str) -> None:
+def test_bad_enable_is_rejected(enable: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_pipeline("basic", [MINE, Fixpoint("own", (Option(name="inner"),))], enable=enable)
 
 
-def test_a_pass_for_the_end() -> None:
+def test_final_pass_runs_after_the_loop() -> None:
     p = make_pipeline("basic", [Placed(Option(), stage="final")])
     assert shape_of(p) == ("P", "basic", "basic", "option{1}")
     assert optimize(load(TEXT), plugins=[Placed(Option(), stage="final")]).report.pipeline == "basic"
 
 
-def test_places_that_contradict_each_other() -> None:
+def test_contradicting_placements_are_rejected() -> None:
     with pytest.raises(PluginError, match="option before fuse-gelu; in the pipeline fuse-gelu comes before fuse-gemm"):
         make_pipeline("basic", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
     # Another pipeline holds neither.
     make_pipeline("none", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
 
 
-# -- what the caller gives ----------------------------------------------------------------------------
+# -- passes of the caller ----------------------------------------------------------------------------
 
 
-def test_what_is_given_runs_unless_the_pipeline_names_some_of_it() -> None:
+def test_caller_passes_run_unless_pipeline_names_some() -> None:
     assert passes_of(make_pipeline("none", [MINE])) == ["option{1}", "ceil-once"]
     assert passes_of(make_pipeline("ceil-once", [MINE])) == ["ceil-once"]
     assert passes_of(make_pipeline("ceil-once", [MINE], enable=["option{n=2}"])) == ["option{2}", "ceil-once"]
@@ -222,7 +222,7 @@ def test_what_is_given_runs_unless_the_pipeline_names_some_of_it() -> None:
     assert passes_of(make_pipeline("ceil-once", [MINE, other])) == ["ceil-once", "other"]
 
 
-def test_a_pass_of_ones_own_is_a_pipeline(tmp_path: Path) -> None:
+def test_caller_pass_as_pipeline(tmp_path: Path) -> None:
     result = optimize(load(TEXT), Option(), plugins=[ceil_once], enable=["option{n=3}", "drop-identity"])
     assert [p.name for p in result.report.passes] == ["option", "ceil-once", "drop-identity"]
     assert "Identity" not in op_types(result.model)
@@ -255,7 +255,7 @@ def test_a_pass_of_ones_own_is_a_pipeline(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_names_that_are_taken(plugin: Plugin, message: str) -> None:
+def test_taken_names_are_rejected(plugin: Plugin, message: str) -> None:
     with pytest.raises(PluginError, match=message):
         make_pipeline("basic", [plugin])
 
@@ -265,20 +265,20 @@ def test_a_pipeline_may_leave_rules_out_and_set_options() -> None:
     assert passes_of(make_pipeline("p", [Plugin(pipelines={"p": part})])) == ["merge-transposes", "fold-constants"]
 
 
-def test_pipelines_in_circles() -> None:
+def test_cyclic_pipelines_are_rejected() -> None:
     with pytest.raises(PluginError, match=r"^pipeline b of the caller: pipelines that include each other: a -> b -> a"):
         make_pipeline("a", [Plugin(pipelines={"a": "basic,b", "b": "a"})])
 
 
 @pytest.mark.parametrize("text", ["", "basic,,", "nothing-like-it", "fuse-gemm{n=3}", "basic{"])
-def test_pipelines_that_a_plugin_wrote_wrongly(text: str) -> None:
+def test_bad_pipelines_of_plugins_are_rejected(text: str) -> None:
     broken = Plugin(pipelines={"theirs": text})
     assert len(leaves(make_pipeline("basic", [broken]))) == len(BUILT_IN)
     with pytest.raises(PluginError, match=r"^pipeline theirs of the caller: "):
         make_pipeline("theirs", [broken])
 
 
-def test_only_and_skip_know_groups() -> None:
+def test_only_and_skip_accept_groups() -> None:
     assert passes_of(make_pipeline("mine,fuse-gelu", [MINE], only=["mine"])) == passes_of(make_pipeline("mine", [MINE]))
     assert passes_of(make_pipeline("mine,fuse-gelu", [MINE], skip=["mine"])) == ["fuse-gelu"]
     assert passes_of(make_pipeline("mine,fuse-gelu", [MINE], skip=["basic", "option"])) == ["fuse-gelu"]
@@ -304,7 +304,7 @@ def limited(first: int, last: int) -> Plugin:
         (17, (18, 25), ["the caller supports opsets 18 to 25, the model has 17"] * 2),
     ],
 )
-def test_passes_run_at_their_opsets_only(opset: int, opsets: tuple[int, int], unfit: list[str]) -> None:
+def test_passes_run_at_supported_opsets_only(opset: int, opsets: tuple[int, int], unfit: list[str]) -> None:
     text = "g (float[N] x) => (float[N] y) { a = Ceil(x) y = Ceil(a) }"
     report = optimize(load(text, opset), plugins=[limited(*opsets)]).report
     assert [u.reason for u in report.unfit] == unfit
@@ -315,7 +315,7 @@ def test_passes_run_at_their_opsets_only(opset: int, opsets: tuple[int, int], un
     assert not unfit or str(report.unfit[0]) == f"option left out: {unfit[0]}"
 
 
-def test_a_model_of_no_standard_opset() -> None:
+def test_model_without_standard_opset() -> None:
     choice = resolve_pipeline("basic", [limited(13, 25)])
     fitted, unfit = choice.for_opsets({"com.microsoft": 1})
     assert {u.reason for u in unfit} == {"the caller supports opsets 13 to 25, the model imports no standard one"}
@@ -331,7 +331,7 @@ def test_passes_inside_a_pipeline_of_a_plugin_are_limited_too() -> None:
     assert alone.pass_name == "option"
 
 
-def test_what_is_not_in_the_pipeline_is_not_left_out() -> None:
+def test_passes_outside_the_pipeline_are_not_reported() -> None:
     assert resolve_pipeline("basic", [limited(18, 25)], skip=["option", "ceil-once"]).for_opsets({"": 17})[1] == []
 
 
@@ -373,7 +373,7 @@ def test_written_pipelines(folder: Path, text: str, shape: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [lambda t: "\ufeff" + t, lambda t: t.replace("\n", "\r\n")], ids=["BOM", "CRLF"])
-def test_files_of_any_editor(folder: Path, change: Callable[[str], str]) -> None:
+def test_files_with_bom_or_crlf(folder: Path, change: Callable[[str], str]) -> None:
     (folder / "pipelines.toml").write_bytes(change(TOML).encode())
     assert shape_of(make_pipeline("small")) == ("F", "small", "drop-identity", "fold-constants")
 
@@ -384,7 +384,7 @@ def test_rules_that_a_written_pipeline_skips(folder: Path) -> None:
     assert drop.rules == ()
 
 
-def test_a_file_elsewhere(tmp_path: Path) -> None:
+def test_file_in_another_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(TOML)
     assert make_pipeline(f"{tmp_path}/mine.toml:small").name == "small"
     with pytest.raises(UnknownNameError, match=r"no pipeline in .*mine\.toml is named none \(there are small, both\)"):
@@ -393,7 +393,7 @@ def test_a_file_elsewhere(tmp_path: Path) -> None:
         make_pipeline("small")
 
 
-def test_the_file_is_read_only_for_what_is_not_known_otherwise(folder: Path) -> None:
+def test_file_is_read_only_for_unknown_names(folder: Path) -> None:
     (folder / "pipelines.toml").write_text("not [ toml")
     make_pipeline("basic,option", [MINE], enable=["fuse-gemm"])
     with pytest.raises(UsageError, match=r"^pipelines\.toml:1: "):
@@ -436,14 +436,14 @@ def test_the_file_is_read_only_for_what_is_not_known_otherwise(folder: Path) -> 
         pytest.param('[a]\npasses = ["fuse-gemm{n=3}"]', r"pipelines\.toml:1: fuse-gemm has no option n", id="option"),
     ],
 )  # fmt: skip
-def test_files_that_are_wrong(folder: Path, toml: str, message: str) -> None:
+def test_bad_files_are_rejected(folder: Path, toml: str, message: str) -> None:
     (folder / "pipelines.toml").write_text(toml)
     with pytest.raises(UsageError, match=f"^{message}") as caught:
         make_pipeline("a")
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_cannot_be_read(folder: Path) -> None:
+def test_unreadable_files_are_rejected(folder: Path) -> None:
     (folder / "folder.toml").mkdir()
     with pytest.raises(UnknownNameError, match=r"one that is in a file is named as in pipelines\.toml:NAME"):
         make_pipeline("pipelines.toml")
@@ -463,7 +463,7 @@ def test_files_that_cannot_be_read(folder: Path) -> None:
             make_pipeline(f"{name}.toml:a")
 
 
-def test_files_named_in_a_pipeline_are_relative_to_its_file(folder: Path) -> None:
+def test_paths_are_relative_to_the_pipelines_file(folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "pipelines.toml").write_text('[a]\npasses = ["b.toml:b"]')
     (folder / "sub" / "b.toml").write_text('[b]\npasses = ["drop-identity"]')
@@ -479,7 +479,7 @@ def passes(*arguments: str, code: int = 0) -> str:
     return result.output
 
 
-def test_the_command_composes(folder: Path) -> None:
+def test_command_composes_pipelines(folder: Path) -> None:
     onnx.save(load(TEXT), "m.onnx")
     passes("run", "m.onnx", "--pipeline", "small,fuse-gemm", "-o", "out.onnx", "--json", "r.json")
     assert json.loads(Path("r.json").read_text())["pipeline"] == "small,fuse-gemm"
@@ -490,14 +490,14 @@ def test_the_command_composes(folder: Path) -> None:
     assert passes("bisect", "m.onnx", "--pipeline", "small").startswith("nothing is wrong")
 
 
-def test_a_result_may_not_be_written_over_the_pipelines(folder: Path) -> None:
+def test_output_may_not_overwrite_the_pipelines_file(folder: Path) -> None:
     onnx.save(load(TEXT), "m.onnx")
     said = passes("run", "m.onnx", "--pipeline", "small", "-o", "pipelines.toml", code=1)
     assert said.startswith("error: ")
     assert Path("pipelines.toml").read_text() == TOML
 
 
-def test_warnings_of_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warnings_on_unsupported_opsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     onnx.save(load(TEXT, 12), "m.onnx")
     Path("late.py").write_text(

@@ -1,4 +1,4 @@
-"""Every mistake in `tests/planted/` is found, named and left out, and everything else is kept.
+"""Planted mistakes: each one in `tests/planted/` is found, named and quarantined, and other changes are kept.
 
 Each file there is a plugin and holds a model on which it is wrong: MODEL (ONNX text, as in `rewriting.load`),
 OPSET and WEIGHTS if need be, WRONG (by whom, and where), WHY, and AFTER: the ops that are left when all that is
@@ -35,7 +35,7 @@ NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))
 
 @dataclass(frozen=True)
 class Planted:
-    """A mistake: the plugin that makes it, the model it is made on, what has to be left out, and what is left."""
+    """A mistake: its plugin, its model, the expected quarantine, and the remaining ops."""
 
     path: Path
     about: str
@@ -72,7 +72,7 @@ def oracle_of(name: str, seed: int) -> Oracle:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_alone_is_left_out(name: str) -> None:
+def test_only_the_mistake_is_quarantined(name: str) -> None:
     bug = planted(name)
     result = optimize(bug.model, SMALL_PIPELINE, plugins=[bug.path], seed=0)
     found = result.report.quarantined
@@ -90,7 +90,7 @@ def test_it_alone_is_left_out(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_the_rest_is_right_on_other_inputs(name: str) -> None:
+def test_result_is_correct_on_other_inputs(name: str) -> None:
     bug = planted(name)
     result = optimize(bug.model, SMALL_PIPELINE, plugins=[bug.path], seed=0)
     oracle_of(name, seed=7).check(result.model.SerializeToString())
@@ -100,7 +100,7 @@ ONE_OF_EACH_KIND = {kind: name for name in NAMES for kind in planted(name).wrong
 
 
 @pytest.mark.parametrize("name", slow_unless(ONE_OF_EACH_KIND, NAMES))
-def test_it_ends_a_strict_run(name: str, tmp_path: Path) -> None:
+def test_mistake_ends_a_strict_run(name: str, tmp_path: Path) -> None:
     bug = planted(name)
     with pytest.raises(PassesError):
         optimize(bug.model, SMALL_PIPELINE, plugins=[bug.path], strict=True, output=tmp_path / "out.onnx")
@@ -172,11 +172,11 @@ ONE_OF_EACH_DRAW = {k: min((n for n in stored() if k in stored()[n]), key=lambda
 
 
 @pytest.mark.parametrize("name", slow_unless(ONE_OF_EACH_DRAW.values(), BY_VALUE))
-def test_the_table_is_true(name: str) -> None:
+def test_table_rows_are_current(name: str) -> None:
     assert stored().get(name) == shown_by(name), "write it anew: python tests/test_planted.py"
 
 
-def test_the_table_is_whole() -> None:
+def test_table_is_complete() -> None:
     shown = stored()
     assert list(shown) == BY_VALUE
     assert TABLE.read_text(encoding="utf-8") == table(shown), "write it anew: python tests/test_planted.py"

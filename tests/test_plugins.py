@@ -1,4 +1,4 @@
-"""Passes that do not come with passwright: installed packages and local files."""
+"""Plugins: installed packages and local files."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def catalogue(plugins: Sequence[PluginLike] = (), broken: LoadErrors | None = No
 
 
 def dist_info(folder: Path, name: str, version: str, entries: dict[str, str]) -> None:
-    """Write the metadata that pip installs with a package."""
+    """Write the metadata of an installed package, as pip does."""
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
@@ -138,7 +138,7 @@ def code_of(rule: str, op: str = "Abs", *, name: str | None = None) -> str:
 # -- the example package ---------------------------------------------------------------------
 
 
-def test_its_entry_points_are_found(on_path: Path) -> None:
+def test_entry_points_are_found(on_path: Path) -> None:
     found = installed_passes()
     assert {name: f.source for name, f in found.items()} == {
         "tangent": "passwright-example 1.2.3",
@@ -156,27 +156,27 @@ def test_its_entry_points_are_found(on_path: Path) -> None:
     }
 
 
-def test_without_it_there_is_nothing() -> None:
+def test_passes_need_the_installed_package() -> None:
     assert set(installed_passes()).isdisjoint({"tangent", "hyperbolic", "example-rule"})
 
 
 @pytest.mark.parametrize(
     ("enable", "ops"),
     [
-        pytest.param([], PLAIN, id="not asked for"),
+        pytest.param([], PLAIN, id="not requested"),
         pytest.param(["tangent"], ["Sin", "Sinh", "Cosh", "Div", "Tan", "Abs", "Cosh"], id="loose rules of a module"),
         pytest.param(["hyperbolic"], ["Sin", "Tanh", "Sin", "Cos", "Div", "Abs", "Cosh"], id="pass"),
         pytest.param(["example-rule"], [*PLAIN[:-2], "Cosh"], id="rule"),
         pytest.param(["tangent", "hyperbolic", "example-rule"], ["Sin", "Tanh", "Tan", "Cosh"], id="all"),
     ],
 )
-def test_its_passes_run_when_enabled(on_path: Path, enable: list[str], ops: list[str]) -> None:
+def test_plugin_passes_run_when_enabled(on_path: Path, enable: list[str], ops: list[str]) -> None:
     result = optimize(load(TEXT), enable=enable)
     assert op_types(result.model) == ops
     assert result.report.verification is not None
 
 
-def test_its_passes_can_be_chosen_like_any(on_path: Path) -> None:
+def test_plugin_passes_can_be_selected(on_path: Path) -> None:
     everything = ["tangent", "hyperbolic", "example-rule"]
 
     def ops_after(**options: Any) -> list[str]:
@@ -187,7 +187,7 @@ def test_its_passes_can_be_chosen_like_any(on_path: Path) -> None:
     assert ops_after(exact=True) == [*PLAIN[:-2], "Cosh"]
 
 
-def test_the_command_finds_it(example: Path, tmp_path: Path) -> None:
+def test_command_finds_plugin_passes(example: Path, tmp_path: Path) -> None:
     onnx.save(load(TEXT), tmp_path / "m.onnx")
     env = {**os.environ, "PYTHONPATH": str(example)}
 
@@ -226,7 +226,7 @@ FACTORS = {"near": np.float32(1 + 2**-23), "far": np.float32(1.25)}
         ({"pipeline": "drop-scales{tolerance=0.5}"}, ["Tanh", "Mul", "Abs"], ["c"]),
     ],
 )
-def test_its_wrong_changes_are_left_out(
+def test_wrong_plugin_changes_are_quarantined(
     on_path: Path, options: dict[str, Any], ops: list[str], wrong: list[str]
 ) -> None:
     result = optimize(load(SCALES, weights=FACTORS), **options)
@@ -237,7 +237,7 @@ def test_its_wrong_changes_are_left_out(
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [
         ["--enable", "drop-scales{tolerance=0.5}"],
         ["--pipeline", "basic,drop-scales{tolerance=0.5}"],
@@ -245,17 +245,17 @@ def test_its_wrong_changes_are_left_out(
         ["--pipeline", "more.toml:loose"],
     ],
 )
-def test_a_repro_says_how_it_was_set(
-    on_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]
+def test_repro_records_pass_options(
+    on_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     onnx.save(load(SCALES, weights=FACTORS), tmp_path / "m.onnx")
     written = '[loose]\npasses = ["basic", "raising-scales{tolerance=0.5}"]\n'
     for name in ("pipelines.toml", "more.toml"):
         (tmp_path / name).write_text(written)
     (tmp_path / "raising.py").write_text(RAISING)
-    if "drop-scales" in asked[1]:
-        asked = [asked[0], asked[1].replace("drop-", "raising-")]
-    options = ["--plugin", "raising.py", *asked]
+    if "drop-scales" in options[1]:
+        options = [options[0], options[1].replace("drop-", "raising-")]
+    options = ["--plugin", "raising.py", *options]
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["run", "m.onnx", *options, "--repro", "wrong"])
     assert done.exit_code == 0, done.stderr
@@ -267,7 +267,7 @@ def test_a_repro_says_how_it_was_set(
     assert again.stdout.startswith("raising-scales"), command
 
 
-# -- packages that do not fit ---------------------------------------------------------------------
+# -- broken packages ---------------------------------------------------------------------
 
 
 def test_two_packages_with_one_name(install: Install) -> None:
@@ -336,14 +336,14 @@ def test_a_package_that_cannot_be_imported(install: Install, content: str, what:
     assert what in message
 
 
-def test_an_attribute_that_is_not_there(install: Install) -> None:
+def test_missing_attribute_is_reported(install: Install) -> None:
     install("bare-plugin", "", mine="bare_plugin:RULES")
     with pytest.raises(PluginError, match=r"mine = bare_plugin:RULES of bare-plugin 0\.9: AttributeError"):
         installed_passes()
 
 
 @pytest.mark.parametrize("value", ["", ":", "a b", "odd.plugin:"])
-def test_an_entry_point_of_another_form(install: Install, value: str) -> None:
+def test_malformed_entry_point_is_reported(install: Install, value: str) -> None:
     install("odd-plugin", "", mine=value)
     with pytest.raises(PluginError, match=r"entry point mine = .* of odd-plugin 0\.9: not of the form package\.module"):
         installed_passes()
@@ -366,31 +366,31 @@ def test_an_entry_point_of_another_form(install: Install, value: str) -> None:
         ),
     ],
 )
-def test_what_is_named_as_its_entry_point_only(install: Install, content: str, message: str) -> None:
+def test_entry_point_without_such_a_pass(install: Install, content: str, message: str) -> None:
     install("odd-plugin", content, mine="odd_plugin")
     with pytest.raises(PluginError, match=message):
         make_pipeline("basic", enable=["mine"])
 
 
-def test_a_class_is_not_a_pass_yet(tmp_path: Path) -> None:
+def test_class_is_not_a_pass(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("class Mine:\n    name = 'mine'\n    def run(self, graph, ledger):\n        return 0\n")
     with pytest.raises(PluginError, match=r"no rule; Mine is a class, and .* as in MINE = Mine\(\)"):
         passes_from_file(path)
 
 
-def test_what_a_plugin_prints_is_not_in_the_report(tmp_path: Path) -> None:
+def test_plugin_output_goes_to_stderr(tmp_path: Path) -> None:
     path = tmp_path / "noisy.py"
-    path.write_text(f"print('imported')\n{code_of('one')}".replace("    return", "    print('asked')\n    return"))
+    path.write_text(f"print('imported')\n{code_of('one')}".replace("    return", "    print('called')\n    return"))
     onnx.save(load("g (float[N] x) => (float[N] y) { a = Abs(x) y = Abs(a) }"), tmp_path / "m.onnx")
-    asked = ["run", str(tmp_path / "m.onnx"), "--plugin", str(path), "--only", "noisy", "--json", "-"]
-    result = CliRunner().invoke(app, asked)
+    options = ["run", str(tmp_path / "m.onnx"), "--plugin", str(path), "--only", "noisy", "--json", "-"]
+    result = CliRunner().invoke(app, options)
     assert json.loads(result.stdout)["passes"][0]["changes"] == 1
-    assert set(result.stderr.split()) == {"imported", "asked"}
+    assert set(result.stderr.split()) == {"imported", "called"}
 
 
 @pytest.mark.parametrize("thing", ["3", "'text'", "print", "RulePass"], ids=["number", "text", "function", "class"])
-def test_what_is_no_pass(install: Install, thing: str) -> None:
+def test_other_objects_are_rejected(install: Install, thing: str) -> None:
     install("odd-plugin", f"from passwright.core import RulePass\nTHING = {thing}", mine="odd_plugin:THING")
     with pytest.raises(PluginError, match=r"mine of odd-plugin 0\.9 is no pass, rule, plugin or module"):
         installed_passes()
@@ -408,7 +408,7 @@ def test_what_is_no_pass(install: Install, thing: str) -> None:
         pytest.param(["check", "broken-plugin"], 1, "error: entry point broken", id="check of itself"),
     ],
 )
-def test_a_broken_package_stops_only_who_asks_for_it(
+def test_broken_package_stops_only_its_users(
     install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, line: str
 ) -> None:
     onnx.save(load(TEXT), tmp_path / "m.onnx")
@@ -421,7 +421,7 @@ def test_a_broken_package_stops_only_who_asks_for_it(
     assert done.stderr.startswith(line)
 
 
-def test_packages_that_clash_stop_only_who_asks_for_them(install: Install) -> None:
+def test_clashing_packages_stop_only_their_users(install: Install) -> None:
     install("first-plugin", code_of("one", name="same"), first="first_plugin")
     install("second-plugin", code_of("two", name="same"), version="2.0", second="second_plugin")
     make_pipeline("basic", enable=["fuse-gemm"])
@@ -430,7 +430,7 @@ def test_packages_that_clash_stop_only_who_asks_for_them(install: Install) -> No
 
 
 def plugin_of(names: str, **said: Any) -> str:
-    """A module whose PLUGIN has passes of those names that do nothing."""
+    """A module whose PLUGIN has no-op passes of those names."""
     rest = "".join(f", {key}={value!r}" for key, value in said.items())
     passes = ", ".join(f"RulePass({name!r}, ())" for name in names.split())
     return f"from passwright.core import Placed, Plugin, RulePass\nPLUGIN = Plugin([{passes}]{rest})\n"
@@ -441,7 +441,7 @@ def loaded(*modules: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "imported"),
+    ("options", "imported"),
     [
         ({}, set[str]()),
         ({"enable": ["fuse-gemm"]}, set[str]()),
@@ -452,10 +452,10 @@ def loaded(*modules: str) -> set[str]:
         ({"pipeline": "theirs"}, {"first_plugin", "second_plugin"}),
     ],
 )
-def test_no_more_is_imported_than_has_to_be(install: Install, asked: dict[str, Any], imported: set[str]) -> None:
+def test_only_needed_packages_are_imported(install: Install, options: dict[str, Any], imported: set[str]) -> None:
     install("first-plugin", plugin_of("by-name"), **{"by-name": "first_plugin:PLUGIN"})
     install("second-plugin", plugin_of("inside", pipelines={"theirs": "none,inside"}), second="second_plugin")
-    make_pipeline(**{"pipeline": "basic", **asked})
+    make_pipeline(**{"pipeline": "basic", **options})
     assert loaded("first_plugin", "second_plugin") == imported
 
 
@@ -467,7 +467,7 @@ def test_no_more_is_imported_than_has_to_be(install: Install, asked: dict[str, A
 @pytest.mark.parametrize(
     "ask", [lambda name: find_subject(name, Pipeline("none", ())), lambda name: select_passes([name])]
 )
-def test_for_a_name_that_is_known_no_package_is_imported(
+def test_known_names_import_no_package(
     install: Install, ask: Callable[[str], object], name: str, imported: set[str]
 ) -> None:
     install("some-plugin", code_of("one"), plugin="some_plugin")
@@ -479,15 +479,15 @@ def test_for_a_name_that_is_known_no_package_is_imported(
     ("wanted", "fits"),
     [("", True), (">=0.1,<1", True), ("~=0.1", True), ("==0.1.*", True), (">=1", False), ("<0.1", False)],
 )
-def test_versions_that_a_package_is_for(install: Install, wanted: str, fits: bool) -> None:
+def test_supported_passwright_versions(install: Install, wanted: str, fits: bool) -> None:
     install("some-plugin", plugin_of("mine", passwright=wanted, pipelines={"theirs": "mine"}))
     install("good-plugin", plugin_of("fine"))
-    for asked in ({"pipeline": "mine"}, {"pipeline": "theirs"}, {"pipeline": "basic", "enable": ["mine"]}):
+    for options in ({"pipeline": "mine"}, {"pipeline": "theirs"}, {"pipeline": "basic", "enable": ["mine"]}):
         if fits:
-            make_pipeline(**asked)
+            make_pipeline(**options)
             continue
         with pytest.raises(PluginError) as caught:
-            make_pipeline(**asked)
+            make_pipeline(**options)
         assert str(caught.value) == f"some-plugin 0.9 is for passwright {wanted}, and this is 0.1.0"
     make_pipeline("fine")
 
@@ -519,14 +519,14 @@ def test_versions_that_a_package_is_for(install: Install, wanted: str, fits: boo
         pytest.param("Plugin(); OTHER = Plugin()", "defines more than one Plugin", id="two"),
     ],
 )
-def test_plugins_that_are_wrong(install: Install, content: str, message: str) -> None:
+def test_bad_plugins_are_rejected(install: Install, content: str, message: str) -> None:
     mine = "from passwright.core import Placed, Plugin\nclass Mine:\n    name, run = 'mine', print\n"
     install("odd-plugin", f"{code_of('ABS')}{mine}PLUGIN = {content}")
     with pytest.raises(PluginError, match=rf"odd-plugin.*{message}"):
         installed_passes()
 
 
-def test_what_a_module_places_without_a_plugin(install: Install) -> None:
+def test_placed_passes_of_a_module(install: Install) -> None:
     code = code_of("one") + code_of("two", "Ceil") + "from passwright.core import Placed\n"
     install("some-plugin", code + "FIRST = Placed(one, stage='fuse')\n")
     assert set(installed_passes()) == {"one", "some-plugin"}
@@ -535,12 +535,12 @@ def test_what_a_module_places_without_a_plugin(install: Install) -> None:
     assert names[-1] == "some-plugin"
 
 
-def test_a_placed_entry_point(install: Install) -> None:
+def test_placed_pass_as_entry_point(install: Install) -> None:
     install("some-plugin", code_of("one") + "from passwright.core import Placed\nP = Placed(one)", x="some_plugin:P")
     assert set(installed_passes()) == {"one"}
 
 
-def test_the_order_of_enabling_does_not_matter_where_places_are_wanted(install: Install) -> None:
+def test_order_of_enabling_does_not_affect_placement(install: Install) -> None:
     placed = "PLUGIN = Plugin([Placed(p, stage='fuse') for p in PLUGIN.passes])\n"
     install("first-plugin", plugin_of("b a") + placed, first="first_plugin:PLUGIN")
     install("second-plugin", plugin_of("d c") + placed, second="second_plugin:PLUGIN")
@@ -548,16 +548,16 @@ def test_the_order_of_enabling_does_not_matter_where_places_are_wanted(install: 
     assert all(order == ["b", "a", "d", "c"] for order in orders)
 
 
-@pytest.mark.parametrize("asked", [{"pipeline": "same"}, {"pipeline": "basic", "enable": ["same"]}])
-def test_pipelines_that_clash(install: Install, asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{"pipeline": "same"}, {"pipeline": "basic", "enable": ["same"]}])
+def test_clashing_pipelines(install: Install, options: dict[str, Any]) -> None:
     install("first-plugin", plugin_of("a", pipelines={"same": "a"}))
     install("second-plugin", plugin_of("b", pipelines={"same": "b"}))
     with pytest.raises(PluginError, match=r"two pipelines are named same: one from first-plugin .*, one from second-"):
-        make_pipeline(**asked)
+        make_pipeline(**options)
     assert [p.name for p in leaves(make_pipeline("a,b"))] == ["a", "b"]
 
 
-def test_a_pass_and_a_pipeline_that_clash(install: Install) -> None:
+def test_clashing_pass_and_pipeline(install: Install) -> None:
     install("first-plugin", plugin_of("same"))
     install("second-plugin", plugin_of("b", pipelines={"same": "b"}))
     with pytest.raises(PluginError, match=r"same is a pass from first-plugin 0\.9, and a pipeline from second-plugin"):
@@ -567,7 +567,7 @@ def test_a_pass_and_a_pipeline_that_clash(install: Install) -> None:
     assert set(broken) == {"same"}
 
 
-def test_what_is_broken_does_not_take_the_rest_of_its_package_along(install: Install) -> None:
+def test_broken_pass_does_not_affect_its_package(install: Install) -> None:
     install("greedy-plugin", plugin_of("fuse-gemm mine"), greedy="greedy_plugin")
     assert make_pipeline("mine").name == "mine"
     assert "mine" in catalogue(broken={})
@@ -582,7 +582,7 @@ def listed(*arguments: str, code: int = 0) -> Any:
     return json.loads(result.stdout) if code == 0 else result.stderr
 
 
-def test_the_list_as_data(on_path: Path) -> None:
+def test_list_as_json(on_path: Path) -> None:
     data = listed()
     passes = {p["name"]: p for p in data["passes"]}
     scales = passes["drop-scales"]
@@ -603,7 +603,7 @@ def test_the_list_as_data(on_path: Path) -> None:
     assert data["broken"] == {}
 
 
-def test_the_list_of_some(on_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_of_selected_names(on_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pipelines.toml").write_text('[written]\npasses = ["basic", "tangent"]\nrepeat = true')
     data = listed("tangent", "quotient_to_tanh", "written", "example", "tangent")
@@ -619,7 +619,7 @@ def test_the_list_of_some(on_path: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert listed("tangnt", code=2) == "error: no pass or pipeline is named tangnt; did you mean tangent?\n"
 
 
-def test_the_list_tells_of_what_is_broken(install: Install, tmp_path: Path) -> None:
+def test_list_reports_broken_packages(install: Install, tmp_path: Path) -> None:
     install("broken-plugin", "import nowhere_at_all")
     result = CliRunner().invoke(app, ["list", "--json", str(tmp_path / "list.json")])
     assert result.exit_code == 0
@@ -629,7 +629,7 @@ def test_the_list_tells_of_what_is_broken(install: Install, tmp_path: Path) -> N
     assert "nowhere_at_all" in listed("broken-plugin", code=1)
 
 
-def test_the_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     screen = Terminal()
     screen.out = Console(file=out, force_terminal=True, width=80, color_system=None)
@@ -672,7 +672,7 @@ def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_what_a_file_defines(tmp_path: Path, content: str, passes: dict[str, list[str]]) -> None:
+def test_passes_of_a_file(tmp_path: Path, content: str, passes: dict[str, list[str]]) -> None:
     (tmp_path / "my_file.py").write_text(content)
     found = passes_from_file(tmp_path / "my_file.py")
     assert {n: [r.name for r in f.item.rules] for n, f in found.items() if isinstance(f.item, RulePass)} == passes
@@ -692,13 +692,13 @@ def test_a_file_that_imports_a_pass_may_run_beside_it(tmp_path: Path) -> None:
         pytest.param("raise GeneratorExit", "GeneratorExit", id="GeneratorExit"),
     ],
 )
-def test_a_file_that_does_not_come_to_its_end(tmp_path: Path, content: str, what: str) -> None:
+def test_failing_file_is_reported(tmp_path: Path, content: str, what: str) -> None:
     (tmp_path / "my_file.py").write_text(content)
     with pytest.raises(PluginError, match=rf"my_file\.py: {what}$"):
         passes_from_file(tmp_path / "my_file.py")
 
 
-def test_an_interrupted_import_is_no_fault_of_the_file(tmp_path: Path) -> None:
+def test_interrupted_import_is_not_reported(tmp_path: Path) -> None:
     (tmp_path / "my_file.py").write_text("raise KeyboardInterrupt")
     with pytest.raises(KeyboardInterrupt):
         passes_from_file(tmp_path / "my_file.py")
@@ -722,7 +722,7 @@ def test_the_same_file_twice_is_one(tmp_path: Path) -> None:
         assert op_types(optimize(model, plugins=twice).model) == ["ThresholdedRelu"]
 
 
-def test_a_pass_with_the_name_of_its_file_beside_loose_rules(tmp_path: Path) -> None:
+def test_pass_named_like_its_file_beside_loose_rules(tmp_path: Path) -> None:
     (tmp_path / "squares.py").write_text(code_of("one", name="squares") + code_of("two", "Ceil"))
     with pytest.raises(PluginError, match=r"squares\.py: two would form a pass named squares .*; rename the pass"):
         passes_from_file(tmp_path / "squares.py")

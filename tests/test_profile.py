@@ -1,4 +1,4 @@
-"""`passes profile`: where the time goes, joined with what it stands for."""
+"""`passes profile`: times per node, attributed to nodes of the file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from passwright import ProfileReport, profile
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 HEAD = '<ir_version: 10, opset_import: ["": 17]>'
 ALL = SessionConfig("ENABLE_ALL", prepack_weights=True, intra_op_threads=1)
-# A normalization that we fold into the convolution, and an activation that onnxruntime does.
+# A normalization folded by us into the convolution, and an activation fused by onnxruntime.
 CNN = """g (float[N,3,6,6] x) => (float[N,4,4,4] y) <float[4] s = {1.5,2,0.5,1}, float[4] m = {0,0.5,1,2}> {
     [conv] c = Conv(x, w) [norm] b = BatchNormalization(c, s, m, m, s) [relu] r = Relu(b) [last] y = Exp(r) }"""
 
@@ -52,7 +52,7 @@ def by_name(found: Profile) -> dict[str, Any]:
 
 
 def adds_up(found: Profile) -> None:
-    """Types and nodes tell the same time, none of it twice, and no more than a run takes."""
+    """Types and nodes add up to the same time, at most that of a run."""
     assert found.runs >= 3
     assert sum(n.seconds for n in found.nodes) == pytest.approx(found.node_seconds)
     assert sum(t.seconds for t in found.types) == pytest.approx(found.node_seconds)
@@ -61,7 +61,7 @@ def adds_up(found: Profile) -> None:
     assert [n.seconds for n in found.nodes] == sorted((n.seconds for n in found.nodes), reverse=True)
 
 
-def test_what_fused_nodes_stand_for(cnn: Path) -> None:
+def test_fused_nodes_list_file_nodes(cnn: Path) -> None:
     found = profile(cnn, level="extended", min_time=0, threads=1)
     assert found.after is not None
     adds_up(found.before)
@@ -96,7 +96,7 @@ def test_levels(cnn: Path, level: str) -> None:
     ),
 )
 def test_golden_models(stem: str) -> None:
-    """Bodies, weights in another file, strings."""
+    """Models with bodies, external weights and strings."""
     found = profile(GOLDEN / f"{stem}.onnx", min_time=0, threads=1, include_optimized=False)
     adds_up(found.before)
     assert all(n.file_nodes for n in found.before.nodes if n.op != "ReorderOutput")
@@ -116,7 +116,7 @@ def recording(text: str, *runs: ProfiledRun) -> Recording:
 TEXT = "(float[N] x) => (float[N] y) { [a] p = Add(x, x) [b] y = Add(p, p) }"
 
 
-def test_times_are_medians_whatever_else_the_machine_did() -> None:
+def test_times_are_medians_under_interference() -> None:
     held_up = [(0.0, 0.0), (5.0, 0.0), (0.0, 7.0), (0.0, 0.0), (9.0, 0.0)]  # in nodes and outside, in most runs
     runs = [
         ProfiledRun(i, 4.0 + a + b, (kernel("a", 0.0, 2.0 + a), kernel("b", 3.0 + a, 1.0, op="Mul")))
@@ -128,7 +128,7 @@ def test_times_are_medians_whatever_else_the_machine_did() -> None:
     assert [t.seconds for t in found.types] == [2.0, 1.0]
 
 
-def test_a_node_that_runs_now_and_then_and_again_and_again() -> None:
+def test_node_with_varying_number_of_calls() -> None:
     one = ProfiledRun(0, 9.0, (kernel("a", 1.0, 2.0), kernel("b", 3.0, 1.0), kernel("b", 5.0, 1.0)))
     other = ProfiledRun(10, 9.0, (kernel("a", 1.0, 4.0),))
     found = by_name(build_profile("before", recording(TEXT, one, other)).profile)
@@ -136,7 +136,7 @@ def test_a_node_that_runs_now_and_then_and_again_and_again() -> None:
     assert (found["b"].seconds, found["b"].calls, found["b"].start) == (1.0, 1.0, 2.0)
 
 
-def test_namesakes_and_nameless_nodes_are_told_apart_by_their_order() -> None:
+def test_equal_and_missing_names_are_resolved_by_index() -> None:
     made = recording(TEXT, ProfiledRun(0, 9.0, (kernel("n", 1.0, 1.0, index=4), kernel("Add_7", 3.0, 1.0, index=7))))
     ran = onnx.parser.parse_model(f"{HEAD} g {TEXT}").graph
     ran.node[0].name, ran.node[1].name = "n", ""
@@ -144,13 +144,13 @@ def test_namesakes_and_nameless_nodes_are_told_apart_by_their_order() -> None:
     assert {n.name: n.file_nodes for n in nodes} == {"n": ("a",), "Add_7": ("b",)}
 
 
-def test_a_provider_that_does_not_tell_what_it_made() -> None:
+def test_provider_without_optimized_graph() -> None:
     runs = ProfiledRun(0, 9.0, (kernel("a", 1.0, 1.0), kernel("TRT_1", 3.0, 1.0)))
     found = build_profile("before", replace(recording(TEXT, runs), optimized_graph=None)).profile
     assert {n.name: n.file_nodes for n in found.nodes} == {"a": ("a",), "TRT_1": ()}
 
 
-def test_origins_that_an_earlier_run_wrote() -> None:
+def test_recorded_origins_are_read() -> None:
     made = recording(TEXT, ProfiledRun(0, 9.0, (kernel("a", 1.0, 1.0),)))
     for key, value in (("passwright.rule", "our_rule"), ("passwright.from", '["one", "two"]')):
         made.file_graph.node[0].metadata_props.add(key=key, value=value)
@@ -172,7 +172,7 @@ def test_odd_names(tmp_path: Path) -> None:
 
 
 def require_trace(path: Path) -> list[dict[str, Any]]:
-    """The events of a file, each as the Trace Event Format wants it."""
+    """The events of a file, checked against the Trace Event Format."""
     events = json.loads(path.read_text())["traceEvents"]
     for e in events:
         assert e["ph"] in {"X", "M"}
@@ -183,7 +183,7 @@ def require_trace(path: Path) -> list[dict[str, Any]]:
 
 
 def require_nested(spans: list[dict[str, Any]]) -> None:
-    """Each in the run, or the node, that it is part of: Perfetto drops what overlaps otherwise."""
+    """Each event is inside its run or node: Perfetto drops overlapping ones."""
     ends: list[float] = []
     for span in spans:
         while ends and ends[-1] <= span["ts"] + 1e-6:
@@ -194,8 +194,8 @@ def require_nested(spans: list[dict[str, Any]]) -> None:
         assert len(ends) < 2 or ends[-1] <= ends[-2] + 1e-2
 
 
-def test_bodies_in_the_timeline(tmp_path: Path) -> None:
-    """Times that are cut to microseconds may end after what they are inside of."""
+def test_timeline_has_bodies(tmp_path: Path) -> None:
+    """Times truncated to microseconds may end after the enclosing event."""
     nodes = (kernel("a", 1e-6, 6e-6), kernel("b", 3e-6, 5e-6), kernel("b", 8e-6, 9e-6))
     write_timeline([build_profile("before", recording(TEXT, ProfiledRun(5.0, 12e-6, nodes)))], {}, tmp_path / "t.json")
     spans = [e for e in require_trace(tmp_path / "t.json") if e["ph"] == "X"]
@@ -219,7 +219,7 @@ def test_the_timeline(cnn: Path, tmp_path: Path) -> None:
     assert made
 
 
-def test_the_timeline_shows_some_runs(tmp_path: Path) -> None:
+def test_timeline_shows_a_limited_number_of_runs(tmp_path: Path) -> None:
     runs = [ProfiledRun(float(i), 0.5, (kernel("a", 0.1, 0.2),)) for i in range(5 * MAX_RUNS)]
     write_timeline([build_profile("before", recording(TEXT, *runs))], {}, tmp_path / "t.json")
     spans = [e["ts"] for e in require_trace(tmp_path / "t.json") if e.get("cat") == "run"]
@@ -234,7 +234,7 @@ def test_the_command(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     report = tmp_path / "r.json"
     result = passes(cnn, "--min-time", 0.01, "--threads", 1, "--dim", "N=3", "--json", report, "--limit", 2)
     assert result.exit_code == 0, result.output
-    for said in (
+    for message in (
         "a batch of 3",
         "1 thread",
         "node before",
@@ -243,7 +243,7 @@ def test_the_command(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         f"ran on {CPU}",
         "cnn.profile.json",
     ):
-        assert said in result.stdout
+        assert message in result.stdout
     require_trace(tmp_path / "cnn.profile.json")
     told = json.loads(report.read_text())
     assert told["before"]["nodes"][0]["seconds"] > 0
@@ -251,7 +251,7 @@ def test_the_command(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["cnn.onnx", "cnn.profile.json", "r.json"]
 
 
-def test_json_alone_on_the_output(cnn: Path, tmp_path: Path) -> None:
+def test_json_is_the_only_output(cnn: Path, tmp_path: Path) -> None:
     trace = tmp_path / "t.json"
     result = passes(cnn, "--min-time", 0.01, "--no-optimize", "--batch", 2, "--json", "-", "--trace", trace)
     told = json.loads(result.stdout)
@@ -260,7 +260,7 @@ def test_json_alone_on_the_output(cnn: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         pytest.param(["--ep", "abacus"], 2, "no execution provider abacus; it has", id="a provider that is not there"),
         pytest.param(["--ep", "cpu{x"], 2, "name{option=text}: cpu{x", id="no provider at all"),
@@ -275,19 +275,21 @@ def test_json_alone_on_the_output(cnn: Path, tmp_path: Path) -> None:
         pytest.param(["--inputs", "none.npz"], 1, "none.npz", id="inputs that are not there"),
     ],
 )
-def test_refused(cnn: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, said: str) -> None:
+def test_bad_arguments(
+    cnn: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, message: str
+) -> None:
     monkeypatch.chdir(cnn.parent)
     data = cnn.read_bytes()
     result = passes("cnn.onnx", "--min-time", 0.01, *arguments)
     assert result.exit_code == code, result.output
     assert result.stderr.startswith("error: ")
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert [p.name for p in cnn.parent.iterdir()] == ["cnn.onnx"]
     assert cnn.read_bytes() == data
 
 
-def test_what_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_model_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.onnx").write_text("{}")
     result = passes("m.onnx")
@@ -296,7 +298,7 @@ def test_what_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("code", "timeout", "said"),
+    ("code", "timeout", "message"),
     [
         pytest.param("import os; os.abort()", 300.0, "SIGABRT", id="dies"),
         pytest.param("import time; time.sleep(600)", 0.5, "did not end within 0.5 s", id="hangs"),
@@ -305,13 +307,13 @@ def test_what_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ),
     ],
 )
-def test_a_process_that_fails(cnn: Path, code: str, timeout: float, said: str) -> None:
+def test_failing_process_is_reported(cnn: Path, code: str, timeout: float, message: str) -> None:
     feeds = {"x": np.zeros((1, 3, 6, 6), np.float32)}
-    with pytest.raises(EvaluationError, match=said):
+    with pytest.raises(EvaluationError, match=message):
         record_profile(cnn, ALL, feeds, 0.0, (sys.executable, "-c", code), timeout=timeout)
 
 
-def test_a_model_that_does_not_run(cnn: Path) -> None:
+def test_failing_model_is_reported(cnn: Path) -> None:
     with pytest.raises(EvaluationError, match="x"):
         record_profile(cnn, ALL, {"x": np.zeros((1, 2, 6, 6), np.float32)}, 0.0)
 
@@ -322,7 +324,7 @@ def test_bad_usage(cnn: Path, options: dict[str, Any], error: type[Exception]) -
         profile(cnn, min_time=0, **options)
 
 
-def test_weights_beside_the_model_are_not_written_to(tmp_path: Path) -> None:
+def test_external_weights_are_not_written(tmp_path: Path) -> None:
     for name in ("mixer_external.onnx", "mixer_external.onnx.data"):
         (tmp_path / name).write_bytes((GOLDEN / name).read_bytes())
     with pytest.raises(ModelError, match="would overwrite"):

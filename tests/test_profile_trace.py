@@ -26,7 +26,7 @@ def node(name: str, ts: int, dur: int, op: str = "Add", tid: int = 1, **args: An
 
 
 def owns(run: ProfiledRun) -> dict[str, int]:
-    """Microseconds of its own for each kernel, several of one name added up."""
+    """Microseconds per kernel without nested ones, summed by name."""
     found: dict[str, int] = {}
     for k in run.kernels:
         found[k.name] = found.get(k.name, 0) + round(k.self_seconds * 1e6)
@@ -73,7 +73,7 @@ def owns(run: ProfiledRun) -> dict[str, int]:
         ),
     ],
 )
-def test_runs(events: list[Any], expected: list[dict[str, int]]) -> None:
+def test_parse_runs(events: list[Any], expected: list[dict[str, int]]) -> None:
     found = parse_runs(events)
     assert [owns(r) for r in found] == expected
     assert [round(r.node_seconds * 1e6) for r in found] == [sum(e.values()) for e in expected]
@@ -87,7 +87,7 @@ def test_arguments_may_be_missing(args: Any) -> None:
     assert kernel.op in {"", "Add"}
 
 
-def test_a_kernel_is_told_whole() -> None:
+def test_kernel_fields_are_read() -> None:
     (found,) = parse_runs([node("a", 120, 30, "Conv", node_index="7"), run(100, 60)])
     (kernel,) = found.kernels
     assert (kernel.name, kernel.op, kernel.provider, kernel.index) == ("a", "Conv", CPU, 7)
@@ -95,21 +95,21 @@ def test_a_kernel_is_told_whole() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a": 1}', "3"])
-def test_a_file_that_is_no_profile(tmp_path: Path, text: str) -> None:
+def test_other_files_are_rejected(tmp_path: Path, text: str) -> None:
     path = tmp_path / "p.json"
     path.write_text(text)
     with pytest.raises(EvaluationError, match="onnxruntime's profile"):
         read_trace(path)
 
 
-def test_a_file_with_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_file_with_invalid_utf8(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_bytes(json.dumps([node("@", 1, 2), run(0, 4)]).encode().replace(b"@", b"\xff\x01"))
     assert len(read_trace(path)[0].kernels) == 1
 
 
-def test_names_that_are_written_as_they_are(tmp_path: Path) -> None:
-    """As by onnxruntime 1.23.2."""
+def test_unescaped_names_are_read(tmp_path: Path) -> None:
+    """As written by onnxruntime 1.23.2."""
     head, path = '{"cat" : "%s","pid" :1,"tid" :1,"dur" :%d,"ts" :%d,"ph" : "X","name" :"', tmp_path / "p.json"
     names = ['a"b\\c', "two\nlines", "plain"]
     nodes = [
@@ -120,8 +120,8 @@ def test_names_that_are_written_as_they_are(tmp_path: Path) -> None:
     assert [k.name for k in read_trace(path)[0].kernels] == names
 
 
-def test_long_profiles_are_read_in_one_go() -> None:
-    """Each node is looked at once, not once a run."""
+def test_long_profiles_take_linear_time() -> None:
+    """Each node is visited once, not once per run."""
     events = [e for i in range(500) for e in (*(node(f"n{j}", i * 100 + j, 1) for j in range(40)), run(i * 100, 90))]
     found = parse_runs(events)
     assert [len(r.kernels) for r in found] == [40] * 500
@@ -131,7 +131,7 @@ def test_long_profiles_are_read_in_one_go() -> None:
     ("kernels", "most"),
     [(0, MAX_RUNS), (1, MAX_RUNS), (1000, MAX_EVENTS // 1000 - WARMUP_RUNS), (MAX_EVENTS, MIN_RUNS), (10**9, MIN_RUNS)],
 )
-def test_runs_that_a_profile_has_room_for(kernels: int, most: int) -> None:
+def test_max_runs_of_a_profile(kernels: int, most: int) -> None:
     assert max_runs(kernels) == most
 
 

@@ -1,4 +1,4 @@
-"""Queries on messages: nodes in bodies come in order, and both names of the standard domain count as one."""
+"""Queries on protobuf messages: order of nodes in bodies, and both names of the standard domain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NESTED = """<ir_version: 10, opset_import: ["" : 17]> g (bool c, float x) => (fl
 
 
 def renamed_domain(text: str, *, of_nodes: bool) -> onnx.ModelProto:
-    """The model of opset 17, which it imports by the other name of the standard domain."""
+    """The model at opset 17, imported by the other name of the standard domain."""
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 17]> {text}')
     model.opset_import[0].domain = "ai.onnx"
     for node in model.graph.node if of_nodes else ():
@@ -33,13 +33,13 @@ def test_nodes_come_before_those_inside_them() -> None:
     assert nodes == ["Neg", "If", "Abs", "If", "Exp", "Sin", "Cos", "Log"]
 
 
-def test_graphs_in_a_list_count() -> None:
+def test_graphs_in_lists_are_visited() -> None:
     bodies = [helper.make_graph([helper.make_node(t, ["x"], ["y"])], t, [], []) for t in ("Abs", "Neg")]
     nodes = [helper.make_node("Custom", ["x"], ["z"], domain="my", bodies=bodies), helper.make_node("Exp", ["z"], [])]
     assert [n.op_type for n in all_nodes(nodes)] == ["Custom", "Abs", "Neg", "Exp"]
 
 
-def test_nesting_may_be_deep() -> None:
+def test_deep_nesting_is_visited() -> None:
     node = helper.make_node("Abs", ["x"], ["y"])
     for _ in range(30):
         node = helper.make_node("If", ["c"], ["y"], then_branch=helper.make_graph([node], "g", [], []))
@@ -64,14 +64,14 @@ def test_both_names_of_the_standard_domain_are_one(of_nodes: bool) -> None:
         ),
     ],
 )
-def test_random_ops_get_seeds_whichever_name_the_domain_has(text: str, of_nodes: bool) -> None:
+def test_random_ops_get_seeds_under_both_domain_names(text: str, of_nodes: bool) -> None:
     seeded = add_seeds(renamed_domain(text, of_nodes=of_nodes).SerializeToString())
     assert list(seeded.seeds) == ["y"]
     assert not seeded.unseeded_outputs
 
 
 @pytest.mark.parametrize("of_nodes", [False, True])
-def test_empty_sums_show_whichever_name_the_domain_has(of_nodes: bool) -> None:
+def test_empty_sums_are_found_under_both_domain_names(of_nodes: bool) -> None:
     text = "g (float[N,1,5] x, float[1,C,3] w) => (float[N,1,3] y) { y = Conv(x, w) }"
     assert not serialized_supports_empty_tensors(renamed_domain(text, of_nodes=of_nodes).SerializeToString())
 

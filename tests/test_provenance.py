@@ -41,7 +41,7 @@ def turn_mul(g: Build, a: Value, b: Value) -> Value:
 
 
 def nodes_of(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    """All nodes, those of subgraphs after the one that holds them."""
+    """All nodes, those of subgraphs after their parent."""
     found: list[onnx.NodeProto] = []
     for node in graph.node:
         found.append(node)
@@ -51,7 +51,7 @@ def nodes_of(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 
 def noted(model: onnx.ModelProto) -> Noted:
-    """Rule and sources of each node that has them, by its first output."""
+    """Rule and sources of annotated nodes, by first output."""
     found: Noted = {}
     for node in nodes_of(model.graph):
         entries = {p.key: p.value for p in node.metadata_props}
@@ -132,7 +132,7 @@ def decompose_hard_swish(g: Build, x: Value) -> Value:
         ),
     ],
 )
-def test_notes(model: onnx.ModelProto, what: object, expected: Noted) -> None:
+def test_origins_are_noted(model: onnx.ModelProto, what: object, expected: Noted) -> None:
     result, _ = apply_passes(model, what)  # type: ignore[arg-type]
     out = to_onnx(result)
     onnx.checker.check_model(out, full_check=True)
@@ -150,7 +150,7 @@ def test_notes(model: onnx.ModelProto, what: object, expected: Noted) -> None:
         ),
     ],
 )
-def test_what_is_made_of_what_was_made(rules: list[Rule], expected: Noted) -> None:
+def test_rewritten_results_have_original_sources(rules: list[Rule], expected: Noted) -> None:
     model = named("g (float[2] x) => (float[2] y) { a = Abs(x) y = Neg(a) }", "abs", "neg")
     result, ledger = from_onnx(model), Ledger()
     for r in rules:
@@ -161,7 +161,7 @@ def test_what_is_made_of_what_was_made(rules: list[Rule], expected: Noted) -> No
 
 
 def test_an_identity_of_an_inlined_branch() -> None:
-    """Backends do not run a branch that gives a value from outside as it is; what is left runs."""
+    """Backends do not run a branch that returns an outer value unchanged; the result runs."""
     model = named(
         "g (float[2] x) => (float[2] y, float[2] z) <bool k = {1}> { z = Neg(x) y = If (k) <"
         "then_branch = p () => (float[2] z) { }, else_branch = q () => (float[2] s) { s = Abs(x) }> }",
@@ -174,8 +174,8 @@ def test_an_identity_of_an_inlined_branch() -> None:
     assert y.tolist() == z.tolist() == [-1, 2]
 
 
-def test_a_name_that_moved_to_an_output() -> None:
-    """A nameless op goes by its first output in the file, not by what that is called since."""
+def test_name_moved_to_an_output() -> None:
+    """A nameless op is identified by its first output in the file, not by the new name of that output."""
     model = load(G + "{ a = MatMul(x, w) b = Add(a, c) y = Identity(b) }")
     result, _ = apply_passes(model, DROP_IDENTITY, FUSE_GEMM)
     assert noted(to_onnx(result)) == {"y": ("matmul_add_to_gemm", ["b", "a"])}
@@ -216,13 +216,13 @@ def test_sources_of_an_earlier_run(written: str, names: list[str]) -> None:
     assert noted(to_onnx(result)) == {"y": ("matmul_add_to_gemm", names)}
 
 
-def test_what_is_not_touched_has_no_notes() -> None:
+def test_unchanged_nodes_have_no_notes() -> None:
     model = named(OUTPUTS.replace("Neg", "Sin"), "n1", "n2")
     result, _ = apply_passes(model, PIPELINES["basic"])
     assert to_onnx(result) == model
 
 
-def test_ops_that_a_pass_makes_by_hand() -> None:
+def test_ops_made_by_hand() -> None:
     result = from_onnx(named(OUTPUTS, "n1", "n2"))
     g = result.graph
     (first, second) = g.ops("Neg")
@@ -248,8 +248,8 @@ def test_an_op_rebuilt_in_a_later_run_has_one_note() -> None:
 
 
 @pytest.mark.parametrize("ir_version", range(3, 11))
-def test_every_ir_version_takes_them(ir_version: int) -> None:
-    """The metadata of nodes came with IR version 10; checker and onnxruntime take it in older models."""
+def test_notes_are_valid_at_every_ir_version(ir_version: int) -> None:
+    """Node metadata came with IR version 10; checker and onnxruntime accept it in older models."""
     x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3, 4])
     y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["i", "j", "k"])
     nodes = [
@@ -271,7 +271,7 @@ def merge_relus(g: Build, x: Value) -> Value:
 
 
 def chain(length: int, *, shared: bool = False) -> onnx.ModelProto:
-    """A chain of Relus; `shared`: something else reads each of them."""
+    """A chain of Relus; `shared`: each has another consumer."""
     nodes = [helper.make_node("Relu", [f"t{i}"], [f"t{i + 1}"], f"n{i}") for i in range(length)]
     ends = [f"a{i}" for i in range(1, length + 1)] if shared else [f"a{length}"]
     nodes += [helper.make_node("Neg", [f"t{end[1:]}"], [end]) for end in ends]

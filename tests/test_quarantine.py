@@ -1,4 +1,4 @@
-"""Quarantine: each wrong change is found, named and left out; all others are kept."""
+"""Quarantine: wrong changes are found, named and excluded; all others are kept."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from tiers import slow_unless
 
 from passwright import Result, optimize
 
-# -- rules and passes that go wrong ----------------------------------------------------------------------
+# -- wrong rules and passes ----------------------------------------------------------------------
 
 
 @rule(lambda g, x: g.Elu(x), contract=EXACT)
@@ -82,7 +82,7 @@ def sub_to_neg(g: Build, z: Value, x: Value) -> Value:
 
 @dataclass(frozen=True)
 class Custom:
-    """A pass made of a function."""
+    """A pass that calls a function."""
 
     act: Callable[[Graph, Ledger], int]
     name: str = "custom"
@@ -171,8 +171,8 @@ TEXT = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     i = Identity(x) e = Exp(i) a = Elu(e) b = Sub(x, a) c = Elu(b) t = Transpose(c) y = Transpose(t)
     s = Softmax(x) d = Elu(s) z = Neg(d)
 }"""
-BASIC = ["Exp", "Elu", "Sub", "Elu", "Softmax", "Elu", "Neg"]  # without any of the above
-RIGHT = ["Exp", "Sub", "Elu", "Softmax", "Neg"]  # with all Elus gone that may go
+BASIC = ["Exp", "Elu", "Sub", "Elu", "Softmax", "Elu", "Neg"]  # without any change of the above
+RIGHT = ["Exp", "Sub", "Elu", "Softmax", "Neg"]  # with all removable Elus removed
 
 
 def found(result: Result) -> list[tuple[str, str, str]]:
@@ -180,7 +180,7 @@ def found(result: Result) -> list[tuple[str, str, str]]:
 
 
 def check(result: Result, model: onnx.ModelProto) -> None:
-    """The result is right, and shown to be."""
+    """The result is correct, and so says its verification."""
     assert result.report.verification is not None
     require_equivalent(model, result.model)
     onnx.checker.check_model(result.model)
@@ -211,7 +211,7 @@ def check(result: Result, model: onnx.ModelProto) -> None:
     ],
 )
 @pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
-def test_guilty(
+def test_culprit_is_quarantined(
     plugin: Any, guilty: list[tuple[str, str, str]], ops: list[str] | None, tmp_path: Path, *, strict: bool
 ) -> None:
     model, out = load(TEXT), tmp_path / "out.onnx"
@@ -236,13 +236,13 @@ def test_guilty(
         pytest.param(Custom(never_settles), id="endless"),
     ],
 )
-def test_what_shows_without_running_is_left_out_unverified_too(plugin: Pass) -> None:
+def test_invalid_changes_are_quarantined_without_verification(plugin: Pass) -> None:
     result = optimize(load(TEXT), plugins=[plugin], verify=False)
     assert [q.by for q in result.report.quarantined] == ["custom"]
     assert op_types(result.model) == BASIC
 
 
-def test_a_pass_that_hangs_is_ended() -> None:
+def test_hanging_pass_is_ended() -> None:
     manager = PassManager(lambda: from_onnx(load(TEXT)), Custom(spins_for_ever), no_progress_timeout=0.2)
     attempt = manager.run()
     assert attempt.error is not None
@@ -251,7 +251,7 @@ def test_a_pass_that_hangs_is_ended() -> None:
     assert CheckOptions().check(manager.run()).failure is None
 
 
-def test_the_one_who_broke_the_graph_is_named_not_the_one_who_stumbled() -> None:
+def test_pass_that_broke_the_graph_is_named() -> None:
     def stumbles(graph: Graph, ledger: Ledger) -> int:
         graph.validate()
         return 0
@@ -260,7 +260,7 @@ def test_the_one_who_broke_the_graph_is_named_not_the_one_who_stumbled() -> None
     assert found(optimize(load(TEXT), plugins=plugins)) == [("custom", "a", "invalid")]
 
 
-def test_weights_that_cannot_be_read_are_nobody_s_fault() -> None:
+def test_unreadable_weights_blame_no_pass() -> None:
     def reads(graph: Graph, ledger: Ledger) -> int:
         raise ModelError("w: the file is gone")
 
@@ -268,18 +268,18 @@ def test_weights_that_cannot_be_read_are_nobody_s_fault() -> None:
         optimize(load(TEXT), plugins=[Custom(reads)])
 
 
-def test_what_is_wrong_before_any_pass_is_nobody_s_fault() -> None:
+def test_failure_before_any_pass_blames_none() -> None:
     manager = PassManager(lambda: from_onnx(load(TEXT)), RulePass("right", (drop_elu,)))
     look = CheckOptions(compare=lambda *_: Mismatch("", "it is another", None, None))
     with pytest.raises(VerificationError, match="with no pass run: the rewritten model does not load: it is another"):
         Quarantine(manager, look).quarantine_next(look.check(manager.run()))
 
 
-# -- many --------------------------------------------------------------------------------------------------
+# -- many changes --------------------------------------------------------------------------------------------------
 
 
 def chain(*steps: str) -> onnx.ModelProto:
-    """A model of many steps: the Elu of a `right` one may go, that of a `wrong` one may not."""
+    """A model of many steps: the Elu of a `right` one is removable, that of a `wrong` one is not."""
     lines, terms, last = [], ["x"], "x"
     for i, step in enumerate(steps):
         lines.append(f"p{i} = {'Sigmoid' if step == 'right' else 'Neg'}({last}) r{i} = Elu(p{i})")
@@ -289,7 +289,7 @@ def chain(*steps: str) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("at", slow_unless({0, 499}, [0, 1, 250, 498, 499]))
-def test_one_among_500_takes_at_most_12_replays(at: int) -> None:
+def test_one_of_500_takes_at_most_12_replays(at: int) -> None:
     model = chain(*["right"] * at, "wrong", *["right"] * (499 - at))
     result = optimize(model, plugins=[drop_elu])
     assert found(result) == [("drop_elu", f"r{at}", "wrong")]
@@ -298,7 +298,7 @@ def test_one_among_500_takes_at_most_12_replays(at: int) -> None:
     check(result, model)
 
 
-def test_several_are_found_in_one_run() -> None:
+def test_several_wrong_changes_are_found_in_one_run() -> None:
     steps = ["wrong" if i in {3, 5, 20, 37} else "right" for i in range(40)]
     result = optimize(chain(*steps), plugins=[drop_elu])
     assert {place for _, place, _ in found(result)} == {"r3", "r5", "r20", "r37"}
@@ -307,12 +307,12 @@ def test_several_are_found_in_one_run() -> None:
 
 @pytest.fixture
 def cap(monkeypatch: pytest.MonkeyPatch) -> int:
-    """So many changes of a rule may be wrong before all of them go: fewer than usual."""
+    """The number of wrong changes before a rule is excluded as a whole, lower than usual."""
     monkeypatch.setattr("passwright.app.run.optimize.Quarantine", partial(Quarantine, max_failures_per_rule=4))
     return 4
 
 
-def test_beyond_the_cap_the_rule_goes(cap: int) -> None:
+def test_rule_beyond_the_cap_is_excluded(cap: int) -> None:
     model = chain(*["right", "wrong"] * (cap + 5))
     result = optimize(model, plugins=[RulePass("eager", (drop_elu,))])
     *each, whole = result.report.quarantined
@@ -323,14 +323,14 @@ def test_beyond_the_cap_the_rule_goes(cap: int) -> None:
     check(result, model)
 
 
-def test_the_same_faults_are_found_each_time() -> None:
+def test_results_are_deterministic() -> None:
     steps = ["wrong" if i % 7 == 3 else "right" for i in range(30)]
     first, second = (optimize(chain(*steps), plugins=[drop_elu]) for _ in range(2))
     assert first.report.quarantined == second.report.quarantined
     assert first.model.SerializeToString() == second.model.SerializeToString()
 
 
-# -- who is named --------------------------------------------------------------------------------------------
+# -- named culprits --------------------------------------------------------------------------------------------
 
 
 @rule(lambda g, x, p: g.Elu(g.one_of("Sigmoid", "Exp", "Softmax")(x) @ p), contract=EXACT)
@@ -350,7 +350,7 @@ class Mute(Exception):
 
 
 class Panic(BaseException):
-    """An exception as extension modules raise it."""
+    """An exception like those of extension modules."""
 
 
 def raising(error: BaseException) -> Custom:
@@ -370,7 +370,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("back", [None, "x", 0.5], ids=repr)
-def test_a_pass_that_does_not_say_how_many_changes_it_made(back: Any) -> None:
+def test_pass_without_change_count_is_excluded(back: Any) -> None:
     result = optimize(load(TEXT), Custom(lambda *_: back, "vague"))
     (found,) = result.report.quarantined
     assert (found.by, found.failure_kind) == ("vague", FailureKind.RAISED)
@@ -385,7 +385,7 @@ def test_a_pass_that_does_not_say_how_many_changes_it_made(back: Any) -> None:
         pytest.param(NoFixpoint("not me", ["drop-identity"]), "not me", id="NoFixpoint of another"),
     ],
 )
-def test_a_pass_is_named_whatever_it_raises(error: BaseException, message: str) -> None:
+def test_pass_is_named_for_any_exception(error: BaseException, message: str) -> None:
     result = optimize(load(TEXT), plugins=[POSITIVE, raising(error)])
     assert found(result) == [("custom", "", "endless" if isinstance(error, NoFixpoint) else "raised")]
     assert result.report.quarantined[0].message == message
@@ -393,7 +393,7 @@ def test_a_pass_is_named_whatever_it_raises(error: BaseException, message: str) 
 
 
 @pytest.mark.parametrize(("error", "message"), ODD)
-def test_a_rule_is_named_whatever_it_raises(error: BaseException, message: str) -> None:
+def test_rule_is_named_for_any_exception(error: BaseException, message: str) -> None:
     @rule(lambda g, x: g.Neg(x), contract=EXACT)
     def breaks(g: Build, x: Value) -> Value:
         raise error
@@ -404,7 +404,7 @@ def test_a_rule_is_named_whatever_it_raises(error: BaseException, message: str) 
     assert op_types(result.model) == RIGHT
 
 
-def test_an_interrupt_passes_through() -> None:
+def test_interrupt_is_not_caught() -> None:
     @rule(lambda g, x: g.Neg(x), contract=EXACT)
     def interrupted(g: Build, x: Value) -> Value:
         raise KeyboardInterrupt
@@ -422,9 +422,7 @@ def flips_unasked(graph: Graph, ledger: Ledger) -> int:
 
 @pytest.mark.parametrize("act", [never_settles, flips_unasked])
 @pytest.mark.parametrize("group", [Pipeline, Fixpoint])
-def test_a_group_that_never_settles_loses_one_pass(
-    act: Callable[[Graph, Ledger], int], group: type[Pipeline | Fixpoint]
-) -> None:
+def test_endless_group_loses_one_pass(act: Callable[[Graph, Ledger], int], group: type[Pipeline | Fixpoint]) -> None:
     result = optimize(load(TEXT), plugins=[group("mine", (POSITIVE, Custom(act)))])
     assert found(result) == [("custom", "", "endless")]
     assert op_types(result.model) == RIGHT
@@ -436,7 +434,7 @@ def test_a_pass_named_like_a_rule() -> None:
     assert op_types(result.model) == RIGHT
 
 
-def test_the_right_rule_of_a_pass_stays_beyond_the_cap(cap: int) -> None:
+def test_correct_rule_stays_beyond_the_cap(cap: int) -> None:
     model = chain(*["right", "wrong"] * (cap + 1))
     result = optimize(model, plugins=[RulePass("eager", (drop_elu, drop_elu_of_positive))])
     whole = result.report.quarantined[-1]
@@ -458,7 +456,7 @@ def to_if(g: Build, x: Value) -> Value:
 
 
 @pytest.mark.parametrize("wrong", [to_transposes, to_if], ids=lambda r: r.name)
-def test_a_built_in_pass_that_stumbles_over_it_comes_back(wrong: Rule) -> None:
+def test_failing_built_in_pass_is_restored(wrong: Rule) -> None:
     model = load("""g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
         a = Elu(x) t = Transpose(a) u = Transpose(t) y = Neg(u) c = Constant<value = bool {1}>()
         z = If (c) <then_branch = p () => (float[N,4] m) { m = Sin(x) },
@@ -485,8 +483,8 @@ def drops_many(g: Build, x: Value, op: Op) -> Value:
     return x
 
 
-def test_an_exception_left_out_moves_the_numbers_of_what_comes_after() -> None:
-    """After a change is excluded, draws that went well before it are tried again: else a later change is blamed."""
+def test_excluded_exception_renumbers_later_changes() -> None:
+    """After a change is excluded, passed input sets are checked again: else a later change is blamed."""
     scaled = " ".join(f"k{i} = Constant<value_float = {i}.25>() x{i} = Mul(x, k{i})" for i in range(13))
     elus = " ".join(f"E{i} = Exp(x{i}) e{i} = Elu(E{i})" for i in range(5))
     relus = " ".join(f"R{i} = Exp(x{5 + i}) r{i} = Relu(R{i})" for i in range(8))
@@ -504,11 +502,11 @@ def test_an_exception_left_out_moves_the_numbers_of_what_comes_after() -> None:
     check(result, model)
 
 
-# -- graphs that are none ------------------------------------------------------------------------------------
+# -- invalid graphs ------------------------------------------------------------------------------------
 
 
 def the(graph: Graph, op_type: str) -> Any:
-    """An op, to do to it what no type checker would let pass."""
+    """An op without its types, for invalid edits."""
     return next(graph.ops(op_type))
 
 
@@ -550,7 +548,7 @@ def writes_attributes(graph: Graph) -> None:
     "spoil",
     [unset_attribute, array_as_tensor, names_as_inputs, no_header, number_as_name, no_inputs, writes_attributes],
 )
-def test_a_graph_that_is_none_is_left_out(spoil: Callable[[Graph], None]) -> None:
+def test_invalid_graph_is_quarantined(spoil: Callable[[Graph], None]) -> None:
     def act(graph: Graph, ledger: Ledger) -> int:
         if "custom" in ledger.counts or not ledger.request_change("custom", "z"):
             return 0
@@ -565,7 +563,7 @@ def test_a_graph_that_is_none_is_left_out(spoil: Callable[[Graph], None]) -> Non
     assert op_types(result.model) == RIGHT
 
 
-def test_a_constant_of_nothing_names_the_rule() -> None:
+def test_empty_constant_names_the_rule() -> None:
     @rule(lambda g, x, s: g.Softmax(x) @ s, contract=EXACT)
     def clip(g: Build, x: Value, s: Op) -> Value:
         return g.Max(x, g.const(s.attr("alpha")))
@@ -575,10 +573,10 @@ def test_a_constant_of_nothing_names_the_rule() -> None:
     assert op_types(result.model) == BASIC
 
 
-# -- what does not end ---------------------------------------------------------------------------------------
+# -- endless code ---------------------------------------------------------------------------------------
 
 
-def test_a_pass_that_swallows_what_ends_it_is_ended() -> None:
+def test_pass_that_catches_the_watchdog_is_ended() -> None:
     def stubborn(graph: Graph, ledger: Ledger) -> int:
         end = monotonic() + 20
         while monotonic() < end:
@@ -612,7 +610,7 @@ LOOP = """g (float[N] x) => (float[] y) <int64 n = {1000000000000}, bool t = {1}
 
 
 @pytest.mark.usefixtures("hasty")
-def test_inputs_on_which_a_loop_does_not_end_are_refused() -> None:
+def test_inputs_of_endless_loops_are_rejected() -> None:
     result = optimize(load(LOOP % "e = Identity(x) p = ReduceSum<keepdims = 0>(e)"))  # 0 never becomes 100
     verification = result.report.verification
     assert verification is not None
@@ -623,7 +621,7 @@ def test_inputs_on_which_a_loop_does_not_end_are_refused() -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_change_that_makes_a_loop_endless_is_left_out() -> None:
+def test_change_that_makes_a_loop_endless_is_quarantined() -> None:
     @rule(lambda g, a, b: g.Less(a, b), contract=EXACT)
     def less_as_unequal(g: Build, a: Value, b: Value) -> Value:
         return g.Not(g.Equal(a, b))
@@ -635,10 +633,10 @@ def test_a_change_that_makes_a_loop_endless_is_left_out() -> None:
     assert op_types(result.model) == ["Exp", "ReduceSum", "Add", "Loop"]
 
 
-# -- what is told of it --------------------------------------------------------------------------------------
+# -- records --------------------------------------------------------------------------------------
 
 
-def test_the_record_of_a_wrong_change() -> None:
+def test_record_of_a_wrong_change() -> None:
     (record,) = optimize(load(TEXT), plugins=[drop_elu]).report.quarantined
     assert record.label.startswith("drop-elu/drop_elu #")
     assert record.label.endswith(" at y")
@@ -651,7 +649,7 @@ def test_the_record_of_a_wrong_change() -> None:
 
 
 @given(st.integers(-1, 1000), st.integers(1, 1000), st.data())
-def test_first_bad(good: int, distance: int, data: st.DataObject) -> None:
+def test_first_bad_is_found_by_bisection(good: int, distance: int, data: st.DataObject) -> None:
     first = data.draw(st.integers(good + 1, good + distance))
     probes: list[int] = []
 
@@ -664,7 +662,7 @@ def test_first_bad(good: int, distance: int, data: st.DataObject) -> None:
     assert all(good < n < good + distance for n in probes)
 
 
-def test_who_blames_another_is_named_himself() -> None:
+def test_pass_that_blames_another_is_named() -> None:
     def blames(graph: Graph, ledger: Ledger) -> int:
         raise RuleError("not me", "drop_identity", "i")
 
@@ -674,14 +672,14 @@ def test_who_blames_another_is_named_himself() -> None:
 
 
 @pytest.mark.parametrize("name", ["again", "drop_elu", "mine"])
-def test_a_rule_without_end_costs_no_pass_of_its_name(name: str) -> None:
+def test_endless_rule_excludes_no_pass_of_its_name(name: str) -> None:
     other = RulePass("again", (sub_to_neg,)) if name != "again" else RulePass("other", (sub_to_neg,))
     result = optimize(load(TEXT), plugins=[RulePass(name, (again,)), other])
     assert found(result)[0] == ("again", "", "endless")
-    assert {q.place for q in result.report.quarantined} == {"", "b"}  # what the other does wrong is found on its own
+    assert {q.place for q in result.report.quarantined} == {"", "b"}  # the other pass is judged separately
 
 
-def test_a_place_may_be_an_op() -> None:
+def test_place_may_be_an_op() -> None:
     def asks_with_ops(graph: Graph, ledger: Ledger) -> int:
         done = 0
         for op in elus(graph):

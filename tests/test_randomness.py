@@ -1,4 +1,4 @@
-"""Models with random ops: which outputs depend on them, and that their numbers are compared all the same."""
+"""Models with random ops: dependent outputs, and comparison of their values with fixed seeds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, original: Loadable | 
         pytest.param(IF % ("r = RandomNormalLike(x)", "Neg", "r"), ["y"], id="captured by a branch"),
     ],
 )
-def test_which_outputs_are_random(text: str, want: list[str]) -> None:
+def test_random_outputs(text: str, want: list[str]) -> None:
     assert random_of(load(text)) == want
 
 
@@ -91,7 +91,7 @@ MERGED = [
 
 
 @pytest.mark.parametrize(("before", "after"), MERGED)
-def test_two_random_ops_are_not_one(before: str, after: str) -> None:
+def test_separate_random_ops_differ(before: str, after: str) -> None:
     with pytest.raises(VerificationError, match="elements differ"):
         check(load(before), load(after))
 
@@ -113,7 +113,7 @@ def test_a_random_model_agrees_with_itself(before: str, _: str) -> None:
         pytest.param("Multinomial<sample_size=9>(l)", id="Multinomial"),
     ],
 )
-def test_every_random_op_gives_the_same_numbers_wherever_it_stands(op: str) -> None:
+def test_random_ops_are_seeded_independently_of_position(op: str) -> None:
     text = "g (float[9] x) => (y) <bool t = {1}, float s = {0.5}> { %s h = Sigmoid(x) r = %s y = Identity(r) }"
     weights = {"l": np.zeros((1, 4), np.float32)}
     dead = " ".join(f"d{n} = Relu(x)" for n in range(5))
@@ -125,7 +125,7 @@ def test_every_random_op_gives_the_same_numbers_wherever_it_stands(op: str) -> N
         check(before, wrong)
 
 
-def test_the_other_outputs_and_types_count_as_ever() -> None:
+def test_types_and_other_outputs_are_compared() -> None:
     with pytest.raises(VerificationError, match="y: "):
         check(load(NOISY % "Abs"), load(NOISY.replace("y = %s(r)", "y = Size(r)")))
     with pytest.raises(VerificationError, match="z: "):
@@ -155,7 +155,7 @@ def test_the_other_outputs_and_types_count_as_ever() -> None:
         ),
     ],
 )
-def test_what_is_compared_by_type_and_rank_only(before: str, after: str, loose: tuple[str, ...]) -> None:
+def test_outputs_compared_by_type_and_rank_only(before: str, after: str, loose: tuple[str, ...]) -> None:
     assert check(load(before), load(after)).random == loose
 
 
@@ -176,17 +176,17 @@ def test_what_is_compared_by_type_and_rank_only(before: str, after: str, loose: 
         ),
     ],
 )
-def test_a_random_op_that_the_original_lacks_is_refused(before: str, after: str) -> None:
+def test_new_random_op_is_rejected(before: str, after: str) -> None:
     with pytest.raises(VerificationError, match="y: comes from a random operator that the original does not have"):
         check(load(before), load(after))
 
 
-def test_a_copy_that_a_rewrite_numbers_keeps_its_seed() -> None:
+def test_numbered_copy_keeps_its_seed() -> None:
     before = "g (float[4] x) => (y) { r = RandomNormalLike(x) y = Neg(r) }"
     assert check(load(before), load(before.replace("r =", "r_pw3 =").replace("(r)", "(r_pw3)"))).random == ()
 
 
-def test_each_run_starts_anew() -> None:
+def test_runs_are_repeatable() -> None:
     model = load("g (float[N] x) => (y) { y = RandomNormalLike(x) }")
     oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"], random_outputs=["y"])
     same = [a.outputs["y"] for a in oracle.answers if a.input_set.sizes["N"] == 2]
@@ -209,7 +209,7 @@ def test_functions_that_are_inlined() -> None:
         check(before, optimize(parser.parse_model(FUNCTIONS % "y"), verify=False).model)
 
 
-def test_external_weights_stay_where_they_are(tmp_path: Path) -> None:
+def test_external_weights_stay_external(tmp_path: Path) -> None:
     model = load(
         "g (float[4] x) => (y) { r = RandomNormalLike(x) a = Mul(r, w) y = Add(a, x) }",
         weights={"w": np.arange(4, dtype=np.float32)},

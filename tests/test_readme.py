@@ -1,4 +1,4 @@
-"""The README: its size, its figures and its rule. tests/test_docs.py runs its blocks."""
+"""The README: its length, numbers and rule. tests/test_docs.py runs its blocks."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def table_cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|\n").split("|")]
 
 
-def test_it_is_short() -> None:
+def test_readme_is_short() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
 
 
-def test_its_numbers_are_true() -> None:
+def test_numbers_are_current() -> None:
     passes = leaves(PIPELINES["basic"])
     counted = f"{len(passes)} passes with {sum(len(all_rules(p)) for p in passes)} rules"
     planted = (ROOT / "tests" / "planted" / "README.md").read_text(encoding="utf-8").split()[3]
@@ -51,13 +51,13 @@ def test_verdicts_are_those_of_the_table_of_results() -> None:
         assert [[int(cell) for cell in table_cells(line)[1:4]] for line in summary] == found
 
 
-def test_the_rule_runs(tmp_path: Path) -> None:
+def test_rule_of_the_readme_runs(tmp_path: Path) -> None:
     model = load("g (float[N] x) => (float[N] y) { a = Sin(x) b = Cos(x) y = Div(a, b) }")
     plugin = file_of(README, "my_rules.py", tmp_path)
     assert op_types(optimize(model, plugins=[plugin]).model) == ["Tan"]
 
 
-def test_the_change_that_is_right_is_named_in_the_model(tmp_path: Path) -> None:
+def test_correct_change_is_recorded_in_the_model(tmp_path: Path) -> None:
     model = load("""pools (float[N,1,4,4] x, uint8[N,1,4,4] u) => (float[N,1,5,5] y, uint8[N,1,5,5] z)
         <int64[8] pads = {0,0,1,1,0,0,1,1}> {
         [pad] p = Pad(x, pads) [pool] y = MaxPool <kernel_shape = [2,2]> (p)

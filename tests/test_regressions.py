@@ -1,4 +1,4 @@
-"""Models that once broke something: each keeps its meaning, or is refused in one line."""
+"""Models of earlier bugs: each stays equivalent, or is rejected in one line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_cycle_inside_a_branch() -> None:
         from_onnx(load(text))
 
 
-def test_constants_in_bodies_before_initializers_could_be_no_inputs() -> None:
+def test_constants_in_bodies_at_ir_version_3() -> None:
     text = """g (bool c, float[2] x) => (float[2] y) { y = If (c) <
         then_branch = t () => (float[2] a) { k = Constant<value = float[2] {1, 2}>() a = Add(k, x) },
         else_branch = e () => (float[2] f) { f = Abs(x) }> }"""
@@ -39,7 +39,7 @@ def test_constants_in_bodies_before_initializers_could_be_no_inputs() -> None:
 
 
 @pytest.mark.parametrize("field", ["float_data", "raw_data"])
-def test_elements_in_several_pieces(field: str, tmp_path: Path) -> None:
+def test_packed_fields_in_several_pieces(field: str, tmp_path: Path) -> None:
     """Protobuf joins packed fields that come in pieces, and keeps the last of a repeated one."""
     data = np.arange(600, dtype="<f4")
     head = onnx.TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[600]).SerializeToString()
@@ -66,7 +66,7 @@ def test_initializers_keep_their_order() -> None:
     assert to_onnx(from_onnx(model)) == model
 
 
-def test_what_training_reads_stays() -> None:
+def test_initializers_of_training_info_stay() -> None:
     model = load(f"{G} <float[2] w = {{1, 2}}, float[1] rate = {{0.5}}> {{ y = Add(x, w) }}")
     training = model.training_info.add()
     training.algorithm.CopyFrom(helper.make_graph([helper.make_node("Mul", ["w", "rate"], ["step"])], "a", [], []))
@@ -74,8 +74,8 @@ def test_what_training_reads_stays() -> None:
     assert set(initializers(optimize(model).model)) == {"w", "rate"}
 
 
-def test_ifs_that_decide_each_other() -> None:
-    """More of them than the rounds a fixpoint has patience for."""
+def test_chain_of_dependent_ifs() -> None:
+    """More of them than the rounds allowed for a fixpoint."""
     nodes, condition, value = [], "yes", "x"
     for n in range(60):
         outputs = [f"v{n}", f"c{n}"]
@@ -101,7 +101,7 @@ def test_ifs_that_decide_each_other() -> None:
 
 
 def test_a_function_named_like_an_operator() -> None:
-    """onnxruntime runs its own Relu, whatever the function says; so does what comes out."""
+    """onnxruntime runs its own Relu regardless of the function; so does the result."""
     model = load(f"{G} {{ i = Identity(x) y = Relu(i) }}")
     body = [helper.make_node("Neg", ["a"], ["b"])]
     model.functions.append(helper.make_function("", "Relu", ["a"], ["b"], body, [helper.make_opsetid("", 17)]))
@@ -137,7 +137,7 @@ def test_a_loop_without_end_in_a_branch_not_taken() -> None:
 
 
 @pytest.mark.parametrize("op", ["Div", "Mod"])
-def test_a_division_that_would_end_the_process(op: str) -> None:
+def test_trapping_division_is_not_folded(op: str) -> None:
     weights = {"a": np.array([-(2**63)], np.int64), "b": np.array([-1], np.int64)}
     text = f"""g (bool c, int64[1] x) => (int64[1] y) {{ y = If (c) <
         then_branch = t () => (int64[1] d) {{ d = {op}(a, b) }},
@@ -146,7 +146,7 @@ def test_a_division_that_would_end_the_process(op: str) -> None:
     assert result.report.after.ops[op] == 1
 
 
-def test_names_that_an_inner_scope_hides() -> None:
+def test_names_hidden_by_an_inner_scope() -> None:
     """Merging w into v moves a name into a body where an input hides it."""
     weights = {"v": np.array([5, 5], np.float32), "n": np.array(2), "t": np.array(True)}
     text = """g (float[2] x) => (float[2] y, float[2] z) { z = Add(x, v) y = Loop (n, t, x) <body =

@@ -1,4 +1,4 @@
-"""Sessions in a process of their own, which may crash, hang or be wrong."""
+"""Sessions in a separate process, which may crash, hang or be wrong."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def oracle_of(model: onnx.ModelProto) -> Oracle:
 
 
 def python(script: str) -> tuple[str, ...]:
-    """A command that is no worker, but answers like one."""
+    """A fake worker command."""
     return sys.executable, "-c", script
 
 
-def test_gives_what_a_session_here_gives_for_each_kind_of_value() -> None:
+def test_results_equal_those_of_a_local_session() -> None:
     text = """g (float[N] x, string[N] s, bool[N] b) => (seq(float[N]) q, string[N] t, bool[N] c) {
         q = SequenceConstruct(x, x) t = Identity(s) c = Not(b) }"""
     model = load(text, 18).SerializeToString()
@@ -47,7 +47,7 @@ def test_gives_what_a_session_here_gives_for_each_kind_of_value() -> None:
         np.testing.assert_equal(got, want)
 
 
-def test_two_sessions_take_turns_in_one_process() -> None:
+def test_two_sessions_alternate_in_one_process() -> None:
     one, other = load(SUM, 18).SerializeToString(), load(PAD, 18).SerializeToString()
     x = {"x": np.ones((1, 3), np.float32)}
     with RemoteBackend() as remote:
@@ -66,7 +66,7 @@ def test_weights_beside_a_file_and_beside_bytes_are_found(tmp_path: Path) -> Non
             np.testing.assert_array_equal(session.run(["y"], x)[0], np.full((2, 4), 64, np.float32))
 
 
-def test_refusals_and_failing_runs_are_told_as_they_are_here() -> None:
+def test_errors_equal_those_of_a_local_session() -> None:
     with RemoteBackend() as remote:
         with pytest.raises(ModelLoadError, match=r"onnxruntime cannot load it"):
             remote(b"no model")
@@ -77,19 +77,19 @@ def test_refusals_and_failing_runs_are_told_as_they_are_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         pytest.param(DIES, "crashed .*SIGKILL.* as it loads it", id="crash"),
         pytest.param("import time; time.sleep(600)", "did not end within 0.5 s as it loads it", id="hang"),
     ],
 )
-def test_death_in_loading(script: str, said: str) -> None:
+def test_crash_while_loading(script: str, message: str) -> None:
     limit = 0.5 if "sleep" in script else 60.0
-    with RemoteBackend(timeout=limit, command=python(script)) as remote, pytest.raises(ModelLoadError, match=said):
+    with RemoteBackend(timeout=limit, command=python(script)) as remote, pytest.raises(ModelLoadError, match=message):
         remote(b"anything")
 
 
-def test_death_in_running_is_an_error_of_that_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_while_running_is_an_evaluation_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("passwright.core.ort.remote_backend.TERMINATION_GRACE", 0.5)
     with (
         RemoteBackend(command=python(ANSWERS + DIES)) as remote,
@@ -101,7 +101,7 @@ def test_death_in_running_is_an_error_of_that_model(monkeypatch: pytest.MonkeyPa
         remote(b"anything").run(["y"], {}, 0.1)
 
 
-def test_oracle_holds_a_model_under_another_setting_to_the_original() -> None:
+def test_oracle_compares_with_another_session_config() -> None:
     model = load(PAD, 18)
     oracle, data = oracle_of(model), model.SerializeToString()
     with (
@@ -116,7 +116,7 @@ def test_oracle_holds_a_model_under_another_setting_to_the_original() -> None:
     assert (failure.output, str(failure.input_set)[:13]) == ("y", "normal inputs")
 
 
-def test_oracle_tells_of_a_crash() -> None:
+def test_oracle_reports_a_crash() -> None:
     oracle = oracle_of(load(SUM, 18))
     with RemoteBackend(command=python(ANSWERS + DIES)) as remote:
         failure = oracle.compare(load(SUM, 18).SerializeToString(), backend=remote).failure
@@ -133,7 +133,7 @@ def test_random_operators_give_the_same_numbers() -> None:
         assert oracle.compare(other.SerializeToString(), backend=remote).failure is not None
 
 
-def test_what_onnxruntime_runs_in_the_end_is_saved(tmp_path: Path) -> None:
+def test_optimized_model_is_saved(tmp_path: Path) -> None:
     text = "g (float[N,3] x) => (float[N,3] y) { a = Identity(x) b = Relu(a) y = Identity(b) }"
     saved = tmp_path / "left.onnx"
     with RemoteBackend(ALL) as remote:
@@ -141,7 +141,7 @@ def test_what_onnxruntime_runs_in_the_end_is_saved(tmp_path: Path) -> None:
     assert [n.op_type for n in onnx.load(saved).graph.node] == ["Relu"]
 
 
-def test_weights_of_what_is_saved_can_be_apart(tmp_path: Path) -> None:
+def test_optimized_model_is_saved_with_external_weights(tmp_path: Path) -> None:
     weights = {"w": np.ones((64, 64), np.float32)}
     model = load("g (float[N,64] x) => (float[N,64] y) { y = MatMul(x, w) }", 18, weights=weights)
     saved = tmp_path / "left.onnx"

@@ -1,4 +1,4 @@
-"""The report: complete, and JSON that anything can read."""
+"""The report: complete, and standard JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WEIGHTS = {"w": np.eye(4, dtype=np.float32), "c": np.ones(4, np.float32)}
 
 
 def strict(text: str) -> Any:
-    """Parse JSON, and refuse what only Python takes for it."""
+    """Parse JSON, and reject Python's extensions of it."""
 
     def refuse(name: str) -> None:
         raise AssertionError(f"{name} is not JSON")
@@ -36,7 +36,7 @@ def report_of(**options: Any) -> Report:
     return optimize(load(TEXT, weights=WEIGHTS), **options).report
 
 
-def test_everything_is_in_it() -> None:
+def test_report_is_complete() -> None:
     found = strict(report_of().to_json())
     assert found["source"] == "g"
     assert found["pipeline"] == "basic"
@@ -49,7 +49,7 @@ def test_everything_is_in_it() -> None:
     assert {"loading", "rewriting"} <= found["seconds"].keys()
 
 
-def test_bytes_are_those_of_the_message() -> None:
+def test_bytes_equal_the_message_size() -> None:
     model = load(TEXT, weights=WEIGHTS)
     result = optimize(model)
     assert result.report.before.bytes == model.ByteSize()
@@ -66,7 +66,7 @@ def test_every_pass_has_a_record_in_order() -> None:
     assert all(p["seconds"] >= 0 for p in records.values())
 
 
-def test_the_verdict_is_in_it() -> None:
+def test_verdict_is_reported() -> None:
     verdict = strict(report_of().to_json())["verification"]
     assert verdict["backend"] == "onnxruntime"
     assert verdict["exact"] is False
@@ -88,7 +88,7 @@ def test_the_verdict_is_in_it() -> None:
         pytest.param({}, False, id="rounding"),
     ],
 )
-def test_what_was_proved(options: dict[str, Any], verification: bool | None) -> None:
+def test_verification_by_options(options: dict[str, Any], verification: bool | None) -> None:
     found = strict(report_of(**options).to_json())["verification"]
     assert (found if found is None else found["exact"]) is verification
 

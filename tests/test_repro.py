@@ -1,4 +1,4 @@
-"""Folders that show a wrong change: small, and their own command fails."""
+"""Repro folders of wrong changes: small models, and a command that fails."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class FoldsWrongly:
 
 @dataclass(frozen=True)
 class Unasked:
-    """Swaps what is subtracted, and says nothing."""
+    """Swap the operands of Sub without a ledger entry."""
 
     name: str = "unasked"
 
@@ -108,7 +108,7 @@ def rules(tmp_path: Path) -> Path:
 def repros(
     model: onnx.ModelProto | Path, rules: Path, to: Path, only: str, **options: Any
 ) -> list[tuple[str, list[str], list[str]]]:
-    """The passes and rules that were wrong, and the ops of the models that show it."""
+    """The wrong passes and rules, and the ops of their repro models."""
     report = optimize(model, plugins=[rules], only=[only], repro_to=to, **options).report
     found: list[tuple[str, list[str], list[str]]] = []
     for entry in report.quarantined:
@@ -249,7 +249,7 @@ CONSTANT_AROUND = LOOP.replace("h = Sin(x)", "h = Sin(x) k = Constant<value_floa
         ),
     ],
 )
-def test_small_models_that_show_it(
+def test_repro_models_are_small(
     tmp_path: Path,
     rules: Path,
     text: str,
@@ -260,7 +260,7 @@ def test_small_models_that_show_it(
     assert repros(load(text, weights=weights), rules, tmp_path / "r", only) == expected
 
 
-def test_what_is_in_a_folder(tmp_path: Path, rules: Path) -> None:
+def test_content_of_a_folder(tmp_path: Path, rules: Path) -> None:
     model = load(f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Exp(h) }}", weights=W)
     repros(model, rules, tmp_path / "r", "drop_relu")
     (folder,) = (tmp_path / "r").iterdir()
@@ -281,7 +281,7 @@ def test_folders_are_never_replaced(tmp_path: Path, rules: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "r").iterdir()) == ["01-drop_relu-y", "02-drop_relu-y"]
 
 
-def test_names_that_are_no_file_names(tmp_path: Path, rules: Path) -> None:
+def test_names_are_made_valid_file_names(tmp_path: Path, rules: Path) -> None:
     model = load("g (float[N,4] x) => (float[N,4] y) { a = Sin(x) b = Relu(a) y = Neg(b) }")
     for node in model.graph.node:
         for names in (node.input, node.output):
@@ -291,7 +291,7 @@ def test_names_that_are_no_file_names(tmp_path: Path, rules: Path) -> None:
     assert folder.name == "01-drop_relu-_a_.._b_c_"
 
 
-def test_strict_leaves_a_repro_too(tmp_path: Path, rules: Path) -> None:
+def test_strict_run_writes_a_repro(tmp_path: Path, rules: Path) -> None:
     model = tmp_path / "m.onnx"
     onnx.save(load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }"), model)
     arguments = ["run", model, "--strict", "--plugin", rules, "--repro", tmp_path / "r", "-o", tmp_path / "o.onnx"]
@@ -301,13 +301,13 @@ def test_strict_leaves_a_repro_too(tmp_path: Path, rules: Path) -> None:
     assert [p.name for p in (tmp_path / "r").iterdir()] == ["01-drop_relu-y"]
 
 
-def test_a_right_run_leaves_nothing(tmp_path: Path) -> None:
+def test_correct_run_writes_no_repro(tmp_path: Path) -> None:
     optimize(load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }"), repro_to=tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
 
 @pytest.mark.parametrize("name", ["file/below", "file"])
-def test_places_that_cannot_be(tmp_path: Path, rules: Path, name: str) -> None:
+def test_bad_folders_are_rejected(tmp_path: Path, rules: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
     with pytest.raises(ModelError, match="is not a folder"):
@@ -374,7 +374,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_what_cannot_be_written_at_all(tmp_path: Path) -> None:
+def test_unserializable_change_has_no_repro(tmp_path: Path) -> None:
     model = load("g (float[N,4] x) => (float[N,4] y) { e = Exp(x) a = Elu(e) y = Transpose(a) }")
     plugin = written(tmp_path / "p.py", UNWRITABLE)
     without = optimize(model, plugins=[plugin])
@@ -423,7 +423,7 @@ def test_what_cannot_be_written_at_all(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_command_repeats_what_matters(
+def test_command_repeats_relevant_options(
     tmp_path: Path, text: str, model: str, options: Mapping[str, Any], command: str
 ) -> None:
     plugin = written(tmp_path / "p.py", text)
@@ -448,7 +448,7 @@ def test_a_pass_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("options", "expected"),
     [
         pytest.param(CommandOptions(), ["--only my-rules"], id="nothing"),
         pytest.param(CommandOptions(only=["my-rules", "other"]), ["--only my-rules"], id="the pass"),
@@ -460,14 +460,14 @@ def test_a_pass_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.Monk
         ),
     ],
 )
-def test_arguments_for_one_pass(rules: Path, asked: CommandOptions, expected: Sequence[str]) -> None:
+def test_arguments_for_one_pass(rules: Path, options: CommandOptions, expected: Sequence[str]) -> None:
     found = passes_from_file(rules)["my-rules"].item
     assert isinstance(found, RulePass)
     left = tuple(r for r in found.rules if r.name in {"drop_relu", "ring"})
-    assert asked.arguments(RulePass(found.name, left)) == expected
+    assert options.arguments(RulePass(found.name, left)) == expected
 
 
-def test_a_path_that_is_no_text(tmp_path: Path) -> None:
+def test_path_that_is_not_utf8(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"\xff")
     plugin = written(folder / "p.py", RAISES.replace("CONDITION", "True"))
     optimize(load(SMALL), plugins=[plugin], repro_to=folder / "r")
@@ -479,11 +479,11 @@ def test_a_path_that_is_no_text(tmp_path: Path) -> None:
     ("text", "expected"),
     [("é", b"\xc3\xa9"), ("\udcff", b"\xff"), ("\ud800 é", b"\\ud800 \xc3\xa9")],
 )
-def test_encoded(text: str, expected: bytes) -> None:
+def test_encode_text(text: str, expected: bytes) -> None:
     assert encode_text(text) == expected
 
 
-def test_a_full_disk_ends_no_run(
+def test_full_disk_does_not_stop_the_run(
     tmp_path: Path, rules: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(text: str) -> bytes:
@@ -497,7 +497,7 @@ def test_a_full_disk_ends_no_run(
     assert not any((tmp_path / "r").iterdir())
 
 
-def test_a_pass_that_does_not_return_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_pass_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repro, "NO_PROGRESS_TIMEOUT", 0.1)
     while_true = RAISES.replace("if CONDITION", "while not graph.outputs[0].consumers").replace("raise KeyError", "str")
     found = passes_from_file(written(tmp_path / "p.py", while_true))["raises-there"].item

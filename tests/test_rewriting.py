@@ -1,4 +1,4 @@
-"""The tables that authors of plugins write say what is wrong where a rule does something else."""
+"""Test helpers for plugin authors: messages of `becomes` and `stays`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def miscount(g: Build, x: Value) -> Value:
 
 
 class Quiet:
-    """A pass that changes the graph and tells nobody."""
+    """A pass that changes the graph without a ledger entry."""
 
     name = "quiet"
 
@@ -36,12 +36,12 @@ class Quiet:
         return 0
 
 
-def test_what_it_becomes() -> None:
+def test_becomes_accepts_rules_and_passes() -> None:
     assert [n.op_type for n in becomes(NEGATIONS, NOTHING, cancel).graph.node] == ["Identity"]
     becomes(NEGATIONS, NOTHING, RulePass("cancel", (cancel,)))
 
 
-def test_other_ops_are_shown() -> None:
+def test_unexpected_ops_are_shown() -> None:
     wanted = "g (float[N] x) => (float[N] y) { y = Abs(x) }"
     with pytest.raises(
         AssertionError, match=r"(?s)wanted \(-\) and got \(\+\):.*- y = Abs \(x\).*\+ y = Identity \(x\)"
@@ -49,16 +49,16 @@ def test_other_ops_are_shown() -> None:
         becomes(NEGATIONS, wanted, cancel)
 
 
-def test_other_values_are_told_before_other_ops() -> None:
+def test_wrong_values_are_reported_first() -> None:
     with pytest.raises(VerificationError, match="y: "):
         becomes(NEGATIONS, "g (float[N] x) => (float[N] y) { y = Neg(x) }", miscount)
 
 
-def test_what_stays() -> None:
+def test_stays_accepts_unchanged_models() -> None:
     stays("g (float[N] x) => (float[N] y) { y = Neg(x) }", cancel)
 
 
-def test_who_changed_what_was_to_stay() -> None:
+def test_stays_names_the_changing_rule() -> None:
     with pytest.raises(AssertionError, match="it was changed by cancel at y"):
         stays(NEGATIONS, cancel)
     with pytest.raises(AssertionError, match="it was changed, but no change was recorded"):
@@ -104,7 +104,7 @@ def test_structure_is_compared(a: str, b: str) -> None:
     assert first != second
 
 
-def test_it_needs_no_hypothesis() -> None:
+def test_hypothesis_is_not_needed() -> None:
     import subprocess
     import sys
 

@@ -29,7 +29,7 @@ def test_golden_models(path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.bool_, np.complex64])
-def test_a_large_array_is_written_where_it_lies(dtype: type[np.generic]) -> None:
+def test_large_array_is_written_without_a_copy(dtype: type[np.generic]) -> None:
     tensor = Tensor.from_array(np.arange(6000).reshape(60, 100).astype(dtype))
     assert b"".join(tensor.chunks("w")) == tensor.to_proto("w").SerializeToString(deterministic=True)
     assert np.shares_memory(np.frombuffer(tensor.raw_data(), np.uint8), tensor.array)

@@ -104,7 +104,7 @@ def test_constant_operand(before: str, after: str | None) -> None:
     two, half = (f"{G} <float {name}>" for name in ("c = {2.0}", "k = {0.5}"))
     if after is None:
         stays(f"{two} {{ {before} }}", scale_to_gain)
-    else:  # its constants are compared by what comes out
+    else:  # constants are compared by the results
         becomes(f"{two} {{ {before} }}", f"{half} {{ {after} }}", scale_to_gain)
 
 
@@ -117,7 +117,7 @@ def pull_out_of_the_first(g: Build, x: Value, y: Value) -> Value:
 
 
 @pytest.mark.parametrize("operands", ["x, a", "a, x"])
-def test_a_rule_that_declines_is_asked_for_the_other_order(operands: str) -> None:
+def test_declining_rule_is_tried_with_swapped_operands(operands: str) -> None:
     check(f"a = Abs(w) y = Add({operands})", "a = Abs(w) t = Neg(x) y = Sub(a, t)", pull_out_of_the_first)
 
 
@@ -185,7 +185,7 @@ def want_alpha(g: Build, x: Value) -> Value:
 
 @rule(lambda g, x: g.Neg(g.LeakyRelu(x)))
 def want_default(g: Build, x: Value) -> Value:
-    """Says nothing of the attribute."""
+    """Leaves the attribute open."""
     return g.Abs(x)
 
 
@@ -217,7 +217,7 @@ def same_perm_twice(g: Build, x: Value, a: list[int]) -> Value:
     ],
 )
 def test_attributes(chosen: Rule, before: str, after: str | None) -> None:
-    """Toy rules need not be true: only structure is looked at."""
+    """Toy rules need not be true: only structure is compared."""
     result, ledger = apply_passes(load(f"{G} {{ {before} }}"), chosen)
     assert bool(ledger.changes) == (after is not None)
     expected = load(f"{G} {{ {after or before} }}")
@@ -297,7 +297,7 @@ def test_any_number_of_inputs(chosen: Rule, before: str, after: str | None) -> N
 
 
 @pytest.mark.parametrize(("inputs", "bound"), [("x, w", None), ("x, w, x", 1), ("x, w, w, x", None), ("x", None)])
-def test_a_rest_between_two_others(inputs: str, bound: int | None) -> None:
+def test_variadic_inputs_between_two_others(inputs: str, bound: int | None) -> None:
     result, ledger = apply_passes(load(f"{G} {{ y = Concat<axis=0>({inputs}) }}"), turn_ends)
     assert len(ledger.changes) == (bound or 0)
     assert op_types(to_onnx(result)) == (["Identity", "Concat"] if bound else ["Concat"])
@@ -390,7 +390,7 @@ def same_value_for_both(g: Build, x: Value, s: Value) -> tuple[Value, Value]:
 
 
 def test_one_new_value_for_two_outputs() -> None:
-    """It need not be the same: what matters is that the graph stays whole."""
+    """The result need not be equivalent, only the graph valid."""
     text = (
         "g (float[2] x) => (float[n] y, float[n] z) <int64[2] s = {1,1}> { a, b = Split(x, s) y = Neg(a) z = Exp(b) }"
     )
@@ -522,11 +522,11 @@ def test_a_domain_that_the_builder_names() -> None:
     assert {e.domain for e in out.opset_import} == {"", "com.microsoft"}
 
 
-def test_what_a_rule_built_before_it_declined_goes() -> None:
+def test_ops_built_before_declining_are_removed() -> None:
     check("a = Sigmoid(x) y = Mul(x, a)", None, change_its_mind)
 
 
-def test_what_is_not_permitted_leaves_nothing() -> None:
+def test_rejected_rewrite_leaves_no_ops() -> None:
     model = load(f"{G} {{ a = Sigmoid(x) y = Mul(x, a) }}")
     result, ledger = apply_passes(model, fuse_silu, exact_only=True)
     assert not ledger.changes
@@ -683,7 +683,7 @@ def to_unknown_attribute(g: Build, x: Value) -> Value:
         (to_unknown_attribute, "y = Softmax(x)", 13, False),
     ],
 )
-def test_declines_what_the_opset_lacks(chosen: Rule, body: str, opset: int, fires: bool) -> None:
+def test_rule_declines_if_opset_lacks_the_op(chosen: Rule, body: str, opset: int, fires: bool) -> None:
     model = load(f"{G} {{ {body} }}", opset)
     result, ledger = apply_passes(model, chosen)
     assert bool(ledger.changes) == fires
@@ -723,7 +723,7 @@ def test_inside_bodies(text: str, before: str, after: str) -> None:
     becomes(text.format(before), text.format(after), add_negated_to_sub)
 
 
-def test_across_the_border_of_a_body() -> None:
+def test_stays_across_the_border_of_a_body() -> None:
     stays(
         "g (bool c, float[2] x) => (float[2] y) { a = Neg(x) y = If (c) <then_branch = p () => (float[2] b)"
         " { b = Add(a, x) }, else_branch = e () => (float[2] d) { d = Exp(x) }> }",
@@ -739,7 +739,7 @@ def test_new_constants_of_a_body_are_its_own() -> None:
     becomes(text.format("", "b = Add(x, x)"), text.format("<float k = {2}>", "b = Mul(x, k)"), double)
 
 
-# -- what is written wrongly -------------------------------------------------------------
+# -- invalid rules -------------------------------------------------------------
 
 
 def test_a_function_takes_variables_of_its_pattern() -> None:
@@ -757,7 +757,7 @@ def abs_of_negation(g: Build, neg: Op) -> Value:
     return g.Abs(neg.inputs[0])
 
 
-def test_a_function_takes_what_it_uses() -> None:
+def test_function_takes_used_variables_only() -> None:
     check("a = Neg(x) y = Abs(a)", "y = Abs(x)", abs_of_negation)
 
 
@@ -827,18 +827,18 @@ def give_nothing(g: Build, x: Value) -> Any:
 @pytest.mark.parametrize(
     ("chosen", "says"), [(break_down, "IndexError"), (give_a_number, "3"), (too_many, "more values")]
 )
-def test_what_a_rule_does_wrong_names_it(chosen: Rule, says: str) -> None:
+def test_error_names_the_rule(chosen: Rule, says: str) -> None:
     with pytest.raises(RuleError, match=chosen.name) as e:
         apply_passes(load(f"{G} {{ y = Neg(x) }}"), chosen)
     assert says in str(e.value)
     assert isinstance(e.value, PassesError)
 
 
-def test_a_rule_that_gives_nothing_for_what_is_used_declines() -> None:
+def test_rule_without_value_for_used_output_declines() -> None:
     check("y = Neg(x)", None, give_nothing)
 
 
-# -- running them ------------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------
 
 
 @rule(lambda g, x, y: g.Add(x, y))
@@ -847,12 +847,12 @@ def swap(g: Build, x: Value, y: Value) -> Value:
     return g.Add(y, x)
 
 
-def test_rules_that_chase_each_other() -> None:
+def test_rules_that_undo_each_other_raise_no_fixpoint() -> None:
     with pytest.raises(NoFixpoint, match="swap"):
         apply_passes(load(f"{G} {{ a = Neg(x) b = Neg(a) y = Add(b, w) }}"), RulePass("both", (cancel_negations, swap)))
 
 
-def test_dead_ops_are_left_alone() -> None:
+def test_dead_ops_are_not_rewritten() -> None:
     stays(f"{G} {{ a = Add(x, x) y = Neg(x) }}", double)
 
 
@@ -886,7 +886,7 @@ def says_nothing(g: Build, x: Value) -> Value:
 def test_contracts(chosen: Rule, body: str, exact: bool) -> None:
     assert (chosen.contract == EXACT) == exact
     model = load(f"{G} {{ {body} }}")
-    if chosen is not round_off:  # which would find its own result again
+    if chosen is not round_off:  # which would match its own result again
         _, ledger = apply_passes(model, chosen)
         assert ledger.changes
         assert ledger.is_exact == exact
@@ -946,7 +946,7 @@ def test_fragile_numbers_are_kept(chosen: Rule, points: tuple[float, ...]) -> No
     assert all(isinstance(p, float) for p in chosen.fragile)
 
 
-def test_constants_that_were_not_used_go() -> None:
+def test_unused_new_constants_are_removed() -> None:
     @rule(lambda g, x: g.Neg(x), contract=EXACT)
     def waste(g: Build, x: Value) -> Value:
         """Neg(x) => 0 - x"""
@@ -972,7 +972,7 @@ def test_every_pair_cancels(ops: list[str]) -> None:
 
 
 def test_rules_that_cannot_match_are_not_tried() -> None:
-    """However many there are: what feeds an op decides which of its type's rules are looked at."""
+    """The producers of an op's inputs select the rules of its type that are tried."""
     tried: list[str] = []
 
     def watching(name: str, op_type: str) -> Rule:
@@ -994,7 +994,7 @@ def test_rules_that_cannot_match_are_not_tried() -> None:
     assert tried == []
 
 
-def test_a_rule_that_names_a_list_can_be_a_key() -> None:
+def test_rule_with_list_attribute_is_hashable() -> None:
     @rule(lambda g, x: g.Relu(g.Transpose(x, perm=[1, 0])))
     def transpose_last(g: Build, x: Value) -> Value:
         return g.Transpose(g.Relu(x), perm=[1, 0])

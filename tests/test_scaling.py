@@ -1,4 +1,4 @@
-"""Work grows with the graph and no faster: steps are counted, not seconds."""
+"""Linear work: steps are counted, not seconds."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def joined(nodes: Nodes, n: int, op: str = "Concat", **attrs: int) -> Nodes:
 
 
 def star(n: int) -> onnx.ModelProto:
-    """Equal ops under one that is wide."""
+    """Equal ops that feed a wide one."""
     turned = helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0])
     kinds = ["Sin", "Cos", "Exp", "Tan"]
     return model(joined([turned, *(helper.make_node(kinds[i % 4], ["t"], [f"v{i}"]) for i in range(n))], n, "Sum"))
 
 
 def idle(n: int) -> onnx.ModelProto:
-    """Ops that each do nothing, under one that is wide."""
+    """No-op ops that feed a wide one."""
     different = [helper.make_node("LeakyRelu", ["x"], [f"r{i}"], alpha=0.1 + i / 1e5) for i in range(n)]
     return model(
         joined([*different, *(helper.make_node("Identity", [f"r{i}"], [f"v{i}"]) for i in range(n))], n, axis=0)
@@ -76,13 +76,13 @@ def siblings(n: int) -> onnx.ModelProto:
 
 
 def chain(n: int) -> onnx.ModelProto:
-    """One after the other, with nothing to do."""
+    """A chain without possible rewrites."""
     nodes = [helper.make_node("Sin", [f"v{i}" if i else "x"], [f"v{i + 1}"]) for i in range(n)]
     return model([*nodes, helper.make_node("Cos", [f"v{n}"], ["y"])])
 
 
 def copied(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
-    """Count the places in which `work` looks to replace a value."""
+    """Count the places visited by `work` to replace a value."""
     from passwright.core.ir import op
 
     looked_at, real = 0, op.replaced
@@ -107,11 +107,11 @@ def test_calls_grow_with_the_graph(build: Callable[[int], onnx.ModelProto]) -> N
         m = build(n)
         return lambda: optimize(m, verify=False)
 
-    run(SMALL)()  # what is asked once and kept
+    run(SMALL)()  # fill the caches
     assert count_calls(run(3 * SMALL)) < 3.6 * count_calls(run(SMALL))
 
 
-def test_questions_on_inputs_grow_with_a_body() -> None:
+def test_input_specs_take_linear_time() -> None:
     def described(n: int) -> Callable[[], object]:
         ops = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(n))
         body = f"b (int64 i, bool c, float[2] v0) => (bool again, float[2] v{n}) {{ again = Identity(c) {ops} }}"
@@ -121,7 +121,7 @@ def test_questions_on_inputs_grow_with_a_body() -> None:
     assert count_calls(described(3 * SMALL)) < 3.6 * count_calls(described(SMALL))
 
 
-def test_the_budget_is_not_counted_for_each_body() -> None:
+def test_budget_is_not_recounted_per_body() -> None:
     def folded(n: int) -> Callable[[], object]:
         ops = (
             f"v{i + 1} = If (c) <then_branch = a{i} () => (float[2] t{i}) <float[2] w{i} = {{1, {i}}}>"
@@ -142,8 +142,8 @@ def test_edges_of_wide_ops_are_not_copied_for_each_exchange(
     assert copied(monkeypatch, lambda: optimize(m, verify=False)) < 40 * SMALL
 
 
-def test_edges_of_wide_ops_are_what_they_should_be() -> None:
-    """Exchanged one after the other, asked for in between, and set anew."""
+def test_edges_of_wide_ops_are_correct() -> None:
+    """Edges replaced one by one, read in between, and set again."""
     n = SLOTS_THRESHOLD + 2
     graph = from_onnx(star(n)).graph
     (wide,) = graph.ops("Sum")
@@ -167,13 +167,13 @@ def test_edges_of_wide_ops_are_what_they_should_be() -> None:
     graph.validate()
 
 
-def test_an_op_has_no_other_attributes() -> None:
+def test_op_has_no_other_attributes() -> None:
     op = Op("Relu", "", "", {}, None)
     with pytest.raises(AttributeError):
         op.weights  # noqa: B018 - asking for it is the test
 
 
-def test_worklist_keeps_places() -> None:
+def test_worklist_keeps_the_order() -> None:
     a, b, c = (Op(t, "", "", {}, None) for t in "abc")
     work, seen = Worklist(), list[Op]()
     work.add([a, b, a])
@@ -190,7 +190,7 @@ def two_of_a_kind(g: Any, x: Value, y: Value) -> Value:
     return x
 
 
-def test_rules_that_want_two_feeders_are_not_tried_where_one_is() -> None:
+def test_rules_on_two_producers_are_not_tried_for_one() -> None:
     nodes = [
         helper.make_node("Conv", ["x", "x"], ["a"]),
         helper.make_node("Conv", ["x", "x"], ["b"]),
@@ -204,15 +204,15 @@ def test_rules_that_want_two_feeders_are_not_tried_where_one_is() -> None:
     assert candidates.candidates_at(two) == [two_of_a_kind]
 
 
-def test_what_merge_duplicates_remembers_goes_with_it() -> None:
+def test_merge_duplicates_frees_its_scopes() -> None:
     graph = from_onnx(star(8)).graph
-    with gc_paused():  # nothing but counts of references frees anything here
+    with gc_paused():  # only reference counts free objects here
         before = {id(o) for o in gc.get_objects() if isinstance(o, Scope)}
         MergeDuplicates().run(graph, Ledger())
         assert not [o for o in gc.get_objects() if isinstance(o, Scope) and id(o) not in before]
 
 
-def test_the_collector_starts_where_it_was() -> None:
+def test_collector_state_is_restored() -> None:
     with gc_paused():
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -1,4 +1,4 @@
-"""Signals to commands: no process is left behind, and no folder where that can be."""
+"""Signals to commands: no process is left behind, and no folder unless killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import onnx
 import pytest
 from rewriting import load
 
-# An onnxsim that never ends, and tells who it is.
+# An onnxsim that never ends, and writes its process id.
 STUCK = """
 import os, pathlib, time
 pathlib.Path(os.environ["TOLD"]).write_text(str(os.getpid()))
@@ -29,12 +29,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from passwright.app.cli import main
 sys.argv[0] = "passes"
 main()"""
-PATIENCE = 300.0  # seconds, of which nothing is waited for where all is well
+PATIENCE = 300.0  # seconds, used up by failures only
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """`passes run` while the process of a tool is at work; its temporary files go to `temp`."""
+    """`passes run` while a tool process runs; its temporary files go to `temp`."""
     tool, temp, told = tmp_path / "tool", tmp_path / "temp", tmp_path / "told"
     tool.mkdir()
     temp.mkdir()

@@ -206,7 +206,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("head", "body", "left"), CASES)
-def test_no_more_is_left(head: str, body: str, left: int) -> None:
+def test_single_rewrite_is_complete(head: str, body: str, left: int) -> None:
     last = body.rsplit(" = ", 1)[0].rsplit(" ", 1)[-1].removesuffix(",")
     text = f"{head} {{ x = Tanh(raw) {body} y = Softsign({last}) }}"
     names = set(re.findall(r"\w+", body))

@@ -1,4 +1,4 @@
-"""The site that mkdocs builds of the documents: complete, self-contained and searchable."""
+"""The documentation site built by mkdocs: complete, self-contained and searchable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOADED = re.compile(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built with every warning an error."""
+    """The site, built with warnings as errors."""
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)],
@@ -49,11 +49,11 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     assert {name: urls for name, urls in found.items() if urls} == {}
 
 
-def test_no_page_has_a_diagram_that_a_script_from_elsewhere_would_draw(site: Path) -> None:
+def test_no_page_needs_an_external_diagram_script(site: Path) -> None:
     assert not [p.name for p in site.rglob("*.html") if "mermaid" in p.read_text(encoding="utf-8")]
 
 
-def test_the_search_finds_rules_and_no_pictures(site: Path) -> None:
+def test_search_index_has_rules_and_no_pictures(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
     assert "matmul_add_to_gemm" in index
     assert "<svg" not in index
@@ -73,7 +73,7 @@ def test_an_equation_is_not_cut_off(site: Path) -> None:
     assert ".equation pre > code" in (site / "style.css").read_text(encoding="utf-8")
 
 
-def test_links_lead_somewhere(site: Path) -> None:
+def test_links_have_targets(site: Path) -> None:
     pages = {p.resolve(): p.read_text(encoding="utf-8") for p in site.rglob("*.html")}
     broken = []
     for page, text in pages.items():
@@ -96,5 +96,5 @@ def test_links_lead_somewhere(site: Path) -> None:
         "p { background: url(http://example.org/x.png) }",
     ],
 )
-def test_what_would_be_loaded_is_seen(text: str) -> None:
+def test_external_resources_are_detected(text: str) -> None:
     assert LOADED.search(text)

@@ -1,4 +1,4 @@
-"""Sizes of inputs fixed before anything is rewritten."""
+"""Input sizes fixed before rewriting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fixed(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> onnx.Mode
     return to_onnx(model)
 
 
-def said(model: onnx.ModelProto) -> dict[str, list[int | str]]:
+def declared(model: onnx.ModelProto) -> dict[str, list[int | str]]:
     infos = [*model.graph.input, *model.graph.output, *model.graph.value_info]
     return {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in infos}
 
@@ -40,10 +40,10 @@ def said(model: onnx.ModelProto) -> dict[str, list[int | str]]:
         pytest.param({}, {}, {"x": ["N", 3, "H", "W"]}, id="nothing"),
     ],
 )
-def test_what_is_declared(
+def test_declared_shapes(
     shapes: dict[str, tuple[int, ...]], dims: dict[str, int], expected: dict[str, list[int | str]]
 ) -> None:
-    found = said(fixed(shapes, dims))
+    found = declared(fixed(shapes, dims))
     assert {name: found[name] for name in expected} == expected
 
 
@@ -63,7 +63,7 @@ def test_what_is_declared(
         pytest.param({}, {"B": 1}, "--dim B: the model has no such symbol (it has H, N, W)", id="no such symbol"),
     ],
 )
-def test_what_cannot_be(shapes: dict[str, tuple[int, ...]], dims: dict[str, int], message: str) -> None:
+def test_bad_sizes_are_rejected(shapes: dict[str, tuple[int, ...]], dims: dict[str, int], message: str) -> None:
     with pytest.raises(ModelError) as e:
         fixed(shapes, dims)
     assert str(e.value) == message
@@ -98,7 +98,7 @@ def test_what_cannot_be(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]
         ),
     ],
 )
-def test_declarations_follow(text: str, dims: dict[str, int], after: str) -> None:
+def test_output_declarations_are_updated(text: str, dims: dict[str, int], after: str) -> None:
     model = from_onnx(load(text))
     specialize(model, {}, dims)
     model.graph.validate()
@@ -112,13 +112,13 @@ def test_a_fixed_output_stays(shapes: dict[str, tuple[int, ...]], dims: dict[str
         specialize(model, shapes, dims)
 
 
-def test_a_shape_is_that_of_a_sequence_s_elements() -> None:
+def test_shape_of_a_sequence_is_that_of_its_elements() -> None:
     model = from_onnx(load("g (seq(float[N,4]) s) => (float[M,4] y) { y = ConcatFromSequence<axis=0>(s) }"))
     specialize(model, {"s": (2, 4)}, {})
     assert to_onnx(model).graph.input[0].type.sequence_type.elem_type.tensor_type.shape.dim[0].dim_value == 2
 
 
-def test_shapes_inside_follow() -> None:
+def test_inner_shapes_are_updated() -> None:
     model = from_onnx(load("g (float[N,3,H,W] x) => (float[a,b,c,d] y) { t = Relu(x) y = Transpose(t) }"))
     specialize(model, {"x": (1, 3, 8, 9)}, {})
     assert model.graph.outputs[0].known_shape == (9, 8, 3, 1)

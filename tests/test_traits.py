@@ -15,7 +15,7 @@ from onnx import defs, helper
 from passwright.core.ir.traits import ROWS, TRAITS, Trait, ops_with
 
 Array = np.ndarray[Any, Any]
-NEWEST_OPSET = 28  # the one that the rows are written for
+NEWEST_OPSET = 28  # the opset described by the rows
 RUN_OPSET = min(24, defs.onnx_opset_version())
 DTYPES = {"tensor(float)": np.float32, "tensor(bool)": np.bool_, "tensor(uint8)": np.uint8, "tensor(int32)": np.int32}
 LAYOUT_SIZE = 67  # elements: several vectors of any width, and a few more
@@ -30,7 +30,7 @@ def versions(op_type: str) -> list[defs.OpSchema]:
 
 
 def known(trait: Trait) -> list[str]:
-    """The operators with a trait that the installed onnx knows."""
+    """The operators with a trait that the installed onnx defines."""
     return sorted(ops_with(trait) & NEWEST.keys())
 
 
@@ -252,7 +252,7 @@ def test_same_shape(op_type: str) -> None:
     assert run(op_type, x, *more, **attributes)[0].shape == x.shape
 
 
-NOT_INFERRED = {"RotaryEmbedding", "TensorScatter"}  # their documentation alone says so
+NOT_INFERRED = {"RotaryEmbedding", "TensorScatter"}  # stated by their documentation only
 
 
 @pytest.mark.parametrize("op_type", sorted(SAME_SHAPE_BY_SCHEMA & NEWEST.keys() - NOT_INFERRED))
@@ -296,7 +296,7 @@ MOVES: Mapping[str, tuple[tuple[Array, ...], Mapping[str, Any]]] = {
 }
 
 
-def test_all_that_move_data_are_run() -> None:
+def test_all_data_movers_are_run() -> None:
     assert set(MOVES) == ops_with(Trait.MOVES_DATA)
 
 

@@ -43,7 +43,7 @@ def invoke(*arguments: str | Path, code: int = OK) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("other", "code", "said"),
+    ("other", "code", "message"),
     [
         pytest.param("a = MatMul(x, w) y = Relu(a)", OK, "verified", id="equal"),
         pytest.param("a = MatMul(x, w) b = Relu(a) y = Relu(b)", OK, "verified", id="another way"),
@@ -59,7 +59,7 @@ def invoke(*arguments: str | Path, code: int = OK) -> Result:
         ),
     ],
 )
-def test_values(tmp_path: Path, other: str, code: int, said: str) -> None:
+def test_differing_values(tmp_path: Path, other: str, code: int, message: str) -> None:
     head = (
         "g (float[N,4] x) => (float[P,Q] y) <int64[2] k = {1, 2}>"
         if "k)" in other
@@ -67,12 +67,12 @@ def test_values(tmp_path: Path, other: str, code: int, said: str) -> None:
     )
     b = saved(tmp_path, "b.onnx", f"{head} {{ {other} }}")
     result = invoke("verify", saved(tmp_path, "a.onnx"), b, code=code)
-    assert said in result.stdout
+    assert message in result.stdout
     assert result.stderr == ""
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "message"),
     [
         pytest.param(
             "g (float[N,4] z) => (float[N,4] y) { y = Relu(z) }", ["input x is missing", "input z is new"], id="input"
@@ -85,13 +85,13 @@ def test_values(tmp_path: Path, other: str, code: int, said: str) -> None:
         ),
     ],
 )
-def test_interfaces(tmp_path: Path, other: str, said: list[str]) -> None:
+def test_differing_interfaces(tmp_path: Path, other: str, message: list[str]) -> None:
     result = invoke("verify", saved(tmp_path, "a.onnx"), saved(tmp_path, "b.onnx", other), code=WRONG)
-    assert result.stdout.splitlines() == [f"{tmp_path}/b.onnx: {line}" for line in said]
+    assert result.stdout.splitlines() == [f"{tmp_path}/b.onnx: {line}" for line in message]
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "message"),
     [
         pytest.param("(float[N,4] x) => (float[N,4] y, float[N,4] a)", "", id="an output more"),
         pytest.param(
@@ -101,20 +101,20 @@ def test_interfaces(tmp_path: Path, other: str, said: list[str]) -> None:
         ),
     ],
 )
-def test_order(tmp_path: Path, other: str, said: str) -> None:
+def test_input_order(tmp_path: Path, other: str, message: str) -> None:
     b = saved(tmp_path, "b.onnx", f"g {other} {{ a = MatMul(x, w) y = Relu(a) }}")
-    result = invoke("verify", saved(tmp_path, "a.onnx"), b, code=WRONG if said else OK)
-    assert said in result.stdout
+    result = invoke("verify", saved(tmp_path, "a.onnx"), b, code=WRONG if message else OK)
+    assert message in result.stdout
 
 
-def test_inputs_in_another_order(tmp_path: Path) -> None:
+def test_inputs_are_matched_by_name(tmp_path: Path) -> None:
     body = "(float[N,4] y) { y = Sub(u, v) }"
     a = saved(tmp_path, "a.onnx", f"g (float[N,4] u, float[N,4] v) => {body}")
     b = saved(tmp_path, "b.onnx", f"g (float[N,4] v, float[N,4] u) => {body}")
     assert "the inputs come in another order: v, u" in invoke("verify", a, b, code=WRONG).stdout
 
 
-def test_bits(tmp_path: Path) -> None:
+def test_exact_compares_bits(tmp_path: Path) -> None:
     w = np.full((4, 4), 1 / 3, np.float32)
     a, b = saved(tmp_path, "a.onnx", w=w), saved(tmp_path, "b.onnx", w=np.nextafter(w, np.float32(2)))
     invoke("verify", a, b)
@@ -172,7 +172,7 @@ def rules(tmp_path: Path) -> Path:
     return tmp_path / "my_rules.py"
 
 
-def test_bisect_names_the_change_and_writes_nothing(tmp_path: Path, rules: Path) -> None:
+def test_bisect_names_the_change_without_output_files(tmp_path: Path, rules: Path) -> None:
     model = saved(tmp_path, "m.onnx")
     before = sorted(tmp_path.iterdir())
     lines = invoke("bisect", model, "--plugin", rules, code=WRONG).stdout.splitlines()
@@ -182,7 +182,7 @@ def test_bisect_names_the_change_and_writes_nothing(tmp_path: Path, rules: Path)
     assert sorted(p for p in tmp_path.iterdir() if p.name != "__pycache__") == before
 
 
-def test_bisect_of_what_is_right(tmp_path: Path) -> None:
+def test_bisect_of_a_correct_model(tmp_path: Path) -> None:
     lines = invoke("bisect", saved(tmp_path, "m.onnx")).stdout.splitlines()
     assert lines[0] == "nothing is wrong"
 

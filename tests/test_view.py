@@ -1,4 +1,4 @@
-"""`passes view`: a model handed to Netron, here one that only notes what it is asked."""
+"""`passes view`: a model opened in Netron, here a fake that records its calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODEL = Path(__file__).parent.parent / "golden_models" / "loop_if.onnx"
 
 
 class Netron(ModuleType):
-    """As far as the command uses it (9.3)."""
+    """The part of Netron's interface used by the command (9.3)."""
 
     def __init__(self, port: int = 8080, error: Exception | None = None) -> None:
         super().__init__("netron")
@@ -63,14 +63,14 @@ def test_opens_the_model(view: Callable[..., Any], options: list[str], asked: tu
     assert place in result.output
 
 
-def test_says_how_to_get_it(view: Callable[..., Any]) -> None:
+def test_missing_netron_error_names_pip_install(view: Callable[..., Any]) -> None:
     result = view(None, MODEL)
     assert result.exit_code == 2
     assert result.stderr == "error: this needs Netron: pip install netron\n"
 
 
 @pytest.mark.parametrize("name", ["no model", "missing"])
-def test_refuses_what_is_no_model(view: Callable[..., Any], tmp_path: Path, name: str) -> None:
+def test_invalid_model_is_rejected(view: Callable[..., Any], tmp_path: Path, name: str) -> None:
     (tmp_path / "no model").write_text("{}")
     netron = Netron()
     result = view(netron, tmp_path / name)
@@ -80,14 +80,14 @@ def test_refuses_what_is_no_model(view: Callable[..., Any], tmp_path: Path, name
     assert not netron.asked
 
 
-def test_a_port_that_is_taken(view: Callable[..., Any]) -> None:
+def test_port_in_use_is_reported(view: Callable[..., Any]) -> None:
     result = view(Netron(error=OSError(98, "Address already in use")), MODEL, "--port", "8080")
     assert result.exit_code == 1
     assert "at port 8080" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-def test_is_stopped_when_waiting_is_interrupted(view: Callable[..., Any]) -> None:
+def test_server_stops_on_interrupt(view: Callable[..., Any]) -> None:
     class Interrupted(Netron):
         def wait(self) -> None:
             raise KeyboardInterrupt

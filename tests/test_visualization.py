@@ -32,14 +32,14 @@ GOLDEN = Path(__file__).parent.parent / "golden_models"
 ONES = np.ones(4, np.float32)
 
 
-def story_of(model: onnx.ModelProto | Path, **options: Any) -> Visualization:
-    story = optimize(model, visualize=True, **{"verify": False, **options}).visualization
-    assert story is not None
-    return story
+def trace_of(model: onnx.ModelProto | Path, **options: Any) -> Visualization:
+    trace = optimize(model, visualize=True, **{"verify": False, **options}).visualization
+    assert trace is not None
+    return trace
 
 
-def one(story: Visualization, by: str) -> Rewrite:
-    (found,) = (r for r in story.rewrites if r.change.by == by)
+def one(trace: Visualization, by: str) -> Rewrite:
+    (found,) = (r for r in trace.rewrites if r.change.by == by)
     return found
 
 
@@ -108,53 +108,53 @@ CONV = {
 def test_a_change_is_shown_just_before_and_just_after(
     text: str, weights: dict[str, Any], by: str, before: Any, after: Any
 ) -> None:
-    found = one(story_of(load(text, weights=weights)), by)
+    found = one(trace_of(load(text, weights=weights)), by)
     assert (shown(found.before), shown(found.after)) == (before, after)
     assert found.equation
     assert found.contract
 
 
-def test_what_was_folded_is_shown_as_a_constant() -> None:
+def test_folded_op_is_shown_as_a_constant() -> None:
     model = load("g (float[4] x) => (float[4] y) { k = Neg(w) y = Add(x, k) }", weights={"w": ONES})
-    found = one(story_of(model), "fold-constants")
+    found = one(trace_of(model), "fold-constants")
     assert found.after is not None
     assert [box.lines for box in found.after.boxes if box.kind is BoxKind.CONSTANT and box.marked] == [
         ("k", "[-1, -1, -1, -1]")
     ]
 
 
-def test_the_graph_at_that_time_counts() -> None:
-    """The second change sees what the first one made."""
+def test_change_shows_the_graph_at_its_time() -> None:
+    """The second change sees the result of the first one."""
     text = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
-    story = story_of(load(text, weights={"w": np.eye(4, dtype=np.float32), "c": ONES}))
-    assert [r.change.by for r in story.rewrites] == ["drop_identity", "matmul_add_to_gemm"]
-    assert shown(story.rewrites[0].before) == (["Identity"], ["MatMul"])
-    assert shown(story.rewrites[1].before) == (["Add", "MatMul"], ["Relu"])
-    assert shown(story.rewrites[1].after) == (["Gemm"], ["Relu"])
-    assert story.rewrites[1].contract == "rounding"
-    assert "=>" in story.rewrites[1].equation
+    trace = trace_of(load(text, weights={"w": np.eye(4, dtype=np.float32), "c": ONES}))
+    assert [r.change.by for r in trace.rewrites] == ["drop_identity", "matmul_add_to_gemm"]
+    assert shown(trace.rewrites[0].before) == (["Identity"], ["MatMul"])
+    assert shown(trace.rewrites[1].before) == (["Add", "MatMul"], ["Relu"])
+    assert shown(trace.rewrites[1].after) == (["Gemm"], ["Relu"])
+    assert trace.rewrites[1].contract == "rounding"
+    assert "=>" in trace.rewrites[1].equation
 
 
-def test_a_large_region_says_how_many_more_there_are() -> None:
+def test_large_region_counts_undrawn_ops() -> None:
     body = " ".join(f"v{i + 1} = Relu(v{i})" for i in range(60))
     text = (
         f"g (float[4,5] x) => (float[4,5] y) {{ v0 = Transpose <perm = [1,0]> (x) {body} "
         "y = Transpose <perm = [1,0]> (v60) }"
     )
-    found = one(story_of(load(text), only=["move-transposes"]), "move-transposes")
+    found = one(trace_of(load(text), only=["move-transposes"]), "move-transposes")
     assert found.before is not None
     assert sum(box.kind is BoxKind.OP for box in found.before.boxes) == snapshots.MAX_OPS
     assert f"and {62 - snapshots.MAX_OPS} more ops" in texts(found.before)
     assert f"and {60 - snapshots.MAX_OPS} more ops" in texts(found.after)
 
 
-def test_too_many_changes_are_listed_and_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_beyond_the_limit_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "MAX_PICTURES", 5)
     body = " ".join(f"v{i + 1} = Identity(v{i})" for i in range(20))
     text = f"g (float[4] v0) => (float[4] y) {{ {body} d = Exp(v0) y = Relu(v20) }}"
-    story = story_of(load(text))
-    drawn = [r.change.by for r in story.rewrites if r.before is not None and r.after is not None]
-    assert len(story.rewrites) == 21
+    trace = trace_of(load(text))
+    drawn = [r.change.by for r in trace.rewrites if r.before is not None and r.after is not None]
+    assert len(trace.rewrites) == 21
     assert 4 <= drawn.count("drop_identity") <= 5
     assert drawn.count("remove-unused") == 1
 
@@ -165,16 +165,16 @@ def drop_elu(g: Build, x: Value) -> Value:
     return x
 
 
-def test_what_was_left_out_is_not_in_it() -> None:
+def test_quarantined_changes_are_not_shown() -> None:
     text = "g (float[N] x) => (float[N] y, float[N] z) { e = Exp(x) y = Elu(e) n = Neg(x) z = Elu(n) }"
     result = optimize(load(text), plugins=[drop_elu], visualize=True)
     assert [q.place for q in result.report.quarantined] == ["z"]
     assert result.report.replays
-    story = result.visualization
-    assert story is not None
-    assert [(r.change.by, r.change.place, r.change.ordinal) for r in story.rewrites] == [("drop_elu", "y", 0)]
-    assert shown(story.rewrites[0].before) == (["Elu"], ["Exp"])
-    assert sorted(n.title for n in story.after[0].nodes if n.kind == "op") == ["Elu", "Exp", "Neg"]
+    trace = result.visualization
+    assert trace is not None
+    assert [(r.change.by, r.change.place, r.change.ordinal) for r in trace.rewrites] == [("drop_elu", "y", 0)]
+    assert shown(trace.rewrites[0].before) == (["Elu"], ["Exp"])
+    assert sorted(n.title for n in trace.after[0].nodes if n.kind == "op") == ["Elu", "Exp", "Neg"]
 
 
 class Unasked:
@@ -191,15 +191,15 @@ class Unasked:
         return graph.prune(found)
 
 
-def test_a_pass_that_does_not_ask_shows_what_it_took_away() -> None:
+def test_pass_without_ledger_entries_shows_removed_ops() -> None:
     text = "g (float[N] x) => (float[N] y) { e = Exp(x) f = Elu(e) g = Elu(f) y = Neg(g) }"
-    found = one(story_of(load(text), pipeline=Unasked()), "unasked")
+    found = one(trace_of(load(text), pipeline=Unasked()), "unasked")
     assert found.change.place == ""
     assert shown(found.before)[0] == ["Elu", "Elu"]
     assert found.equation == "Takes every Elu away and asks nobody."
 
 
-def test_normal_runs_look_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_normal_runs_take_no_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("looked at")
 
@@ -209,14 +209,14 @@ def test_normal_runs_look_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.visualization is None
     assert "drawing" not in result.report.seconds
     with pytest.raises(AssertionError, match="looked at"):
-        story_of(model)
+        trace_of(model)
 
 
-# -- sheets --------------------------------------------------------------------------------------------
+# -- graph views --------------------------------------------------------------------------------------------
 
 
 def require_whole(graph: Graph, sheets: list[GraphView]) -> None:
-    """Every op once, every value on its way, nothing over anything else."""
+    """Every op is drawn once, every value has a path, and nothing overlaps."""
     for g, sheet in zip(graph.with_subgraphs(), sheets, strict=True):
         ops = [n.name for n in sheet.nodes if n.kind in {"op", "constant"}]
         assert sorted(op.label for op in g.ops()) == sorted(n for n in ops if n not in _given_out(g))
@@ -259,7 +259,7 @@ def test_any_model_is_drawn_as_a_whole(model: onnx.ModelProto) -> None:
     require_whole(graph, graph_views(graph))
 
 
-def test_boxes_say_what_is_in_them() -> None:
+def test_boxes_show_their_content() -> None:
     model = load(
         "g (float[N,3,8,8] x) => (float[N,4,8,8] y) { k = Constant <value = float {2.5}> () "
         "c = Conv <pads = [1,1,1,1]> (x, w) y = Mul(c, k) }",
@@ -273,7 +273,7 @@ def test_boxes_say_what_is_in_them() -> None:
     assert "makes c float[N,4,8,8]" in nodes["op Conv"].details
 
 
-def test_bodies_are_sheets_of_their_own() -> None:
+def test_bodies_have_separate_views() -> None:
     text = (
         "g (bool c, float[4] x) => (float[4] y) { r = Tanh(x) y = If (c) <then_branch = a () => (float[4] t) "
         "{ t = Exp(r) }, else_branch = b () => (float[4] e) { e = Neg(x) }> }"
@@ -285,16 +285,16 @@ def test_bodies_are_sheets_of_their_own() -> None:
     assert [n.name for n in then.nodes if n.kind == "input"] == ["r"]
 
 
-def test_of_a_large_graph_the_first_ops_are_drawn_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_graph_shows_first_ops_and_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "MAX_OPS", 5)
     body = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(8))
-    story = story_of(
+    trace = trace_of(
         load(
             f"g (bool c, float[4] v0) => (float[4] y) {{ {body} i = Identity(v8) z = If (c) <then_branch = a () => "
             "(float[4] t) { t = Exp(i) }, else_branch = b () => (float[4] e) { e = Neg(i) }> y = Sin(z) }"
         )
     )
-    for drawn, ops in ((story.before, 11), (story.after, 10)):
+    for drawn, ops in ((trace.before, 11), (trace.after, 10)):
         assert [sum(n.kind == "op" for n in s.nodes) for s in drawn] == [5, 0, 0]
         assert [s.undrawn for s in drawn] == [ops - 5, 1, 1]
         assert len(drawn[0].links) == 5
@@ -303,51 +303,51 @@ def test_of_a_large_graph_the_first_ops_are_drawn_and_the_rest_is_counted(monkey
             require_apart(sheet)
 
 
-def test_an_op_that_stayed_is_not_gone_because_it_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undrawn_op_is_not_marked_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Relu is the first op before, and the second one after."""
     text = "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { [r] y = Relu(x) [m] m = MatMul(x, w) [a] z = Add(m, c) }"
     model = load(text, weights={"w": np.eye(4, dtype=np.float32), "c": ONES})
-    whole = {n.name: n.mark for n in story_of(model).before[0].nodes if n.kind == "op"}
+    whole = {n.name: n.mark for n in trace_of(model).before[0].nodes if n.kind == "op"}
     assert whole == {"Relu r": "", "MatMul m": "gone", "Add a": "gone"}
     for room in (1, 2):
         monkeypatch.setattr(views, "MAX_OPS", room)
-        drawn = {n.name: n.mark for n in story_of(model).before[0].nodes if n.kind == "op"}
+        drawn = {n.name: n.mark for n in trace_of(model).before[0].nodes if n.kind == "op"}
         assert drawn
         assert all(whole[name] == mark for name, mark in drawn.items())
 
 
-def test_nodes_and_changes_know_each_other() -> None:
+def test_nodes_and_changes_are_linked() -> None:
     text = (
         "g (float[N,4] x) => (float[N,4] y) { [one] a = Identity(x) [two] m = MatMul(a, w) [three] s = Add(m, c) "
         "[four] y = Relu(s) }"
     )
-    story = story_of(load(text, weights={"w": np.eye(4, dtype=np.float32), "c": ONES}))
-    before = {n.name: (n.mark, n.rewrites) for n in story.before[0].nodes if n.kind == "op"}
+    trace = trace_of(load(text, weights={"w": np.eye(4, dtype=np.float32), "c": ONES}))
+    before = {n.name: (n.mark, n.rewrites) for n in trace.before[0].nodes if n.kind == "op"}
     assert before == {
         "Identity one": ("gone", (0,)),
         "MatMul two": ("gone", (1,)),
         "Add three": ("gone", (1,)),
         "Relu four": ("", ()),
     }
-    after = {n.name: (n.mark, n.rule, n.origin, n.rewrites) for n in story.after[0].nodes if n.kind == "op"}
+    after = {n.name: (n.mark, n.rule, n.origin, n.rewrites) for n in trace.after[0].nodes if n.kind == "op"}
     assert after == {
         "Gemm three": ("made", "matmul_add_to_gemm", ("three", "two"), (1,)), "Relu four": ("", "", (), ()),
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["bert", "loop_if", "shufflenet"])
-def test_the_story_agrees_with_the_report_and_changes_nothing(name: str) -> None:
+def test_trace_agrees_with_the_report(name: str) -> None:
     path = GOLDEN / f"{name}.onnx"
-    plain, told = (optimize(path, verify=False, visualize=story) for story in (False, True))
-    assert plain.model == told.model
-    story = told.visualization
-    assert story is not None
-    assert len(story.rewrites) == sum(p.changes for p in told.report.passes)
-    assert [r.change.ordinal for r in story.rewrites] == list(range(len(story.rewrites)))
-    assert all(r.before is not None and r.after is not None for r in story.rewrites)
-    ops = [sum(map(op_count, sheets)) for sheets in (story.before, story.after)]
-    assert ops == [told.report.before.nodes, told.report.after.nodes]
-    assert sum(r.change.nodes_saved for r in story.rewrites) == ops[0] - ops[1]
+    plain, traced = (optimize(path, verify=False, visualize=trace) for trace in (False, True))
+    assert plain.model == traced.model
+    trace = traced.visualization
+    assert trace is not None
+    assert len(trace.rewrites) == sum(p.changes for p in traced.report.passes)
+    assert [r.change.ordinal for r in trace.rewrites] == list(range(len(trace.rewrites)))
+    assert all(r.before is not None and r.after is not None for r in trace.rewrites)
+    ops = [sum(map(op_count, sheets)) for sheets in (trace.before, trace.after)]
+    assert ops == [traced.report.before.nodes, traced.report.after.nodes]
+    assert sum(r.change.nodes_saved for r in trace.rewrites) == ops[0] - ops[1]
 
 
 # -- the page -------------------------------------------------------------------------------------------
@@ -368,8 +368,8 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_page_gets_report_and_story(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "run_page", lambda report, story: f"{report.source}: {len(story.rewrites)} change")
+def test_page_gets_report_and_trace(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "run_page", lambda report, trace: f"{report.source}: {len(trace.rewrites)} change")
     monkeypatch.setattr(rendering, "write_page", lambda text, path: path.write_text(text))
     place = model.parent / "page.html"
     result = invoke(model, "--html", place)
@@ -387,7 +387,7 @@ def test_the_page_gets_report_and_story(model: Path, monkeypatch: pytest.MonkeyP
         pytest.param(".", (), "is a folder", id="a folder"),
     ],
 )
-def test_a_page_is_never_put_where_something_else_is(
+def test_page_never_overwrites_other_files(
     model: Path, place: str, more: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(model.parent)
@@ -400,6 +400,6 @@ def test_a_page_is_never_put_where_something_else_is(
     assert sorted(p.name for p in model.parent.iterdir()) == ["m.onnx"]
 
 
-def test_a_pass_may_be_anything(model: Path) -> None:
+def test_custom_pass_without_changes_is_accepted(model: Path) -> None:
     anything: Pass = Unasked()
-    assert story_of(model, pipeline=anything).rewrites == []
+    assert trace_of(model, pipeline=anything).rewrites == []

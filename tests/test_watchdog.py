@@ -1,4 +1,4 @@
-"""Code that hangs is ended, other code is let be."""
+"""Watchdogs: code without progress is interrupted, other code is not."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def spin(seconds: float) -> int:
     return n
 
 
-def test_what_gets_nowhere_is_ended() -> None:
+def test_watchdog_ends_code_without_progress() -> None:
     with pytest.raises(NoProgress), progress_watchdog(lambda: 0, 0.1):
         spin(60)
 
 
-def test_catching_exceptions_is_no_way_out() -> None:
+def test_watchdog_ends_code_that_catches_exceptions() -> None:
     def stubborn() -> None:
         while True:
             try:
@@ -36,23 +36,23 @@ def test_catching_exceptions_is_no_way_out() -> None:
         stubborn()
 
 
-def test_what_gets_on_may_take_its_time() -> None:
+def test_watchdog_allows_slow_progress() -> None:
     steps = count()
     with progress_watchdog(lambda: next(steps), 0.1):
         assert spin(0.5)
 
 
-def test_nothing_comes_afterwards() -> None:
+def test_no_interrupt_after_the_block() -> None:
     for pause in range(40):
         try:
             with progress_watchdog(lambda: 0, 1e-9):
-                spin(0.045 + pause / 4000)  # around the moment at which it is sent
+                spin(0.045 + pause / 4000)  # around the time of the interrupt
         except NoProgress:
             continue
     assert spin(0.3)
 
 
-def test_a_profiler_may_run_beside_it() -> None:
+def test_watchdog_allows_a_profiler() -> None:
     profile = cProfile.Profile()
     with progress_watchdog(lambda: 0, 60):
         pass

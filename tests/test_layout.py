@@ -27,7 +27,7 @@ CORE_FLOORS = (
     {"pass_manager"},
     {"plugins"},
 )
-"""The parts of core; each imports only what is on the floors before its own, or on its own without a circle."""
+"""The parts of core; each imports only from earlier layers, or from its own without a cycle."""
 
 
 def module_of(path: Path) -> str:

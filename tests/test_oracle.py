@@ -332,7 +332,7 @@ def test_sizes_are_searched_for(text: str, accepted: dict[str, int] | None) -> N
     assert any(min(a.input_set.sizes.values()) > 1 for a in answers)
 
 
-def test_a_size_that_the_original_rejects_is_noted() -> None:
+def test_rejected_size_is_noted() -> None:
     text = "g (float[N,2] x) => (float[k,4] y) <int64[2] s = {-1, 4}> { y = Reshape(x, s) }"
     oracle = oracle_of(load(text))
     assert oracle.notes == ["the original accepts no N=1"]

@@ -273,7 +273,7 @@ def test_the_same_data_gives_the_same_page() -> None:
     assert named_pages(PLAIN) == pages()
 
 
-def test_numbers_that_json_lacks_are_refused() -> None:
+def test_nonfinite_numbers_are_rejected() -> None:
     with pytest.raises(ValueError, match="Out of range"):
         compress_json([float("nan")])
 

@@ -260,7 +260,7 @@ def test_taken_names_are_rejected(plugin: Plugin, message: str) -> None:
         make_pipeline("basic", [plugin])
 
 
-def test_a_pipeline_may_leave_rules_out_and_set_options() -> None:
+def test_pipeline_may_skip_rules_and_set_options() -> None:
     part = Pipeline("p", (RulePass("merge-transposes", ()), FoldConstants(5)))
     assert passes_of(make_pipeline("p", [Plugin(pipelines={"p": part})])) == ["merge-transposes", "fold-constants"]
 
@@ -322,7 +322,7 @@ def test_model_without_standard_opset() -> None:
     assert fitted == BASIC
 
 
-def test_passes_inside_a_pipeline_of_a_plugin_are_limited_too() -> None:
+def test_opset_limits_apply_inside_plugin_pipelines() -> None:
     fitted, unfit = resolve_pipeline("p,fuse-gemm", [limited(18, 25)]).for_opsets({"": 17})
     assert [u.pass_name for u in unfit] == ["inner"]
     assert passes_of(fitted) == ["fuse-gemm"]

@@ -280,7 +280,7 @@ def test_two_packages_with_one_name(install: Install) -> None:
     assert {"first-plugin 0.9" in message, "second-plugin 2.0" in message} == {True}
 
 
-def test_a_name_that_is_built_in(install: Install) -> None:
+def test_built_in_name_is_rejected(install: Install) -> None:
     install("greedy-plugin", code_of("mine", name="fuse-gemm"))
     with pytest.raises(PluginError, match=r"named fuse-gemm: one from passwright 0\.1\.0, one from greedy-plugin 0\.9"):
         catalogue()
@@ -326,7 +326,7 @@ def test_a_pass_with_a_built_in_name_inside_a_group(group: type[Pipeline | Fixpo
         ),
     ],
 )
-def test_a_package_that_cannot_be_imported(install: Install, content: str, what: str) -> None:
+def test_failing_import_of_a_package(install: Install, content: str, what: str) -> None:
     install("broken-plugin", content, version="3.1", mine="broken_plugin")
     with pytest.raises(PluginError) as caught:
         installed_passes()
@@ -679,7 +679,7 @@ def test_passes_of_a_file(tmp_path: Path, content: str, passes: dict[str, list[s
     assert {f.source for f in found.values()} == {str(tmp_path / "my_file.py")}
 
 
-def test_a_file_that_imports_a_pass_may_run_beside_it(tmp_path: Path) -> None:
+def test_file_and_its_imported_pass_run_together(tmp_path: Path) -> None:
     (tmp_path / "my_file.py").write_text("from passwright.passes.linear.gemm import FUSE_GEMM\n" + code_of("a"))
     assert "my-file" in catalogue([tmp_path / "my_file.py"])
 

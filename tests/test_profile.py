@@ -229,7 +229,7 @@ def test_timeline_shows_a_limited_number_of_runs(tmp_path: Path) -> None:
 # -- the command ------------------------------------------------------------------------------------
 
 
-def test_the_command(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_writes_files(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     report = tmp_path / "r.json"
     result = passes(cnn, "--min-time", 0.01, "--threads", 1, "--dim", "N=3", "--json", report, "--limit", 2)
@@ -303,7 +303,7 @@ def test_invalid_model_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         pytest.param("import os; os.abort()", 300.0, "SIGABRT", id="dies"),
         pytest.param("import time; time.sleep(600)", 0.5, "did not end within 0.5 s", id="hangs"),
         pytest.param(
-            'import sys; sys.stdin.readline(); print(\'{"failure": "no kernel"}\')', 300.0, "no kernel", id="says why"
+            'import sys; sys.stdin.readline(); print(\'{"failure": "no kernel"}\')', 300.0, "no kernel", id="reports"
         ),
     ],
 )

@@ -116,7 +116,7 @@ def decompose_hard_swish(g: Build, x: Value) -> Value:
             named("g (float[2] x) => (float[2] y) { y = Identity(x) }", "i"),
             DROP_IDENTITY,
             {},
-            id="what stays as it is",
+            id="unchanged nodes",
         ),
         pytest.param(
             named("g (float[2] x) => (float[2] y) { y = Dropout(x) }", "drop"),
@@ -200,7 +200,7 @@ def test_name_doc_string_and_metadata_of_the_root() -> None:
 @pytest.mark.parametrize(
     ("written", "names"),
     [
-        pytest.param('["p", "q"]', ["p", "q", "mm"], id="what an earlier run wrote"),
+        pytest.param('["p", "q"]', ["p", "q", "mm"], id="notes of an earlier run"),
         pytest.param('["mm", "q"]', ["mm", "q"], id="each once"),
         pytest.param(f'["p", "{TRUNCATION_MARK}"]', ["p", "mm", TRUNCATION_MARK], id="more of them"),
         pytest.param("no list", ["add", "mm"], id="something else"),

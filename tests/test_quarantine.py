@@ -206,7 +206,7 @@ def check(result: Result, model: onnx.ModelProto) -> None:
             id="two rules",
         ),
         pytest.param(Custom(never_settles), [("custom", "", "endless")], BASIC, id="a pass that never settles"),
-        pytest.param(Custom(asks_for_ever), [("custom", "", "endless")], BASIC, id="a pass that asks for ever"),
+        pytest.param(Custom(asks_for_ever), [("custom", "", "endless")], BASIC, id="a pass with endless requests"),
         pytest.param(Custom(adds_for_ever), [("custom", "", "endless")], BASIC, id="a pass that adds for ever"),
     ],
 )

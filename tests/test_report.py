@@ -93,7 +93,7 @@ def test_verification_by_options(options: dict[str, Any], verification: bool | N
     assert (found if found is None else found["exact"]) is verification
 
 
-def test_ops_in_subgraphs_count_and_other_domains_are_named() -> None:
+def test_ops_of_subgraphs_and_other_domains_are_counted() -> None:
     text = """g (bool c, float[2] x) => (float[2] y) {
         y = If(c) <
             then_branch = t () => (float[2] a) { a = my.Op(x) }, else_branch = e () => (float[2] b) { b = Neg(x) }

@@ -245,7 +245,7 @@ CONSTANT_AROUND = LOOP.replace("h = Sin(x)", "h = Sin(x) k = Constant<value_floa
             "unwritable",
             W,
             [("e", ["Relu"], [])],
-            id="what cannot be written",
+            id="unserializable",
         ),
     ],
 )

@@ -163,7 +163,7 @@ def test_inner_values(chosen: Rule, before: str, after: str | None) -> None:
 OUT = "g (float[2,3] x) => (float[n,m] a, float[n,m] y)"
 
 
-def test_an_inner_value_that_is_a_graph_output() -> None:
+def test_inner_value_is_a_graph_output() -> None:
     check("a = Neg(x) y = Neg(a)", None, cancel_negations, head=OUT)
     check("a = Neg(x) y = Neg(a)", "a = Neg(x) y = Identity(x)", cancel_shared_negations, head=OUT)
 
@@ -225,7 +225,7 @@ def test_attributes(chosen: Rule, before: str, after: str | None) -> None:
     assert [(n.op_type, sorted((a.name, str(a)) for a in n.attribute)) for n in to_onnx(result).graph.node] == shape
 
 
-def test_an_attribute_that_is_not_written_binds_its_default() -> None:
+def test_omitted_attribute_binds_its_default() -> None:
     result, _ = apply_passes(load(f"{G} {{ a = LeakyRelu(x) y = Neg(a) }}"), bind_alpha)
     (alpha,) = to_onnx(result).graph.node[1].attribute
     assert alpha.f == pytest.approx(1.01)
@@ -264,7 +264,7 @@ def any_number(g: Build, xs: tuple[Value, ...]) -> Value:
 
 @rule(lambda g, first, xs, last: g.Concat(first, *xs, last, axis=0), contract=EXACT)
 def turn_ends(g: Build, first: Value, xs: tuple[Value, ...], last: Value) -> Value:
-    """Only to see what is bound."""
+    """Concat(a, x, b) => Concat(a, Identity(x), b, a), a toy"""
     require(len(xs) == 1, "once")
     return g.Concat(first, g.Identity(xs[0]), last, first, axis=0)
 
@@ -440,7 +440,7 @@ def negate_twice(g: Build, x: Value) -> Value:
 @pytest.mark.parametrize(
     ("before", "fires"), [("Mul(a, c)", True), ("Mul(c, a)", True), ("Div(a, c)", True), ("Div(c, a)", False)]
 )
-def test_operands_are_swapped_where_the_matched_op_commutes(before: str, fires: bool) -> None:
+def test_operands_of_commuting_ops_are_swapped(before: str, fires: bool) -> None:
     weights = {"c": np.full(1, 1, np.float32)}
     _, ledger = apply_passes(load(f"{G} {{ a = Neg(x) y = {before} }}", weights=weights), negate_twice)
     assert bool(ledger.changes) == fires
@@ -500,20 +500,20 @@ def microsoft(text: str) -> ModelProto:
     return model
 
 
-def test_a_domain_that_the_pattern_names() -> None:
+def test_domain_in_the_pattern() -> None:
     result, ledger = apply_passes(microsoft(f"{G} {{ y = com.microsoft.QuickGelu(x) }}"), decompose_quick_gelu)
     assert len(ledger.changes) == 1
     assert op_types(to_onnx(result)) == ["Mul", "Sigmoid", "Mul"]
 
 
-def test_a_domain_that_the_pattern_does_not_name() -> None:
+def test_domain_not_in_the_pattern() -> None:
     model = microsoft(f"{G} {{ a = com.microsoft.Neg(x) y = com.microsoft.Neg(a) }}")
     result, ledger = apply_passes(model, cancel_negations)
     assert not ledger.changes
     assert to_onnx(result) == model
 
 
-def test_a_domain_that_the_builder_names() -> None:
+def test_domain_in_the_builder() -> None:
     check("a = Sigmoid(x) y = Mul(x, a)", None, decompose_quick_gelu)
     model = load(f"{G} {{ a = Sigmoid(x) y = Mul(a, x) }}")
     result, _ = apply_passes(model, fuse_silu)
@@ -557,7 +557,7 @@ def test_attribute_or_input(opset: int, before: str, after: str | None) -> None:
     check(before, after, squeeze_last, head=head, opset=opset)
 
 
-def test_an_input_that_is_not_constant_is_no_attribute() -> None:
+def test_computed_input_is_no_attribute() -> None:
     check(
         "a = Squeeze(x, k) y = Neg(a)",
         None,
@@ -787,7 +787,7 @@ def test_several_patterns(before: str, after: str | None) -> None:
     check(before, after, root_of_square)
 
 
-def test_several_patterns_have_the_variables_that_the_function_takes() -> None:
+def test_several_patterns_share_the_function_variables() -> None:
     assert root_of_square.root_types == ("Sqrt", "Abs")
     with pytest.raises(RuleError, match=r"wrong takes two, and the pattern binds only \['x'\]"):
 
@@ -927,7 +927,7 @@ def test_a_contract_by_element_type_is_shown(contract: Contract, shown: str) -> 
     assert str(contract) == shown
 
 
-def test_the_equation_and_the_contract_can_be_shown() -> None:
+def test_equation_and_contract_are_shown() -> None:
     assert double.name == "double"
     assert double.equation == "x + x => 2 x"
     assert str(double.contract) == "exact"

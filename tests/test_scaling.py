@@ -135,7 +135,7 @@ def test_budget_is_not_recounted_per_body() -> None:
 
 
 @pytest.mark.parametrize("build", MODELS)
-def test_edges_of_wide_ops_are_not_copied_for_each_exchange(
+def test_edges_of_wide_ops_are_not_copied_per_replacement(
     build: Callable[[int], onnx.ModelProto], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     m = build(3 * SMALL)

@@ -76,13 +76,13 @@ def test_bad_sizes_are_rejected(shapes: dict[str, tuple[int, ...]], dims: dict[s
             "g (seq(float[N,4]) s) => (float[M,4] y) { y = ConcatFromSequence<axis=0>(s) }",
             {"N": 2},
             "g (seq(float[2,4]) s) => (float[M,4] y) { y = ConcatFromSequence<axis=0>(s) }",
-            id="what a sequence holds",
+            id="elements of a sequence",
         ),
         pytest.param(
             "g (optional(float[N,4]) o) => (float[M,4] y) { y = OptionalGetElement(o) }",
             {"N": 2},
             "g (optional(float[2,4]) o) => (float[M,4] y) { y = OptionalGetElement(o) }",
-            id="what an optional holds",
+            id="element of an optional",
         ),
         pytest.param(
             "g (float[N,4] x) => (float[N,4] y) <float[3,4] t> { t = Relu(x) y = Neg(t) }",

@@ -105,9 +105,7 @@ CONV = {
         ),
     ],
 )  # fmt: skip
-def test_a_change_is_shown_just_before_and_just_after(
-    text: str, weights: dict[str, Any], by: str, before: Any, after: Any
-) -> None:
+def test_change_is_shown_before_and_after(text: str, weights: dict[str, Any], by: str, before: Any, after: Any) -> None:
     found = one(trace_of(load(text, weights=weights)), by)
     assert (shown(found.before), shown(found.after)) == (before, after)
     assert found.equation
@@ -245,7 +243,7 @@ def require_apart(sheet: GraphView) -> None:
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "unet", "loop_if", "while_loop", "script_scan", "cnn_qdq", "swin"])
-def test_a_golden_model_is_drawn_as_a_whole(name: str) -> None:
+def test_golden_models_are_drawn(name: str) -> None:
     graph = model_source(GOLDEN / f"{name}.onnx", inline=True).load().graph
     sheets = graph_views(graph)
     require_whole(graph, sheets)
@@ -254,7 +252,7 @@ def test_a_golden_model_is_drawn_as_a_whole(name: str) -> None:
 
 @given(models())
 @settings(max_examples=30, deadline=None)
-def test_any_model_is_drawn_as_a_whole(model: onnx.ModelProto) -> None:
+def test_random_models_are_drawn(model: onnx.ModelProto) -> None:
     graph = from_onnx(model).graph
     require_whole(graph, graph_views(graph))
 
@@ -381,7 +379,7 @@ def test_page_gets_report_and_trace(model: Path, monkeypatch: pytest.MonkeyPatch
     ("place", "more", "message"),
     [
         pytest.param("m.onnx", (), "the page would overwrite", id="the model"),
-        pytest.param("out.onnx", ("-o", "out.onnx"), "cannot hold both the model and the page", id="what is written"),
+        pytest.param("out.onnx", ("-o", "out.onnx"), "cannot hold both the model and the page", id="the output"),
         pytest.param("r.json", ("--json", "r.json"), "cannot hold both the report and the page", id="the report"),
         pytest.param("none/p.html", (), "No such file or directory", id="no such folder"),
         pytest.param(".", (), "is a folder", id="a folder"),

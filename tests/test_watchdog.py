@@ -65,7 +65,7 @@ def test_watchdog_allows_a_profiler() -> None:
         profile.disable()
 
 
-def test_late_actions_are_called_in_the_order_of_their_deadlines() -> None:
+def test_late_actions_run_in_deadline_order() -> None:
     called: list[str] = []
     with call_after(60, lambda: called.append("in a minute")) as much_later:
         second = call_after(0.1, lambda: called.append("second"))

@@ -69,7 +69,7 @@ def test_integers_wrap_around() -> None:
 
 
 @pytest.mark.parametrize("opset", [7, 13, 22])
-def test_a_long_chain_at_every_opset(opset: int) -> None:
+def test_long_chain_at_every_opset(opset: int) -> None:
     before = "a = Add(x, one) b = Mul(a, two) c = Sub(b, three) d = Mul(c, two) e = Add(d, five) y = Mul(e, three)"
     becomes(model(before), model(AFTER), MERGE_AFFINE_CHAINS, MERGE_CONSTANT_OPERANDS, MERGE_AFFINE_CHAINS, opset=opset)
 

@@ -35,7 +35,7 @@ def model(body: str, dtype: str = "float", shape: str = "2,3") -> str:
         pytest.param("t = Clip(x, q, s) y = Clip(t, m, p)", "y = Clip(x, p, p)", id="clips that do not meet, down"),
         pytest.param("t = Clip(x, s, p) y = Clip(t, m, q)", "y = Clip(x, p, p)", id="inner bounds upside down"),
         pytest.param("t = Clip(x, m, p) y = Clip(t, s, q)", "y = Clip(x, q, q)", id="outer bounds upside down"),
-        pytest.param("t = Clip(x, , m) y = Relu(t)", "y = Clip(x, z, z)", id="relu of what is negative"),
+        pytest.param("t = Clip(x, , m) y = Relu(t)", "y = Clip(x, z, z)", id="relu of negative values"),
         pytest.param("t = Relu(x) y = Clip(t, , m)", "y = Clip(x, m, m)", id="a negative max of relu"),
         pytest.param("t = Max(x, m) y = Min(t, s)", "y = Clip(x, m, s)", id="min of max"),
         pytest.param("t = Max(m, x) y = Min(s, t)", "y = Clip(x, m, s)", id="min of max, numbers first"),
@@ -60,7 +60,7 @@ def model(body: str, dtype: str = "float", shape: str = "2,3") -> str:
         pytest.param("t = Abs(x) y = Relu(t)", "y = Abs(x)", id="abs is not negative"),
         pytest.param("t = Sigmoid(x) y = Relu(t)", "y = Sigmoid(x)", id="sigmoid is not negative"),
         pytest.param("t = HardSigmoid(x) y = Clip(t, z, p)", "y = HardSigmoid(x)", id="hard sigmoid is not above 1"),
-        pytest.param("t = Sigmoid(x) y = Clip(t)", "y = Sigmoid(x)", id="clip without bounds of what is finite"),
+        pytest.param("t = Sigmoid(x) y = Clip(t)", "y = Sigmoid(x)", id="clip without bounds of finite values"),
         pytest.param("t = Sigmoid(x) y = Max(t, m)", "y = Sigmoid(x)", id="max below the range"),
         pytest.param("t = HardSigmoid(x) y = Min(t, q)", "y = HardSigmoid(x)", id="min above the range"),
         pytest.param("t = Softmax(x) y = Relu(t)", "y = Softmax(x)", id="softmax is not negative"),
@@ -71,7 +71,7 @@ def model(body: str, dtype: str = "float", shape: str = "2,3") -> str:
         pytest.param(
             "a = Exp(x) b = Mul(x, x) c = Add(a, b) d = Mul(c, s) y = Relu(d)",
             "a = Exp(x) b = Mul(x, x) c = Add(a, b) y = Mul(c, s)",
-            id="sums and products of what is not negative",
+            id="sums and products of nonnegative values",
         ),
         pytest.param(
             "a = Relu(x) b = Transpose(a) c = ReduceMean<axes=[0]>(b) y = Relu(c)",
@@ -152,7 +152,7 @@ def test_every_opset(opset: int) -> None:
         pytest.param("y = Max(x, p)", id="one max"),
         pytest.param("y = Min(x, z)", id="min with 0"),
         pytest.param("y = Max(x, w)", id="max with another number"),
-        pytest.param("t = Relu(x) u = Sqrt(t) v1 = Neg(u) y = Relu(v1)", id="what is negative in between"),
+        pytest.param("t = Relu(x) u = Sqrt(t) v1 = Neg(u) y = Relu(v1)", id="negative values in between"),
         pytest.param("t = Relu(x) u = Sub(t, p) y = Relu(u)", id="a difference may be negative"),
         pytest.param("t = Tanh(x) y = Relu(t)", id="tanh may be negative"),
         pytest.param("t = Relu(x) u = Mul(t, m) y = Relu(u)", id="times a negative number"),
@@ -216,7 +216,7 @@ def test_stays_elsewhere(text: str) -> None:
         pytest.param("t = Max(b, x) y = Max(a, t)", id="max, numbers first"),
     ],
 )
-def test_before_opset_8_a_number_has_the_shape_of_the_data(body: str) -> None:
+def test_unit_shaped_bounds_before_opset_8_stay(body: str) -> None:
     g = "g (float[1,1,1] x) => (float[p,q,r] y) <float[1,1,1] a = {0.5}, float[1,1,1] b = {-2}>"
     stays(f"{g} {{ {body} }}", *PASSES, opset=7)
 
@@ -253,7 +253,7 @@ def test_infinities_of_16_bits(before: str, after: str, opset: int) -> None:
 @pytest.mark.parametrize(
     "body", ["t = Clip(x) y = Relu(t)", "t = Relu(x) y = Clip(t, z)", "t = Clip(x, , z) y = Abs(t)"]
 )
-def test_bounds_left_out_of_16_bits_are_those_of_float(body: str) -> None:
+def test_omitted_bounds_of_16_bit_floats(body: str) -> None:
     stays(f"{HALF} {{ {body} }}", *PASSES, opset=11)
 
 

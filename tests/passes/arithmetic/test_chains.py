@@ -209,7 +209,7 @@ def test_scalar_merges_into_large_constant() -> None:
     becomes(f"{g} {{ t = Mul(x, a) y = Mul(t, b) }}", after, *PASSES, weights=weights)
 
 
-def test_a_large_constant_that_is_read_elsewhere_stays() -> None:
+def test_shared_large_constant_stays() -> None:
     weights = {"a": np.full((64, 64), 2, np.float32), "b": np.float32(3)}
     body = "t = Mul(x, a) u = Mul(t, b) y = Add(u, a)"
     stays(f"g (float[64,64] x) => (float[n,m] y) {{ {body} }}", *PASSES, weights=weights)

@@ -133,7 +133,7 @@ def test_every_opset(opset: int) -> None:
         pytest.param(numbers("t = Where(p, a, b) u = Less(a, b) y = Where(u, c, t)", out="int32"), id="two conditions"),
         pytest.param(
             "g (bool p, int32[3] a, int32 b, int32 d) => (int32[n] y) { t = Where(p, a, b) y = Where(p, d, t) }",
-            id="what goes stretches the result",
+            id="the dropped operand stretches the result",
         ),
         pytest.param(
             "g (bool[3] p) => (bool[1,3] y) <bool[1,1] yes = {1}> { y = Xor(p, yes) }", id="a constant raises the rank"

@@ -132,7 +132,7 @@ def test_stays_elsewhere(text: str) -> None:
     stays(text, *PASSES)
 
 
-def test_a_large_constant_that_is_read_elsewhere_stays() -> None:
+def test_shared_large_constant_stays() -> None:
     text = "g (float[64,64] x) => (float[n,m] y) { t = Neg(x) u = Mul(t, a) y = Add(u, a) }"
     stays(text, *PASSES, weights={"a": np.full((64, 64), 2, np.float32)})
 

@@ -76,7 +76,7 @@ def pair(a: str, b: str, c: str, last: str = "") -> str:
         pytest.param(
             "g (float16[n] x) => (float[m] t, double[m] y) { t = Cast<to=1>(x) y = Cast<to=11>(t) }",
             "g (float16[n] x) => (float[m] t, double[m] y) { t = Cast<to=1>(x) y = Cast<to=11>(x) }",
-            id="what is between is an output",
+            id="the value between is an output",
         ),
         pytest.param(
             "g (bool c, float[n] x) => (float[m] y) { y = If (c) <"
@@ -235,7 +235,7 @@ def test_becomes_around_movement(node: str, a: str, b: str, c: str) -> None:
         pytest.param(
             "g (float[3,4] x) => (float[p,q] y, double[p,q] u)"
             " { t = Cast<to=11>(x) u = Transpose(t) y = Cast<to=1>(u) }",
-            id="what is moved is an output",
+            id="the moved value is an output",
         ),
         pytest.param(
             "g (float[3,4] x) => (float[p,q] y, double[p,q] z)"
@@ -244,11 +244,11 @@ def test_becomes_around_movement(node: str, a: str, b: str, c: str) -> None:
         ),
         pytest.param(
             "g (float[3,4] x) => (float[p,q] y) { t = Cast<to=11>(x) u = Exp(t) y = Cast<to=1>(u) }",
-            id="what is between computes",
+            id="an op between that computes",
         ),
         pytest.param(
             "g (float[3,4] x, int32[2] s) => (int32[p,q] y) { t = Cast<to=7>(s) u = Reshape(x, t) y = Cast<to=6>(u) }",
-            id="the cast is not of what is moved",
+            id="the cast is not of the moved value",
         ),
     ],
 )

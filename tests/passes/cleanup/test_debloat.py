@@ -77,7 +77,7 @@ def test_stays(array: np.ndarray[Any, Any], opset: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "int4", "float8_e4m3fn"])
-def test_types_that_stay(kind: str) -> None:
+def test_unsupported_types_stay(kind: str) -> None:
     model = load("g () => (float[n] y) { y = Cast<to=1>(w) }", 21)
     model.graph.initializer.append(numpy_helper.from_array(np.ones(999, getattr(ml_dtypes, kind)), "w"))
     result, ledger = apply_passes(model, SMALL)

@@ -383,7 +383,7 @@ def test_other_bodies_stay(other: str) -> None:
     pytest.param(f"a = Exp(x) q = {when('r = Exp(x)', 's = Abs(x)')} y = Mul(a, q)",
                  id="a body may not return an outer value itself"),
     pytest.param(f"q = {when('u = Exp(x) r = Neg(u)', 's = Abs(x)')} a = Exp(q) y = Mul(a, q)",
-                 id="what is outside depends on what is inside"),
+                 id="the outer op depends on the inner one"),
 ])  # fmt: skip
 def test_scopes_stay(text: str) -> None:
     stays(f"{H} {{ {text} }}", MergeDuplicates())

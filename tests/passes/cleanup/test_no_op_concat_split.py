@@ -37,7 +37,7 @@ IF = (
         pytest.param(
             "a = Relu(x) b = Split(a) c = Concat<axis=0>(b) d = Abs(a) y = Add(c, d)",
             "a = Relu(x) d = Abs(a) y = Add(a, d)",
-            id="both, of what is read elsewhere",
+            id="both, of a shared value",
         ),
     ],
 )
@@ -57,7 +57,7 @@ def test_becomes(before: str, after: str) -> None:
         pytest.param(
             "g (float[n] x, float[0] e = {}) => (float[m] y) { t = Concat<axis=0>(x, e) y = Neg(t) }",
             "g (float[n] x, float[0] e = {}) => (float[m] y) { y = Neg(x) }",
-            id="whatever overrides nothing is nothing",
+            id="an overridable empty input",
         ),
         pytest.param(
             IF % "t = Concat<axis=0>(x) u = Split(t) r = Neg(u)", IF % "r = Neg(x)", id="inside an If body, captured"

@@ -169,7 +169,7 @@ def test_becomes_producer_of_an_output(x: str, node: str, weights: dict[str, Any
             "g (float[2,3] x, int64[2] e) => (float[p,q] y) { t = Slice(x, z, e) u = Reshape(t, w) v = Slice(u, z, e)"
             " r = Reshape(v, w) y = Neg(r) }",
             ints(w=[2, 3], z=[0, 0]),
-            id="what only fits if the bounds do, stays",
+            id="valid only if the bounds match",
         ),
     ],
 )

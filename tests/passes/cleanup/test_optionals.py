@@ -18,7 +18,7 @@ RULES = DROP_OPTIONALS.rules
         pytest.param(
             "g (float[n] x) => (float[m] y) { o = Optional(x) t = OptionalGetElement(o) y = Neg(t) }",
             "g (float[n] x) => (float[m] y) { y = Neg(x) }",
-            id="what was put in",
+            id="the wrapped value",
         ),
         pytest.param(
             "g (float[n] x) => (float[m] y) { o = Optional(x) y = OptionalGetElement(o) }",
@@ -85,7 +85,7 @@ def test_optional_has_element_is_folded(nodes: str, expected: bool) -> None:
     [
         pytest.param("g (optional(float[n]) o) => (float[m] y) { y = OptionalGetElement(o) }", id="given at run time"),
         pytest.param("g (optional(float[n]) o) => (bool y) { y = OptionalHasElement(o) }", id="asked at run time"),
-        pytest.param("g (float[n] x) => (optional(float[n]) y) { y = Optional(x) }", id="what is asked for"),
+        pytest.param("g (float[n] x) => (optional(float[n]) y) { y = Optional(x) }", id="the requested element"),
         pytest.param(
             "g (bool c, float[n] x) => (bool y) { o = If (c) <then_branch = a () => (optional(float[n]) r)"
             " { r = Optional(x) }, else_branch = b () => (optional(float[n]) s) { z = Neg(x) s = Optional(z) }>"

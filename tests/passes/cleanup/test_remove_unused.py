@@ -59,14 +59,14 @@ def test_becomes(before: str, after: str) -> None:
             "else_branch = q () => (float[2] s) { s = Relu(x) }> }",
             "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
             "then_branch = p () => (float[2] r) { r = Neg(x) }, else_branch = q () => (float[2] s) { s = Relu(x) }> }",
-            id="outside, captured by what is dead inside",
+            id="outside, captured by a dead op",
         ),
         pytest.param(
             "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) a = If (c) <"
             "then_branch = p () => (float[2] r) { r = Mul(e, w) }, "
             "else_branch = q () => (float[2] s) { s = Relu(x) }> y = Neg(x) }",
             "g (bool c, float[2] x) => (float[2] y) { y = Neg(x) }",
-            id="a dead If and what it captured",
+            id="a dead If and its captured values",
         ),
         pytest.param(
             f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
@@ -138,7 +138,7 @@ def test_stays(text: str) -> None:
     "text",
     [
         pytest.param(f"{G} {{ a = my.own.Log(x) y = Neg(x) }}", id="dead"),
-        pytest.param(f"{G} {{ e = Exp(x) a = my.own.Log(e) y = Neg(x) }}", id="dead, and what it reads"),
+        pytest.param(f"{G} {{ e = Exp(x) a = my.own.Log(e) y = Neg(x) }}", id="dead, and its inputs"),
         pytest.param(
             "g (bool c, float[n] x) => (float[n] y) { a = If (c) <"
             "then_branch = p () => (float[n] r) { r = my.own.Log(x) }, "

@@ -74,8 +74,8 @@ def test_every_opset(opset: int) -> None:
     [
         pytest.param(f"{HEAD} {{ y = Where(b, x, w) }}", True, id="not known"),
         pytest.param(f"{HEAD} {{ y = Where(c, x, w) }}", [True, False, True], id="in turns"),
-        pytest.param(f"{HEAD} {{ y = Where(c, w, x) }}", True, id="what is selected is stretched by the other"),
-        pytest.param(f"{HEAD} {{ y = Where(c, w, w) }}", [[True]] * 2, id="what is selected is stretched"),
+        pytest.param(f"{HEAD} {{ y = Where(c, w, x) }}", True, id="selected operand stretched by the other"),
+        pytest.param(f"{HEAD} {{ y = Where(c, w, w) }}", [[True]] * 2, id="selected operand stretched"),
         pytest.param(f"{HEAD} {{ y = Where(b, w, w) }}", True, id="the same twice, stretched"),
         pytest.param(
             "g (float[n] x, float[m] w) => (float[p] y) { y = Where(c, x, w) }", True, id="extents may differ"

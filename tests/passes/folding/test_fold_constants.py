@@ -139,13 +139,13 @@ def test_inside_a_body(text: str, before: str, after: str) -> None:
     assert [t.name for t in inner.initializer] == [n.input[1] for n in inner.node if len(n.input) > 1]
 
 
-def test_a_body_of_nothing_but_a_constant() -> None:
+def test_body_with_only_a_constant() -> None:
     model = load(INNER.format("b = Neg(w)"), weights=WEIGHTS)
     result, _ = apply_passes(model, FoldConstants())
     require_equivalent(model, to_onnx(result), exact=True)
 
 
-def test_a_condition_that_is_computed() -> None:
+def test_computed_condition() -> None:
     text = f"{G} {{ {IF.format('k', 'b = Neg(x)', 'c = Abs(x)')} y = Relu(a) }}".replace("{ a =", "{ k = Not(no) a =")
     fixpoint = Fixpoint("both", (FoldConstants(), InlineIf()))
     becomes(text, f"{G} {{ a = Neg(x) y = Relu(a) }}", fixpoint, weights=WEIGHTS)
@@ -470,7 +470,7 @@ def test_unknown_domains_stay(op: str) -> None:
     assert to_onnx(result) == model
 
 
-def test_an_unknown_domain_inside_an_if_of_constants_stays() -> None:
+def test_unknown_domain_inside_a_constant_if_stays() -> None:
     model = with_domain(f"{G} {{ {IF.format('yes', 'b = my.own.Op(w)', 'c = my.own.Op(w)')} y = Add(x, a) }}", "my.own")
     model.graph.initializer.append(helper.make_tensor("yes", 9, [], [True]))
     result, _ = apply_passes(model, FoldConstants())

@@ -92,7 +92,7 @@ SQUARES = "q = Pow(x, two) v = ReduceMean(q, last) f = Add(v, e)"
             " n = Div(d, s) y = Mul(n, w)",
             "y = LayerNormalization<axis=-1, epsilon=0.00001>(x, w)",
             23,
-            id="what is centred has a name of its own",
+            id="the centred value has a name",
         ),
         pytest.param(
             "m = ReduceMean(x, last) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, last) f = Add(v, e) s = Sqrt(f)"
@@ -100,7 +100,7 @@ SQUARES = "q = Pow(x, two) v = ReduceMean(q, last) f = Add(v, e)"
             "m = ReduceMean(x, last) d = Sub(x, m) n = RMSNormalization<axis=-1, epsilon=0.00001>(d, ones)"
             " y = Add(n, d)",
             23,
-            id="what is centred is read elsewhere",
+            id="the centred value is shared",
         ),
     ],
 )

@@ -127,7 +127,7 @@ def test_becomes_elsewhere(before: str, after: str, opset: int) -> None:
         pytest.param("s = Abs(x) t = ReduceSum(s, last) y = Add(s, t)", 13, id="shared inner value"),
         pytest.param("s = Relu(x) y = ReduceSum(s, last)", 13, id="no magnitude"),
         pytest.param("t = Sigmoid(x) s = ReduceMean<axes=[2]>(t) y = Log(s)", 13, id="log of a mean"),
-        pytest.param("s = ReduceSum(x, last) y = Div(s, two)", 13, id="half of what it would be"),
+        pytest.param("s = ReduceSum(x, last) y = Div(s, two)", 13, id="half of the mean"),
         pytest.param("s = ReduceSum(x, last) y = Div(four, s)", 13, id="upside down"),
         pytest.param("s = ReduceSum(x, last) y = Mul(s, four)", 13, id="multiplied"),
         pytest.param("s = ReduceSum(x) y = Div(s, four)", 13, id="over an unknown extent"),

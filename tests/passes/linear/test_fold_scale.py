@@ -182,7 +182,7 @@ def test_becomes_elsewhere(g: str, before: str, after: str) -> None:
         pytest.param("m = MatMul(x, w12) n = Relu(m) c, d, e = Split<axis=-1>(n, parts) q = Mul(c, s) y = Sum(q, d, e)",
                      "3", id="a Split of something else"),
         pytest.param("m = MatMul(x, w12) t_ = Transpose<perm=[0,1,2]>(m) c, d, e = Split<axis=-1>(t_, parts)"
-                     " q = Mul(c, s) y = Sum(q, d, e)", "3", id="a Split of what was moved"),
+                     " q = Mul(c, s) y = Sum(q, d, e)", "3", id="a Split of a moved value"),
         pytest.param("m = MatMul(x, w) o = Transpose<perm=[0,2,1]>(x) n = MatMul(o, m) c, d = Split<axis=-1>(n)"
                      " q = Mul(c, s) y = Add(q, d)", "3", id="a Split of another product"),
     ],

@@ -124,7 +124,7 @@ def test_stays(types: str, body: str, result: str) -> None:
             "g (double[2,3] a, double[3,4] b) => (double[n,m] y) <double h = {0.1}> { m = MatMul(a, b) y = Mul(m, h) }",
             17,
             True,
-            id="alpha would round what a double holds",
+            id="alpha would round a double",
         ),
         pytest.param(
             "g (int32[2,3] a, int32[3,4] b) => (int32[n,m] y) <int32 h = {2}> { m = MatMul(a, b) y = Mul(m, h) }",

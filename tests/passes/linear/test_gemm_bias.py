@@ -148,7 +148,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
         pytest.param("[2,1] x", "s = Add(x, v) y = MatMul(s, w)", "n,m", id="a shift that adds columns"),
         pytest.param("[5,2,3] x", "s = Add(x, v) y = MatMul(s, w)", "k,n,m", id="batches, and no sum behind"),
         pytest.param("[2,5,3] x", "s = Add(x, v) m = MatMul(s, w2) y = Add(m, row)", "k,n,m", id="weights in batches"),
-        pytest.param("[3,2] x", "s = Add(x, v2) y = Gemm<transA=1>(s, w)", "n,m", id="what is not summed over"),
+        pytest.param("[3,2] x", "s = Add(x, v2) y = Gemm<transA=1>(s, w)", "n,m", id="axis not summed over"),
         pytest.param(
             "[2,3] x", "s = Add(x, v) m = MatMul(s, w) r = ReduceSum(s) y = Mul(m, r)", "n,m", id="shared sum"
         ),

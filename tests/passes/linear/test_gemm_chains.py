@@ -158,7 +158,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
         pytest.param("[2,3] x, [3] z", "a = MatMul(x, v) b = MatMul(z, v) y = Add(a, b)", "n,m", id="other rank"),
         pytest.param("[2,3] x_, [3,4] m", "a = MatMul(x, m) y = Add(a, a)", "n,m", id="the same value twice"),
         pytest.param("[2,3] x_", "y = MatMul(x, v)", "n,m", id="one"),
-        pytest.param("[2,3] z", "a = MatMul(z, v) y = MatMul(a, w)", "n,m", id="what may be infinite"),
+        pytest.param("[2,3] z", "a = MatMul(z, v) y = MatMul(a, w)", "n,m", id="possibly infinite values"),
         pytest.param("[2,3] z", "a = MatMul(z, v) b = MatMul(z, u) y = Add(a, b)", "n,m", id="a sum of such"),
         pytest.param(
             "[2,3] q, [2,3] z, [3,4] m", "a = MatMul(q, m) b = MatMul(z, m) y = Add(a, b)", "n,m", id="by such"

@@ -80,11 +80,11 @@ def test_stays_for_other_bytes(kind: str, body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param("t = Pad(x, p) y = MaxPool<kernel_shape=[2,3]>(t)", id="greatest of what may be negative"),
+        pytest.param("t = Pad(x, p) y = MaxPool<kernel_shape=[2,3]>(t)", id="maximum of possibly negative values"),
         pytest.param("t = Pad(x, p, one) y = AveragePool<kernel_shape=[2,3]>(t)", id="another value, average"),
         pytest.param("r = Relu(x) t = Pad(r, p, one) y = MaxPool<kernel_shape=[2,3]>(t)", id="another value, greatest"),
-        pytest.param("r = Relu(x) t = Pad(r, p) y = MaxPool<kernel_shape=[2,3]>(t)", id="greatest of what may be NaN"),
-        pytest.param("t = Pad(x, p, least) y = MaxPool<kernel_shape=[2,3]>(t)", id="greatest of what may be infinite"),
+        pytest.param("r = Relu(x) t = Pad(r, p) y = MaxPool<kernel_shape=[2,3]>(t)", id="maximum of possible NaNs"),
+        pytest.param("t = Pad(x, p, least) y = MaxPool<kernel_shape=[2,3]>(t)", id="maximum of possible infinities"),
         pytest.param(
             "t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], pads=[0,0,1,0]>(t)", id="does not count its own padding"
         ),

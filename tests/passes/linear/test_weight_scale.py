@@ -185,7 +185,7 @@ def test_inside_an_if_body() -> None:
         ),
         pytest.param("3,3", "m = MatMul(x, x) y = Mul(m, s)", "n,m", id="computed weights"),
         pytest.param("2,3", "m = MatMul(x, w1) y = Mul(m, s)", "n", id="a vector of weights"),
-        pytest.param("3,2", "m = Mul(x, rows2) y = Gemm<transA=1>(m, w)", "n,m", id="what is not summed over"),
+        pytest.param("3,2", "m = Mul(x, rows2) y = Gemm<transA=1>(m, w)", "n,m", id="axis not summed over"),
         pytest.param("2,3", "m = Mul(x, rows) y = MatMul(m, w)", "n,m", id="rows before"),
         pytest.param("1,3", "m = Mul(x, rows) y = MatMul(m, w)", "n,m", id="adds rows before"),
         pytest.param("2,1", "m = Mul(x, k3) y = MatMul(m, w)", "n,m", id="adds columns before"),
@@ -203,7 +203,7 @@ def test_stays(x: str, body: str, y: str) -> None:
 
 
 @pytest.mark.parametrize("opset", [7, 10])
-def test_a_gemm_without_bias_is_not_written_before_opset_11(opset: int) -> None:
+def test_no_gemm_without_bias_before_opset_11(opset: int) -> None:
     text = "g (float[2,3] x) => (float[n,m] y) { m = Gemm<beta=0.0>(x, w, s) y = Mul(m, s) }"
     stays(text, FOLD_SCALE_INTO_WEIGHTS, weights=used("w s"), opset=opset)
 
@@ -239,7 +239,7 @@ def test_a_gemm_without_bias_is_not_written_before_opset_11(opset: int) -> None:
         pytest.param(
             "g (float[] x) => (float[] y) { m = Mul(x, s1) y = MatMul(m, w) }",
             {"w": WEIGHTS["w"], "s1": WEIGHTS["s1"]},
-            id="unknown rank of what may get dims",
+            id="unknown rank of a result that may get dims",
         ),
         pytest.param(
             "g (float[] x) => (float[] y) { m = MatMul(x, w) y = Mul(m, s4) }",

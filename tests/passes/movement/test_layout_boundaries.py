@@ -42,7 +42,7 @@ IN, OUT = "t = Transpose<perm=[0,2,3,1]>(x)", "y = Transpose<perm=[0,3,1,2]>(r)"
         ),
         pytest.param("", "r = Trilu(t)", 17, id="Trilu"),
         pytest.param("", "r = Hardmax(t)", 17, id="which NaN is the greatest"),
-        pytest.param("", "q, s, z = DynamicQuantizeLinear(t) r = Cast<to=1>(q)", 17, id="and what scale it gives"),
+        pytest.param("", "q, s, z = DynamicQuantizeLinear(t) r = Cast<to=1>(q)", 17, id="also the scale output"),
         pytest.param("", "s = Cast<to=12>(t) r = Cast<to=1>(s)", 17, id="a cast that wraps around"),
         pytest.param("", 'r = Einsum<equation="abcd->abcd">(t)', 17, id="Einsum"),
         pytest.param("", "r, w = MaxPool<kernel_shape=[1,1]>(t)", 17, id="MaxPool"),

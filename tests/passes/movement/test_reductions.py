@@ -154,7 +154,7 @@ def test_sums_of_integers_may_overflow() -> None:
             "u = ReduceMean<axes=[-2], keepdims=0>(x) y = Unsqueeze(u, one)",
             3,
             "float[N,3,4] x",
-            id="a negative axis of what may be empty",
+            id="a negative axis of a possibly empty value",
         ),
         pytest.param("u = ReduceSum(x, one) y = ReduceMean<axes=[0]>(u)", 3, "float[N,3,4] x", id="different kinds"),
         pytest.param("u = ReduceL1<axes=[0]>(x) y = ReduceL1<axes=[1]>(u)", 3, "float[N,3,4] x", id="norms"),

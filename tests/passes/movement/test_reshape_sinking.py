@@ -71,7 +71,7 @@ def test_elementwise(x: str, before: str, after: str, rank: int) -> None:
         pytest.param("float[N,3,4] x, float b", "u = Reshape(x, flat) v = Add(u, b) y = Reshape(v, back)", 3,
                      id="a number from outside"),
         pytest.param("float[N,3,4] x", "u = Reshape(x, flat) v = Relu(u) w = Reshape(v, back) z = Reshape(v, back)"
-                     " y = Add(w, z)", 3, id="what is computed is read twice"),
+                     " y = Add(w, z)", 3, id="the computed value is read twice"),
         pytest.param("float[N,2,6] x", "u = Reshape(x, flat) v = Relu(u) w = Reshape(v, back) z = ReduceSum(u) "
                      " y = Add(w, z)", 3, id="the first stays, and so would the second"),
         pytest.param("float[N,3,4] x", "u = Transpose(x) v = Relu(u) y = Reshape(v, back)", 3, id="a Transpose"),

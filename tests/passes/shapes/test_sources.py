@@ -35,7 +35,7 @@ G = f"g (float[N,M,K] x, float[P,Q] z) => (int64[a] y) <{I64}>"
             17,
             id="a run with a number behind it",
         ),
-        pytest.param("r = Relu(x) e = Exp(r) y = Shape(e)", "y = Shape(x)", 17, id="of what keeps the shape"),
+        pytest.param("r = Relu(x) e = Exp(r) y = Shape(e)", "y = Shape(x)", 17, id="of ops that keep the shape"),
     ],
 )
 def test_becomes(before: str, after: str, opset: int) -> None:

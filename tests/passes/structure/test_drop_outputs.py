@@ -107,7 +107,7 @@ def scan(ops: str, ins: str, outs: str, args: str, attrs: str) -> str:
         pytest.param(
             f"l = Exp(z) y, u = {when('r = Neg(x) a = Exp(l)', 's = Abs(x) b = Sqrt(z)', 'r a', 's b')}",
             f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}",
-            id="with what is outside",
+            id="with outer values",
         ),
         pytest.param(
             f"y, u = {loop('o = Identity(e) b = Neg(a) f = Exp(b)', 'a', 'b f', 'k, t, x')}",
@@ -122,7 +122,7 @@ def scan(ops: str, ins: str, outs: str, args: str, attrs: str) -> str:
         pytest.param(
             f"l = Exp(z) u, y = {loop('o = Identity(e) b = Add(a, d) f = Neg(d)', 'a d', 'b f', 'k, t, l, x')}",
             f"y = {loop('o = Identity(e) f = Neg(d)', 'd', 'f', 'k, t, x')}",
-            id="the first of two carried values, and what it started from",
+            id="the first of two carried values, and its initial value",
         ),
         pytest.param(
             "y, u = " + loop("o = Identity(e) b, h = "

@@ -70,7 +70,7 @@ INNER_AFTER = INNER.replace("q = Exp(z) s = Add(q, a) ", "")
         pytest.param(
             f"l = Exp(z) e, y = {loop('f = Neg(d) b = Add(a, f)', 'd a', 'd b', 'l x')}",
             f"l = Exp(z) f = Neg(l) y = {loop('b = Add(a, f)')}",
-            id="and what is made of it",
+            id="and its consumers",
         ),
         pytest.param(
             f"l = Neg(x) y = {loop('b = Identity(a)', inits='l')}", "y = Neg(x)", id="a Loop that does nothing"
@@ -120,7 +120,7 @@ def test_scans(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("y = " + loop("e = Exp(a) b = Add(a, e)"), id="of what is carried"),
+        pytest.param("y = " + loop("e = Exp(a) b = Add(a, e)"), id="of a carried value"),
         pytest.param("y = " + loop("e = Cast<to=1>(i) b = Add(a, e)"), id="of the number of the trip"),
         pytest.param("y = " + loop("b = Exp(z)"), id="a body may not return an outer value itself"),
         pytest.param(

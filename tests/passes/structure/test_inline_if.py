@@ -64,7 +64,7 @@ NESTED = branches(
         pytest.param(
             model(NO, f"e = Exp(x) y = {branches('r = Neg(e)', 's = Relu(x)')}"),
             model("", "y = Relu(x)"),
-            id="what only the other branch read goes",
+            id="values used by the other branch only are removed",
         ),
         pytest.param(
             model(YES, f"y = {branches('t = Neg(x) r = Exp(t)', 't = Abs(x) s = Relu(t)')}"),

@@ -87,7 +87,7 @@ def test_becomes(before: str, after: str) -> None:
         pytest.param(
             f"y, u = {when('a = Abs(z) r = Neg(a) t = Exp(a)', 'a = Abs(z) s = Neg(a) o = Sqrt(a)', 'r t', 's o')}",
             f"a = Abs(z) y = Neg(a) u = {when('t = Exp(a)', 'b = Abs(z) o = Sqrt(b)', 't', 'o')}",
-            id="what the others need too",
+            id="ops needed by the others too",
         ),
         pytest.param(
             f"y, u = {when('r = Neg(x) t = Abs(x)', 's = Neg(x) o = Abs(x)', 'r t', 's o')}",

@@ -100,13 +100,13 @@ def test_becomes(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     "before",
     [
-        pytest.param(f"{ABC} a = SequenceLength(s) y = Add(a, k)", id="of what is built"),
+        pytest.param(f"{ABC} a = SequenceLength(s) y = Add(a, k)", id="of a built sequence"),
         pytest.param("s = SequenceEmpty() a = SequenceLength(s) y = Add(a, k)", id="of nothing"),
-        pytest.param("s = SplitToSequence(w, sizes) a = SequenceLength(s) y = Add(a, k)", id="of what is split"),
+        pytest.param("s = SplitToSequence(w, sizes) a = SequenceLength(s) y = Add(a, k)", id="of a split tensor"),
         pytest.param("s = SplitToSequence<axis=1>(w, two) a = SequenceLength(s) y = Add(a, k)", id="and by a size"),
         pytest.param("s = SplitToSequence(w) a = SequenceLength(s) y = Add(a, k)", id="and one by one"),
         pytest.param("s = SequenceConstruct(x) t = SequenceErase(s) a = SequenceLength(t) y = Add(a, k)",
-                     id="of what is all erased"),
+                     id="of an emptied sequence"),
     ],
 )  # fmt: skip
 def test_lengths_are_folded(before: str) -> None:

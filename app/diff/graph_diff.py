@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import onnx
 
-from ...core.ir.graph import Graph
+from ...core.ir.graph import Graph, subgraphs_by_attribute
 from ...core.ir.op import Op
 from ...core.ir.values import Value
 from .constant_numbering import constant_difference
 from .diff_result import ChangedOp, ConstantDifference, Counts, Delta, GraphDifference, Plain, SubgraphChange
 from .interface_changes import InterfacePairing, interface_changes, pair_by_name, unread_changes
-from .node_data import attribute_changes, node_data, op_count, rule_of, subgraphs_by_attribute
+from .node_data import attribute_changes, node_data, op_count, rule_of
 from .numbering import Numbering
 from .op_matching import Correspondence, Matching, match_ops
 from .unmatched_subgraphs import UnmatchedSubgraph, UnmatchedSubgraphs
@@ -109,7 +109,7 @@ class _GraphDiffBuilder:
     def _diff_bodies(self, p: Op, q: Op) -> Iterator[tuple[str, GraphDifference]]:
         """Compare the bodies that two ops have in common."""
         ours, theirs = subgraphs_by_attribute(p), subgraphs_by_attribute(q)
-        for name in (name for name in ours if name in theirs):
+        for name in sorted(ours.keys() & theirs.keys()):
             body = diff_graphs(ours[name], theirs[name], self.matching.numbering, self.matching.partner)
             self.result.counts.add(body.counts)
             if body.is_empty:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import onnx
 
 from ...core.ir import op_schemas
-from ...core.ir.graph import Graph
+from ...core.ir.graph import Graph, subgraphs_by_attribute
 from ...core.ir.op import Op
 from ...core.ir.tensor import Tensor
 from ...core.ir.values import Value
@@ -72,17 +72,6 @@ def attribute_changes(a: Op, b: Op) -> list[Delta]:
     if output_mask(a) != output_mask(b):
         changes.append(Delta("outputs", *([v.name for v in op.outputs] for op in (a, b))))
     return changes
-
-
-def subgraphs_by_attribute(op: Op) -> dict[str, Graph]:
-    """The subgraphs of an op by attribute, numbered where one attribute holds several."""
-    found: dict[str, Graph] = {}
-    for name, held in sorted(op.attrs.items()) if op.subgraphs else ():
-        several = cast("list[object]", held) if isinstance(held, list) else []
-        found.update((f"{name}[{i}]", g) for i, g in enumerate(several) if isinstance(g, Graph))
-        if isinstance(held, Graph):
-            found[name] = held
-    return found
 
 
 def _attribute_data(op: Op, name: str) -> Plain:

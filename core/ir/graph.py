@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import onnx
 
@@ -453,6 +453,18 @@ class Graph:
         if self.owner is None:
             _check_edges(self)
         self.sorted_ops()
+
+
+def subgraphs_by_attribute(op: Op) -> dict[str, Graph]:
+    """The subgraphs of an op by attribute, numbered where one attribute is a list of them."""
+    found: dict[str, Graph] = {}
+    for name, value in op.attrs.items() if op.subgraphs else ():
+        if isinstance(value, Graph):
+            found[name] = value
+        elif isinstance(value, list):
+            entries = cast("list[object]", value)
+            found.update((f"{name}[{i}]", g) for i, g in enumerate(entries) if isinstance(g, Graph))
+    return found
 
 
 def defined_values(graph: Graph) -> Iterator[Value]:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from ..io.model import Model
-from ..ir.graph import Graph, defined_values
+from ..ir.graph import Graph, defined_values, subgraphs_by_attribute
 from ..ir.mutation_log import ReplacementLog
 from ..ir.op import Op
 from ..ir.origin import MAX_SOURCES
@@ -45,18 +45,8 @@ def graph_paths(graph: Graph, path: str = "") -> Iterator[tuple[Graph, str]]:
     """The graph and those inside it, outermost first, each with its path."""
     yield graph, path
     for op, name in _named_ops(graph):
-        for attribute, sub in _subgraphs_by_attribute(op):
+        for attribute, sub in subgraphs_by_attribute(op).items():
             yield from graph_paths(sub, f"{path}{name}/{attribute}/")
-
-
-def _subgraphs_by_attribute(op: Op) -> Iterator[tuple[str, Graph]]:
-    """The subgraphs of an op by attribute; those of a list are numbered."""
-    for attribute, content in op.attrs.items() if op.subgraphs else ():
-        if isinstance(content, Graph):
-            yield attribute, content
-        elif isinstance(content, list):
-            entries = cast("list[object]", content)
-            yield from ((f"{attribute}[{i}]", g) for i, g in enumerate(entries) if isinstance(g, Graph))
 
 
 def _named_ops(graph: Graph) -> list[tuple[Op, str]]:

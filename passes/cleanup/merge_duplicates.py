@@ -6,14 +6,7 @@ from dataclasses import dataclass, field
 
 from ...core import Graph, Ledger, Op, is_pure
 from ...core.ir.subgraphs import CAPTURING_OPS
-from ..support.value_numbering import (
-    NodeKey,
-    ValueNumbering,
-    attribute_key,
-    canonical_inputs,
-    operator_key,
-    subgraphs_of,
-)
+from ..support.value_numbering import NodeKey, ValueNumbering, attribute_key, canonical_inputs, operator_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +94,4 @@ class Scope:
 
     def _detail_key(self, op: Op) -> NodeKey:
         """The rest of the key that equal ops share: attributes, and the values of their bodies."""
-        bodies = [(name, len(g.inputs), *self.numbering.outputs(g)) for name, g in subgraphs_of(op)]
-        return attribute_key(op), *bodies
+        return attribute_key(op), *self.numbering.bodies(op)

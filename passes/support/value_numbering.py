@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from ...core import Graph, Op, Tensor, Value, is_pure
+from ...core.ir.graph import subgraphs_by_attribute
 from ...core.ir.tensor import digest
 from ...core.ir.traits import Trait, ops_with
 from ...core.rewriting.pattern import COMMUTATIVE
@@ -32,12 +33,17 @@ class ValueNumbering:
     constant_key: Callable[[Tensor], object] = digest
     _numbers: dict[NodeKey, int] = field(default_factory=dict[NodeKey, int])
 
-    def outputs(self, graph: Graph) -> list[int]:
+    def outputs(self, graph: Graph, outer: dict[Value, int] | None = None, depth: int = 0) -> list[int]:
         """A number for each output of a body. O(its ops)."""
-        of = self.values(graph)
+        of = self.values(graph, outer, depth)
         return [self._number_of(of, v) for v in graph.outputs]
 
-    def values(self, graph: Graph, outer: dict[Value, int] | None = None, depth: int = 0) -> dict[Value, int]:
+    def bodies(self, op: Op, outer: dict[Value, int] | None = None, depth: int = 0) -> list[NodeKey]:
+        """A key for each body of an op: its attribute, its number of inputs, and its outputs."""
+        graphs = sorted(subgraphs_by_attribute(op).items()) if op.subgraphs else []
+        return [(name, len(g.inputs), *self.outputs(g, outer, depth)) for name, g in graphs]
+
+    def values(self, graph: Graph, outer: dict[Value, int] | None, depth: int) -> dict[Value, int]:
         """A number for each value of a body; impure ops equal nothing."""
         of = dict(outer or {})
         for i, v in enumerate(graph.inputs):
@@ -63,11 +69,8 @@ class ValueNumbering:
 
     def _key(self, op: Op, of: dict[Value, int], depth: int) -> NodeKey:
         inputs = [0 if v is None else self._number_of(of, v) for v in op.inputs]
-        bodies: list[object] = []
-        for name, graph in subgraphs_of(op):
-            inner = self.values(graph, of, depth + 1)
-            bodies += [name, len(graph.inputs), *(self._number_of(inner, v) for v in graph.outputs)]
-        return (*operator_key(op), canonical_inputs(op, inputs, int), attribute_key(op), tuple(bodies))
+        bodies = self.bodies(op, of, depth + 1)
+        return (*operator_key(op), canonical_inputs(op, inputs, int), attribute_key(op), *bodies)
 
     def _number_of(self, of: dict[Value, int], v: Value) -> int:
         return of[v] if v in of else self._number(("outside", v))
@@ -86,15 +89,6 @@ def canonical_inputs(op: Op, inputs: Sequence[T], sort_key: Callable[[T], int]) 
     """The inputs, by `sort_key` where theirs does not matter."""
     swaps = len(inputs) == 2 and op.type in EXACTLY_COMMUTATIVE and not op.domain
     return tuple(sorted(inputs, key=sort_key) if swaps else inputs)
-
-
-def subgraphs_of(op: Op) -> list[tuple[str, Graph]]:
-    """The subgraphs of an op by attribute, in the order of their names."""
-    found: list[tuple[str, Graph]] = []
-    for name, held in sorted(op.attrs.items()) if op.subgraphs else ():
-        entries = cast("list[object]", held) if isinstance(held, list) else [held]
-        found += [(name, g) for g in entries if isinstance(g, Graph)]
-    return found
 
 
 def attribute_key(op: Op) -> frozenset[object]:

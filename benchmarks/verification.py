@@ -22,6 +22,7 @@ from onnx import parser as text
 from passwright.core import EXACT, Build, Value, rule
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
 from residual import residual_network
 
@@ -66,7 +67,7 @@ def run_all(session: OnnxRuntime, drawn: tuple[list[dict[str, Any]], list[str]])
 def measure_cost(path: Path, out: Path, repeats: int) -> Cost:
     rows: list[tuple[float, float, float, float]] = []
     source = model_source(path, inline=True)
-    oracle = VerificationSpec.of(source.load()).build_oracle(source.loadable())
+    oracle = Oracle(source.loadable(), VerificationSpec.of(source.load()))
     drawn = [answer.input_set.feeds for answer in oracle.answers], oracle.output_names
     for _ in range(repeats):
         plain = time_call(lambda: optimize(path, verify=False, output=out))

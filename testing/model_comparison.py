@@ -135,7 +135,7 @@ def _require_oracle(request: ComparisonRequest) -> tuple[Oracle, bool]:
         model = from_onnx(onnx.load_from_string(request.before))
         _require_no_empty_sums(model)
         spec, backend = VerificationSpec.of(model), OnnxReference if request.by_reference else SINGLE_THREADED
-        oracle = spec.build_oracle(request.before, boundaries=request.fragile, backends=(backend,))
+        oracle = Oracle(request.before, spec, boundaries=request.fragile, backends=(backend,))
     except (*INVALID_MODEL_ERRORS, ModelError) as e:
         raise UnverifiableError(_one_line(e)) from e
     _require_declared_shapes(oracle, model)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import ndiff
 from typing import Any
 
@@ -23,9 +24,9 @@ from onnx import checker, numpy_helper, parser, printer
 from ..core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
 from ..core.ort.backends import OnnxReference
 from ..core.pass_manager.interface import Interface
-from ..core.verify.input_specs import input_specs
 from ..core.verify.oracle import Oracle, Verdict
 from ..core.verify.seeded_session import SINGLE_THREADED
+from ..core.verify.verification_spec import VerificationSpec
 
 OPSET = 17
 NO_NAMES: frozenset[str] = frozenset()
@@ -57,10 +58,8 @@ def require_equivalent(
 
     `fixed` gives sizes of symbolic dims. `exact`: outputs must be bit-identical.
     """
-    model = from_onnx(before)
-    outputs = [o.name for o in before.graph.output]
-    backends = (SINGLE_THREADED, OnnxReference)
-    oracle = Oracle(before.SerializeToString(), input_specs(model), outputs, fixed=fixed, backends=backends)
+    spec = replace(VerificationSpec.of(from_onnx(before)), fixed_sizes=fixed)
+    oracle = Oracle(before.SerializeToString(), spec, backends=(SINGLE_THREADED, OnnxReference))
     return oracle.check(after.SerializeToString(), exact=exact)
 
 

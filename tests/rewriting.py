@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from passwright.core import to_onnx
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+import onnx
+from passwright.core import from_onnx, to_onnx
+from passwright.core.ort.sessions import Loadable
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.verification_spec import VerificationSpec
 from passwright.testing.rewriting import (
     OPSET,
     apply_passes,
@@ -24,8 +32,22 @@ __all__ = [
     "initializers",
     "load",
     "op_types",
+    "oracle_of",
     "require_equivalent",
     "run",
     "stays",
     "to_onnx",
 ]
+
+
+def oracle_of(
+    model: onnx.ModelProto,
+    original: Loadable | None = None,
+    *,
+    seed: int = 0,
+    boundaries: Collection[float] = (),
+    **changes: Any,
+) -> Oracle:
+    """The oracle for a model, perhaps in a file, with changes to the fields of its verification spec."""
+    spec = replace(VerificationSpec.of(from_onnx(model, inline=True)), **changes)
+    return Oracle(original or model.SerializeToString(), spec, seed, boundaries)

@@ -26,6 +26,7 @@ from passwright.core.io.model_source import model_source
 from passwright.core.ort.remote_backend import RemoteBackend
 from passwright.core.ort.sessions import SessionConfig
 from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import load
 from typer.testing import CliRunner
@@ -66,7 +67,7 @@ def rows_of(model: Path, file: Path, folder: Path, level: str = "", kept: Path |
     """The rows of a file that replaces the optimized model."""
     source = model_source(model, inline=False)
     original = source.load()
-    oracle = VerificationSpec.of(original).build_oracle(source.loadable())
+    oracle = Oracle(source.loadable(), VerificationSpec.of(original))
     with RemoteBackend() as remote:
         verifier = RowVerifier(remote, original, oracle, WRITTEN, ONLINE, folder, model, [], kept)
         return verifier.rows(OptimizerOutput(Row("other", "1", online=False), file, level))

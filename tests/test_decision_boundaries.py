@@ -13,7 +13,7 @@ from passwright.core.verify.decision_boundaries import MAX_BOUNDARIES, decision_
 from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets, variant_count
 from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
-from rewriting import load
+from rewriting import load, oracle_of
 
 WEIGHTS = {
     "two": np.float32(2),
@@ -106,7 +106,7 @@ def test_no_boundary_inputs_without_boundaries() -> None:
 
 def answers(text: str) -> tuple[Oracle, list[Any]]:
     model = load(text, weights={k: v for k, v in WEIGHTS.items() if f" {k})" in text})
-    oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"])
+    oracle = oracle_of(model)
     return oracle, [a.outputs["y"] for a in oracle.answers]
 
 
@@ -123,7 +123,7 @@ def test_scalars_take_both_branches(condition: str) -> None:
     branches = "<then_branch = t () => (float a) { a = Exp(two) }, else_branch = e () => (float b) { b = Neg(two) }>"
     text = f"g (float x) => (float y) {{ {condition} y = If(c) {branches} }}"
     model = load(text, weights={"two": WEIGHTS["two"], "six": WEIGHTS["six"]})
-    oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"])
+    oracle = oracle_of(model)
     assert {bool(a.outputs["y"] > 0) for a in oracle.answers if a.input_set.kind == "boundaries"} == {True, False}
     assert oracle.notes == []
 
@@ -143,7 +143,7 @@ def test_boundaries_of_rules_are_used() -> None:
         for body in ("y = Identity(x)", "c = Equal(x, k) n = Neg(x) y = Where(c, n, x)")
     )
     for points in ((), (11.0,)):
-        oracle = Oracle(before.SerializeToString(), input_specs(from_onnx(before)), ["y"], boundaries=points)
+        oracle = oracle_of(before, boundaries=points)
         assert any(a.input_set.kind == "boundaries" for a in oracle.answers) == bool(points)
         if points:
             with pytest.raises(VerificationError, match="on boundaries inputs"):
@@ -168,7 +168,7 @@ def test_index_boundaries_stay_within_table() -> None:
 def test_mixed_inputs_contain_boundaries() -> None:
     text = "g (float[1,3,200,200] x) => (y) { y = GreaterOrEqual(x, six) }"
     model, other = (load(t, weights={"six": WEIGHTS["six"]}) for t in (text, text.replace("OrEqual", "")))
-    oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"])
+    oracle = oracle_of(model)
     assert [a.input_set.kind for a in oracle.answers] == ["normal", "mixed", "large", "nan"]
     with pytest.raises(VerificationError, match="on mixed inputs"):
         oracle.check(other.SerializeToString())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,19 +19,14 @@ from passwright.core.verify.input_generation import (
     generate_input_sets,
 )
 from passwright.core.verify.input_specs import InputSpec, free_symbols, input_specs
-from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.size_assignments import MAX_ELEMENTS, element_count, size_assignments, with_ones
-from rewriting import load
+from rewriting import load, oracle_of
 
 Feeds = dict[str, Any]
 
 
 def inputs_of(text: str, opset: int = 17) -> list[InputSpec]:
     return input_specs(from_onnx(load(text, opset)))
-
-
-def oracle_of(model: onnx.ModelProto) -> Oracle:
-    return Oracle(model.SerializeToString(), input_specs(from_onnx(model)), [o.name for o in model.graph.output])
 
 
 def first_plan(inputs: list[InputSpec], **fixed: int) -> dict[str, int]:
@@ -418,13 +412,14 @@ EMPTY_WINDOW = InputSet("given", {}, {"x": np.ones((1, 2, 4, 4), np.float32), "w
 
 
 @pytest.mark.parametrize(
-    "options", [pytest.param({"given": [EMPTY_WINDOW]}, id="given"), pytest.param({"fixed": {"K": 0}}, id="fixed")]
+    "options",
+    [pytest.param({"given_inputs": [EMPTY_WINDOW]}, id="given"), pytest.param({"fixed_sizes": {"K": 0}}, id="fixed")],
 )
 def test_empty_window_of_convolution_is_refused(options: dict[str, Any]) -> None:
     model = load(CONV)
     message = "if w is empty, a convolution may be one that sums over no elements"
     with pytest.raises((ModelError, UnverifiableError), match=message):
-        Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"], **options)
+        oracle_of(model, **options)
 
 
 def test_sequences_have_several_lengths() -> None:

@@ -10,15 +10,8 @@ from passwright.core import from_onnx
 from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets
 from passwright.core.verify.input_roles import control_values, input_role
 from passwright.core.verify.input_specs import input_specs
-from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.transitive_uses import is_selection_only
-from rewriting import load
-
-
-def oracle_of(text: str, opset: int = 17, **weights: Any) -> Oracle:
-    model = load(text, opset, weights)
-    return Oracle(model.SerializeToString(), input_specs(from_onnx(model)), [o.name for o in model.graph.output])
-
+from rewriting import load, oracle_of
 
 BRANCHES = "<then_branch = t () => (float[2] a) { a = Exp(x) }, else_branch = e () => (float[2] b) { b = Sub(x, x) }>"
 NESTED = (
@@ -58,7 +51,7 @@ ONE = {"o": np.ones(2, np.float32)}
     ],
 )
 def test_both_branches_are_taken(text: str) -> None:
-    oracle = oracle_of(text)
+    oracle = oracle_of(load(text, 17))
     kept = [a.outputs["y"].any() for a in oracle.answers if a.input_set.is_finite]
     assert {bool(k) for k in kept} == {True, False}
     assert oracle.notes == []
@@ -82,7 +75,7 @@ def test_both_branches_are_taken(text: str) -> None:
     ],
 )
 def test_loops_have_different_trip_counts(text: str) -> None:
-    oracle = oracle_of(text, **ONE)
+    oracle = oracle_of(load(text, 17, ONE))
     trips = {
         round(float((a.outputs["y"] - a.input_set.feeds["x"])[0]))
         for a in oracle.answers
@@ -180,7 +173,7 @@ def missing_weights(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("text", "name", "want"), RUNS)
 def test_first_input_sets_run_and_reach_range(text: str, name: str, want: set[int]) -> None:
-    oracle = oracle_of(text, **missing_weights(text))
+    oracle = oracle_of(load(text, 17, missing_weights(text)))
     assert oracle.notes == [n for n in oracle.notes if "=" in n]  # notes on sizes only
     reached = {
         int(v) for a in oracle.answers if a.input_set.is_finite for v in np.asarray(a.input_set.feeds[name]).flat
@@ -191,7 +184,7 @@ def test_first_input_sets_run_and_reach_range(text: str, name: str, want: set[in
 @pytest.mark.parametrize(("text", "name", "_"), RUNS)
 def test_model_with_roles_equals_itself(text: str, name: str, _: set[int]) -> None:
     model = load(text, weights=missing_weights(text))
-    assert oracle_of(text, **missing_weights(text)).check(model.SerializeToString(), exact=True).exact
+    assert oracle_of(load(text, 17, missing_weights(text))).check(model.SerializeToString(), exact=True).exact
     assert name
 
 

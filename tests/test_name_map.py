@@ -14,8 +14,6 @@ from onnx import helper
 from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, to_onnx
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.pass_manager.name_map import NameTracker, name_map
-from passwright.core.verify.input_specs import input_specs
-from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.output_comparison import compare_outputs
 from passwright.core.verify.seeded_session import random_outputs
 from passwright.passes.cleanup.constants import LiftConstants, MergeConstants
@@ -27,7 +25,7 @@ from passwright.passes.movement.layout_propagation.move_transposes import MERGE_
 from passwright.passes.pipelines import PIPELINES
 from passwright.passes.structure.conditionals import InlineIf
 from random_models import models
-from rewriting import load
+from rewriting import load, oracle_of
 from tiers import GOLDEN_SAMPLE, slow_unless
 
 BASIC = PIPELINES["basic"]
@@ -302,7 +300,7 @@ def differing(model: onnx.ModelProto) -> tuple[list[str], int]:
     paired = [(a, b) for a, b in found["tensors"].items() if b is not None and a in old and b in new]
     wide = exposing(before, [a for a, _ in paired])
     random = random_outputs(from_onnx(wide).graph)
-    asked = Oracle(before.SerializeToString(), input_specs(from_onnx(before)), [o.name for o in before.graph.output])
+    asked = oracle_of(before)
     names = list(dict.fromkeys(b for _, b in paired))
     sessions = [OnnxRuntime(m.SerializeToString()) for m in (wide, exposing(after, names))]
     wrong: list[str] = []

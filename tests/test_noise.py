@@ -9,12 +9,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from passwright.core import from_onnx
-from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.noise import NOISE_MULTIPLE, Noise, has_floats, perturb, perturb_weights
-from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.output_comparison import MAX_TOLERANCE, compare_outputs, max_ulps
-from rewriting import load, op_types
+from rewriting import load, op_types, oracle_of
 
 from passwright import optimize
 
@@ -216,10 +213,7 @@ def test_jumps_are_excused(want: Any, got: Any, found: Noise, excused: int | Non
 
 
 def judge(before: onnx.ModelProto, after: onnx.ModelProto) -> Verdict:
-    outputs = [o.name for o in before.graph.output]
-    return Oracle(before.SerializeToString(), input_specs(from_onnx(before)), outputs).compare(
-        after.SerializeToString()
-    )
+    return oracle_of(before).compare(after.SerializeToString())
 
 
 def convolutions(layers: int) -> onnx.ModelProto:
@@ -350,7 +344,7 @@ def test_cancellation_is_within_noise_of_the_original() -> None:
     sums = ("a = ReduceSum<keepdims=0>(x, k)", "m = MatMul(x, u) a = Squeeze(m)")
     weights = {"o": np.float32(1e3), "k": np.array([1]), "u": np.ones((64, 1), np.float32)}
     before, after = (load(text % s, weights=weights) for s in sums)
-    oracle = Oracle(before.SerializeToString(), input_specs(from_onnx(before)), ["y"])
+    oracle = oracle_of(before)
     verdict = oracle.compare(after.SerializeToString(), input_sets=[oracle.answers[0].input_set])
     assert verdict.failure is None
     found = verdict.differences["y"]

@@ -23,10 +23,7 @@ from passwright.app.bisect.ort_optimizers import (
     merge_in_order,
 )
 from passwright.app.bisect.probe_process import ProbeFailure, probe, probe_process
-from passwright.core import from_onnx
 from passwright.core.errors import EvaluationError, UnverifiableError
-from passwright.core.io.files import ModelFile
-from passwright.core.io.files import load as load_file
 from passwright.core.ort import value_files
 from passwright.core.ort.backends import ModelLoadError, OnnxRuntime
 from passwright.core.ort.sessions import LEVELS, SessionConfig
@@ -34,10 +31,8 @@ from passwright.core.ort.worker_process import WorkerProcess
 from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.support.binary_search import first_bad
 from passwright.core.verify.input_generation import InputSet
-from passwright.core.verify.input_specs import input_specs
-from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.output_comparison import compare_outputs
-from rewriting import load
+from rewriting import load, oracle_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -58,11 +53,6 @@ TRAP_MODEL = """g (float[3] x, int32[1] n) => (int32[1] y)
     a = Abs(x) s = ReduceSum(a, axes) c = Less(s, bound)
     y = If(c) <then_branch = th () => (int32[1] t) { t = Div(least, minus) },
                else_branch = el () => (int32[1] e) { e = Identity(n) }> }"""
-
-
-def oracle_of(model: onnx.ModelProto, **options: Any) -> Oracle:
-    outputs = [o.name for o in model.graph.output]
-    return Oracle(model.SerializeToString(), input_specs(from_onnx(model)), outputs, **options)
 
 
 def blamed(text: str, level: str, opset: int = 18) -> OptimizerBisection | None:
@@ -129,13 +119,13 @@ def test_joint_failure_names_culprit_and_partner(producer: str, partner: str) ->
     given = [
         InputSet("given", {}, {n: np.full((2, 3), 2, np.float32) for n in "xb"})
     ]  # wrong on tiny inputs even without the partner
-    found = bisect_optimizers(oracle_of(model, given=given), model.SerializeToString(), "basic")
+    found = bisect_optimizers(oracle_of(model, given_inputs=given), model.SerializeToString(), "basic")
     assert found is not None
     assert found.optimizers == ("DivMulFusion",)
     assert found.culprits[0].partners == (partner,)
     assert found.failure == found.culprits[0].failure
-    assert fails(guarded(producer), "basic", (), given=given)
-    assert not fails(guarded(producer), "basic", [partner], given=given)
+    assert fails(guarded(producer), "basic", (), given_inputs=given)
+    assert not fails(guarded(producer), "basic", [partner], given_inputs=given)
 
 
 def test_two_culprits_are_named_in_order() -> None:
@@ -181,13 +171,13 @@ def test_correct_model_has_no_culprit(level: str) -> None:
 )
 def test_values_of_all_kinds_reach_the_worker(text: str) -> None:
     model = load(text)
-    oracle = oracle_of(model, random_outputs=["y"] if "Random" in text else [])
+    oracle = oracle_of(model)
     assert bisect_optimizers(oracle, model.SerializeToString(), "all") is None
 
 
 def test_undeclared_random_outputs_are_compared() -> None:
     model = load("g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }")
-    found = bisect_optimizers(oracle_of(model), model.SerializeToString(), "basic")
+    found = bisect_optimizers(oracle_of(model, random_outputs=()), model.SerializeToString(), "basic")
     assert found is not None
     assert found.optimizers == ()
     assert found.remark.endswith("it fails with optimization off, too, so no optimizer is to blame")
@@ -200,7 +190,7 @@ def test_model_in_a_file_with_external_weights(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save_model(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
     assert (tmp_path / "w.bin").stat().st_size
-    oracle = Oracle(path, input_specs(load_file(ModelFile(path))), ["y"])
+    oracle = oracle_of(onnx.load(path), path)
     found = bisect_optimizers(oracle, path, "basic")
     assert found is not None
     assert found.optimizers == ("Pad_Fusion",)
@@ -209,7 +199,7 @@ def test_model_in_a_file_with_external_weights(tmp_path: Path) -> None:
 def test_given_inputs_are_used(tmp_path: Path) -> None:
     model = load(PAD_MODEL)
     positive = InputSet("given", {}, {"x": np.ones((1, 1, 4, 4), np.float32)})
-    assert bisect_optimizers(oracle_of(model, given=[positive]), model.SerializeToString(), "basic") is None
+    assert bisect_optimizers(oracle_of(model, given_inputs=[positive]), model.SerializeToString(), "basic") is None
 
 
 @pytest.mark.parametrize("level", ["none", "BASIC", ""])

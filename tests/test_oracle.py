@@ -9,14 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from passwright.core import from_onnx
 from passwright.core.errors import EvaluationError, ModelError, UnverifiableError, VerificationError
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.input_generation import KINDS, InputSet
-from passwright.core.verify.input_specs import input_specs
-from passwright.core.verify.oracle import Oracle, Verdict
+from passwright.core.verify.oracle import Verdict
 from passwright.core.verify.verdict import MismatchError
-from rewriting import load, require_equivalent
+from rewriting import load, oracle_of, require_equivalent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,11 +37,6 @@ def model_of(
 
 def info(name: str, dtype: int = TensorProto.FLOAT, shape: Sequence[int | str | None] | None = None) -> Any:
     return helper.make_tensor_value_info(name, dtype, shape)
-
-
-def oracle_of(model: onnx.ModelProto, **options: Any) -> Oracle:
-    outputs = [o.name for o in model.graph.output]
-    return Oracle(model.SerializeToString(), input_specs(from_onnx(model)), outputs, **options)
 
 
 def check(before: onnx.ModelProto, after: onnx.ModelProto, *, exact: bool = False, **options: Any) -> Verdict:
@@ -264,7 +257,7 @@ CLIP, MIN = (
 def test_nonfinite_inputs_are_reported_apart() -> None:
     weights = {"z": np.float32(0)}
     given = [draw("inf", INF, -INF), draw("nan", NAN, 1), draw("normal", 1, -1)]
-    oracle = oracle_of(load(CLIP), given=given)
+    oracle = oracle_of(load(CLIP), given_inputs=given)
     same = oracle.compare(load(CLIP).SerializeToString())
     assert same.input_sets == ("normal inputs with N=2",)
     assert same.nonfinite_input_sets == ("inf inputs with N=2", "nan inputs with N=2")
@@ -286,7 +279,7 @@ def test_jumps_are_noted() -> None:
     k = np.float32(41)  # 41 * (1 / 41) is less than 1 in float32
     x = np.array([41, 9, 9, 9, 9, 9, 9, 9], np.float32)
     before, after = load(text % "Div", weights={"t": k}), load(text % "Mul", weights={"t": 1 / k})
-    oracle = oracle_of(before, given=[InputSet("given", {}, {"x": x})])
+    oracle = oracle_of(before, given_inputs=[InputSet("given", {}, {"x": x})])
     verdict = oracle.compare(after.SerializeToString())
     assert verdict.failure is None
     assert verdict.differences["y"].excused == 1
@@ -340,7 +333,7 @@ def test_rejected_size_is_noted() -> None:
 
 
 def test_fixed_sizes_are_kept() -> None:
-    oracle = oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }"), fixed={"N": 5})
+    oracle = oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }"), fixed_sizes={"N": 5})
     assert {a.input_set.sizes["N"] for a in oracle.answers} == {5}
     assert {a.input_set.feeds["x"].shape[0] for a in oracle.answers} == {5}
     assert oracle.notes == []
@@ -376,8 +369,8 @@ def test_model_for_dims_of_one() -> None:
 def test_empty_outputs_are_not_verified() -> None:
     text = "g (float[N,3] x) => (float[N,3] y%s) { y = Relu(x) z = Sum(o, o) }"
     with pytest.raises(UnverifiableError, match="with N of 0 every output of the original is empty"):
-        oracle_of(load(text % "", weights=CONSTANTS), fixed={"N": 0})
-    verdict = check(*[load(text % ", float z", weights=CONSTANTS)] * 2, fixed={"N": 0})
+        oracle_of(load(text % "", weights=CONSTANTS), fixed_sizes={"N": 0})
+    verdict = check(*[load(text % ", float z", weights=CONSTANTS)] * 2, fixed_sizes={"N": 0})
     assert verdict.notes == ("y is empty on all inputs, so only its type and shape were compared",)
 
 
@@ -391,7 +384,7 @@ def test_oversized_inputs_are_not_generated() -> None:
 def test_given_inputs_are_the_only_ones() -> None:
     text = "g (float[N] x) => (float[N] y) { y = Relu(x) }"
     given = [InputSet("given", {}, {"x": np.array([1, 2], np.float32)})]
-    oracle = oracle_of(load(text), given=given)
+    oracle = oracle_of(load(text), given_inputs=given)
     assert [a.input_set for a in oracle.answers] == given
     oracle.check(load("g (float[N] x) => (float[N] y) { y = Identity(x) }").SerializeToString())
 
@@ -399,7 +392,7 @@ def test_given_inputs_are_the_only_ones() -> None:
 def test_failing_given_inputs_raise_model_error() -> None:
     text = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
     with pytest.raises(ModelError, match="the original does not run on the given inputs"):
-        oracle_of(load(text), given=[InputSet("given", {}, {"x": np.ones(3, np.float32)})])
+        oracle_of(load(text), given_inputs=[InputSet("given", {}, {"x": np.ones(3, np.float32)})])
 
 
 def test_a_rejected_draw_is_replaced() -> None:

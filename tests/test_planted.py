@@ -17,12 +17,10 @@ from typing import Any
 
 import onnx
 import pytest
-from passwright.core import PassesError, from_onnx
+from passwright.core import PassesError
 from passwright.core.verify.input_generation import KINDS
-from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.seeded_session import random_outputs
-from rewriting import OPSET, load
+from rewriting import OPSET, load, oracle_of
 from small_pipeline import SMALL_PIPELINE
 from tiers import slow_unless
 
@@ -63,12 +61,8 @@ BY_VALUE = [name for name in NAMES if "wrong" in planted(name).wrong.values()]
 
 
 @cache
-def oracle_of(name: str, seed: int) -> Oracle:
-    model = planted(name).model
-    graph = from_onnx(model)
-    outputs = [o.name for o in model.graph.output]
-    random = random_outputs(graph.graph)
-    return Oracle(model.SerializeToString(), input_specs(graph), outputs, seed=seed, random_outputs=random)
+def original_oracle(name: str, seed: int) -> Oracle:
+    return oracle_of(planted(name).model, seed=seed)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,7 +87,7 @@ def test_only_the_mistake_is_quarantined(name: str) -> None:
 def test_result_is_correct_on_other_inputs(name: str) -> None:
     bug = planted(name)
     result = optimize(bug.model, SMALL_PIPELINE, plugins=[bug.path], seed=0)
-    oracle_of(name, seed=7).check(result.model.SerializeToString())
+    original_oracle(name, seed=7).check(result.model.SerializeToString())
 
 
 ONE_OF_EACH_KIND = {kind: name for name in NAMES for kind in planted(name).wrong.values()}.values()
@@ -116,7 +110,7 @@ def shown_by(name: str) -> list[str]:
 
 def differing(name: str, made: bytes, *, exact: bool) -> list[str]:
     """The kinds of draw on which a model differs from the original."""
-    oracle = oracle_of(name, seed=0)
+    oracle = original_oracle(name, seed=0)
     draws = {kind: [a.input_set for a in oracle.answers if a.input_set.kind == kind] for kind in KINDS}
     return [
         kind for kind, of_kind in draws.items()

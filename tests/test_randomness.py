@@ -11,10 +11,8 @@ import pytest
 from onnx import numpy_helper, parser
 from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
-from passwright.core.verify.input_specs import input_specs
-from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.seeded_session import add_seeds, random_outputs
-from rewriting import load
+from rewriting import load, oracle_of
 
 from passwright import optimize
 
@@ -36,12 +34,7 @@ def random_of(model: onnx.ModelProto) -> list[str]:
 
 
 def check(before: onnx.ModelProto, after: onnx.ModelProto, original: Loadable | None = None) -> Verdict:
-    model = from_onnx(before, inline=True)
-    outputs = [o.name for o in before.graph.output]
-    oracle = Oracle(
-        original or before.SerializeToString(), input_specs(model), outputs, random_outputs=random_of(before)
-    )
-    return oracle.check(after.SerializeToString(), exact=True)
+    return oracle_of(before, original).check(after.SerializeToString(), exact=True)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +181,7 @@ def test_numbered_copy_keeps_its_seed() -> None:
 
 def test_runs_are_repeatable() -> None:
     model = load("g (float[N] x) => (y) { y = RandomNormalLike(x) }")
-    oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"], random_outputs=["y"])
+    oracle = oracle_of(model)
     same = [a.outputs["y"] for a in oracle.answers if a.input_set.sizes["N"] == 2]
     assert len(same) > 1
     assert all(np.array_equal(same[0], other) for other in same)

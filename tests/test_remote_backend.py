@@ -28,7 +28,7 @@ ANSWERS = """input(); print('{"failure": null}', flush=True);"""
 
 def oracle_of(model: onnx.ModelProto) -> Oracle:
     source = model_source(model, inline=False)
-    return VerificationSpec.of(source.load()).build_oracle(source.loadable())
+    return Oracle(source.loadable(), VerificationSpec.of(source.load()))
 
 
 def python(script: str) -> tuple[str, ...]:

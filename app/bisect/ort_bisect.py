@@ -100,7 +100,7 @@ def bisect_ort(
     with gc_paused(), timer.phase(LOADING):
         spec = VerificationSpec.of(source.load(), inputs, shapes or {}, dims or {})
     with timer.phase(RUNNING_ORIGINAL):
-        oracle = spec.build_oracle(source.loadable(), seed)
+        oracle = Oracle(source.loadable(), spec, seed)
     with timer.phase("bisecting onnxruntime"):
         blame = bisect_optimizers(oracle, source.loadable(), level, progress)
     input_sets = tuple(str(answer.input_set) for answer in oracle.answers)

@@ -43,7 +43,8 @@ def write_case(oracle: Oracle, model: Loadable, folder: Path) -> None:
         value_files.write_value(answer.input_set.feeds, folder / f"feeds-{i}")
         value_files.write_value(answer.outputs, folder / f"outputs-{i}")
     labels = [str(answer.input_set) for answer in oracle.answers]
-    case = {"model": str(path), "names": oracle.output_names, "random": sorted(oracle.random_outputs), "inputs": labels}
+    random = sorted(oracle.spec.random_outputs)
+    case = {"model": str(path), "names": oracle.output_names, "random": random, "inputs": labels}
     (folder / CASE_FILE).write_text(json.dumps(case), encoding="utf-8")
 
 

@@ -154,7 +154,7 @@ def _oracle(source: ModelSource, spec: VerificationSpec | None, failure: str, se
     if spec is None:
         return None, f"nothing was verified: {failure}"
     try:
-        oracle = spec.build_oracle(source.loadable(), seed)
+        oracle = Oracle(source.loadable(), spec, seed)
     except (UnverifiableError, EvaluationError) as e:
         return None, f"nothing was verified: {e}"
     sets = plural(len(oracle.answers), "set")

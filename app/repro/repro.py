@@ -169,7 +169,7 @@ def _evaluated_values(model: Model, names: Iterable[str], feeds: Mapping[str, An
 
 def _oracle_for(proto: onnx.ModelProto, given: Mapping[str, Any] | None = None) -> Oracle:
     """The oracle of a small model, as in a run. Raises UnverifiableError, and ModelError if the model does not run."""
-    return VerificationSpec.of(from_onnx(proto), given or None).build_oracle(proto.SerializeToString())
+    return Oracle(proto.SerializeToString(), VerificationSpec.of(from_onnx(proto), given or None))
 
 
 def exception_files(

@@ -23,6 +23,7 @@ from ...core.pass_manager.report import Plan, Report, Stats, graph_size, pass_re
 from ...core.pass_manager.verified_run import Candidate, VerifiedRun, attempt_comparer
 from ...core.support.gc_pause import gc_paused
 from ...core.transform.model_edits import requested_edits
+from ...core.verify.oracle import Oracle
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..environment import versions
@@ -169,7 +170,7 @@ def verified_candidate(
         fired = {by for counts in run.attempt.ledger.counts.values() for by in counts}
         rules = (r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules if r.name in fired)
         boundaries = sorted({number for r in rules for number in r.fragile})
-        oracle = spec.build_oracle(run.source.loadable(), options.seed, boundaries)
+        oracle = Oracle(run.source.loadable(), spec, options.seed, boundaries)
     run.quarantine.options = CheckOptions(attempt_comparer(oracle))
     return run.verify(oracle, destination, exact=options.exact, uses_half=spec.uses_half)
 

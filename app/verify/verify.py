@@ -17,6 +17,7 @@ from ...core.pass_manager.phase_timer import COMPARING, LOADING, RUNNING_ORIGINA
 from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.input_specs import input_specs
+from ...core.verify.oracle import Oracle
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import Inputs, VerificationSpec
 from ..environment import versions
@@ -75,7 +76,7 @@ def verify(
     verdict = None
     if not differences:
         with timer.phase(RUNNING_ORIGINAL):
-            oracle = spec.build_oracle(first.loadable(), seed)
+            oracle = Oracle(first.loadable(), spec, seed)
         with timer.phase(COMPARING):
             verdict = oracle.compare(second.loadable(), exact=exact)
     report = VerificationReport(first.label, second.label, differences, verdict, timer.seconds, versions())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, cast
@@ -15,7 +15,7 @@ from ..ort.sessions import Loadable
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_generation import InputSet
 from .input_search import CHEAP_ELEMENTS, Answer, InputSearch
-from .input_specs import SEQUENCE, InputSpec
+from .input_specs import SEQUENCE
 from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, perturb
 from .output_comparison import compare_outputs, relative_noise_floor
 from .seeded_session import (
@@ -28,6 +28,7 @@ from .seeded_session import (
     with_prepacked_weights,
 )
 from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
+from .verification_spec import VerificationSpec
 
 Outputs = dict[str, Any]
 
@@ -124,45 +125,36 @@ UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not h
 class Oracle:
     """The answers of the original, and the comparison with them.
 
-    `given` input sets are used unchanged; otherwise they are generated from `inputs`, with `fixed` sizes for some
-    symbols, around `boundaries` too. If there are `random_outputs`, random ops get seeds, and outputs of those that
-    take none are compared by type and rank only. `fresh_sessions`: each run gets a session of its own, as runs change
-    state. Raises UnverifiableError if none of `backends` loads the original or it runs on no input set, and ModelError
-    if it does not run on given inputs.
+    Given input sets are used unchanged; otherwise they are generated, around `boundaries` too. If there are random
+    outputs, random ops get seeds, and outputs of those that take none are compared by type and rank only. Each run of a
+    stateful model gets a session of its own. Raises UnverifiableError if none of `backends` loads the original or it
+    runs on no input set, and ModelError if it does not run on given inputs.
     """
 
     def __init__(
         self,
         original: Loadable,
-        inputs: list[InputSpec],
-        outputs: Sequence[str],
-        *,
-        given: Sequence[InputSet] = (),
-        fixed: Mapping[str, int] | None = None,
+        spec: VerificationSpec,
         seed: int = 0,
-        random_outputs: Collection[str] = (),
         boundaries: Collection[float] = (),
-        fresh_sessions: bool = False,
         backends: Sequence[Backend] = BACKENDS,
     ) -> None:
-        self.output_names = list(dict.fromkeys(outputs))
-        self.random_outputs = frozenset(random_outputs)
-        self._fresh_sessions = fresh_sessions
-        self._nonempty_inputs = [i for i in inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
+        self.spec = spec
+        self.output_names = list(dict.fromkeys(spec.outputs))
+        self._nonempty_inputs = [i for i in spec.inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
         self._original = open_original_session(
-            original, random=bool(random_outputs), fresh_sessions=fresh_sessions, backends=backends
+            original, random=bool(spec.random_outputs), fresh_sessions=spec.stateful, backends=backends
         )
         self.backend = self._original.session.name
         self.notes: list[str] = []
         self.answers: list[Answer] = []
-        self._is_given = bool(given)
-        for input_set in given:
+        for input_set in spec.given_inputs:
             try:
                 self.answers.append(Answer(input_set, self._run(input_set)))
             except EvaluationError as e:
                 raise ModelError(f"the original does not run on the {input_set}: {e}") from e
-        if not given:
-            search = InputSearch(self._run, inputs, dict(fixed or {}), seed, self.notes, boundaries)
+        if not spec.given_inputs:
+            search = InputSearch(self._run, spec.inputs, spec.fixed_sizes, seed, self.notes, boundaries)
             self.answers += search.answers()
         self._note_empty_outputs()
         self._sensitivity = Sensitivity(original, self._original, self.output_names, self.answers[0])
@@ -187,20 +179,19 @@ class Oracle:
         `input_sets` restricts the comparison; the others count as equal already. `backend` runs `model` instead of the
         backend of the original; as it has its own process, which may crash, sizes of 0 are tried for all operators.
         """
-        original = self._original
-        is_random, opener = bool(self.random_outputs), backend or original.backend
+        original, spec = self._original, self.spec
+        is_random, opener = bool(spec.random_outputs), backend or original.backend
         try:
-            derived = open_session(
-                model, opener, random=is_random, seeds=original.seeds, fresh_sessions=self._fresh_sessions
-            )
+            derived = open_session(model, opener, random=is_random, seeds=original.seeds, fresh_sessions=spec.stateful)
         except EvaluationError as e:
             return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.timeout = original.timeout
         chosen = [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
-        may_crash = backend is None and not self._is_given and any(map(_has_zero_size, chosen))
+        may_crash = backend is None and not spec.given_inputs and any(map(_has_zero_size, chosen))
         if may_crash and not serialized_supports_empty_tensors(model):
             chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
-        unseeded = tuple(n for n in self.output_names if n in self.random_outputs & original.unseeded_outputs)
+        loose = original.unseeded_outputs.intersection(spec.random_outputs)
+        unseeded = tuple(n for n in self.output_names if n in loose)
         unmatched = [n for n in self.output_names if n in derived.unseeded_outputs - original.unseeded_outputs]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.answers[0].input_set, None) if unmatched else None
         notes = list(self.notes)

@@ -10,15 +10,13 @@ from typing import Any
 
 from ..io.model import Model
 from ..ir.effects import is_stateful, uses_16_bit_floats
-from ..ort.sessions import Loadable
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
 from .empty_tensor_support import require_nonempty_filters
 from .given_inputs import read_inputs, sizes_from_shapes, with_given_shapes
 from .input_generation import InputSet
 from .input_specs import InputSpec, input_specs
-from .oracle import Oracle
-from .seeded_session import BACKENDS, Backend, random_outputs
+from .seeded_session import random_outputs
 
 Inputs = Mapping[str, Any] | str | Path
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
@@ -65,28 +63,4 @@ class VerificationSpec:
             is_stateful(model.graph),
             read_inputs(given, inputs) if given is not None else [],
             {**sizes_from_shapes(shapes, inputs), **dims},
-        )
-
-    def build_oracle(
-        self,
-        original: Loadable,
-        seed: int = 0,
-        boundaries: Collection[float] = (),
-        backends: Sequence[Backend] = BACKENDS,
-    ) -> Oracle:
-        """The oracle for the original, with inputs around `boundaries` too.
-
-        Raises UnverifiableError, and ModelError for given inputs on which the original does not run.
-        """
-        return Oracle(
-            original,
-            self.inputs,
-            self.outputs,
-            given=self.given_inputs,
-            fixed=self.fixed_sizes,
-            seed=seed,
-            random_outputs=self.random_outputs,
-            boundaries=boundaries,
-            fresh_sessions=self.stateful,
-            backends=backends,
         )

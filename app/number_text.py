@@ -5,8 +5,7 @@ from __future__ import annotations
 from .measure.metrics import RatioInterval
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-MINUS, TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
-NO_DIFFERENCE = "no difference measured"
+MINUS = "\N{MINUS SIGN}"
 
 
 def duration(seconds: float) -> str:
@@ -41,11 +40,23 @@ def change(before: float, after: float) -> str:
     return f"{share:+.{digits}%}".replace("-", MINUS).replace("%", " %")
 
 
+def ratio_with_bounds(interval: RatioInterval) -> str:
+    """`0.87 (0.85-0.89)`, or `no difference (0.98-1.04)`."""
+    return f"{ratio(interval)} ({bounds(interval)})"
+
+
 def ratio(interval: RatioInterval) -> str:
     """A ratio, unless its interval contains 1."""
-    return f"{interval.ratio:.2f} {TIMES}" if interval.is_significant else NO_DIFFERENCE
+    return _short(interval.ratio) if interval.is_significant else "no difference"
 
 
 def bounds(interval: RatioInterval) -> str:
     """The 95 % interval."""
-    return f"{interval.low:.2f} to {interval.high:.2f}"
+    return f"{_short(interval.low)}-{_short(interval.high)}"
+
+
+def _short(number: float) -> str:
+    """A ratio in at most five characters: intervals of few processes may be very wide."""
+    if not 5e-4 <= number < 999.5:
+        return f"{number:.0e}"
+    return f"{number:.3f}" if number < 0.0995 else three_digits(number)

@@ -259,8 +259,8 @@ def test_online_optimization_is_difference_of_rows(found: ComparisonReport) -> N
 @pytest.mark.parametrize(
     ("ratio", "message"),
     [
-        (RatioInterval(0.9, 0.85, 0.95), "with ORT ALL 0.90 (0.85 to 0.95) of the original's time"),
-        (RatioInterval(0.99, 0.95, 1.03), "with ORT ALL no difference in time measured (0.95 to 1.03)"),
+        (RatioInterval(0.9, 0.85, 0.95), "with ORT ALL 0.90 (0.85-0.95) of the original's time"),
+        (RatioInterval(0.99, 0.95, 1.03), "with ORT ALL no difference (0.95-1.03) to the original's time"),
     ],
 )
 def test_headline(ratio: RatioInterval, message: str, found: ComparisonReport) -> None:

@@ -363,8 +363,8 @@ def test_failed_rows_state_reason_and_remedy() -> None:
 @pytest.mark.parametrize(
     ("interval", "value", "tone"),
     [
-        pytest.param(RatioInterval(0.8, 0.7, 0.9), "0.80 \N{MULTIPLICATION SIGN}", "good", id="faster"),
-        pytest.param(RatioInterval(1.2, 1.1, 1.3), "1.20 \N{MULTIPLICATION SIGN}", "bad", id="slower"),
+        pytest.param(RatioInterval(0.8, 0.7, 0.9), "0.80", "good", id="faster"),
+        pytest.param(RatioInterval(1.2, 1.1, 1.3), "1.20", "bad", id="slower"),
         pytest.param(RatioInterval(0.99, 0.9, 1.1), "no difference", "", id="no-difference"),
     ],
 )
@@ -374,7 +374,7 @@ def test_latency_tile_shows_only_measured_values(interval: RatioInterval, value:
     (tile,) = compare_tiles(beside)
     assert (tile.value, tile.tone) == (value, tone)
     assert tile.note.partition(":")[0] == {"good": "faster", "bad": "slower"}.get(tone, tile.note)
-    assert f"{interval.low:.2f} to {interval.high:.2f} of the original's" in tile.note
+    assert f"{interval.low:.2f}-{interval.high:.2f} of the original's" in tile.note
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ..measure.execution_provider import short_name
-from ..number_text import compact, duration
+from ..number_text import compact, duration, ratio_with_bounds
 from ..terminal import Terminal, add_row, new_table, plural
 from .bench import BenchReport, ModelBenchmark
 
@@ -79,12 +79,9 @@ def ratio_lines(report: BenchReport) -> Iterator[str]:
     first = display_name(report.models[0], report)
     for m in report.models[1:]:
         for batch, x in m.ratios.items():
-            numbers = f"{x.ratio:.3f} [{x.low:.3f}, {x.high:.3f}]"
             with_batch = "a single sample" if batch == 1 else f"a batch of {batch}"
-            text = f"{numbers} times as long as {first}"
-            if not x.is_significant:
-                text = f"no difference measured to {first}, {numbers}"
-            yield f"{display_name(m, report)} with {with_batch}: {text}"
+            relation = "times as long as" if x.is_significant else "to"
+            yield f"{display_name(m, report)} with {with_batch}: {ratio_with_bounds(x)} {relation} {first}"
 
 
 def provider_lines(report: BenchReport) -> Iterator[str]:

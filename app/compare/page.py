@@ -40,12 +40,10 @@ def compare_tiles(report: ComparisonReport) -> Iterator[Tile]:
         yield Tile(label, "wrong", note=f"onnxruntime, about {wrong}: no time counts", tone="bad")
     elif interval is not None:
         note = f"{bounds(interval)} of the original's"
+        change, tone = ("faster: ", "good") if interval.ratio < 1 else ("slower: ", "bad")
         if not interval.is_significant:
-            yield Tile(label, "no difference", note=note)
-        elif interval.ratio < 1:
-            yield Tile(label, ratio(interval), note=f"faster: {note}", tone="good")
-        else:
-            yield Tile(label, ratio(interval), note=f"slower: {note}", tone="bad")
+            change, tone = "", ""
+        yield Tile(label, ratio(interval), note=change + note, tone=tone)
 
 
 def comparison_charts(report: ComparisonReport) -> Iterator[tuple[str, str, Markup]]:

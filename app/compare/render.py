@@ -8,8 +8,7 @@ from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
-from ..measure.metrics import RatioInterval
-from ..number_text import compact, duration, three_digits
+from ..number_text import compact, duration, ratio_with_bounds
 from ..terminal import Terminal, add_row, plural
 from ..verify.render import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
 from .comparison_report import OURS, ComparisonReport, Row
@@ -50,10 +49,8 @@ def headline(report: ComparisonReport) -> str:
     ratio = next(iter(online.ratios.values()), None)
     if ratio is None:
         return f"{start}; nothing was measured under ORT ALL"
-    interval = f"({_share_text(ratio.low)} to {_share_text(ratio.high)})"
-    if not ratio.is_significant:
-        return f"{start}; with ORT ALL no difference in time measured {interval}"
-    return f"{start}; with ORT ALL {_share_text(ratio.ratio)} {interval} of the original's time"
+    relation = "of" if ratio.is_significant else "to"
+    return f"{start}; with ORT ALL {ratio_with_bounds(ratio)} {relation} the original's time"
 
 
 def verdict_table(rows: Sequence[Row]) -> Table:
@@ -108,7 +105,7 @@ def online_optimization_table(report: ComparisonReport) -> Table:
     """The nodes that onnxruntime's own optimizer removes, its cost and its gain."""
     table = _table("Left for ORT", "nodes", "removed", "added\nloading", "time with it\nagainst without")
     for left in report.online_optimizations:
-        time = EMPTY_CELL if left.latency_ratio is None else _ratio_text(left.latency_ratio)
+        time = EMPTY_CELL if left.latency_ratio is None else ratio_with_bounds(left.latency_ratio)
         extra = duration(left.extra_creation_seconds)
         _add_row(table, left.made_by, str(left.nodes), str(left.nodes - left.nodes_after), extra, time)
     return table
@@ -198,7 +195,7 @@ def _speed_cells(row: Row, batch: int, *, is_baseline: bool) -> list[str]:
     latency = row.measured.latencies.get(batch) if row.measured is not None else None
     if latency is None:
         return [EMPTY_CELL] * 5
-    ratio = "1" if is_baseline else _ratio_text(row.ratios[batch]) if batch in row.ratios else EMPTY_CELL
+    ratio = "1" if is_baseline else ratio_with_bounds(row.ratios[batch]) if batch in row.ratios else EMPTY_CELL
     return [*map(duration, (latency.median, latency.p95, latency.p99)), compact(latency.throughput), ratio]
 
 
@@ -207,16 +204,3 @@ def _loading_cells(row: Row) -> list[str]:
     if m is None or m.failure:
         return [EMPTY_CELL] * 3
     return [duration(m.creation_seconds), decimal(m.resident_bytes), decimal(m.peak_bytes)]
-
-
-def _ratio_text(ratio: RatioInterval) -> str:
-    """A ratio with its interval, or that there is no difference."""
-    what = _share_text(ratio.ratio) if ratio.is_significant else "no difference"
-    return f"{what} ({_share_text(ratio.low)}-{_share_text(ratio.high)})"
-
-
-def _share_text(number: float) -> str:
-    """A ratio in at most five characters: intervals of few processes may be very wide."""
-    if not 5e-4 <= number < 999.5:
-        return f"{number:.0e}"
-    return f"{number:.3f}" if number < 0.0995 else three_digits(number)

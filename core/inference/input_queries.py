@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..errors import Declined, require
 from ..ir.dims import Elements, Shape, as_integers
@@ -54,19 +55,32 @@ def recorded_elements(value: Value) -> Elements | None:
     return value.tensor.elements if value.tensor is not None else value.elements
 
 
+def attribute_or_input(op: Op, name: str) -> Any:
+    """An attribute, or as a Value the input that took its place in a later opset; None if omitted."""
+    spec, names = op.schema, input_names(op.type, op.domain, op.version)
+    if spec is not None and name not in spec.attributes and name in names:
+        return op.input(names.index(name))
+    return op.attr(name)
+
+
+def list_elements(op: Op, name: str) -> Elements | None:
+    """The elements of a list of integers, symbolic if computed, from an attribute or input; None if omitted."""
+    given = attribute_or_input(op, name)
+    if not isinstance(given, Value):
+        return None if given is None else tuple(given)
+    found = recorded_elements(given)
+    if found is None:
+        raise Declined(f"{name} are computed")
+    return found
+
+
 def integer_list(op: Op, name: str) -> list[int] | None:
     """Integers such as axes from an attribute, or from the constant input that replaced it; None if omitted."""
-    spec = op.schema
-    if spec is not None and name in spec.attributes:
-        given = op.attr(name)
-        return None if given is None else [int(i) for i in given]
-    names = input_names(op.type, op.domain, op.version)
-    if name not in names or op.input(names.index(name)) is None:
-        return None
-    numbers = as_integers(input_elements(op, names.index(name)))
+    given = list_elements(op, name)
+    numbers = as_integers(given) if given is not None else ()
     if numbers is None:
         raise Declined(f"{name} are computed")
-    return list(numbers)
+    return None if given is None else list(numbers)
 
 
 def normalized_axis(op: Op, rank: int, default: int = 0) -> int:
@@ -86,17 +100,23 @@ def normalize_axes(axes: list[int], rank: int) -> list[int]:
 
 def slice_bounds(op: Op, rank: int) -> dict[int, tuple[SymInt, SymInt, int]]:
     """Start, end and step of a Slice, by axis (attributes before opset 10, inputs since)."""
-    if op.version < 10:
-        starts, ends = tuple(op.attr("starts")), tuple(op.attr("ends"))
-        axes = op.attr("axes")
-        steps = [1] * len(starts)
-    else:
-        starts, ends = input_elements(op, 1), input_elements(op, 2)
-        axes = integer_list(op, "axes")
-        steps = integer_list(op, "steps") or [1] * len(starts)
-    axes = list(range(len(starts))) if axes is None else normalize_axes(list(axes), rank)
+    starts, ends = list_elements(op, "starts") or (), list_elements(op, "ends") or ()
+    axes, steps = integer_list(op, "axes"), integer_list(op, "steps") or [1] * len(starts)
+    axes = list(range(len(starts))) if axes is None else normalize_axes(axes, rank)
     require(len(starts) == len(ends) == len(axes) == len(steps) and 0 not in steps, "its bounds do not fit")
     return {a: (s, e, n) for a, s, e, n in zip(axes, starts, ends, steps, strict=True)}
+
+
+def pad_amounts(op: Op, rank: int) -> list[SymInt]:
+    """The elements that a Pad adds before each of `rank` axes, and then after each."""
+    amounts = list_elements(op, "paddings" if op.version < 2 else "pads") or ()
+    axes = integer_list(op, "axes")
+    padded = list(range(rank)) if axes is None else normalize_axes(axes, rank)
+    require(len(amounts) == 2 * len(padded), "its pads do not fit the rank")
+    found: list[SymInt] = [0 for _ in range(2 * rank)]
+    for i, axis in enumerate(padded):
+        found[axis], found[axis + rank] = amounts[i], amounts[i + len(padded)]
+    return found
 
 
 def slice_range(extent: int, start: int, end: int, step: int) -> range | None:

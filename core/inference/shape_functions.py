@@ -19,6 +19,7 @@ from .input_queries import (
     integer_list,
     normalize_axes,
     normalized_axis,
+    pad_amounts,
     queried_dims,
     slice_bounds,
     slice_range,
@@ -188,16 +189,9 @@ def _clamp_bound(extent: SymInt, bound: SymInt) -> SymInt | None:
 
 def _pad(op: Op) -> list[Shape]:
     x = input_shape(op)
-    name = "paddings" if op.version < 2 else "pads"
-    amounts = tuple(op.attr(name)) if op.version < 11 else input_elements(op, 1)
-    axes = integer_list(op, "axes") if op.version >= 18 else None
-    places = list(range(len(x))) if axes is None else normalize_axes(axes, len(x))
-    require(len(amounts) == 2 * len(places), "its pads do not fit the rank")
-    out = list(x)
-    for i, axis in enumerate(places):
-        here = out[axis]
-        out[axis] = None if here is None else sym.add(here, sym.add(amounts[i], amounts[i + len(places)]))
-    return [tuple(out)]
+    amounts = pad_amounts(op, len(x))
+    padded = zip(x, amounts[: len(x)], amounts[len(x) :], strict=True)
+    return [tuple(None if d is None else sym.add(d, sym.add(before, after)) for d, before, after in padded)]
 
 
 def _expand(op: Op) -> list[Shape]:

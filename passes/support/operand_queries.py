@@ -10,9 +10,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Declined, Op, Value, broadcasts_to, conditional, require, same_extent
-from ...core.inference.input_queries import normalize_axes
+from ...core.inference.input_queries import attribute_or_input, normalize_axes, pad_amounts
 from ...core.inference.shape_functions import DATA_MOVEMENT_SHAPES
-from ...core.ir.dims import Shape
+from ...core.ir.dims import Shape, as_integers
 from ...core.ir.dtypes import CPU_FLOATS, DISCRETE_TYPES, FLOATS, HALF_OR_SINGLE, INTEGERS
 
 NO_NEGATIVE_ZERO = conditional("no zero is negative")
@@ -118,25 +118,15 @@ def values_along_axis(c: Value, rank: int, axis: int) -> Array:
 
 def constant_numbers(op: Op, name: str = "axes") -> list[Any] | None:
     """The axes of an op, or other numbers, from an attribute or the constant input of later opsets; None if omitted."""
-    spec = op.schema
-    if spec is not None and name in spec.attributes:
-        numbers = op.attr(name)
-        return None if numbers is None else list(numbers)
-    names = [] if spec is None else [i.name for i in spec.inputs]
-    value = op.input(names.index(name)) if name in names else None
-    return None if value is None else value.const.reshape(-1).tolist()
+    given = attribute_or_input(op, name)
+    if isinstance(given, Value):
+        return given.const.reshape(-1).tolist()
+    return None if given is None else list(given)
 
 
-def pads_of(pad: Op, rank: int) -> list[int]:
-    """The pads before each of `rank` axes and then after each, from attributes or inputs since opset 1."""
-    pads = known(constant_numbers(pad, "paddings" if pad.version < 2 else "pads"), "the pads are missing")
-    axes = constant_numbers(pad)
-    padded = list(range(rank)) if axes is None else normalize_axes(axes, rank)
-    require(len(pads) == 2 * len(padded), "the pads do not match the axes")
-    full = [0] * 2 * rank
-    for i, axis in enumerate(padded):
-        full[axis], full[axis + rank] = pads[i], pads[i + len(padded)]
-    return full
+def pads_of(pad: Op, rank: int) -> tuple[int, ...]:
+    """The pads before each of `rank` axes and then after each; declines computed ones."""
+    return known(as_integers(pad_amounts(pad, rank)), "pads are computed")
 
 
 def inferred_shape(op: Op) -> Shape:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from passwright.app.adapters import adapter_names
 from passwright.app.bisect.ort_bisect import bisect_ort
 from passwright.app.cli import app
-from passwright.app.compare import tool_runs
 from passwright.app.compare.comparison_report import OnlineOptimization, Row, RowVerdict
 from passwright.app.compare.render import failure_lines, headline, show_comparison_report, verdict_word
 from passwright.app.compare.rows import RowVerifier, online_optimizations
@@ -223,14 +223,14 @@ def test_wrong_saved_file_has_no_bisection_advice(tmp_path: Path) -> None:
     ],
 )
 def test_unavailable_tools_are_refused(names: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_runs, "find_spec", lambda name: None if name == "onnxslim" else object())
+    monkeypatch.setattr(adapter_names, "find_spec", lambda name: None if name == "onnxslim" else object())
     with pytest.raises(UsageError) as raised:
         select_tools(names)
     assert message in str(raised.value)
 
 
 def test_installed_tools_are_selected_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_runs, "find_spec", lambda name: object() if name == "onnxruntime" else None)
+    monkeypatch.setattr(adapter_names, "find_spec", lambda name: object() if name == "onnxruntime" else None)
     chosen, left_out = select_tools(None)
     assert [t.label for t in chosen] == ["ORT basic", "ORT extended", "ORT all"]
     assert left_out["onnxsim"] == "not installed (pip install onnxsim)"

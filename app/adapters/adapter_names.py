@@ -6,6 +6,7 @@ import sys
 from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -33,8 +34,8 @@ def adapter(name: str) -> Pass | None:
     tool, colon, part = name.partition(":")
     if tool not in PACKAGES:
         return None
-    if (hint := available()[tool]) == install_hint(tool):
-        raise PluginError(f"{tool} needs {PACKAGES[tool]}, which is {hint}")
+    if installed_version(tool) is None:
+        raise PluginError(f"{tool} needs {PACKAGES[tool]}, which is {install_hint(tool)}")
     if tool == ONNXSCRIPT:
         return _onnxscript_pass(name, part)
     process = ToolProcess(f"{__package__}.tool_functions:optimize_model")
@@ -52,13 +53,16 @@ def adapter(name: str) -> Pass | None:
 
 def available() -> dict[str, str]:
     """The tools with adapters: the version that is installed, or how to install one."""
-    found: dict[str, str] = {}
-    for tool, package in PACKAGES.items():
-        try:
-            found[tool] = version(package)
-        except PackageNotFoundError:
-            found[tool] = install_hint(tool)
-    return found
+    versions = {tool: installed_version(tool) for tool in PACKAGES}
+    return {tool: install_hint(tool) if v is None else v or "installed" for tool, v in versions.items()}
+
+
+def installed_version(tool: str) -> str | None:
+    """The version of a tool, "" for a module without a package such as that of onnxruntime-gpu; None without it."""
+    try:
+        return None if find_spec(PACKAGES[tool]) is None else version(PACKAGES[tool])
+    except PackageNotFoundError:
+        return ""
 
 
 def install_hint(tool: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from ...core.ort.worker_process import WorkerError, WorkerProcess, module_comman
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import VERIFICATION_PHASES, PhaseTimer
 from ...core.support.suggestions import did_you_mean
-from ..adapters.adapter_names import ORT, PACKAGES, install_hint
+from ..adapters.adapter_names import ORT, PACKAGES, install_hint, installed_version
 from ..adapters.tool_functions import COMPARED_LEVELS
 from ..environment import versions
 from ..run.optimize import Result, run_pipeline
@@ -52,7 +50,7 @@ def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str
 
     Raises UsageError for an unknown name, or a tool that is not installed.
     """
-    installed = {n for n in PACKAGES if find_spec(PACKAGES[n]) is not None}
+    installed = {name: v for name in PACKAGES if (v := installed_version(name)) is not None}
     for name in names or ():
         if name not in PACKAGES:
             near = did_you_mean(name, PACKAGES) or f" (there are {', '.join(PACKAGES)})"
@@ -61,15 +59,11 @@ def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str
             raise UsageError(f"--with {name}: it is {install_hint(name)}")
     skipped = {n: install_hint(n) for n in PACKAGES if n not in installed} if names is None else {}
     tools: list[Tool] = []
-    for name in (n for n in PACKAGES if n in installed) if names is None else dict.fromkeys(names):
-        try:
-            installed_version = version(PACKAGES[name])
-        except PackageNotFoundError:  # a module without a package
-            installed_version = ""
+    for name in installed if names is None else dict.fromkeys(names):
         if name == ORT:
-            tools += [Tool(f"ORT {level}", f"{ORT}-{level}", installed_version, level) for level in COMPARED_LEVELS]
+            tools += [Tool(f"ORT {level}", f"{ORT}-{level}", installed[name], level) for level in COMPARED_LEVELS]
         else:
-            tools.append(Tool(name, name, installed_version))
+            tools.append(Tool(name, name, installed[name]))
     return tools, skipped
 
 

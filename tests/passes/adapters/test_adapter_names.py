@@ -49,18 +49,23 @@ def test_unknown_part_is_reported(name: str, message: str) -> None:
 
 
 def test_missing_tool_error_names_pip_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def version(package: str) -> str:
-        if package == "onnxsim":
-            raise PackageNotFoundError(package)
-        return "1.0"
-
-    monkeypatch.setattr(adapter_names, "version", version)
+    monkeypatch.setattr(adapter_names, "find_spec", lambda name: None if name == "onnxsim" else object())
+    monkeypatch.setattr(adapter_names, "version", lambda _: "1.0")
     with pytest.raises(PluginError, match=r"onnxsim needs onnxsim, which is not installed \(pip install onnxsim\)"):
         adapter("onnxsim")
     assert available()["onnxsim"] == "not installed (pip install onnxsim)"
     assert available()["ort"] == "1.0"
     with pytest.raises(UnknownNameError, match="its only name is onnxslim"):
         adapter("onnxslim:x")
+
+
+def test_module_without_package_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(adapter_names, "version", version)
+    assert available()["ort"] == "installed"
+    assert adapter("ort:basic") is not None
 
 
 def test_output_of_rule_file_goes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from ...core.ort.sessions import SessionConfig
@@ -91,6 +91,12 @@ class Row:
     def is_unusable(self) -> bool:
         """Whether the model is missing, does not run, or is wrong."""
         return bool(self.failure) or (self.verdict is not None and bool(self.verdict.wrong))
+
+
+def offline_online_pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row | None]]:
+    """Each model as written, and under ORT ALL if it was run so."""
+    online = {row.made_by: row for row in rows if row.online}
+    return ((row, online.get(row.made_by)) for row in rows if not row.online)
 
 
 @dataclass(frozen=True, slots=True)

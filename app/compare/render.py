@@ -11,7 +11,7 @@ from rich.table import Table
 from ..number_text import compact, duration, ratio_with_bounds
 from ..terminal import Terminal, add_row, plural
 from ..verify.render import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
-from .comparison_report import OURS, ComparisonReport, Row
+from .comparison_report import OURS, ComparisonReport, Row, offline_online_pairs
 
 EMPTY_CELL = "-"
 NAME_WIDTH = 13  # characters of the first column
@@ -56,7 +56,7 @@ def headline(report: ComparisonReport) -> str:
 def verdict_table(rows: Sequence[Row]) -> Table:
     """The verdict on each file as written and under ORT ALL, and the kind of file."""
     table = _table("Right?", "as written", "then ORT ALL", "checker", "portable")
-    for written, online in _offline_online_pairs(rows):
+    for written, online in offline_online_pairs(rows):
         kind, stats = [EMPTY_CELL, EMPTY_CELL], written.stats
         if stats is not None:
             kind = [INVALID if stats.checker_error else "valid", "yes" if stats.is_portable else "no"]
@@ -68,7 +68,7 @@ def verdict_table(rows: Sequence[Row]) -> Table:
 def size_table(rows: Sequence[Row]) -> Table:
     """The size of each file, and the time to make it."""
     table = _table("Size", "nodes", "op types", "parameters", "bytes", "optimizing")
-    for row, _ in _offline_online_pairs(rows):
+    for row, _ in offline_online_pairs(rows):
         cells, stats = [EMPTY_CELL] * 4, row.stats
         if stats is not None:
             cells = [str(stats.nodes), str(len(stats.ops)), f"{stats.parameters:,}", decimal(stats.bytes)]
@@ -95,7 +95,7 @@ def speed_table(report: ComparisonReport, batch: int) -> Table:
 def loading_table(rows: Sequence[Row]) -> Table:
     """The time to create a session, and memory of a process that has run it."""
     table = _table("Loading", "as\nwritten", "memory", "peak", "then\nORT ALL", "memory", "peak")
-    for written, online in _offline_online_pairs(rows):
+    for written, online in offline_online_pairs(rows):
         cells = _loading_cells(online) if online is not None else [""] * 3
         _add_row(table, written.made_by, *_loading_cells(written), *cells)
     return table
@@ -168,12 +168,6 @@ def _table(title: str, *columns: str) -> Table:
 
 def _add_row(table: Table, made_by: str, *cells: str) -> None:
     add_row(table, made_by, *cells, style="bold" if made_by == OURS else "")
-
-
-def _offline_online_pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row | None]]:
-    """Each model as written, and under ORT ALL if it was run so."""
-    online = {row.made_by: row for row in rows if row.online}
-    return ((row, online.get(row.made_by)) for row in rows if not row.online)
 
 
 def _verdict_cell(row: Row) -> str:

@@ -23,7 +23,7 @@ from ..measure.benchmark import BenchmarkTarget, run_benchmark
 from ..measure.metrics import latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..verify.verify import interface_differences
-from .comparison_report import ORIGINAL, Conditions, OnlineOptimization, Row, RowVerdict
+from .comparison_report import ORIGINAL, Conditions, OnlineOptimization, Row, RowVerdict, offline_online_pairs
 from .tool_runs import OptimizerOutput
 
 
@@ -168,17 +168,16 @@ def measure_rows(
         for i, metrics in zip(indices, measured, strict=True):
             result[i] = replace(result[i], measured=metrics, failure=metrics.failure)
     base = result[baseline].measured
-    others = [replace(row, ratios=latency_ratios(row.measured, base)) for row in result]
-    return [*others[:baseline], result[baseline], *others[baseline + 1 :]]
+    return [r if i == baseline else replace(r, ratios=latency_ratios(r.measured, base)) for i, r in enumerate(result)]
 
 
 def online_optimizations(rows: Sequence[Row]) -> list[OnlineOptimization]:
     """The effect of onnxruntime's optimizer on each model that runs with and without it."""
-    online = {row.made_by: row for row in rows if row.online}
     result: list[OnlineOptimization] = []
-    for row in (row for row in rows if not row.online and row.made_by in online):
-        then = online[row.made_by]
-        if row.stats is None or then.online_stats is None or row.measured is None or then.measured is None:
+    for row, then in offline_online_pairs(rows):
+        if row.stats is None or row.measured is None or then is None:
+            continue
+        if then.online_stats is None or then.measured is None:
             continue
         extra_seconds = then.measured.creation_seconds - row.measured.creation_seconds
         ratio = next(iter(latency_ratios(then.measured, row.measured).values()), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
@@ -52,7 +52,7 @@ def input_role(value: Value) -> InputRole:
         words += _compared_words(reading.op)
         if not reading.op.domain and (seen := _operand_role(reading)) is not None:
             found = _narrower(found, seen)
-    return InputRole(found.kind, found.bound, found.dims, found.signed, tuple(dict.fromkeys(words)))
+    return replace(found, words=tuple(dict.fromkeys(words)))
 
 
 def _propagate(op: Op, index: int, state: bool) -> bool | None:
@@ -70,7 +70,7 @@ def _operand_role(use: Use) -> InputRole | None:
         kind = "scales" if index == 1 else None
     if kind is None or (kind == "divisor" and use.value.known_dtype not in INTEGER_DTYPES):
         return None
-    shape, allows_negative = _known_shape(op, 0), op.version >= NEGATIVE_INDEX_OPSET
+    shape, allows_negative = stable_input_shape(op, 0), op.version >= NEGATIVE_INDEX_OPSET
     if kind == "index":
         return InputRole(kind, _index_bound(op, shape), signed=allows_negative and op.type not in NONNEGATIVE_INDEX_OPS)
     if kind == "count":
@@ -78,7 +78,7 @@ def _operand_role(use: Use) -> InputRole | None:
     if kind in {"axes", "unit axes", "new axes"}:
         return InputRole(kind, len(shape) if shape is not None else None, shape, signed=allows_negative)
     if kind == "parts":
-        dim = _dim_at(shape, int(op.attr("axis", 0)))
+        dim = dim_at(shape, int(op.attr("axis", 0)))
         return InputRole(kind, dim, None if dim is None else (dim,))
     if kind in {"start", "limit", "end", "step"}:
         step = op.input(2)  # a Slice may always count from the end, a Range run backwards if its step is an input too
@@ -86,13 +86,15 @@ def _operand_role(use: Use) -> InputRole | None:
     return InputRole(kind, dims=shape if kind in {"factors", "stretch"} else None)
 
 
-def _known_shape(op: Op, index: int) -> tuple[Dim, ...] | None:
+def stable_input_shape(op: Op, index: int) -> tuple[Dim, ...] | None:
+    """The shape of an input with its numbers and symbols; other dims are None."""
     value = op.input(index)
     shape = value.known_shape if value is not None else None
     return None if shape is None else tuple(d if d is not None and is_symbolic_only(d) else None for d in shape)
 
 
-def _dim_at(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
+def dim_at(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
+    """The dim at an axis; None if it is unknown, or the shape has no such axis."""
     return shape[axis] if shape and -len(shape) <= axis < len(shape) else None
 
 
@@ -103,22 +105,22 @@ def _index_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
         is_known = depth is not None and depth.is_const and depth.const.size == 1 and np.isfinite(depth.const).all()
         return int(depth.const.item()) if depth is not None and is_known else None
     if op.type == "RotaryEmbedding":
-        return _dim_at(_known_shape(op, 1), 0)
+        return dim_at(stable_input_shape(op, 1), 0)
     if op.type.endswith("Loss"):
-        return _dim_at(shape, 1)
+        return dim_at(shape, 1)
     if op.type in {"GatherND", "ScatterND"}:
         known = [d for d in shape or () if isinstance(d, int)]
         return min(known) if shape and len(known) == len(shape) else None
-    return _dim_at(shape, int(op.attr("axis", 0)))
+    return dim_at(shape, int(op.attr("axis", 0)))
 
 
 def _count_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
     """The extent that limits a k or a sequence length."""
     if op.type == "TopK":
-        return _dim_at(shape, int(op.attr("axis", -1)))
+        return dim_at(shape, int(op.attr("axis", -1)))
     if op.type == "ReverseSequence":
-        return _dim_at(shape, int(op.attr("time_axis", 0)))
-    return _dim_at(shape, 1 if op.attr("layout", 0) else 0)
+        return dim_at(shape, int(op.attr("time_axis", 0)))
+    return dim_at(shape, 1 if op.attr("layout", 0) else 0)
 
 
 def _narrower(a: InputRole, b: InputRole) -> InputRole:

@@ -11,7 +11,6 @@ import onnx
 
 from ..io.model import Model
 from ..ir.dims import Dim
-from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.tensor import Tensor
 from ..ir.traits import Trait, ops_with
@@ -19,7 +18,7 @@ from ..ir.values import Value, declared_shape
 from . import dim_expressions
 from .decision_boundaries import NO_BOUNDARIES, DecisionBoundaries, decision_boundaries
 from .empty_tensor_support import has_nonempty_filters, supports_empty_tensors
-from .input_roles import InputRole, control_values, input_role
+from .input_roles import InputRole, control_values, dim_at, input_role, stable_input_shape
 from .transitive_uses import is_selection_only, transitive_uses
 
 SAME_SHAPE_OPS = ops_with(Trait.SAME_SHAPE)
@@ -56,17 +55,12 @@ def _propagate_axes(op: Op, index: int, axes: Axes) -> Axes | None:
 
 def _static_extent(op: Op, index: int, axis: int) -> int:
     """A fixed extent of another input; 0 where it is not known."""
-    value = op.input(index)
-    shape = value.known_shape if value is not None else None
-    if not shape or not -len(shape) <= axis < len(shape):
-        return 0
-    extent = shape[axis]
+    extent = dim_at(stable_input_shape(op, index), axis)
     return extent if isinstance(extent, int) else 0
 
 
 def _rank(op: Op, index: int) -> int:
-    value = op.input(index)
-    return len(value.known_shape or ()) if value is not None else 0
+    return len(stable_input_shape(op, index) or ())
 
 
 def _conv_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
@@ -175,11 +169,14 @@ def input_specs(model: Model) -> list[InputSpec]:
     required = [v for v in graph.inputs if v not in graph.input_defaults]
     control, may_be_empty = control_values(graph), supports_empty_tensors(graph)
     must_be_nonempty = not has_nonempty_filters(graph)
-    found = [_input_spec(graph, v, v in control) for v in (*required, *graph.input_defaults)]
-    return [replace(i, may_be_empty=may_be_empty, must_be_nonempty=must_be_nonempty) for i in found]
+    found = ((_input_spec(v, graph.input_defaults.get(v)), v in control) for v in (*required, *graph.input_defaults))
+    return [
+        replace(i, is_control=is_control, may_be_empty=may_be_empty, must_be_nonempty=must_be_nonempty)
+        for i, is_control in found
+    ]
 
 
-def _input_spec(graph: Graph, value: Value, is_control: bool) -> InputSpec:
+def _input_spec(value: Value, default: Tensor | None) -> InputSpec:
     form, (dtype, shape) = TENSOR, value.recorded_type
     if value.type is not None:
         form, tensor = _element_type(value.type)
@@ -187,21 +184,17 @@ def _input_spec(graph: Graph, value: Value, is_control: bool) -> InputSpec:
     elif dtype not in onnx.TensorProto.DataType.values() or dtype == onnx.TensorProto.UNDEFINED:
         form = "tensor of an unknown type"
     symbolic = tuple(_dim_or_symbol(d, value.name, i) for i, d in enumerate(shape or ()))
-    decided = (
-        required_extents(value, len(symbolic)) if form == TENSOR and graph.input_defaults.get(value) is None else {}
-    )
     return InputSpec(
         value.name,
         dtype,
         symbolic,
         input_role(value),
-        graph.input_defaults.get(value),
+        default,
         form,
-        shape is not None,
-        decided,
-        decision_boundaries(value),
-        is_control,
-        is_selection_only(value),
+        is_ranked=shape is not None,
+        required_extents=required_extents(value, len(symbolic)) if form == TENSOR and default is None else {},
+        boundaries=decision_boundaries(value),
+        is_selection_only=is_selection_only(value),
     )
 
 

@@ -9,9 +9,8 @@ import onnx
 
 from ...core.ir import op_schemas
 from ...core.ir.graph import Graph, subgraphs_by_attribute
-from ...core.ir.op import Op
+from ...core.ir.op import Op, without_trailing_omitted
 from ...core.ir.tensor import Tensor
-from ...core.ir.values import Value
 from ...core.serialization.node_attributes import bare_node, non_default_attributes
 from ...core.serialization.provenance import read_provenance
 from .constant_numbering import constant_type, held_constant
@@ -27,15 +26,9 @@ def op_count(op: Op) -> int:
     return 1 + sum(held_constant(o) is None for o in inner)
 
 
-def without_trailing_omitted(inputs: tuple[Value | None, ...]) -> tuple[Value | None, ...]:
-    """The inputs without the omitted ones at the end."""
-    return inputs[: max((i for i, v in enumerate(inputs, 1) if v is not None), default=0)]
-
-
 def output_mask(op: Op) -> tuple[bool, ...]:
     """Whether each output is present, up to the last one that is."""
-    present = tuple(bool(v.name) for v in op.outputs)
-    return present[: max((i for i, is_present in enumerate(present, 1) if is_present), default=0)]
+    return tuple(map(bool, without_trailing_omitted(v.name for v in op.outputs)))
 
 
 def significant_attributes(op: Op, other_version: int) -> dict[str, bytes]:
@@ -51,7 +44,7 @@ def significant_attributes(op: Op, other_version: int) -> dict[str, bytes]:
 def node_data(op: Op) -> Node:
     """An op as data."""
     inputs = ["" if v is None else v.name for v in without_trailing_omitted(op.inputs)]
-    outputs = [v.name for v in op.outputs[: len(output_mask(op))]]
+    outputs = without_trailing_omitted(v.name for v in op.outputs)
     attributes = {name: plain_value(op.attrs[name]) for name in sorted(op.attrs)}
     return Node(op.type, op.domain, op.name, inputs, outputs, attributes, op_count(op))
 

@@ -12,11 +12,11 @@ from enum import Enum
 from operator import attrgetter
 
 from ...core.ir.graph import Graph, depth_first_order
-from ...core.ir.op import Op
+from ...core.ir.op import Op, without_trailing_omitted
 from ...core.ir.values import Value
 from ...core.rewriting.pattern import COMMUTATIVE
 from .constant_numbering import ConstantNumbering, held_constant
-from .node_data import output_mask, significant_attributes, without_trailing_omitted
+from .node_data import output_mask, significant_attributes
 
 CAPTURED = -1  # the input index of a value that a body of the op reads
 IndexedUse = tuple[int, int]  # an op by number, and an index of its inputs or outputs
@@ -48,7 +48,7 @@ class IndexedGraph:
         starts = [op for v in graph.outputs if (op := graph.producer(v)) is not None]
         ordered = depth_first_order([*starts, *sorted(graph.ops(), key=attrgetter("order_key"))])
         self.ops = [op for op in ordered if held_constant(op) is None]
-        self.inputs = [without_trailing_omitted(op.inputs) for op in self.ops]
+        self.inputs = [tuple(without_trailing_omitted(op.inputs)) for op in self.ops]
         self.captures = [op.captures if op.subgraphs else () for op in self.ops]
         self.labels: dict[Granularity, list[int]] = {}
         self.attributes: list[int] = []

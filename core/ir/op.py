@@ -72,6 +72,14 @@ class IndexedSequence(Generic[T]):
             self._positions.setdefault(new, []).extend(slots)
 
 
+def without_trailing_omitted(operands: Iterable[T]) -> list[T]:
+    """Inputs or outputs, or their names, without the omitted ones at the end, which have no meaning."""
+    found = list(operands)
+    while found and (found[-1] is None or found[-1] == ""):
+        found.pop()
+    return found
+
+
 SLOTS_THRESHOLD = 64
 Side = Literal["inputs", "outputs"]
 

@@ -11,7 +11,7 @@ from onnx import defs, helper
 from ..errors import Declined, require
 from ..ir import op_schemas
 from ..ir.graph import Graph
-from ..ir.op import Op
+from ..ir.op import Op, without_trailing_omitted
 from ..ir.tensor import Tensor
 from ..ir.values import Value
 
@@ -66,13 +66,11 @@ class Build:
                 self._adapt_to_schema(spec, values, written)
             elif op_schemas.latest_opset_version(self._domain):
                 raise Declined(f"{op_type} does not exist at opset {self.graph.opsets.get(self._domain, 0)}")
-            while values and values[-1] is None:
-                values.pop()
             self.graph.opsets.setdefault(self._domain, 1)
             op = Op(op_type, self._domain, "", written, None)
             op.order_key = self._root.order_key
             made = [Value(self.graph.fresh_name(self._root.outputs[0].name)) for _ in range(outputs)]
-            self.added_ops.append(self.graph.add_op(op, values, made))
+            self.added_ops.append(self.graph.add_op(op, without_trailing_omitted(values), made))
             return made[0] if outputs == 1 else tuple(made)
 
         return add

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import onnx
@@ -11,7 +11,7 @@ from onnx import AttributeProto
 from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.graph import Graph
-from ..ir.op import Op
+from ..ir.op import Op, without_trailing_omitted
 from ..ir.op_schemas import encoded_defaults
 from ..ir.tensor import Tensor, digest
 from .exporter import build_node_proto
@@ -65,8 +65,8 @@ def node_key(
     strings, metadata, attributes at their default, the order of attributes and the encoding of tensors do not count.
     """
     domain = op_schemas.canonical_domain(node.domain)
-    outputs = (o if o in kept_outputs else bool(o) for o in _without_trailing_empty(node.output))
-    inputs = (resolve_name(i) if i else i for i in _without_trailing_empty(node.input))
+    outputs = (o if o in kept_outputs else bool(o) for o in without_trailing_omitted(node.output))
+    inputs = (resolve_name(i) if i else i for i in without_trailing_omitted(node.input))
     version = opsets.get(domain, 0)
     defaults = op_schemas.encoded_defaults(node.op_type, domain, version)
     chosen = (a for a in node.attribute if encoded_attribute(a) != defaults.get(a.name))
@@ -109,11 +109,3 @@ def _tensor_key(tensor: onnx.TensorProto) -> NodeKey:
         return (digest(held),)
     except ModelError:  # elements in another file, or unreadable ones
         return (tensor.SerializeToString(deterministic=True),)
-
-
-def _without_trailing_empty(names: Iterable[str]) -> list[str]:
-    """`names` without trailing empty names, which have no meaning."""
-    found = list(names)
-    while found and not found[-1]:
-        found.pop()
-    return found

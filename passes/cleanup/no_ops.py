@@ -24,6 +24,7 @@ from ...core import (
     same_extent,
 )
 from ...core.ir.dtypes import DISCRETE_TYPES
+from ...core.ir.op import without_trailing_omitted
 from ...core.ir.traits import Trait, ops_with
 from ..movement.slices import required_slice_ranges
 from ..support.operand_queries import (
@@ -123,10 +124,8 @@ class DropZeroStates:
             named = [v.name for v in op.outputs if v.name]
             if not zeros or not named or not ledger.request_change(self.name, named[0], (op,)):
                 continue
-            inputs = [None if i in zeros else v for i, v in enumerate(op.inputs)]
-            while inputs[-1] is None:
-                inputs.pop()
-            op.graph.set_inputs(op, inputs)
+            inputs = (None if i in zeros else v for i, v in enumerate(op.inputs))
+            op.graph.set_inputs(op, without_trailing_omitted(inputs))
             changes += 1
         return changes
 

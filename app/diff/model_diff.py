@@ -15,6 +15,7 @@ from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.ir.op import attribute_value
+from ...core.ir.op_schemas import qualified_op_type
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.report import write_json
 from ...core.serialization.proto_queries import opset_versions
@@ -136,7 +137,7 @@ def _table_deltas(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[
 
 def _functions_by_name(header: onnx.ModelProto) -> dict[str, onnx.FunctionProto]:
     """The local functions by domain, name and overload."""
-    return {f"{f.domain}::{f.name}{':' * bool(f.overload)}{f.overload}": f for f in header.functions}
+    return {f"{qualified_op_type(f.domain, f.name)}{':' * bool(f.overload)}{f.overload}": f for f in header.functions}
 
 
 def _diff_functions(f: onnx.FunctionProto, g: onnx.FunctionProto, a: Model, b: Model) -> GraphDifference:
@@ -165,4 +166,4 @@ def _as_model(function: onnx.FunctionProto, model: Model) -> Model:
     try:
         return from_onnx(proto)
     except ModelError as e:
-        raise ModelError(f"function {function.domain}::{function.name}: {e}") from e
+        raise ModelError(f"function {qualified_op_type(function.domain, function.name)}: {e}") from e

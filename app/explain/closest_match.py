@@ -7,7 +7,7 @@ from enum import StrEnum
 from math import inf
 from typing import Any
 
-from ...core.ir import op_schemas
+from ...core.inference.input_queries import attribute_or_input
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.values import Value
@@ -117,7 +117,7 @@ class NearMatch:
 
     def computed_attribute(self, op: Op, name: str) -> NearMatch | None:
         """Add that an attribute, an input at this opset, is not constant."""
-        value = op.inputs[op_schemas.input_names(op.type, op.domain, op.version).index(name)]
+        value = attribute_or_input(op, name)
         why = f"{name} of {op.label} is not constant: it {describe_origin(value, self.graph)}"
         return self._add_attribute(MatchFailureKind.CONSTANT, op, why)
 

@@ -213,7 +213,7 @@ def open_session(
 
 
 def open_original_session(
-    model: Loadable, *, random: bool, fresh_sessions: bool = False, backends: Sequence[Backend] = BACKENDS
+    model: Loadable, *, random: bool, fresh_sessions: bool, backends: Sequence[Backend]
 ) -> SeededSession:
     """Load `model` in the first backend that accepts it. Raises UnverifiableError."""
     reasons: list[str] = []

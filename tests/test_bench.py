@@ -67,7 +67,7 @@ def test_command_prints_table_and_writes_json(tmp_path: Path, monkeypatch: pytes
     assert "top-1 over 5 labelled samples" in output
     assert "at level all, 1 thread\n" in output
     assert "all nodes ran on cpu" in output
-    assert re.search(r"twin\.onnx with a batch of 4: .*\[\d", output)
+    assert re.search(r"twin\.onnx with a batch of 4: .*\(\d", output)
     data = json.loads((tmp_path / "r.json").read_text())
     assert (data["batches"], data["level"], data["provider"], data["metric"]) == ([1, 4], "all", CPU, "top-1")
     for m in data["models"]:

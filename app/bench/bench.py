@@ -150,7 +150,7 @@ def bench(
             ]
     conditions = (level, config.provider, threads, list(feeds.by_batch), feeds.sizes)
     report = BenchReport(results, *conditions, metric_name, samples, feeds.note, timer.seconds, versions())
-    write_json(report.to_json(), paths.report)
+    write_json(report.to_json, paths.report)
     return report
 
 

@@ -105,7 +105,7 @@ def bisect_ort(
         blame = bisect_optimizers(oracle, source.loadable(), level, progress)
     input_sets = tuple(str(answer.input_set) for answer in oracle.answers)
     report = OrtBisectReport(source.label, level, input_sets, blame, timer.seconds, versions())
-    write_json(report.to_json(), paths.report)
+    write_json(report.to_json, paths.report)
     return report
 
 

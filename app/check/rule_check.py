@@ -116,7 +116,7 @@ def check(
             report.checked.append(examine(rule, budget=budget, seed=seed, other_rules=others, compare=process))
     if repro_to is not None:
         report.repros = {c.rule.name: str(write_repro(c.rule, c.fault, repro_to)) for c in report.wrong if c.fault}
-    write_json(report.to_json(), report_to)
+    write_json(report.to_json, report_to)
     return report
 
 

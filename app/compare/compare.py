@@ -131,7 +131,7 @@ def compare(
         notes + (oracle.notes if oracle is not None else []),
         str(paths.repro_folder or ""),
     )
-    write_json(report.to_json(), paths.report)
+    write_json(report.to_json, paths.report)
     if paths.page is not None:
         from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
         from .page import compare_page  # noqa: PLC0415 - seldom needed

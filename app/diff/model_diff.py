@@ -81,7 +81,7 @@ def diff(
         paths.require_writable((*first.files, *second.files))
         with timer.phase("comparing"):
             found = DiffReport(first.label, second.label, diff_models(a, b), include_names, versions())
-    write_json(found.to_json(), paths.report)
+    write_json(found.to_json, paths.report)
     return found
 
 

@@ -174,7 +174,7 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
         sorted(rules, key=attrgetter("rank")), passes, [q for q in run.quarantined if q.by in names], notes,
         timer.seconds, versions(),
     )  # fmt: skip
-    write_json(found.to_json(), paths.report)
+    write_json(found.to_json, paths.report)
     return found
 
 

@@ -36,5 +36,5 @@ def list_passes(
         (show_details if name else show_listing if op is None else show_rules)(screen, found)
         for message in dict.fromkeys(found.broken.values()):
             typer.echo(f"warning: {' '.join(message.split())}", err=True)
-        write_json(found.to_json(), options.report_file(json))
+        write_json(found.to_json, options.report_file(json))
         echo_json(json, found)

@@ -101,7 +101,7 @@ def profile(
     )
     if paths.trace is not None:
         write_timeline(recorded, {"source": report.source, "level": level, **report.versions}, paths.trace)
-    write_json(report.to_json(), paths.report)
+    write_json(report.to_json, paths.report)
     if paths.page is not None:
         from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
         from .page import profile_page  # noqa: PLC0415 - seldom needed

@@ -122,7 +122,7 @@ def write_timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str]
     """Write some runs of each profile, all beginning at 0. Raises ModelError if the file cannot be written."""
     events = [event for i, recorded in enumerate(profiles, 1) for event in _events(recorded, i)]
     trace = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": metadata}
-    write_json(json.dumps(trace, allow_nan=False, separators=(",", ":")), path)
+    write_json(lambda: json.dumps(trace, allow_nan=False, separators=(",", ":")), path)
 
 
 def _events(recorded: RecordedProfile, process: int) -> Iterator[dict[str, Any]]:

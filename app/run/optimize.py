@@ -140,9 +140,8 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
         Plan.of(ledger.changes, size_before, graph_size(candidate.model.graph)) if size_before is not None else None,
         unfit,
     )
-    write_json(report.to_json(), paths.report)
-    if paths.name_map is not None:
-        write_json(json.dumps(run.name_map(), indent=1), paths.name_map)
+    write_json(report.to_json, paths.report)
+    write_json(lambda: json.dumps(run.name_map(), indent=1), paths.name_map)
     if visualization is not None and paths.page is not None:
         from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
         from .page import run_page  # noqa: PLC0415 - seldom needed

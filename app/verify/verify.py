@@ -80,7 +80,7 @@ def verify(
         with timer.phase(COMPARING):
             verdict = oracle.compare(second.loadable(), exact=exact)
     report = VerificationReport(first.label, second.label, differences, verdict, timer.seconds, versions())
-    write_json(report.to_json(), paths.report)
+    write_json(report.to_json, paths.report)
     return report
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -155,11 +155,11 @@ def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
     return [PassRecord(name, sum(rules.values()), rules, seconds[name]) for name, rules in counts.items()]
 
 
-def write_json(text: str, path: Path | None) -> None:
-    """Write a report, if a path is given. Raises ModelError if the file cannot be written."""
+def write_json(text: Callable[[], str], path: Path | None) -> None:
+    """Make and write a text, if a path is given. Raises ModelError if the file cannot be written."""
     if path is None:
         return
     try:
-        path.write_text(text + "\n", encoding="utf-8")
+        path.write_text(text() + "\n", encoding="utf-8")
     except OSError as e:
         raise ModelError(f"cannot write {path}: {e.strerror}") from e

@@ -106,9 +106,6 @@ def test_package_exports() -> None:
         passwright.optimise  # noqa: B018 - looking it up is the test
 
 
-# -- model sources ----------------------------------------------------------------
-
-
 def test_model_in_memory_is_not_changed() -> None:
     given = model()
     before = given.SerializeToString(deterministic=True)
@@ -159,9 +156,6 @@ def test_unloaded_external_data_is_refused(tmp_path: Path) -> None:
     assert str(caught.value)
 
 
-# -- the result -------------------------------------------------------------------------------------
-
-
 def test_save(tmp_path: Path) -> None:
     result = optimize(model())
     result.save(tmp_path / "a.onnx")
@@ -200,9 +194,6 @@ def test_output_is_written_only_if_verified(tmp_path: Path) -> None:
     with pytest.raises(VerificationError):
         optimize(model(), plugins=[drop_relu], output=tmp_path / "wrong.onnx", strict=True)
     assert [p.name for p in tmp_path.iterdir()] == ["out.onnx"]
-
-
-# -- options -------------------------------------------------------------------------------------------
 
 
 def test_progress_reports_every_phase() -> None:
@@ -359,9 +350,6 @@ def test_seed_determines_input_sets() -> None:
         return verdict.differences["y"].allowed
 
     assert allowed(3) == allowed(3) != allowed(4)
-
-
-# -- errors -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,6 @@ def external_model(folder: Path, **entries: str) -> Path:
     return path
 
 
-# -- files without a model ------------------------------------------------------------
-
-
 def writer(content: bytes | str) -> Make:
     data = content.encode() if isinstance(content, str) else content
     return lambda path: path.write_bytes(data) and None
@@ -123,9 +120,6 @@ def test_damaged_bytes(tmp_path: Path, byte: int) -> None:
         except Exception as e:  # noqa: BLE001 - all are collected
             crashes[at] = repr(e)
     assert crashes == {}
-
-
-# -- models with an invalid graph --------------------------------------------------------------
 
 
 def changed_model(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
@@ -212,9 +206,6 @@ def test_invalid_branch_body(tmp_path: Path, body: str, message: str) -> None:
     assert message in require_error(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
-# -- external data ---------------------------------------------------------------------------
-
-
 def link_to_outside(folder: Path) -> None:
     secret = folder.parent / "secret.bin"
     secret.write_bytes((folder / "w.bin").read_bytes())
@@ -264,9 +255,6 @@ def test_bad_external_data(
     path = external_model(folder, **entries)
     spoil(folder)
     assert message in require_error(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
-
-
-# -- invalid options ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -323,9 +311,6 @@ def test_test_data_of_other_model(tmp_path: Path) -> None:
     wrong = numpy_helper.from_array(np.ones((1, 3), np.int32), "x")
     (tmp_path / "test_data_set_0" / "input_0.pb").write_bytes(wrong.SerializeToString())
     assert "int32" in require_error(tmp_path, str(valid_model(tmp_path)), "--inputs", str(tmp_path))
-
-
-# -- paths that cannot be written ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])

@@ -413,9 +413,6 @@ def test_rule_opened_before_data_is_filled(opened: Any) -> None:
         page.locator(".rule .rewrite").first.wait_for()
 
 
-# -- pages of real runs --------------------------------------------------------------------------------
-
-
 def test_page_of_real_run(opened: Any) -> None:
     with opened("bert") as page:
         rule = page.locator(".rule", has_text="merge-parallel-matmuls")

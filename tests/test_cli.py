@@ -83,9 +83,6 @@ def ops_after(*arguments: str | Path) -> list[str]:
     return op_types(onnx.load(path))
 
 
-# -- printed tables --------------------------------------------------------------------
-
-
 def test_tables_and_verdict(model: Path, out: Path) -> None:
     result = run(model, "-o", out)
     table = rows(result.stdout)
@@ -163,9 +160,6 @@ def test_pipes_get_no_control_codes(model: Path, arguments: list[str]) -> None:
     assert done.stdout or done.stderr
 
 
-# -- reports -----------------------------------------------------------------------------
-
-
 def test_json_to_file(model: Path, tmp_path: Path) -> None:
     assert "verified" in run(model, "--json", tmp_path / "r.json").stdout
     report = json.loads((tmp_path / "r.json").read_text())
@@ -182,9 +176,6 @@ def test_json_to_stdout(model: Path, out: Path) -> None:
 def test_failing_run_prints_no_json(model: Path, tmp_path: Path) -> None:
     result = run(model, "--json", "-", "--strict", "--plugin", plugin(tmp_path), code=WRONG)
     assert result.stdout == ""
-
-
-# -- choosing passes -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -268,9 +259,6 @@ def test_usage_errors(arguments: list[str]) -> None:
     invoke(*arguments, code=USAGE)
 
 
-# -- plugins -----------------------------------------------------------------------------------
-
-
 def test_plugin_is_listed_in_table(tmp_path: Path, out: Path) -> None:
     onnx.save(
         load("g (float[2] x) => (float[2] y) { a = ThresholdedRelu(x) y = ThresholdedRelu(a) }"), tmp_path / "m.onnx"
@@ -312,9 +300,6 @@ def test_bad_plugins(model: Path, out: Path, tmp_path: Path, content: str | None
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert not out.exists()
-
-
-# -- verification ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -425,9 +410,6 @@ def test_seed_determines_inputs(model: Path) -> None:
 
     assert errors(1) == errors(1)
     assert len({errors(s)["allowed"] for s in range(3)}) == 3
-
-
-# -- sizes -----------------------------------------------------------------------------------------
 
 
 def shapes_of(path: Path) -> dict[str, list[int | str]]:
@@ -573,9 +555,6 @@ def test_debloat(tmp_path: Path, out: Path) -> None:
 def test_debloat_keeps_other_weights(model: Path, out: Path) -> None:
     assert "debloat" not in rows(run(model, "-o", out, "--debloat").stdout)
     assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
-
-
-# -- golden models and other commands ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["bert", "resnet_kept_bn", "loop_if", "sklearn_forest", "mixer_external"])

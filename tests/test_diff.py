@@ -73,9 +73,6 @@ def require_mirrored(d: ModelDifference, e: ModelDifference) -> None:
         assert pieces[0] == pieces[1]
 
 
-# -- reported differences ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
@@ -376,9 +373,6 @@ def test_large_single_expression_is_one_region() -> None:
     assert len(region.removed) == 48
 
 
-# -- names and notes ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("touch", "expected"),
     [
@@ -413,9 +407,6 @@ def test_constant_op_equals_initializer() -> None:
 def test_value_info_is_ignored() -> None:
     a = load(f"{X} {{ a = Relu(x) y = Neg(a) }}")
     assert difference(a, onnx.shape_inference.infer_shapes(a)).is_identical
-
-
-# -- header and interface ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -538,8 +529,6 @@ def test_sparse_constants() -> None:
     assert lines_of(sparse(1, 3), of_op)[1:] == ["~ my::Op y: weight s: other elements"]
 
 
-# -- bodies and functions ----------------------------------------------------------------------------------------
-
 IF = """g (bool c, float[2] x) => (float[2] y) {{
     a = Relu(x)
     y = If(c) <then_branch = t () => (float[2] p) {{ {0} }}, else_branch = e () => (float[2] q) {{ q = Neg(a) }}>
@@ -607,9 +596,6 @@ def test_rules_of_replacements_are_reported() -> None:
     assert {r.rules[0] for r in d.graph.changes if isinstance(r, SubgraphChange)} == {"fold_batchnorm_into_conv"}
 
 
-# -- properties --------------------------------------------------------------------------------------------
-
-
 def renamed(model: onnx.ModelProto) -> onnx.ModelProto:
     """The same model with other names for all but its inputs and outputs."""
     out = onnx.ModelProto()
@@ -669,9 +655,6 @@ def test_golden_models_against_optimized(path: Path, tmp_path: Path) -> None:
     assert json.loads(forward.to_json())["equal"] is forward.is_equal
     for limit in (1, 100):
         assert list(diff_lines(forward, limit))
-
-
-# -- files and the command ---------------------------------------------------------------------------------
 
 
 def saved(path: Path, model: onnx.ModelProto, **options: Any) -> Path:
@@ -795,9 +778,6 @@ def test_external_weights_of_model_in_memory_are_refused() -> None:
     a.graph.initializer[0].data_location = TensorProto.EXTERNAL
     with pytest.raises(ModelError, match="load the model by its path"):
         diff(a, a)
-
-
-# -- effort ------------------------------------------------------------------------------------------------
 
 
 def stacked(n: int, *, edited: bool = False) -> onnx.ModelProto:

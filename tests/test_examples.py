@@ -26,9 +26,6 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 RNG = np.random.default_rng(0)
 
 
-# -- READMEs -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["rule_file", "split_matmul", "sink_into_branches", "package"])
 def test_readme_shows_actual_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "example"
@@ -50,9 +47,6 @@ def installed(site: Path) -> Path:
     )
     (site / "passwright_edge").symlink_to(EXAMPLES / "package" / "src" / "passwright_edge")
     return site
-
-
-# -- the rule file --------------------------------------------------------------------------------
 
 
 def rule_of_file(name: str) -> Rule:
@@ -173,9 +167,6 @@ def test_rule_valid_for_given_inputs_only(tmp_path: Path) -> None:
     result = optimize(model, plugins=[plugin], inputs=tmp_path / "inputs.npz")
     assert list(result.report.quarantined) == []
     assert op_types(result.model) == ["ArgMax"]
-
-
-# -- the pass over the whole graph ----------------------------------------------------------------
 
 
 def split_matmul(columns: int) -> Pass:
@@ -334,9 +325,6 @@ def test_columns_is_at_least_one(columns: int) -> None:
         split_matmul(columns)
 
 
-# -- the pass with networkx ------------------------------------------------------------------------
-
-
 def sink_into_branches() -> Pass:
     passes_from_file(EXAMPLES / "sink_into_branches" / "sink_into_branches.py")
     return sys.modules["passwright_local_sink_into_branches"].SinkIntoBranches()
@@ -428,9 +416,6 @@ def test_random_ops_are_not_sunk() -> None:
     text = f"g (float[2] x, bool c) => (float[2] y) {{ a = RandomNormalLike(x) {BRANCHES} }}"
     _, ledger = apply_passes(load(text), sink_into_branches())
     assert not ledger.changes
-
-
-# -- the package ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -165,9 +165,6 @@ def test_annotations_of_remaining_values_are_kept(wanted: str) -> None:
     assert set(initializers(out)) == {"s", "p"}
 
 
-# -- errors, in one line -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("names", "message"),
     [
@@ -209,9 +206,6 @@ def test_command_errors(tmp_path: Path, arguments: list[str], code: int, message
     assert result.exit_code == code
     assert result.stderr == f"error: {message}\n"
     assert not (tmp_path / "out.onnx").exists()
-
-
-# -- end to end ----------------------------------------------------------------------------------
 
 
 def test_command(tmp_path: Path) -> None:

@@ -75,9 +75,6 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-# -- lazy loading ----------------------------------------------------------------------------------
-
-
 def large(folder: Path, *, external: bool) -> Path:
     model = text_model(KEPT, weights={"w": square(), "small": np.ones(3, np.float32)})
     onnx.save(model, folder / "m.onnx", save_as_external_data=external, location="w.bin", size_threshold=0)
@@ -131,9 +128,6 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-# -- round trips through files ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize("path", PACKAGED, ids=["/".join(p.relative_to(DATA).parts[:2]) for p in PACKAGED])
 def test_packaged_models_round_trip(tmp_path: Path, no_fsync: None, path: Path) -> None:
     assert onnx.load(save(read(path), tmp_path / "m.onnx")) == onnx.load(path)
@@ -175,9 +169,6 @@ def tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
 def test_count_of_round_trip_models() -> None:
     assert len(PACKAGED) > 100
     assert len(GOLDEN) >= 24
-
-
-# -- external data -----------------------------------------------------------------------------
 
 
 def test_external_data_is_written_beside_output(tmp_path: Path) -> None:
@@ -259,9 +250,6 @@ def test_external_tensors_in_any_place(tmp_path: Path, place: str, size: int, pi
     x = np.ones(size, np.float32)
     for path in (tmp_path / "in" / "m.onnx", tmp_path / "m.onnx"):
         np.testing.assert_array_equal(OnnxRuntime(path).run(["y"], {"x": x})[0], x + w)
-
-
-# -- atomic writing ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
@@ -371,8 +359,6 @@ def test_link_as_output_does_not_change_input(tmp_path: Path) -> None:
     assert len(onnx.load(tmp_path / "out.onnx").graph.node) == 1
 
 
-# -- tensors of every kind ---------------------------------------------------------------------------
-
 BIG = 3000
 
 
@@ -457,8 +443,6 @@ def test_serialized_size_is_exact(tmp_path: Path, tensor: TensorProto) -> None:
     exported = serialize(read(tmp_path / "m.onnx"))
     assert exported.size == len(b"".join(exported.chunks())) == (tmp_path / "m.onnx").stat().st_size
 
-
-# -- over 2 GB -------------------------------------------------------------------------------------------
 
 PIECE, PIECES = 640 << 20, 4  # bytes; 2.5 GB in total, in a sparse file
 

@@ -41,9 +41,6 @@ def new(op_type: str) -> Op:
     return Op(op_type, "", "", {}, None)
 
 
-# -- reading -----------------------------------------------------------------------------
-
-
 def test_edges_match_text() -> None:
     g = read(DIAMOND).graph
     v = values(g)
@@ -108,9 +105,6 @@ def test_static_shape_declines_for_symbols() -> None:
     assert g.inputs[0].shape == ("n", 3)
     with pytest.raises(Declined, match="x"):
         _ = g.inputs[0].static_shape
-
-
-# -- order and networkx ------------------------------------------------------------------
 
 
 def test_sorted_ops_follow_edges() -> None:
@@ -214,9 +208,6 @@ def test_networkx_view_is_live() -> None:
     g.set_inputs(op(g, "Exp"), [v["x"]])
     assert net.has_edge(v["x"], op(g, "Exp"))
     assert not net.has_edge(v["a"], op(g, "Exp"))
-
-
-# -- mutators ----------------------------------------------------------------------------
 
 
 def test_add_op_refuses_second_producer() -> None:
@@ -442,9 +433,6 @@ def test_tensors_are_read_only() -> None:
         made.const[0] = 9
 
 
-# -- validate ----------------------------------------------------------------------------
-
-
 def _second_producer(g: Graph) -> None:
     values(g)["a"].producer = op(g, "Exp")
 
@@ -560,9 +548,6 @@ def test_validate_finds_body_with_wrong_owner() -> None:
     op(g, "If").subgraphs[0].owner = op(g, "Neg")
     with pytest.raises(GraphError):
         g.validate()
-
-
-# -- random mutations ------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9)), max_size=12))

@@ -225,9 +225,6 @@ def test_equal_input_sets_are_recognized() -> None:
     assert not negative.is_same(InputSet("zeros", negative.sizes, {"x": abs(negative.feeds["x"])}))
 
 
-# -- sizes ---------------------------------------------------------------------------
-
-
 def shapes_at(inputs: list[InputSpec], sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
     return {i.name: tuple(extent(d, sizes) for d in i.shape) for i in inputs}
 
@@ -477,9 +474,6 @@ def test_no_two_bools_are_always_equal(head: str, count: int) -> None:
     assert len({tuple(bool(feeds[n]) for feeds in seen) for n in names}) == len(names)
 
 
-# -- ranges of integers ----------------------------------------------------------
-
-
 def reached(text: str, name: str, opset: int = 17) -> set[int]:
     """All values of an integer input in the first input set of each kind."""
     inputs = inputs_of(text, opset)
@@ -584,9 +578,6 @@ def test_model_without_integers_has_one_candidate() -> None:
     assert len(list(generate_input_sets(inputs_of(BIG), "normal", {}, (0,)))) == 1
 
 
-# -- other types -----------------------------------------------------------------------
-
-
 def test_strings_include_keys_of_model() -> None:
     node = helper.make_node(
         "LabelEncoder", ["s"], ["y"], domain="ai.onnx.ml", keys_strings=["cat", "dog"], values_int64s=[1, 2]
@@ -675,9 +666,6 @@ def test_mixed_inputs_combine_kinds() -> None:
     assert set(runs[3].tolist()) == {-1, -0.5, 0, 0.5, 1}
     assert np.signbit(runs[4][runs[4] == 0]).any()
     assert abs(runs[5].std() - 1) < 0.1
-
-
-# -- sizes determined by weights ---------------------------------------------------------------
 
 
 def weighted(text: str, **weights: Any) -> dict[str, int]:

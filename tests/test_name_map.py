@@ -275,9 +275,6 @@ def test_ops_made_by_hand() -> None:
     assert found["tensors"] == {"x": "x", "a": None, "b": "b", "y": "y"}
 
 
-# -- paired tensors hold the same numbers --------------------------------------------------
-
-
 def exposing(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
     """The model with `names` as outputs."""
     wide = onnx.ModelProto()

@@ -34,9 +34,6 @@ def new(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["new", *map(str, arguments)])
 
 
-# -- written files ------------------------------------------------------------------------------
-
-
 def test_files_are_written(tmp_path: Path) -> None:
     result = new("my-plugin", "--into", tmp_path)
     assert result.exit_code == 0
@@ -84,9 +81,6 @@ def test_plugin_may_have_the_name_of_its_file(name: str, tmp_path: Path) -> None
         command, cwd=tmp_path / name, env=env, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-# -- names ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -142,9 +136,6 @@ def assert_one_line(result: Result, why: str) -> None:
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
     assert re.search(why, result.stderr)
-
-
-# -- folders --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

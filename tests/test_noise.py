@@ -28,9 +28,6 @@ def f32(*values: float) -> Array:
     return np.array(values, np.float32)
 
 
-# -- moving inputs ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "dtype",
     [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2],
@@ -92,9 +89,6 @@ def test_weights_move_except_scalars() -> None:
     found = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     assert max_ulps(weights["w"], found["w"]) == 1
     assert (found["e"], list(found["i"])) == (2, [1, 2])
-
-
-# -- tolerances ------------------------------------------------------------------------
 
 
 def noise(*moves: Any, usual: float = 0.0, excuses: bool = True, more: Sequence[tuple[Any, int]] = ()) -> Noise:
@@ -159,8 +153,6 @@ def test_numbers_of_a_difference() -> None:
     assert "not finite in the same way" in wild.reason
 
 
-# -- jumps ----------------------------------------------------------------------------------
-
 INTS = np.array([4, 7, 1, 0])
 
 
@@ -207,9 +199,6 @@ def test_jumps_are_excused(want: Any, got: Any, found: Noise, excused: int | Non
     assert (difference.reason == "") is (excused is not None)
     assert difference.excused == (excused or 0)
     assert compare_outputs(want, got, exact=True, noise=found).reason
-
-
-# -- models ---------------------------------------------------------------------------------
 
 
 def judge(before: onnx.ModelProto, after: onnx.ModelProto) -> Verdict:

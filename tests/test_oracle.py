@@ -163,8 +163,6 @@ def test_the_sign_of_zero_counts_when_exact() -> None:
         require_equivalent(zero, negative, exact=True)
 
 
-# -- verdicts ----------------------------------------------------------------
-
 RELU = "g (float[N] x) => (float[N] a, float[N] y) { a = Abs(x) y = Relu(x) }"
 WRONG_RELU = RELU.replace("Relu", "Identity")
 
@@ -285,9 +283,6 @@ def test_jumps_are_noted() -> None:
     assert verdict.differences["y"].excused == 1
     assert verdict.notes == ("1 elements of y differ on given inputs where the original's own jump at one ulp",)
     assert oracle.compare(after.SerializeToString(), exact=True).failure is not None
-
-
-# -- input sets ------------------------------------------------------------
 
 
 def test_input_sets_have_every_kind_and_two_sizes() -> None:
@@ -411,9 +406,6 @@ def test_the_seed_changes_the_numbers() -> None:
     assert not np.array_equal(first, other)
 
 
-# -- backends ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -493,9 +485,6 @@ def test_model_that_cannot_run_is_unverifiable(model: onnx.ModelProto) -> None:
     with pytest.raises(UnverifiableError, match="the original") as caught:
         oracle_of(model)
     assert "\n" not in str(caught.value)
-
-
-# -- inputs and outputs other than tensors ------------------------------------------------
 
 
 def test_sequences() -> None:

@@ -125,9 +125,6 @@ def test_result_is_independent_of_input_order() -> None:
     assert {after(p) for p in permutations(more)} == {"abYcdeXZf"}
 
 
-# -- loops and final passes -------------------------------------------------------------------
-
-
 def shape_of(p: Pass) -> Any:
     return p.name if not isinstance(p, Pipeline | Fixpoint) else (type(p).__name__[0], *map(shape_of, p.passes))
 
@@ -176,9 +173,6 @@ def test_nothing_runs_after_final_passes(more: list[Placed]) -> None:
         insert_passes(LOOP, more, LETTERS)
 
 
-# -- the built-in pipeline ------------------------------------------------------------------------------
-
-
 def test_every_built_in_pass_has_a_stage() -> None:
     assert STAGES.keys() == {p.name for p in BUILT_IN}
     assert {STAGES[p.name] for p in FUSION} == {"fuse"}
@@ -190,9 +184,6 @@ def test_fusion_runs_after_built_in_fusions() -> None:
     assert names[names.index("mine") - 1] == FUSION[-1].name
     wish = placed("mine", stage="fuse", after=("fuse-gelu",), before=("fuse-gemm",))
     assert [p.name for p in leaves(insert_passes(PIPELINES["basic"], [wish], STAGES))] == names
-
-
-# -- invalid placements -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

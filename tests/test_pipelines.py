@@ -138,9 +138,6 @@ def test_rule_as_pipeline() -> None:
     assert make_pipeline(ceil_once).name == "ceil-once"
 
 
-# -- enable ---------------------------------------------------------------------------------------
-
-
 def passes_of(p: Pass) -> list[Any]:
     return [shape_of(q) for q in leaves(p)]
 
@@ -209,9 +206,6 @@ def test_contradicting_placements_are_rejected() -> None:
         make_pipeline("basic", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
     # Another pipeline holds neither.
     make_pipeline("none", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
-
-
-# -- passes of the caller ----------------------------------------------------------------------------
 
 
 def test_caller_passes_run_unless_pipeline_names_some() -> None:
@@ -287,9 +281,6 @@ def test_only_and_skip_accept_groups() -> None:
             make_pipeline("basic", skip=[name])
 
 
-# -- opsets -------------------------------------------------------------------------------------------
-
-
 def limited(first: int, last: int) -> Plugin:
     return Plugin((Option(), ceil_once), {"p": Pipeline("p", (Option(name="inner"),))}, opsets=(first, last))
 
@@ -334,8 +325,6 @@ def test_opset_limits_apply_inside_plugin_pipelines() -> None:
 def test_passes_outside_the_pipeline_are_not_reported() -> None:
     assert resolve_pipeline("basic", [limited(18, 25)], skip=["option", "ceil-once"]).for_opsets({"": 17})[1] == []
 
-
-# -- pipelines.toml -------------------------------------------------------------------------------------
 
 TOML = """
 # pipelines of ours
@@ -468,9 +457,6 @@ def test_paths_are_relative_to_the_pipelines_file(folder: Path) -> None:
     (folder / "sub" / "pipelines.toml").write_text('[a]\npasses = ["b.toml:b"]')
     (folder / "sub" / "b.toml").write_text('[b]\npasses = ["drop-identity"]')
     assert passes_of(make_pipeline("sub/pipelines.toml:a")) == ["drop-identity"]
-
-
-# -- the command --------------------------------------------------------------------------------------
 
 
 def passes(*arguments: str, code: int = 0) -> str:

@@ -135,9 +135,6 @@ def code_of(rule: str, op: str = "Abs", *, name: str | None = None) -> str:
     )
 
 
-# -- the example package ---------------------------------------------------------------------
-
-
 def test_entry_points_are_found(on_path: Path) -> None:
     found = installed_passes()
     assert {name: f.source for name, f in found.items()} == {
@@ -265,9 +262,6 @@ def test_repro_records_pass_options(
     again = CliRunner().invoke(app, shlex.split(command)[1:])
     assert again.exit_code == 3, (command, again.stderr)
     assert again.stdout.startswith("raising-scales"), command
-
-
-# -- broken packages ---------------------------------------------------------------------
 
 
 def test_two_packages_with_one_name(install: Install) -> None:
@@ -573,9 +567,6 @@ def test_broken_pass_does_not_affect_its_package(install: Install) -> None:
     assert "mine" in catalogue(broken={})
 
 
-# -- the list ---------------------------------------------------------------------------------------
-
-
 def listed(*arguments: str, code: int = 0) -> Any:
     result = CliRunner().invoke(app, ["list", *arguments, "--json", "-"])
     assert result.exit_code == code, result.output
@@ -640,9 +631,6 @@ def test_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(line.startswith("  fold-constants                fold     2 options  Ops that depend") for line in lines)
 
 
-# -- other optimizers -----------------------------------------------------------------------------------
-
-
 def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
     others = {"other": RulePass("other", ()), "other:part": RulePass("other:part", ())}
     monkeypatch.setattr(adapters, "adapter", others.get)
@@ -652,9 +640,6 @@ def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
         "other:part,fuse-gelu", (next(p for p in BUILT_IN if p.name == "fuse-gelu"),)
     )
     assert listed("other:part")["passes"][0]["source"] == "other"
-
-
-# -- local files -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

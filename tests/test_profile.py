@@ -168,9 +168,6 @@ def test_odd_names(tmp_path: Path) -> None:
     assert "two\\nlines [red]" in result.stdout
 
 
-# -- the timeline -----------------------------------------------------------------------------------
-
-
 def require_trace(path: Path) -> list[dict[str, Any]]:
     """The events of a file, checked against the Trace Event Format."""
     events = json.loads(path.read_text())["traceEvents"]
@@ -224,9 +221,6 @@ def test_timeline_shows_a_limited_number_of_runs(tmp_path: Path) -> None:
     write_timeline([build_profile("before", recording(TEXT, *runs))], {}, tmp_path / "t.json")
     spans = [e["ts"] for e in require_trace(tmp_path / "t.json") if e.get("cat") == "run"]
     assert spans == [i * 1e6 for i in range(MAX_RUNS)]
-
-
-# -- the command ------------------------------------------------------------------------------------
 
 
 def test_command_writes_files(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

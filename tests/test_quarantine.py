@@ -45,8 +45,6 @@ from tiers import slow_unless
 
 from passwright import Result, optimize
 
-# -- wrong rules and passes ----------------------------------------------------------------------
-
 
 @rule(lambda g, x: g.Elu(x), contract=EXACT)
 def drop_elu(g: Build, x: Value) -> Value:
@@ -275,9 +273,6 @@ def test_failure_before_any_pass_blames_none() -> None:
         Quarantine(manager, look).quarantine_next(look.check(manager.run()))
 
 
-# -- many changes --------------------------------------------------------------------------------------------------
-
-
 def chain(*steps: str) -> onnx.ModelProto:
     """A model of many steps: the Elu of a `right` one is removable, that of a `wrong` one is not."""
     lines, terms, last = [], ["x"], "x"
@@ -328,9 +323,6 @@ def test_results_are_deterministic() -> None:
     first, second = (optimize(chain(*steps), plugins=[drop_elu]) for _ in range(2))
     assert first.report.quarantined == second.report.quarantined
     assert first.model.SerializeToString() == second.model.SerializeToString()
-
-
-# -- named culprits --------------------------------------------------------------------------------------------
 
 
 @rule(lambda g, x, p: g.Elu(g.one_of("Sigmoid", "Exp", "Softmax")(x) @ p), contract=EXACT)
@@ -502,9 +494,6 @@ def test_excluded_exception_renumbers_later_changes() -> None:
     check(result, model)
 
 
-# -- invalid graphs ------------------------------------------------------------------------------------
-
-
 def the(graph: Graph, op_type: str) -> Any:
     """An op without its types, for invalid edits."""
     return next(graph.ops(op_type))
@@ -573,9 +562,6 @@ def test_empty_constant_names_the_rule() -> None:
     assert op_types(result.model) == BASIC
 
 
-# -- endless code ---------------------------------------------------------------------------------------
-
-
 def test_pass_that_catches_the_watchdog_is_ended() -> None:
     def stubborn(graph: Graph, ledger: Ledger) -> int:
         end = monotonic() + 20
@@ -631,9 +617,6 @@ def test_change_that_makes_a_loop_endless_is_quarantined() -> None:
     assert found(result) == [("less_as_unequal", "d", "wrong")]
     assert "does not end within" in result.report.quarantined[0].message
     assert op_types(result.model) == ["Exp", "ReduceSum", "Add", "Loop"]
-
-
-# -- records --------------------------------------------------------------------------------------
 
 
 def test_record_of_a_wrong_change() -> None:

@@ -168,9 +168,6 @@ def test_inner_value_is_a_graph_output() -> None:
     check("a = Neg(x) y = Neg(a)", "a = Neg(x) y = Identity(x)", cancel_shared_negations, head=OUT)
 
 
-# -- attributes --------------------------------------------------------------------------
-
-
 @rule(lambda g, x, a: g.Neg(g.LeakyRelu(x, alpha=a)), contract=ROUNDING)
 def bind_alpha(g: Build, x: Value, a: float) -> Value:
     """Binds an attribute."""
@@ -229,9 +226,6 @@ def test_omitted_attribute_binds_its_default() -> None:
     result, _ = apply_passes(load(f"{G} {{ a = LeakyRelu(x) y = Neg(a) }}"), bind_alpha)
     (alpha,) = to_onnx(result).graph.node[1].attribute
     assert alpha.f == pytest.approx(1.01)
-
-
-# -- inputs ------------------------------------------------------------------------------
 
 
 @rule(lambda g, x, lo, hi=None: g.Clip(x, lo, hi), contract=EXACT)
@@ -301,9 +295,6 @@ def test_variadic_inputs_between_two_others(inputs: str, bound: int | None) -> N
     result, ledger = apply_passes(load(f"{G} {{ y = Concat<axis=0>({inputs}) }}"), turn_ends)
     assert len(ledger.changes) == (bound or 0)
     assert op_types(to_onnx(result)) == (["Identity", "Concat"] if bound else ["Concat"])
-
-
-# -- outputs -----------------------------------------------------------------------------
 
 
 @rule(lambda g, x, k, top: g.TopK(x, k) @ top, contract=EXACT)
@@ -399,9 +390,6 @@ def test_one_new_value_for_two_outputs() -> None:
     assert sorted(op_types(out)) == ["Abs", "Exp", "Neg"]
     made = {o for n in out.graph.node for o in n.output} | {"x"}
     assert all(i in made for n in out.graph.node for i in n.input)
-
-
-# -- operators ---------------------------------------------------------------------------
 
 
 @rule(lambda g, x, y, op: g.Neg(g.one_of("Add", "Mul")(x, y) @ op))
@@ -531,9 +519,6 @@ def test_rejected_rewrite_leaves_no_ops() -> None:
     result, ledger = apply_passes(model, fuse_silu, exact_only=True)
     assert not ledger.changes
     assert to_onnx(result) == model
-
-
-# -- opsets ------------------------------------------------------------------------------
 
 
 @rule(lambda g, x, a: g.Neg(g.Squeeze(x, axes=a)), contract=EXACT)
@@ -690,9 +675,6 @@ def test_rule_declines_if_opset_lacks_the_op(chosen: Rule, body: str, opset: int
     assert fires or to_onnx(result) == model
 
 
-# -- inside bodies -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "before", "after"),
     [
@@ -737,9 +719,6 @@ def test_new_constants_of_a_body_are_its_own() -> None:
         "else_branch = e () => (float[2] d) {{ d = Exp(x) }}> }}"
     )
     becomes(text.format("", "b = Add(x, x)"), text.format("<float k = {2}>", "b = Mul(x, k)"), double)
-
-
-# -- invalid rules -------------------------------------------------------------
 
 
 def test_a_function_takes_variables_of_its_pattern() -> None:
@@ -836,9 +815,6 @@ def test_error_names_the_rule(chosen: Rule, says: str) -> None:
 
 def test_rule_without_value_for_used_output_declines() -> None:
     check("y = Neg(x)", None, give_nothing)
-
-
-# -- runs ------------------------------------------------------------------------
 
 
 @rule(lambda g, x, y: g.Add(x, y))

@@ -39,9 +39,6 @@ def invoke(*arguments: str | Path, code: int = OK) -> Result:
     return result
 
 
-# -- verify ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("other", "code", "message"),
     [
@@ -161,9 +158,6 @@ def test_from_python(tmp_path: Path) -> None:
     assert comparison.verdict is not None
     assert comparison.verdict.failure is not None
     assert comparison.verdict.failure.output == "y"
-
-
-# -- bisect ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

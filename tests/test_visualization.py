@@ -210,9 +210,6 @@ def test_normal_runs_take_no_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
         trace_of(model)
 
 
-# -- graph views --------------------------------------------------------------------------------------------
-
-
 def require_whole(graph: Graph, sheets: list[GraphView]) -> None:
     """Every op is drawn once, every value has a path, and nothing overlaps."""
     for g, sheet in zip(graph.with_subgraphs(), sheets, strict=True):
@@ -346,9 +343,6 @@ def test_trace_agrees_with_the_report(name: str) -> None:
     ops = [sum(map(op_count, sheets)) for sheets in (trace.before, trace.after)]
     assert ops == [traced.report.before.nodes, traced.report.after.nodes]
     assert sum(r.change.nodes_saved for r in trace.rewrites) == ops[0] - ops[1]
-
-
-# -- the page -------------------------------------------------------------------------------------------
 
 
 def op_count(sheet: GraphView) -> int:

@@ -297,8 +297,6 @@ def test_any_expressions_become_distinct(ops: list[tuple[str, int, int]]) -> Non
     require_equivalent(model, to_onnx(result), exact=True)
 
 
-# -- bodies ----------------------------------------------------------------------------
-
 H = "g (bool c, int64 k, float[2] x, float[2] z) => (float[n] y) <bool t = {1}>"
 
 

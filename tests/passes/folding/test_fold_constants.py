@@ -238,9 +238,6 @@ def test_trapping_divisions_are_not_folded(cases: list[tuple[str, str, int, int]
     assert (done.returncode, done.stdout.split()) == (0, ["0"] * len(cases)), done.stderr[-500:]
 
 
-# -- growth budget --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -353,9 +350,6 @@ def test_length_of_strings_counts() -> None:
     model = load("g (string[1] x) => (string[n] y) { a = Expand(w, s) y = Concat<axis=0>(a, x) }", weights=weights)
     result, _ = apply_passes(model, FoldConstants())
     assert to_onnx(result).ByteSize() <= model.ByteSize() + MIB
-
-
-# -- kernels and types -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def parse_example(example: Example) -> onnx.ModelProto:
     try:
         return parser.parse_model(source)
     except parser.ParseError as e:
-        raise UsageError(f"an example is no ONNX text: {' '.join(str(e).split())}") from e
+        raise UsageError(f"an example is not ONNX text: {' '.join(str(e).split())}") from e
 
 
 def declared_examples(rule: Rule) -> Sequence[Example]:

@@ -152,7 +152,7 @@ def _require_declared_shapes(oracle: Oracle, model: Model) -> None:
                 continue
             pairs = zip(declared, shape, strict=False)
             if len(shape) != len(declared) or any(isinstance(d, int) and d != n for d, n in pairs):
-                raise UnverifiableError(f"{v.name} comes out of shape {list(shape)}, which is not as declared")
+                raise UnverifiableError(f"{v.name} has shape {list(shape)}, not its declared shape")
 
 
 def _require_no_empty_sums(model: Model) -> None:
@@ -163,7 +163,7 @@ def _require_no_empty_sums(model: Model) -> None:
                 raise UnverifiableError(f"{op.label} {EMPTY_SUM_ERROR}")
         for op in graph.ops(*CONVOLUTIONS):
             if not all(isinstance(d, int) for v in op.inputs[1:] for d in reduced_dims(v)):
-                raise UnverifiableError(f"{op.label} may have a window of nothing, on which onnxruntime hangs")
+                raise UnverifiableError(f"{op.label} may have an empty window, on which onnxruntime hangs")
 
 
 def _require_valid(model: bytes) -> None:

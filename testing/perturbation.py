@@ -26,7 +26,7 @@ DROPOUT_RATIO, DROPOUT_TRAINING = "half of them", "training"
 PERTURBED_WEIGHT_OPS = ops_with(Trait.NORMALIZATION) | {
     "Add", "BatchNormalization", "Conv", "ConvTranspose", "Div", "Einsum", "Gemm", "MatMul", "Mul", "Sub", "Sum",
 }  # fmt: skip
-"""Operators whose weights are added and multiplied, and are no bounds, exponents or extents."""
+"""Operators whose weights are added and multiplied, and are not bounds, exponents or extents."""
 MIN_GROWTH = 2  # of the distance with more ulps, at least: a jump is as large each time, and explains nothing
 FLOAT_DTYPES = {TensorProto.FLOAT16: np.float16, TensorProto.FLOAT: np.float32, TensorProto.DOUBLE: np.float64}
 PERTURBED_DTYPES: dict[int, Any] = {int(kind): dtype for kind, dtype in FLOAT_DTYPES.items()}

@@ -369,7 +369,7 @@ def test_seed_determines_input_sets() -> None:
         pytest.param({"inputs": {"x": X.astype(int)}}, ModelError, "x of the given inputs is int64", id="type"),
         pytest.param({"inputs": "nowhere.npz"}, ModelError, "nowhere.npz does not exist", id="no inputs file"),
         pytest.param({"shapes": {"x": [1]}}, ModelError, "x: 1 dims given", id="shape"),
-        pytest.param({"shapes": {"x": [1, -4]}}, ModelError, "x: -4 is no size", id="negative size"),
+        pytest.param({"shapes": {"x": [1, -4]}}, ModelError, "x: -4 is not a size", id="negative size"),
         pytest.param({"dims": {"M": 1}}, ModelError, r"M: the model has no such symbol \(it has N\)", id="symbol"),
         pytest.param(
             {"dims": {"N": 2}, "shapes": {"x": [1, 4]}}, ModelError, "N cannot be both 2 and 1", id="conflict"

@@ -122,7 +122,7 @@ def test_model_with_other_inputs_gets_own_inputs(tmp_path: Path) -> None:
         (
             ["--level", "most"],
             2,
-            "--level most: there is no such level (there are disable, basic, extended, layout, all)",
+            "--level most: unknown level; choose from disable, basic, extended, layout, all",
         ),
         (["--ep", "nonesuch"], 2, "no execution provider nonesuch"),
         (["--metric", "m.py"], 2, "--metric is for a labelled set"),

@@ -283,7 +283,7 @@ def test_selection_among_two_plugins(model: Path, tmp_path: Path) -> None:
     ("content", "message"),
     [
         pytest.param(None, "is not a Python file", id="missing"),
-        pytest.param("x = 1", "defines no pass and no rule", id="empty"),
+        pytest.param("x = 1", "defines neither a pass nor a rule", id="empty"),
         pytest.param("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'", id="import"),
         pytest.param("def (", "SyntaxError", id="syntax"),
         pytest.param(
@@ -494,7 +494,7 @@ def test_values_decided_by_sizes_are_folded(tmp_path: Path, options: list[str], 
         pytest.param(["--dim", "x=7"], BAD, "--dim x: the model has no such symbol (it has N)", id="an input's name"),
         pytest.param(["--dim", "N"], USAGE, "--dim N: not of the form batch=1", id="no size"),
         pytest.param(["--dim", "N=-1"], USAGE, "--dim N=-1: not of the form batch=1", id="a negative size"),
-        pytest.param(["--dim", f"N={1 << 63}"], BAD, f"--dim N: {1 << 63} is no size", id="too large a size"),
+        pytest.param(["--dim", f"N={1 << 63}"], BAD, f"--dim N: {1 << 63} is not a size", id="too large a size"),
         pytest.param(["--dim", "=7"], USAGE, "--dim =7: not of the form batch=1", id="no symbol"),
         pytest.param(["--dim", "N=1", "--dim", "N=2"], USAGE, "--dim N: given twice", id="two sizes"),
         pytest.param(["--dim", "N=2", "--shape", "x:7,4"], BAD, "--shape x: N cannot be both 2 and 7", id="conflict"),

@@ -151,8 +151,8 @@ def test_json_contains_all_rows(found: ComparisonReport) -> None:
         pytest.param("os._exit(3)", "it ended with exit code 3", id="exits"),
         pytest.param("sys.exit('done with')", "SystemExit: done with", id="SystemExit"),
         pytest.param("raise ValueError('no\\nsuch op')", "ValueError: no such op", id="raises"),
-        pytest.param("return 'a model', True", "TypeError: it gave back no model, but 'a model'", id="no-model"),
-        pytest.param("return None, True", "FileNotFoundError: it gave no model", id="no file"),
+        pytest.param("return 'a model', True", "TypeError: it returned 'a model', not a model", id="no-model"),
+        pytest.param("return None, True", "FileNotFoundError: it returned no model", id="no file"),
         pytest.param("time.sleep(600)", "it did not end within 2 s", id="hangs"),
     ],
 )

@@ -100,7 +100,7 @@ def test_inputs_with_defaults_are_optional() -> None:
     ("feeds", "message"),
     [
         pytest.param({"x": X}, "lack i", id="one missing"),
-        pytest.param({"x": X, "i": I, "z": X}, "z, which is no input", id="one too many"),
+        pytest.param({"x": X, "i": I, "z": X}, "z, which is not an input", id="one too many"),
         pytest.param({"x": X.astype(np.float64), "i": I}, "x of the given inputs is float64", id="other type"),
         pytest.param({"x": X, "i": I.astype(np.int32)}, "i of the given inputs is int32", id="other integer"),
     ],
@@ -139,7 +139,7 @@ def test_values_are_converted_to_arrays(value: Any, dtype: str, want: Any) -> No
     [
         pytest.param(None, "NoneType", id="None"),
         pytest.param("x", "str", id="text"),
-        pytest.param([[1], [2, 3]], "no array", id="ragged"),
+        pytest.param([[1], [2, 3]], "not an array", id="ragged"),
         pytest.param({"a": 1}, "dict", id="a map"),
         pytest.param([1j], "complex128", id="complex numbers"),
         pytest.param([1.5], "float64", id="floats for integers"),
@@ -154,7 +154,7 @@ def test_sequence_must_be_a_list() -> None:
     x = np.ones(2, np.float32)
     feeds = checked_inputs(InputSet("given", {}, {"s": (x, x), "n": [1]}), inputs_of(SEQUENCE)).feeds
     assert len(feeds["s"]) == 2
-    with pytest.raises(ModelError, match="s of the given inputs is no list"):
+    with pytest.raises(ModelError, match="s of the given inputs is not a list"):
         checked_inputs(InputSet("given", {}, {"s": x, "n": [1]}), inputs_of(SEQUENCE))
 
 
@@ -230,7 +230,7 @@ def test_sizes_from_shapes(shapes: dict[str, tuple[int, ...]], sizes: dict[str, 
         pytest.param({"x": (1,)}, "1 dims given, the input has 2", id="rank"),
         pytest.param({"x": (1, 4)}, "fixed at 3 cannot be 4", id="fixed dim"),
         pytest.param({"x": (1, 3), "z": (1, 2)}, "z", id="second input"),
-        pytest.param({"x": (-1, 3)}, "-1 is no size", id="negative"),
+        pytest.param({"x": (-1, 3)}, "-1 is not a size", id="negative"),
     ],
 )
 def test_impossible_shapes(shapes: dict[str, tuple[int, ...]], message: str) -> None:

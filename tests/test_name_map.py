@@ -102,7 +102,7 @@ def mapped(model: onnx.ModelProto, *passes: Pass) -> tuple[onnx.ModelProto, dict
             [MERGE_TRANSPOSES],
             {"x": "x", "a": None, "b": "x", "y": "y"},
             {"a": [], "b": [], "y": ["y"]},
-            id="cancelled; their producer is no twin",
+            id="cancelled; their producer is not a twin",
         ),
         pytest.param(
             "g (float[2,3] x) => (float[n,m] y) { o = Transpose(x) a = Transpose(o) b = Transpose(a) y = Abs(b) }",
@@ -173,7 +173,7 @@ def test_map(text: str, passes: list[Pass], tensors: dict[str, Any], nodes: dict
             {},
             {"k": "lift-constants"},
             {},
-            id="a Constant was no computation",
+            id="a Constant was not a computation",
         ),
         pytest.param(
             G + "<float[3] v = {1,2,3}, float[3] w = {1,2,3}> { a = Mul(x, v) y = Mul(a, w) }",

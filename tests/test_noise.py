@@ -177,7 +177,7 @@ def further(*more: Any) -> Noise:
         pytest.param(f32(1, 2, 3), f32(1, 2, 9), noise(f32(1, 2, 4)), None, id="a float that jumps further"),
         pytest.param(f32(1, 2, 3), f32(1, 2, 3.01), noise(f32(1, 2.1, 3)), None, id="another float jumps"),
         pytest.param(f32(1, 2, 3), f32(1, 2, INF), noise(f32(1, 2, INF)), 1, id="a float that overflows"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, NAN), noise(f32(1, 2, INF)), None, id="NaN is no overflow"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, NAN), noise(f32(1, 2, INF)), None, id="NaN is not an overflow"),
         pytest.param(f32(1, 2, 3), f32(2, 3, 4), noise(f32(2, 3, 4)), None, id="never most floats"),
         pytest.param([INTS], [plus(1, 0, 0, 0)], noise([plus(2, 0, 0, 0)]), 1, id="in a sequence"),
         pytest.param([INTS], [plus(1, 0, 0, 0)], noise([]), None, id="a shorter sequence"),

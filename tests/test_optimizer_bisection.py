@@ -205,7 +205,7 @@ def test_given_inputs_are_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize("level", ["none", "BASIC", ""])
 def test_unknown_level_is_rejected(level: str) -> None:
     model = load(RIGHT_MODEL)
-    with pytest.raises(UsageError, match="there are basic, extended, layout, all"):
+    with pytest.raises(UsageError, match="choose from basic, extended, layout, all"):
         bisect_optimizers(oracle_of(model), model.SerializeToString(), level)
 
 

@@ -57,7 +57,7 @@ def test_json_is_written(model: Path, tmp_path: Path) -> None:
 
 def test_unknown_level_is_rejected(model: Path) -> None:
     result = bisect(model, "--ort=most", code=USAGE)
-    assert "there is no such level (there are basic, extended, layout, all)" in result.stderr
+    assert "unknown level; choose from basic, extended, layout, all" in result.stderr
 
 
 def test_pass_options_are_rejected(model: Path, tmp_path: Path) -> None:

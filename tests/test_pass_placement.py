@@ -189,9 +189,9 @@ def test_fusion_runs_after_built_in_fusions() -> None:
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        ({"stage": "fusion"}, r"x: no stage is called fusion \(there are cleanup, fold, fuse, layout, final\)"),
-        ({"before": "fuse-gemm"}, r"x: before is to be names, as in before=\(\"fuse-gemm\",\), not 'fuse-gemm'"),
-        ({"after": (3,)}, r"x: after is to be names"),
+        ({"stage": "fusion"}, r"x: unknown stage fusion; choose from cleanup, fold, fuse, layout, final"),
+        ({"before": "fuse-gemm"}, r"x: before must be names, as in before=\(\"fuse-gemm\",\), not 'fuse-gemm'"),
+        ({"after": (3,)}, r"x: after must be names"),
     ],
 )
 def test_bad_placement_is_rejected(constraints: dict[str, Any], message: str) -> None:
@@ -201,5 +201,5 @@ def test_bad_placement_is_rejected(constraints: dict[str, Any], message: str) ->
 
 @pytest.mark.parametrize("item", [3, "text", RulePass, None], ids=repr)
 def test_other_objects_are_rejected(item: Any) -> None:
-    with pytest.raises(PluginError, match="is no pass and no rule"):
+    with pytest.raises(PluginError, match="is neither a pass nor a rule"):
         Placed(item)

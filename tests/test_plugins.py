@@ -355,7 +355,7 @@ def test_malformed_entry_point_is_reported(install: Install, value: str) -> None
         ),
         pytest.param(
             "from passwright.core import Plugin\nPLUGIN = Plugin(pipelines={'a': 'none'}, passwright='>=9')",
-            "^odd-plugin 0.9 is for passwright >=9",
+            "^odd-plugin 0.9 requires passwright >=9",
             id="another version",
         ),
     ],
@@ -369,7 +369,7 @@ def test_entry_point_without_such_a_pass(install: Install, content: str, message
 def test_class_is_not_a_pass(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("class Mine:\n    name = 'mine'\n    def run(self, graph, ledger):\n        return 0\n")
-    with pytest.raises(PluginError, match=r"no rule; Mine is a class, and .* as in MINE = Mine\(\)"):
+    with pytest.raises(PluginError, match=r"nor a rule; Mine is a class, and .* as in MINE = Mine\(\)"):
         passes_from_file(path)
 
 
@@ -386,7 +386,7 @@ def test_plugin_output_goes_to_stderr(tmp_path: Path) -> None:
 @pytest.mark.parametrize("thing", ["3", "'text'", "print", "RulePass"], ids=["number", "text", "function", "class"])
 def test_other_objects_are_rejected(install: Install, thing: str) -> None:
     install("odd-plugin", f"from passwright.core import RulePass\nTHING = {thing}", mine="odd_plugin:THING")
-    with pytest.raises(PluginError, match=r"mine of odd-plugin 0\.9 is no pass, rule, plugin or module"):
+    with pytest.raises(PluginError, match=r"mine of odd-plugin 0\.9 is not a pass, rule, plugin or module"):
         installed_passes()
 
 
@@ -482,7 +482,7 @@ def test_supported_passwright_versions(install: Install, wanted: str, fits: bool
             continue
         with pytest.raises(PluginError) as caught:
             make_pipeline(**options)
-        assert str(caught.value) == f"some-plugin 0.9 is for passwright {wanted}, and this is 0.1.0"
+        assert str(caught.value) == f"some-plugin 0.9 requires passwright {wanted}; this is 0.1.0"
     make_pipeline("fine")
 
 
@@ -492,24 +492,24 @@ def test_supported_passwright_versions(install: Install, wanted: str, fits: bool
         pytest.param("Plugin(passwright='soon')", "passwright='soon' is not of the form >=0.1,<1", id="versions"),
         pytest.param("Plugin(opsets=(25, 13))", r"opsets=\(25, 13\) is not the first and the last opset", id="opsets"),
         pytest.param("Plugin(opsets=13)", "opsets=13 is not the first and the last", id="one opset"),
-        pytest.param("Plugin(passes=[RulePass])", "is no pass and no rule", id="a class"),
+        pytest.param("Plugin(passes=[RulePass])", "is neither a pass nor a rule", id="a class"),
         pytest.param("Plugin(passes=[Mine])", "Mine is a class; an instance may be one, as in Mine()", id="own class"),
-        pytest.param("Plugin(passes=ABS)", r"passes is to be a tuple or a list, not Rule\(.*\.\.\.", id="a rule"),
-        pytest.param("Plugin(pipelines=['a'])", r"pipelines is to be a dict by name, not \['a'\]", id="pipelines"),
+        pytest.param("Plugin(passes=ABS)", r"passes must be a tuple or a list, not Rule\(.*\.\.\.", id="a rule"),
+        pytest.param("Plugin(pipelines=['a'])", r"pipelines must be a dict by name, not \['a'\]", id="pipelines"),
         pytest.param("Plugin(passwright=1)", "passwright=1 is not of the form >=0.1,<1", id="a number for versions"),
         pytest.param("Plugin(passwright=None)", "passwright=None is not of the form", id="None for versions"),
-        pytest.param("Plugin([Placed(ABS, before=None)])", "before is to be names, .* not None", id="before None"),
-        pytest.param("Plugin([Placed(ABS, after=3)])", "after is to be names, .* not 3", id="after a number"),
-        pytest.param("RulePass(' pad', ())", "' pad' is no name", id="a space before a name"),
-        pytest.param("RulePass('a\\x1b[31mb', ())", r"is no name", id="an escape in a name"),
-        pytest.param("RulePass('a\\ud800b', ())", r"is no name", id="half a character in a name"),
-        pytest.param("Plugin(pipelines={'a': 3})", "pipeline a is no text and no pass: 3", id="a number"),
-        pytest.param("Plugin([RulePass('a,b', ())])", "'a,b' is no name", id="commas in a name"),
-        pytest.param("RulePass('', ())", "'' is no name", id="no name"),
-        pytest.param("Plugin(pipelines={'a{': 'none'})", "'a{' is no name", id="braces in a name"),
+        pytest.param("Plugin([Placed(ABS, before=None)])", "before must be names, .* not None", id="before None"),
+        pytest.param("Plugin([Placed(ABS, after=3)])", "after must be names, .* not 3", id="after a number"),
+        pytest.param("RulePass(' pad', ())", "' pad' is not a name", id="a space before a name"),
+        pytest.param("RulePass('a\\x1b[31mb', ())", r"is not a name", id="an escape in a name"),
+        pytest.param("RulePass('a\\ud800b', ())", r"is not a name", id="half a character in a name"),
+        pytest.param("Plugin(pipelines={'a': 3})", "pipeline a is neither a text nor a pass: 3", id="a number"),
+        pytest.param("Plugin([RulePass('a,b', ())])", "'a,b' is not a name", id="commas in a name"),
+        pytest.param("RulePass('', ())", "'' is not a name", id="no name"),
+        pytest.param("Plugin(pipelines={'a{': 'none'})", "'a{' is not a name", id="braces in a name"),
         pytest.param("type('P', (), {'name': property(lambda s: 1 / 0), 'run': 3})()", "ZeroDivision", id="raises"),
-        pytest.param("type('P', (), {'name': 3, 'run': 3})()", "3 is no name", id="a number for a name"),
-        pytest.param("Plugin(p for p in [RulePass('a', ())])", "passes is to be a tuple or a list", id="generator"),
+        pytest.param("type('P', (), {'name': 3, 'run': 3})()", "3 is not a name", id="a number for a name"),
+        pytest.param("Plugin(p for p in [RulePass('a', ())])", "passes must be a tuple or a list", id="generator"),
         pytest.param("Plugin(); OTHER = Plugin()", "defines more than one Plugin", id="two"),
     ],
 )

@@ -366,7 +366,7 @@ def test_pass_without_change_count_is_excluded(back: Any) -> None:
     result = optimize(load(TEXT), Custom(lambda *_: back, "vague"))
     (found,) = result.report.quarantined
     assert (found.by, found.failure_kind) == ("vague", FailureKind.RAISED)
-    assert found.message == f"run() gave back {back!r}, not the number of changes"
+    assert found.message == f"run() returned {back!r}, not the number of changes"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_constant_operand(before: str, after: str | None) -> None:
 @rule(lambda g, x, y: g.Add(x, y), contract=EXACT)
 def pull_out_of_the_first(g: Build, x: Value, y: Value) -> Value:
     """x + |y| => |y| - (-x), where x is not an absolute value itself"""
-    require(y.producer is not None and y.producer.type == "Abs", "y is no absolute value")
+    require(y.producer is not None and y.producer.type == "Abs", "y is not an absolute value")
     require(x.producer is None, "x is computed")
     return g.Sub(y, g.Neg(x))
 

@@ -238,7 +238,7 @@ SAME_SHAPE_INPUTS: Mapping[str, tuple[tuple[Array, ...], Mapping[str, Any]]] = {
     "LRN": ((), {"size": 3}),
     "MeanVarianceNormalization": ((), {"axes": [0, 2]}),
 }
-# onnxruntime has no kernel for some; of others the first input is no float of three dims.
+# onnxruntime has no kernel for some; of others the first input is not a float of three dims.
 SAME_SHAPE_BY_SCHEMA = {
     "Bernoulli", "BitCast", "CumProd", "DequantizeLinear", "DynamicQuantizeLinear", "EyeLike", "LRN",
     "RandomNormalLike", "RandomUniformLike", "RegexFullMatch", "RotaryEmbedding", "SwiGLU", "TensorScatter",

@@ -75,7 +75,7 @@ class Tracer:
         """Add an operator: the value of its output, or a tuple for several."""
         unknown = [name for name in attrs if name.startswith("_")]
         if unknown:
-            raise RuleError(f"{op_type}: {unknown[0]} has no counterpart here")
+            raise RuleError(f"{op_type}: {unknown[0]} is not supported here")
         if op_type == "Constant" and not inputs and not _domain:
             if len(attrs) != 1:
                 raise RuleError("op.Constant takes one attribute: value, value_float, value_int ...")
@@ -139,7 +139,7 @@ def trace_pattern(pattern: Callable[..., Any]) -> TracedPattern:
     tracer, variables = Tracer(), dict[str, PatternValue]()
     for p in list(inspect.signature(pattern).parameters.values())[1:]:
         if p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD}:
-            raise RuleError(f"a pattern names its variables: *{p.name} has no counterpart here")
+            raise RuleError(f"a pattern names its variables: *{p.name} is not supported here")
         variables[p.name] = PatternValue(Var(p.name, optional=p.default is not p.empty), tracer)
     try:
         result = pattern(tracer, **variables)
@@ -150,10 +150,10 @@ def trace_pattern(pattern: Callable[..., Any]) -> TracedPattern:
     given = _as_tuple(result)
     roots = [v.pattern for v in given if isinstance(v, PatternValue) and isinstance(v.pattern, OpPattern)]
     if not roots or len(roots) < len(given):
-        raise RuleError("a pattern must give what an operator makes, such as op.Relu(x)")
+        raise RuleError("a pattern must return an output of an operator, such as op.Relu(x)")
     indices, root = tuple(r.output for r in roots), replace(roots[0], output=0)
     if len({*indices}) < len(roots) or any(replace(r, output=0) != root for r in roots):
-        raise RuleError("a pattern must end in one operator: several roots have no counterpart here")
+        raise RuleError("a pattern must end in one operator: several roots are not supported")
     return TracedPattern(root, indices, (*variables, *tracer.outputs), tracer)
 
 
@@ -180,7 +180,7 @@ def constant_array(attribute: str, value: Any) -> Any:
     if isinstance(value, onnx.TensorProto):
         return numpy_helper.to_array(value)
     if attribute not in {"value", *CONSTANT_DTYPES} or isinstance(value, PatternValue):
-        raise RuleError(f"op.Constant: {attribute}={value!r} has no counterpart here")
+        raise RuleError(f"op.Constant: {attribute}={value!r} is not supported here")
     return np.asarray(value, CONSTANT_DTYPES.get(attribute))
 
 
@@ -192,7 +192,7 @@ def _equals_constant(value: Value, content: Any) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         cast_to = content.astype(const.dtype)
     if const.dtype.kind in "biu" and cast_to.tolist() != content.tolist():
-        return False  # 0.5 is no integer
+        return False  # 0.5 is not an integer
     return bool(np.all(const.reshape(content.shape) == cast_to))
 
 
@@ -310,7 +310,7 @@ def rule_from_functions(
 
 
 def _require_bound(rule: str, function: Callable[..., Any], variables: Collection[str], leading: int) -> None:
-    """Raise RuleError for a parameter without default that is no variable of the pattern."""
+    """Raise RuleError for a parameter without default that is not a variable of the pattern."""
     for p in list(inspect.signature(function).parameters.values())[leading:]:
         if p.kind in {p.VAR_KEYWORD, p.VAR_POSITIONAL} or p.name in variables or p.default is not p.empty:
             continue

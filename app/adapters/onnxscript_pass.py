@@ -145,7 +145,7 @@ def _flatten_rules(thing: Any) -> Iterator[Any]:
         for part in cast("Sequence[object]", thing):
             yield from _flatten_rules(part)
     else:
-        raise TypeError(f"a {type(thing).__name__} is no rule of onnxscript")
+        raise TypeError(f"an object of type {type(thing).__name__} is not a rule of onnxscript")
 
 
 def default_rules() -> object:

@@ -111,4 +111,4 @@ def plan_merge(
     except InterfaceError as e:
         raise PassFailed(name, FailureKind.INTERFACE, f"{name}: {e}") from e
     except (ModelError, GraphError, DecodeError) as e:
-        raise PassFailed(name, FailureKind.RAISED, f"{name}: its result is no model: {e}") from e
+        raise PassFailed(name, FailureKind.RAISED, f"{name}: its result is not a model: {e}") from e

@@ -36,7 +36,7 @@ def tool_error(error: BaseException) -> str:
 def require_model(result: object) -> onnx.ModelProto:
     """The model that a tool returned. Raises TypeError for anything else."""
     if not isinstance(result, onnx.ModelProto):
-        raise TypeError(f"it gave back no model, but {result!r}")
+        raise TypeError(f"it returned {result!r}, not a model")
     return result
 
 

@@ -37,7 +37,7 @@ class LabelledSet:
         return cls(path.name, read_arrays(path))
 
     def labels(self, inputs: Sequence[InputSpec]) -> Array:
-        """The array called labels, or the only one that is no input. Raises ModelError if neither exists."""
+        """The array called labels, or the only one that is not an input. Raises ModelError if neither exists."""
         names = {i.name for i in inputs}
         others = [name for name in self.arrays if name not in names]
         if LABELS not in others and len(others) != 1:
@@ -125,7 +125,7 @@ def load_metric(text: str) -> tuple[str, Metric]:
             result: Any = found(dict(outputs), labels)
             value = float(result)
         if not isfinite(value):
-            raise ModelError(f"--metric {text}: it gives {value}, which is no accuracy")
+            raise ModelError(f"--metric {text}: it gives {value}, which is not an accuracy")
         return value
 
     return name, metric
@@ -139,7 +139,7 @@ def top_1(outputs: Mapping[str, Any], labels: Array) -> float:
     """
     name, output = next(iter(outputs.items()), ("", None))
     if not isinstance(output, np.ndarray):
-        raise ModelError("no output has a row for each label; say with --metric what accuracy is")
+        raise ModelError("no output has a row for each label; define accuracy with --metric")
     hits, truth = _predicted_classes(name, output), labels if labels.ndim < 2 else np.squeeze(labels)
     if hits.shape != truth.shape:
         raise ModelError(f"{name} names classes of shape {hits.shape}, the labels have {truth.shape}: give a --metric")
@@ -157,7 +157,7 @@ def _predicted_classes(name: str, output: Array) -> Array:
     if output.dtype.kind in "biuOU":
         return output.reshape(output.shape[:1]) if output.shape[1:] == (1,) else output
     if output.dtype.kind == "c" or output.ndim < 2 or output.shape[-1] < 2:
-        raise ModelError(f"{name} of shape {output.shape} does not score classes: say with --metric what accuracy is")
+        raise ModelError(f"{name} of shape {output.shape} does not score classes: define accuracy with --metric")
     return np.argmax(output.astype(np.float32) if output.dtype.kind == "V" else output, -1)
 
 

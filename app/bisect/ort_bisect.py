@@ -124,7 +124,7 @@ def bisect_optimizers(
     cannot be sent to the worker.
     """
     if level not in LEVELS:
-        raise UsageError(f"--ort {level}: there is no such level (there are {', '.join(LEVELS)})")
+        raise UsageError(f"--ort {level}: unknown level; choose from {', '.join(LEVELS)}")
     with TemporaryDirectory() as folder:
         write_case(oracle, model, Path(folder))
         with probe_process(Path(folder), timeout) as process:
@@ -204,7 +204,7 @@ class _Bisection:
         failure = self.failure_without(n for n in guilty if n != name)
         assert failure is not None  # no culprit is superfluous
         others = [n for n in self.names if n not in guilty and n not in RULE_BASED_TRANSFORMERS]
-        # A transformer that holds rules is no optimizer itself, but the rules need it.
+        # A transformer that holds rules is not an optimizer itself, but the rules need it.
         enabled = {name, *(t for t in RULE_BASED_TRANSFORMERS if t not in guilty)}
 
         def fails_with(chosen: Collection[str]) -> bool:

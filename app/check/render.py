@@ -23,7 +23,7 @@ def show_check_report(terminal: Terminal, report: CheckReport) -> None:
         if c.rule.name in report.repros:
             terminal.line(f"    shown by {report.repros[c.rule.name]}")
     for name in report.unchecked_passes:
-        terminal.line(f"{name} is no rule: it has no pattern to make models from, and was not checked")
+        terminal.line(f"{name} is not a rule: it has no pattern to make models from, and was not checked")
     sound = len(report.checked) - len(report.wrong) - len(report.inconclusive)
     terminal.line(
         f"{plural(len(report.checked), 'rule')}: {sound} sound, {len(report.wrong)} wrong, "

@@ -33,7 +33,7 @@ def reply(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         is_large = weights > MAX_MESSAGE_BYTES
         onnx.save(model, str(destination), save_as_external_data=is_large, location=f"{destination.name}.data")
     if not destination.is_file():
-        raise FileNotFoundError("it gave no model")
+        raise FileNotFoundError("it returned no model")
     yield {"seconds": seconds}
 
 

@@ -88,7 +88,7 @@ def diff(
 def diff_models(a: Model, b: Model) -> ModelDifference:
     """Compare two models. Linear in their ops; only weights that look alike or changed are read.
 
-    Raises ModelError for functions that are no graphs, and for weights that cannot be read.
+    Raises ModelError for functions that are not graphs, and for weights that cannot be read.
     """
     ours, theirs = _functions_by_name(a.header), _functions_by_name(b.header)
     defined = [{f"function {name}": "defined" for name in functions} for functions in (ours, theirs)]

@@ -154,12 +154,12 @@ class NearMatch:
         if known is value or found is None:
             return found
         here = f"the {ordinal(index)} input of {op.label}"
-        why = f"{want.name} stands for two values: {_value_label(known)} and, as {here}, {_value_label(value)}"
+        why = f"{want.name} would be bound to two values: {_value_label(known)} and, as {here}, {_value_label(value)}"
         return found.with_failure(MatchFailureKind.VARIABLE, op, why)
 
     def wrong_inputs(self, op: Op, want: VariadicVar) -> NearMatch | None:
         """Add that inputs are not those that their variable already has."""
-        why = f"{want.name} stands for other inputs of {op.label} than before"
+        why = f"{want.name} is bound to other inputs than those of {op.label}"
         return self.with_failure(MatchFailureKind.VARIABLE, op, why)
 
     def further_input(self, op: Op, index: int, value: Value) -> NearMatch | None:

@@ -61,7 +61,7 @@ def parse_provider(text: str) -> ExecutionProvider:
 def optimization_level(level: str) -> str:
     """Onnxruntime's name for a level of the command line. Raises UsageError for an unknown one."""
     if level not in ALL_LEVELS:
-        raise UsageError(f"--level {level}: there is no such level (there are {', '.join(ALL_LEVELS)})")
+        raise UsageError(f"--level {level}: unknown level; choose from {', '.join(ALL_LEVELS)}")
     return ALL_LEVELS[level]
 
 

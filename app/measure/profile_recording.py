@@ -52,7 +52,7 @@ def record_profile(
 ) -> Recording:
     """Run the model in `path` for `min_time` seconds after warming up, three times at least.
 
-    Raises ModelError for a file that is no model, EvaluationError if onnxruntime does not load or run it, or crashes.
+    Raises ModelError for a file without a model, EvaluationError if onnxruntime does not load or run it, or crashes.
     """
     is_external = has_external_weights(path)
     model = read_proto(path)
@@ -89,7 +89,7 @@ def record_profile(
 
 
 def has_external_weights(path: Path) -> bool:
-    """Whether a model has weights in other files. Raises ModelError if it is no model."""
+    """Whether a model has weights in other files. Raises ModelError if it is not a model."""
     file = ModelFile(path)
     load(file, inline=False)
     return bool(file.external_files)

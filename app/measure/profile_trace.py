@@ -75,7 +75,7 @@ def read_events(path: Path) -> list[Any]:
     except (OSError, ValueError) as e:
         raise EvaluationError(f"onnxruntime's profile cannot be read: {e}") from e
     if not isinstance(events, list):
-        raise EvaluationError("onnxruntime's profile is no list of events")
+        raise EvaluationError("onnxruntime's profile is not a list of events")
     return cast("list[Any]", events)
 
 

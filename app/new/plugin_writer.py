@@ -36,7 +36,7 @@ def names_for(text: str) -> PluginNames:
         name = canonicalize_name(text, validate=True)
     except InvalidName:
         raise UsageError(
-            f"{text!r} is no name for a package: letters, digits and single dashes, as my-plugin"
+            f"{text!r} is not a name for a package: letters, digits and single dashes, as my-plugin"
         ) from None
     module = name.replace("-", "_")
     if len(name) > MAX_NAME_LENGTH:
@@ -83,7 +83,7 @@ class CannotWrite(PassesError):
 def write_plugin(names: PluginNames, into: Path) -> tuple[Path, tuple[str, ...]]:
     """Make the package in a new folder of `into`, whole or not at all; returns the folder, and its files within.
 
-    Raises UsageError if `into` is no folder or has something of that name, CannotWrite if it cannot be written.
+    Raises UsageError if `into` is not a folder or has something of that name, CannotWrite if it cannot be written.
     """
     folder, texts = into / names.name, render_templates(names)
     try:

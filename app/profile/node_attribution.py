@@ -138,7 +138,7 @@ class _GraphAttribution:
         return {i for own in self.attributed for i in own}
 
     def _absorb_consumers(self, taken: set[int], is_absorbed: Callable[[onnx.NodeProto], bool]) -> None:
-        """Attribute remaining nodes to the node before them whose outputs are no values of the file.
+        """Attribute remaining nodes to the node before them whose outputs are not values of the file.
 
         In reverse order: a sum of two results is merged into the last one.
         """

@@ -84,15 +84,15 @@ def _file_pipeline(name: str, table: Any, text: str, path: Path, siblings: Mappi
     place = f"{path}:{_line_number(text, name)}"
     given = cast("dict[str, Any]", table if isinstance(table, dict) else {})
     if "passes" not in given:
-        raise UsageError(f"{place}: {name} is no pipeline, which has {EXPECTED_FORM}")
+        raise UsageError(f"{place}: {name} is not a pipeline, which has {EXPECTED_FORM}")
     for key, value in given.items():
         key_place = f"{path}:{_line_number(text, name, key)}"
         if key not in KEYS:
-            raise UsageError(f"{key_place}: {key} is not known; a pipeline has {EXPECTED_FORM}")
+            raise UsageError(f"{key_place}: unknown key {key}; a pipeline has {EXPECTED_FORM}")
         items = cast("list[Any]", value if isinstance(value, list) else [])
         if not isinstance(value, KEYS[key]) or not all(isinstance(v, str) for v in items):
             expected = "a list of names" if KEYS[key] is list else "true or false"
-            raise UsageError(f"{key_place}: {key} is to be {expected}")
+            raise UsageError(f"{key_place}: {key} must be {expected}")
     try:
         specs = parse_specs(",".join(given["passes"])) if given["passes"] else []
         absolute = tuple(s.with_absolute_paths(path.parent) for s in specs)
@@ -184,7 +184,7 @@ class NameResolver:
         if path.endswith(".toml"):
             pipelines = self._read_file(Path(path))
             if inner not in pipelines:
-                raise UnknownNameError(f"no pipeline in {path} is named {inner} (there are {', '.join(pipelines)})")
+                raise UnknownNameError(f"{path} has no pipeline named {inner}; it has {', '.join(pipelines)}")
             return pipelines[inner]
         if (found := self.registry.get(name)) is not None:
             self.looked_up.add(name)

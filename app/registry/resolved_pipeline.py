@@ -60,8 +60,8 @@ def resolve_pipeline(
     are named. Raises UsageError, UnknownNameError and PluginError.
     """
     for parameter, given in (("plugins", plugins), ("only", only), ("skip", skip), ("enable", enable)):
-        if not isinstance(cast("object", given), Collection) or isinstance(given, str):  # letters are no names
-            raise UsageError(f"{parameter} is to be a list, as in {parameter}=[{given!r}]")
+        if not isinstance(cast("object", given), Collection) or isinstance(given, str):  # letters are not names
+            raise UsageError(f"{parameter} must be a list, as in {parameter}=[{given!r}]")
     names = NameResolver(plugins)
     start = names.pipeline_from_text(pipeline) if isinstance(pipeline, str) else as_pass(Placed(pipeline).item)
     specs = _merge_specs(enable)

@@ -40,7 +40,7 @@ def _elementwise(function: Callable[..., SymInt | None]) -> ElementFunction:
     def apply(op: Op) -> list[PartialElements]:
         operands = [input_elements(op, i) for i in range(len(op.inputs))]
         size = 0 if any(not o for o in operands) else max(map(len, operands))
-        require(all(len(o) in {1, size} for o in operands), "its operands do not stretch to each other")
+        require(all(len(o) in {1, size} for o in operands), "its operands do not broadcast")
         stretched = [list(o) * size if len(o) == 1 else o for o in operands]
         return [[function(*row) for row in zip(*stretched, strict=True)]]
 

@@ -46,7 +46,7 @@ def input_elements(op: Op, index: int) -> Elements:
     value = op.input(index)
     found = recorded_elements(value) if value is not None else None
     if found is None:
-        raise Declined("elements are not followed")
+        raise Declined("its elements are not tracked")
     return found
 
 

@@ -219,7 +219,7 @@ def _constant_of_shape(op: Op) -> list[Shape]:
 
 def _range(op: Op) -> list[Shape]:
     ends = [input_elements(op, i) for i in range(3)]
-    require(all(len(e) == 1 for e in ends), "its bounds are no scalars")
+    require(all(len(e) == 1 for e in ends), "its bounds are not scalars")
     (start,), (limit,), (step,) = ends
     if not isinstance(step, int) or step == 0:
         raise Declined("its step is computed")
@@ -254,7 +254,7 @@ def _resize(op: Op) -> list[Shape]:
         raise Declined("its scales are unknown")
     for axis, scale in zip(axes, scales.const.reshape(-1).tolist(), strict=True):
         d = x[axis]
-        require(isinstance(d, int) or scale == int(scale), "a scale of a symbolic dim is no integer")
+        require(isinstance(d, int) or scale == int(scale), "a scale of a symbolic dim is not an integer")
         out[axis] = None if d is None else int(d * scale) if isinstance(d, int) else sym.multiply(d, int(scale))
     return [tuple(out)]
 

@@ -107,7 +107,9 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
     if not header.ir_version:
         raise ModelError("not an ONNX model: it has no IR version")
     if header.ir_version > onnx.IR_VERSION:
-        raise ModelError(f"IR version {header.ir_version} is newer than the installed onnx knows ({onnx.IR_VERSION})")
+        raise ModelError(
+            f"IR version {header.ir_version} is newer than the installed onnx supports ({onnx.IR_VERSION})"
+        )
     opsets: dict[str, int] = {}
     for entry in header.opset_import:
         domain = op_schemas.canonical_domain(entry.domain)

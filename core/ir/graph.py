@@ -183,7 +183,7 @@ class Graph:
         return value in self._outputs
 
     def is_unused(self, value: Value) -> bool:
-        """Whether `value` has no consumers and is no graph output."""
+        """Whether `value` has no consumers and is not a graph output."""
         return not value.consumers and value not in self._outputs and value not in self.pinned
 
     def producer(self, value: Value | None) -> Op | None:

@@ -28,7 +28,7 @@ class Value:
         self._dtype = dtype
         self._shape = shape
         self.tensor: Tensor | None = None  # set where the value is a constant
-        self.type: onnx.TypeProto | None = None  # set where the value is no dense tensor
+        self.type: onnx.TypeProto | None = None  # set where the value is not a dense tensor
         self.producer: Op | None = None
         self.elements: Elements | None = None  # inferred elements of small integer values, see known_elements
         self._consumers: list[Op] | dict[Op, None] = []  # a list while there are few, which saves half the memory

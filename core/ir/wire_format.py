@@ -38,7 +38,7 @@ def parse_fields(data: memoryview, begin: int, end: int) -> Iterator[Field]:
         elif kind in {FIXED64, FIXED32}:
             length = 8 if kind == FIXED64 else 4
         else:
-            raise ModelError("not an ONNX model: this is no protobuf message")
+            raise ModelError("not an ONNX model: this is not a protobuf message")
         if number == 0 or at + length > end:
             raise ModelError("the protobuf message is truncated or damaged")
         yield Field(number, kind, start, at, at + length)

@@ -168,7 +168,7 @@ def serve(
     An exception of the types `failures` is sent as a failure, formatted by `describe`; others end the process.
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
-        os.dup2(2, 1)  # printed text is no reply
+        os.dup2(2, 1)  # printed text is not a reply
         requests = SimpleQueue[str]()
 
         def read_requests() -> None:

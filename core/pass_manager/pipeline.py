@@ -79,7 +79,7 @@ def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
         try:
             changes = index(returned)
         except TypeError:
-            message = f"run() gave back {reprlib.repr(returned)}, not the number of changes"
+            message = f"run() returned {reprlib.repr(returned)}, not the number of changes"
             raise PassFailed(p.name, FailureKind.RAISED, message) from None
         # Rules that decline after a match change the mutation count too, but never a graph without permission.
         touched = changes > 0 or (shared.mutation_count != version and not isinstance(p, RulePass))

@@ -100,7 +100,7 @@ def _load_entry_point(entry: EntryPoint) -> PassRegistry:
         if isinstance(thing, Rule):
             thing = RulePass(entry.name, (thing,))
         if not isinstance(thing, Pass | Placed) or isinstance(thing, type):
-            raise PluginError(f"entry point {entry.name} of {source} is no pass, rule, plugin or module: {thing!r}")
+            raise PluginError(f"entry point {entry.name} of {source} is not a pass, rule, plugin or module: {thing!r}")
         return registry_from_plugin(Plugin((thing,)), source)
 
 
@@ -127,7 +127,7 @@ def registry_from_file(path: Path) -> PassRegistry:
         own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
         name = next((t.__name__ for t in own if hasattr(t, "run")), "")
         hint = f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
-        raise PluginError(f"{path} defines no pass and no rule{hint}")
+        raise PluginError(f"{path} defines neither a pass nor a rule{hint}")
     return registry
 
 
@@ -161,7 +161,7 @@ def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
     found += [PipelineEntry(name, content, source, plugin.opsets) for name, content in plugin.pipelines.items()]
     if not plugin.supports(here := version("passwright")):
         names = [entry.name for entry in found]
-        raise PluginError(f"{source} is for passwright {plugin.passwright}, and this is {here}", names)
+        raise PluginError(f"{source} requires passwright {plugin.passwright}; this is {here}", names)
     registry = PassRegistry()
     for entry in found:
         registry.add(entry)

@@ -35,7 +35,7 @@ class Placed:
         """Check arguments, as plugins may not be type-checked."""
         _require_item(self.item)
         if self.stage is not None and self.stage not in STAGES:
-            raise PluginError(f"{self.item.name}: no stage is called {self.stage} (there are {', '.join(STAGES)})")
+            raise PluginError(f"{self.item.name}: unknown stage {self.stage}; choose from {', '.join(STAGES)}")
         positions: dict[str, Any] = {"before": self.before, "after": self.after}
         for option, given in positions.items():
             names = cast("Collection[Any]", given)
@@ -43,7 +43,7 @@ class Placed:
             if not is_several or not all(isinstance(n, str) for n in names):
                 example = f'{option}=("fuse-gemm",)'
                 raise PluginError(
-                    f"{self.item.name}: {option} is to be names, as in {example}, not {reprlib.repr(names)}"
+                    f"{self.item.name}: {option} must be names, as in {example}, not {reprlib.repr(names)}"
                 )
 
     @property
@@ -74,7 +74,7 @@ class Plugin:
     def __post_init__(self) -> None:
         """Check arguments, as plugins may not be type-checked."""
         if not isinstance(self.passes, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] - plugins are not type-checked
-            raise PluginError(f"passes is to be a tuple or a list, not {reprlib.repr(self.passes)}")
+            raise PluginError(f"passes must be a tuple or a list, not {reprlib.repr(self.passes)}")
         for item in self.passes:
             if not isinstance(item, Placed):
                 _require_item(item)
@@ -109,7 +109,7 @@ def as_pass(item: Pass | Rule) -> Pass:
     return RulePass(item.name.replace("_", "-"), (item,)) if isinstance(item, Rule) else item
 
 
-def _require_item(item: Any, complaint: str = "is no pass and no rule") -> None:
+def _require_item(item: Any, complaint: str = "is neither a pass nor a rule") -> None:
     if isinstance(item, type):
         raise PluginError(f"{complaint}: {item.__name__} is a class; an instance may be one, as in {item.__name__}()")
     if not isinstance(item, Pass | Rule):
@@ -120,13 +120,13 @@ def _require_item(item: Any, complaint: str = "is no pass and no rule") -> None:
 def _require_name(name: Any) -> None:
     is_text = isinstance(name, str) and name != "" and name == name.strip() and name.isprintable()
     if not is_text or set(name) & RESERVED_CHARACTERS:
-        raise PluginError(f"{reprlib.repr(name)} is no name that a text such as a,b{{n=3}} can select")
+        raise PluginError(f"{reprlib.repr(name)} is not a name that a text such as a,b{{n=3}} can select")
 
 
 def _require_pipelines(pipelines: Any) -> None:
     if not isinstance(pipelines, Mapping):
-        raise PluginError(f"pipelines is to be a dict by name, not {reprlib.repr(pipelines)}")
+        raise PluginError(f"pipelines must be a dict by name, not {reprlib.repr(pipelines)}")
     for name, content in cast("Mapping[Any, Any]", pipelines).items():
         _require_name(name)
         if not isinstance(content, str):
-            _require_item(content, f"pipeline {name} is no text and no pass")
+            _require_item(content, f"pipeline {name} is neither a text nor a pass")

@@ -210,7 +210,7 @@ def _build_replacement(r: Rule, g: Build, match: Match, place: str) -> tuple[Val
     new = (*new, *[None] * len(root.outputs))[: len(root.outputs)]
     for old, v in zip(root.outputs, new, strict=True):
         if v is None and (old.consumers or root.graph.is_output(old)):
-            raise Declined(f"{old.name} is used, and the rule gives nothing for it")
+            raise Declined(f"{old.name} is used, and the rule returned no value for it")
     pairs = [(old, v) for old, v in zip(root.outputs, new, strict=True) if v is not None and v is not old]
     require(pairs, "the rule returned the matched value itself")
     for old, v in pairs if root.type == "Identity" else ():  # others are replaced by an Identity between two names

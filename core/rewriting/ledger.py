@@ -107,7 +107,7 @@ class Ledger:
             return False
         running = self._running_passes[-1] if self._running_passes else by
         if self.change_count == self._change_limit:
-            raise NoFixpoint(f"{running}: {self.counts[running].total()} changes, and no end")
+            raise NoFixpoint(f"{running}: {self.counts[running].total()} changes without reaching a fixpoint")
         self.is_exact &= exact
         self.counts.setdefault(running, Counter())[by] += 1
         if self.record:

@@ -108,7 +108,7 @@ def trace_pattern(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[st
     if not isinstance(root, OpPattern):
         raise RuleError("a pattern must be an operator, such as lambda g, x: g.Relu(x)")
     if root.output:
-        raise RuleError("a pattern's root stands for all its outputs: return one value for each")
+        raise RuleError("a pattern's root replaces all its outputs: return one value for each")
     return root, [v.name for v in variables]
 
 
@@ -197,7 +197,7 @@ def _producers_can_match(p: OpPattern, op: Op) -> bool:
 def _match_attributes(
     p: OpPattern, op: Op, bound: Bindings, trace: Trace | None
 ) -> tuple[Bindings, Operands, Trace | None] | None:
-    """The bindings with those of attributes, the inputs that are no attributes, and the trace; None if they differ."""
+    """The bindings with those of attributes, the inputs that are not attributes, and the trace; None if they differ."""
     here, values = dict(bound), op.inputs
     if p.bound_name:
         here[p.bound_name] = op
@@ -248,7 +248,7 @@ def _unnamed_attributes(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:
 
 
 class _Site(NamedTuple):
-    """A pattern at an op; `values` are the inputs that are no attributes of the pattern."""
+    """A pattern at an op; `values` are the inputs that are not attributes of the pattern."""
 
     pattern: OpPattern
     op: Op

@@ -147,7 +147,7 @@ def rule(
     default.
     Inner values may be used elsewhere only if `shared`. A rule that states no contract counts as `ROUNDING`.
     `fragile` names the numbers at which it might go wrong, such as the knees of an activation: inputs are drawn on
-    and beside them. Raises RuleError for a parameter that is no variable of a pattern.
+    and beside them. Raises RuleError for a parameter that is not a variable of a pattern.
     """
 
     def wrap(build: Callable[..., Any]) -> Rule:

@@ -114,7 +114,7 @@ def _raise_in_thread(thread: int) -> None:
 def _absorb_pending() -> None:
     """Catch an exception that was sent just as the block ended.
 
-    Cancelling it is no option: CPython 3.11 would check for it at every instruction, and hang under a profiler.
+    It cannot be cancelled: CPython 3.11 would check for it at every instruction, and hang under a profiler.
     """
     end = monotonic() + 1
     with suppress(NoProgress):

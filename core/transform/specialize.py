@@ -126,7 +126,7 @@ def require_input_name(name: str, inputs: Iterable[str]) -> None:
 def require_size(option: str, size: int) -> None:
     """Raise ModelError for a size that ONNX cannot represent."""
     if not 0 <= size < 1 << 63:
-        raise ModelError(f"{option}: {size} is no size")
+        raise ModelError(f"{option}: {size} is not a size")
 
 
 def bind_dims(name: str, declared: Sequence[Dim], shape: Sequence[int], sizes: dict[str, int]) -> None:

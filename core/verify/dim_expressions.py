@@ -33,7 +33,7 @@ def extent(dim: SymInt, sizes: Sizes) -> int:
 
 
 def dim_symbols(dim: str) -> list[str]:
-    """The symbols in a formula; a name that is no formula is a symbol itself."""
+    """The symbols in a formula; a name that is not a formula is a symbol itself."""
     tree = _parse(dim)
     return [dim] if tree is None else [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
 

@@ -71,7 +71,7 @@ def checked_inputs(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet
     known = {i.name: i for i in inputs}
     for name in input_set.feeds:
         if name not in known:
-            raise ModelError(f"the {input_set} name {name}, which is no input of the model ({', '.join(known)})")
+            raise ModelError(f"the {input_set} name {name}, which is not an input of the model ({', '.join(known)})")
     feeds: dict[str, Any] = {}
     for spec in inputs:
         if spec.name in input_set.feeds:
@@ -88,7 +88,7 @@ def _converted(value: Any, spec: InputSpec, input_set: InputSet) -> Any:
         return _converted_array(value, spec, input_set)
     if spec.type_kind == SEQUENCE:
         if not isinstance(value, list | tuple):
-            raise ModelError(f"{spec.name} of the {input_set} is no list of arrays; the model needs a sequence")
+            raise ModelError(f"{spec.name} of the {input_set} is not a list of arrays; the model needs a sequence")
         return [_converted_array(v, spec, input_set) for v in cast("Sequence[Any]", value)]
     return value
 
@@ -99,7 +99,7 @@ def _converted_array(value: Any, spec: InputSpec, input_set: InputSet) -> np.nda
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as e:
-        raise ModelError(f"{spec.name} of the {input_set} is no array: {first_line(e)}") from e
+        raise ModelError(f"{spec.name} of the {input_set} is not an array: {first_line(e)}") from e
     if array.dtype == wanted:
         return array
     if wanted == np.object_ and array.dtype.kind in "UO" and all(isinstance(s, str) for s in array.flat):

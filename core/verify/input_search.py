@@ -169,7 +169,7 @@ class InputSearch:
 
 
 def require_generatable(inputs: list[InputSpec]) -> None:
-    """Raise UnverifiableError for an input that is no tensor, nor a sequence or optional of tensors."""
+    """Raise UnverifiableError for an input other than a tensor, or a sequence or optional of tensors."""
     for i in inputs:
         if i.type_kind not in GENERATABLE:
             raise UnverifiableError(

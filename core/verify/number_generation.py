@@ -24,7 +24,7 @@ MIXED_KINDS = ("negative", "tiny", "zeros", "ties", "signed zeros", "normal")  #
 NONFINITE_VALUES = {"nan": (np.nan,), "inf": (np.inf, -np.inf)}
 MIN_ROWS_TO_HALVE = 8
 MIN_POSITIVE = 0.01
-SPECIAL_ONE_IN = 8  # elements of an extreme, NaN or infinite array that are no normal numbers
+SPECIAL_ONE_IN = 8  # elements of an extreme, NaN or infinite array that are not normal numbers
 
 
 def generate_floats(

@@ -27,7 +27,7 @@ from plain import operators, simplified_models, to_example, weights  # noqa: E40
 from record import Example, write_examples  # noqa: E402
 
 MAX_ELEMENTS = 2048
-"""Models with more weights are no examples."""
+"""Models with more weights are not examples."""
 MAX_STEPS = 8
 """As many of the models between two changes are kept."""
 

@@ -77,7 +77,7 @@ def column_count(op: Op) -> int:
     """How many columns a product has. Declines unless its second factor is one constant matrix."""
     w = op.input(1)
     if op.domain or w is None or not w.is_const or w.rank != 2:
-        raise Declined("the second factor is no constant matrix")
+        raise Declined("the second factor is not a constant matrix")
     return w.static_shape[columns_axis(op)]
 
 

@@ -156,7 +156,7 @@ FUSE_HARD_ACTIVATIONS = RulePass("fuse-hard-activations", (fuse_hard_sigmoid, fu
 
 
 NO_INFINITE_SLOPE = conditional("no slope is infinite")
-"""0 times infinity is no number."""
+"""0 times infinity is not a number."""
 
 
 @rule(lambda g, x, a: g.Max(x, g.Mul(x, g.const(a))))

@@ -87,7 +87,7 @@ def required_factor(op: Op, x: Value) -> float:
 def nonzero_scale(c: Value) -> float:
     """The one finite number, not 0, that all elements of a constant are."""
     value = float(uniform_value(c))
-    require(np.isfinite(value) and value != 0, f"{value} is no scale")
+    require(np.isfinite(value) and value != 0, f"{value} is not a scale")
     return value
 
 

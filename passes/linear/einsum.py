@@ -47,7 +47,7 @@ def _parse_labels(side: str, dots: Term) -> Term:
     """The labels of a term, each once."""
     before, ellipsis, after = side.partition(ELLIPSIS)
     labels = (*before, *(dots if ellipsis else ()), *after)
-    require(all(c.isascii() and c.isalpha() for c in before + after), "a label is no letter")
+    require(all(c.isascii() and c.isalpha() for c in before + after), "a label is not a letter")
     require(len(set(labels)) == len(labels), "a label is named twice")
     return labels
 
@@ -82,7 +82,9 @@ def einsum_to_mul(g: Build, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "ij,j->ij") => Mul(a, b)"""
     eq = parse_equation(e, [a.rank, b.rank])
     require(a.dtype in MATMUL_TYPES, "onnxruntime may not multiply this type")
-    require(eq.result in eq.terms and all(ends_with(eq.result, term) for term in eq.terms), "it is no broadcasting")
+    require(
+        eq.result in eq.terms and all(ends_with(eq.result, term) for term in eq.terms), "it does more than broadcast"
+    )
     return g.Mul(a, b)
 
 
@@ -104,7 +106,7 @@ def einsum_to_gemm(g: Build, a: Value, b: Value, e: str) -> Value:
     if m in t:
         a, b, s, t = b, a, t, s
     k = next((label for label in s if label not in eq.result), None)
-    require({*s} == {m, k} and {*t} == {k, n}, "it is no product")
+    require({*s} == {m, k} and {*t} == {k, n}, "it is not a product")
     require(same_extent(a.shape[s.index(k)], b.shape[t.index(k)]), "one factor may be stretched")
     sides = {"transA": s != (m, k), "transB": t != (k, n)}
     return build_gemm(g, a, b, **{side: 1 for side, turn in sides.items() if turn})
@@ -123,7 +125,7 @@ def matmul_factors(a: Value, b: Value, e: str) -> list[tuple[Value, list[int]]]:
         # A constant of its own can be transposed.
         if all(perm == sorted(perm) or (v.is_const and len(v.consumers) == 1) for v, perm in factors):
             return factors
-    raise Declined(f"{e} is no product that a MatMul makes")
+    raise Declined(f"{e} is not a product that a MatMul makes")
 
 
 def orders_for_matmul(left: Term, right: Term, result: Term) -> tuple[Term, Term] | None:

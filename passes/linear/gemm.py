@@ -159,7 +159,7 @@ def product_of_shift(x: Value, v: Value, product: Op) -> Array:
     require_broadcastable_to(v, x)
     shift = values_along_axis(v, x.rank, -1)
     require(shift.size == 1 or not product.attr("transA", 0), "it is the rows of x that are shifted, not its columns")
-    require(p.w.rank == 2, "the weights are no matrix")
+    require(p.w.rank == 2, "the weights are not a matrix")
     return np.broadcast_to(shift, p.extents[:1]) @ p.weights
 
 

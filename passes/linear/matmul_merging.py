@@ -117,7 +117,7 @@ def require_finite(x: Value) -> None:
 
 def require_no_growth(first: WeightedProduct, second: WeightedProduct) -> None:
     """One product may neither hold more numbers nor multiply more often than the two."""
-    require(first.w.rank == second.w.rank == 2, "the weights are no matrices")
+    require(first.w.rank == second.w.rank == 2, "the weights are not matrices")
     (rows, inner), (same, columns) = first.extents, second.extents
     require(inner == same, "the products do not fit")
     require(rows * columns <= rows * inner + inner * columns, "the merged weights are larger")
@@ -191,10 +191,10 @@ class MergeParallelMatmuls:
 def branch_of(op: Op) -> ProductBranch:
     """Read a product and its addend; declines one that has no constant weights of its own."""
     p = product_of(op)
-    require(op.domain == "" and p.w.rank == 2 and 0 not in p.extents, "the weights are no matrix")
+    require(op.domain == "" and p.w.rank == 2 and 0 not in p.extents, "the weights are not a matrix")
     require(not p.x.is_const and any(v.consumers or op.graph.is_output(v) for v in op.outputs), "it will go anyway")
     if op.type == "Gemm":
-        require(p.c is None or is_row(p.c, 2, p.extents[1]), "its bias is no constant row")
+        require(p.c is None or is_row(p.c, 2, p.extents[1]), "its bias is not a constant row")
         return ProductBranch(p, p.c, op)
     out, rank = op.outputs[0], p.x.rank
     bias, readers = None, list(out.consumers)

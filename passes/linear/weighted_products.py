@@ -55,7 +55,7 @@ def product_of(op: Op, *, shared: bool = False) -> WeightedProduct:
     """Read a MatMul or Gemm; declines unless its weights are constant and, if not `shared`, would go with it."""
     x, w = operand(op), operand(op, 1)
     require(op.version >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
-    require(w.is_const and w.rank >= 2, "the weights are no constant matrix")
+    require(w.is_const and w.rank >= 2, "the weights are not a constant matrix")
     require(w.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
     require(shared or len(w.consumers) == 1, f"{w.name} is used elsewhere, and would be there twice")
     return WeightedProduct(op, x, w, op.input(2))

@@ -130,7 +130,7 @@ class OpSite:
         return inputs[min(index, len(inputs) - 1)]
 
     def input_dtype(self, index: int) -> int | str:
-        """The element type of an input, consistent with other operands; the name of the type if it is no tensor."""
+        """The element type of an input, consistent with other operands; the name of the type if it is not a tensor."""
         formal = self.formal_parameter(index).type_str
         if formal in self.bound_types:
             return self.bound_types[formal]
@@ -234,7 +234,7 @@ class OpSite:
         """`value` as an array of the type of the input at `index`."""
         dtype = self.input_dtype(index)
         if not isinstance(dtype, int):
-            raise GenerationError(f"input {index} of {self.op_type} is no tensor")
+            raise GenerationError(f"input {index} of {self.op_type} is not a tensor")
         try:
             return np.asarray(value, helper.tensor_dtype_to_np_dtype(dtype))
         except (OverflowError, ValueError, TypeError) as e:
@@ -287,7 +287,7 @@ class PatternGenerator:
                 self.op_generators[site.op_type](site)
             site.add_remaining_operands(hint.shape)
         except (ArithmeticError, IndexError, TypeError, ValueError) as e:  # a pattern may name any attribute's value
-            raise GenerationError(f"{site.op_type} cannot be made so: {e}") from e
+            raise GenerationError(f"{site.op_type} cannot be created: {e}") from e
         is_variadic = site.spec.outputs[-1].option == VARIADIC
         count = max(pattern.output + 1, site.output_count, 0 if is_variadic else site.spec.min_output)
         inputs = [site.operands.get(i) for i in range(max(site.operands, default=-1) + 1)]
@@ -390,7 +390,7 @@ class PatternGenerator:
             self.builder.overridable.add(known.name)
             self.add_trait("a constant is an input that may be overridden")
             if var.constant and self.depth == 0:
-                self.no_fire_reasons.append(f"{known.name} is no constant: a caller may override it")
+                self.no_fire_reasons.append(f"{known.name} is not a constant: a caller may override it")
         return known
 
     def _producer_output(self, dtype: int, shape: Shape) -> TypedValue:

@@ -52,7 +52,7 @@ def infer_types_by_running(
     }
     results = OnnxRuntime(model.SerializeToString()).run(list(node.output), feeds)
     if not all(isinstance(r, np.ndarray) for r in results):
-        raise EvaluationError(f"{node.op_type} makes something else than tensors")
+        raise EvaluationError(f"{node.op_type} has outputs that are not tensors")
     made = zip(node.output, map(numpy_helper.from_array, results), strict=True)
     return {name: helper.make_tensor_type_proto(t.data_type, tuple(t.dims)) for name, t in made}
 

@@ -152,7 +152,7 @@ class EnclosingModel:
         """Build the case. Raises GenerationError for a model without inputs in use."""
         builder, choices = self.generator.builder, self.generator.choices
         if self.generator.has_extra_constants and not builder.inputs:
-            raise GenerationError("all is constant")
+            raise GenerationError("all values are constant")
         root = self.generator.pattern_outputs[-1]
         self._add_outputs()
         if choices.one_in(5):

@@ -1,4 +1,4 @@
-"""A rule builds an op with a number among its inputs, which is no value."""
+"""A rule builds an op with a number among its inputs, which is not a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rule raises what is no Exception, as extension modules do."""
+"""A rule raises what is not an Exception, as extension modules do."""
 
 from __future__ import annotations
 

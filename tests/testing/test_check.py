@@ -226,7 +226,7 @@ def test_float16_is_not_compared_bit_for_bit() -> None:
 
 @pytest.mark.parametrize("example", ["g (float[2] x) => (float[2] y) { y = Relu(", "", "model.onnx"], ids=repr)
 def test_example_must_be_a_model(example: str) -> None:
-    with pytest.raises(UsageError, match="an example is no ONNX text"):
+    with pytest.raises(UsageError, match="an example is not ONNX text"):
         check_rule(drop_negation, examples=[example], budget=1)
 
 

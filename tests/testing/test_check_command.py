@@ -65,7 +65,7 @@ def test_all_rules_of_file(rules: Path, tmp_path: Path) -> None:
     output = invoke(rules, "--budget", "60", "--json", report, "--repro", repros, code=WRONG).output
     assert "3 rules: 1 sound, 1 wrong, 1 inconclusive" in output
     assert f"    from {rules.stem} import " in output
-    assert "idle is no rule" in output
+    assert "idle is not a rule" in output
     assert "relu_of_negated changes the results of the model" in output
     assert "(it never will): give examples" in output
     data = json.loads(report.read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def test_built_in_rule_by_name() -> None:
 
 
 def test_external_optimizer_is_not_a_rule() -> None:
-    assert "onnxoptimizer:fuse_qkv is no rule" in invoke("onnxoptimizer:fuse_qkv").output
+    assert "onnxoptimizer:fuse_qkv is not a rule" in invoke("onnxoptimizer:fuse_qkv").output
 
 
 def test_json_to_stdout(rules: Path) -> None:

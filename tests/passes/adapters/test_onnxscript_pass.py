@@ -142,7 +142,7 @@ def test_often_wrong_rule_is_quarantined_as_a_whole(rules: str) -> None:
 
 @dataclass(frozen=True)
 class Odd:
-    """A pass whose `rules` are no sequence of rules."""
+    """A pass whose `rules` are not a sequence of rules."""
 
     rules: Any
     name: str = "odd"
@@ -221,7 +221,7 @@ def test_identity_from_input_to_output_is_kept(rules: str) -> None:
     [
         ("{rules}:MISSING", UnknownNameError, "has no MISSING"),
         ("{rules}:WRONGS", UnknownNameError, "did you mean WRONG"),
-        ("{rules}:NUMBER", PluginError, "a int is no rule of onnxscript"),
+        ("{rules}:NUMBER", PluginError, "an object of type int is not a rule of onnxscript"),
         ("{rules}:EMPTY", PluginError, "it has no rules"),
         ("{rules}:FUNCTION", PluginError, "rule outlined makes local functions"),
         ("onnxscript:no.such.module:X", PluginError, "no.such.module cannot be imported: ModuleNotFoundError"),

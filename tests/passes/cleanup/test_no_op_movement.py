@@ -269,7 +269,7 @@ def test_stays(x: str, node: str, weights: dict[str, Any]) -> None:
         pytest.param("g (float[2,3] x, int64[2] s) => (float[p,q] y) { y = Tile(x, s) }", {}, id="Tile, unknown"),
         pytest.param("g (float[2,3] x, int64[4] s) => (float[p,q] y) { y = Pad(x, s) }", {}, id="Pad, unknown"),
         pytest.param(
-            "g (float[n,3] x, int64[2] s) => (float[n,3] y) { y = Reshape(x, s) }", {}, id="a name is no proof"
+            "g (float[n,3] x, int64[2] s) => (float[n,3] y) { y = Reshape(x, s) }", {}, id="a name is not a proof"
         ),
         pytest.param(
             "g (float[2,3] x, int64[2] s = {2,3}) => (float[p,q] y) { y = Reshape(x, s) }", {}, id="overridable shape"

@@ -182,7 +182,7 @@ def test_stays(body: str) -> None:
         pytest.param(
             "g (float[2,1] x, int64[1] s = {1}) => (float[p,q] y) { y = ReduceMax(x, s) }", id="overridable axes"
         ),
-        pytest.param("g (float[2,1] x) => (int64[p,q] y) { y = ArgMax<axis=1>(x) }", id="a place is no element"),
+        pytest.param("g (float[2,1] x) => (int64[p,q] y) { y = ArgMax<axis=1>(x) }", id="a place is not an element"),
         pytest.param("g (float[2,1] x) => (float[p,q] y) { y = Softmax<axis=1>(x) }", id="Softmax of one is 1"),
         pytest.param("g (float[2,1] x, int64 s) => (float[p,q] y) { y = CumSum(x, s) }", id="axis given late"),
     ],

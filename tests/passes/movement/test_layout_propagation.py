@@ -271,7 +271,7 @@ def test_becomes(constants: str, before: str, after: str, opset: int) -> None:
             " { t = Transpose<perm=[1,2,0]>(x) r = Mul(z, t) y = Transpose<perm=[2,0,1]>(r) }",
             "g (float[2,3,4] x, float[2] z = {1,2}) => (float[a,b,c] y)"
             " <int64[2] c = {1,2}> { u = Unsqueeze(z, c) y = Mul(u, x) }",
-            id="an overridable initializer is no constant",
+            id="an overridable initializer is not a constant",
         ),
         pytest.param(
             "g (float[n,h,w,3] x) => (float[a,b] y)"

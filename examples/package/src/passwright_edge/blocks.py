@@ -29,7 +29,7 @@ def decompose_space_to_depth(g: Build, x: Value, op: Op) -> Value:
 
 def _image_dims(x: Value) -> tuple[int, int, int]:
     """Channels, height and width, which have to be numbers: only the size of the batch may be open."""
-    require(x.rank == 4, "it is no batch of images")
+    require(x.rank == 4, "it is not a batch of images")
     numbers = [d for d in x.shape[1:] if isinstance(d, int) and d > 0]
     require(len(numbers) == 3, "the size of the images is open, or 0")
     channels, height, width = numbers

@@ -18,7 +18,7 @@ Optimize = Callable[[str], onnx.ModelProto]
 
 
 def passwright_optimizer() -> Optimize:
-    """With all imported that it needs, also what it would import late."""
+    """passwright, with the modules imported that it would import later."""
     import onnxruntime  # noqa: F401 - for constant folding
 
     from passwright import optimize
@@ -27,7 +27,7 @@ def passwright_optimizer() -> Optimize:
 
 
 def peer_optimizer(name: str) -> Callable[[], Optimize]:
-    """As `passes compare` asks it; what it writes itself is read again."""
+    """An optimizer as `passes compare` calls it; files that it writes are read again."""
 
     def prepared() -> Optimize:
         from passwright.app.adapters.tool_functions import FILE_OPTIMIZERS

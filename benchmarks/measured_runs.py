@@ -55,7 +55,7 @@ class ToolRuns:
 
 @dataclass
 class ModelRow:
-    """A model, and how each tool did on it. `difference`: None if not tried, "" or what is wrong with passwright's."""
+    """A model, and how each tool did on it. `difference`: None if not tried, "" or the fault of passwright's."""
 
     model: str
     bytes: int

@@ -21,7 +21,7 @@ from onnx import helper, numpy_helper
 CHANNELS, IMAGE_SIZE = 8, 4
 FEATURES = CHANNELS * IMAGE_SIZE * IMAGE_SIZE
 WEIGHTS_PER_KIND = 4  # of each kind of weight
-OPSET, IR_VERSION = 17, 8  # what all tools read
+OPSET, IR_VERSION = 17, 8  # supported by all tools
 TO_NHWC, TO_NCHW = [0, 2, 3, 1], [0, 3, 1, 2]
 
 

@@ -85,7 +85,7 @@ def best_peer_nodes(row: dict[str, ToolResult]) -> int | None:
 
 
 def record_best_peer(model: Path, row: dict[str, ToolResult]) -> None:
-    """Note the nodes of the best right peer beside a golden model: the tests hold passwright to that."""
+    """Note the nodes of the best right peer beside a golden model: the tests require as few of passwright."""
     best = best_peer_nodes(row)
     if best is not None:
         path = model.with_suffix(".json")

@@ -1,6 +1,6 @@
 """The pictures of pages in the documents: `python benchmarks/screenshots.py`. It takes a minute, and a Chromium.
 
-Both are of what passes writes: `docs/images/report.png` shows a comparison, `docs/images/report-graph.png` the graph of
+Both show written pages: `docs/images/report.png` shows a comparison, `docs/images/report-graph.png` the graph of
 a run with a node that a rewrite made. playwright is in the extra `dev`.
 """
 

@@ -1,9 +1,9 @@
 """Latency of models as passwright, onnxruntime and the installed peers leave them.
 
-Each model is first verified: everybody makes a file of it, which is compared with the original. Then the right ones
-are timed: the original and what passwright and the peers made of it under ORT ALL, and what ORT BASIC, EXTENDED and ALL
-saved as it is. Each step of a model is a process of its own with a time limit. `--json` holds what is done, a folder
-beside it the files; a second call goes on with what is missing. The peers are in the extra `peers`:
+Each model is first verified: each optimizer writes a file, which is compared with the original. Then the right files
+are timed: the original and the files of passwright and the peers under ORT ALL, and those saved by ORT BASIC, EXTENDED
+and ALL as they are. Each step of a model is a process of its own with a time limit. `--json` holds the results, and a
+folder beside it the files; a second call continues with the missing ones. The peers are in the extra `peers`:
 `pip install -e .[peers]`.
 """
 
@@ -87,17 +87,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", type=Path, help="models (default: golden, light and generated ones)")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="of the default ones only these")
-    parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="what is done, and where it is noted")
+    parser.add_argument(
+        "--json", type=Path, required=True, metavar="FILE", help="the results; those present are not measured again"
+    )
     parser.add_argument(
         "--steps", nargs="+", choices=(VERIFY_STEP, TIMING_STEP), default=[VERIFY_STEP, TIMING_STEP], help="only this"
     )
-    parser.add_argument("--again", action="store_true", help="race again what was raced; the last race counts")
+    parser.add_argument("--again", action="store_true", help="measure again; the last measurement counts")
     parser.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a call")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of onnxruntime; 0: all cores")
     parser.add_argument("--min-time", type=float, default=0.3, metavar="SECONDS", help="of calls of a row")
     parser.add_argument("--sets", type=int, default=5, metavar="N", help="of fresh processes")
     parser.add_argument("--timeout", type=float, default=900, metavar="SECONDS", help="of a step of a model")
-    parser.add_argument("--table", action="store_true", help="only write the table of what is done")
+    parser.add_argument("--table", action="store_true", help="only write the table of the results")
     options = parser.parse_args()
     done: Results = json.loads(options.json.read_text()) if options.json.exists() else {}
     if not options.table:

@@ -1,4 +1,4 @@
-"""The Markdown of speedup.py: what was measured, and what follows from it."""
+"""The Markdown of speedup.py: measurements and conclusions."""
 
 from __future__ import annotations
 

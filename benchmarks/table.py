@@ -1,4 +1,4 @@
-"""The Markdown that says what was measured and how passwright stands."""
+"""Markdown tables of the measurements of passwright and its peers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from measured_runs import ModelRow, ToolRuns
 
 OURS = "passwright"
 MEGABYTE = 1e6
-MEMORY_FACTOR, MEMORY_BASE = 1.5, 150e6  # what may be used: so often the file, and so much more
+MEMORY_FACTOR, MEMORY_BASE = 1.5, 150e6  # the memory allowed: a multiple of the file size, and a constant
 GROWTH_SIZES = (20_000, 100_000)
 
 
@@ -20,7 +20,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[s
 
 
 def report(rows: Sequence[ModelRow]) -> Iterator[str]:
-    """All lines: the figures, then what follows from them."""
+    """All lines: the figures, then the conclusions."""
     tools = list(rows[0].tools)
     header = ["model", "nodes", "MB", *(f"{tool} {unit}" for tool in tools for unit in ("s", "MB", "nodes"))]
     yield from markdown(header, map(_metric_cells, rows))

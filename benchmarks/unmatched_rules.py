@@ -1,7 +1,7 @@
 """The cost of a hundred rules that never match: `python benchmarks/unmatched_rules.py [MODEL.onnx]`.
 
 Half of them are refused by what feeds an op, half only by what feeds that; each is rooted at an operator of the model.
-The runs with and without them take turns; the figures are processor seconds of rewriting alone.
+The runs with and without them alternate; the figures are processor seconds of rewriting alone.
 """
 
 from __future__ import annotations

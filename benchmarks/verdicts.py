@@ -2,7 +2,7 @@
 
 The verdict has three independent parts, each a line of text or empty: `wrong`, how values differ beyond tolerance by
 passwright's own verification; `interface`, how inputs and outputs differ, in which case values are not compared; and
-`invalid`, the objection of the ONNX checker. `refused` stands alone: no runtime loads the optimized model.
+`invalid`, the objection of the ONNX checker. `refused` excludes the others: no runtime loads the optimized model.
 """
 
 from __future__ import annotations

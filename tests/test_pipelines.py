@@ -111,7 +111,7 @@ def test_bad_composition_is_rejected(text: str, error: type[Exception], message:
     ("name", "message"),
     [
         pytest.param("fuse-gem", r"is named fuse-gem; did you mean fuse-gemm", id="almost"),
-        pytest.param("debloat", "what is in no pipeline is added with --enable", id="in no pipeline"),
+        pytest.param("debloat", "add passes outside pipelines with --enable", id="in no pipeline"),
     ],
 )
 def test_unknown_names_cannot_be_selected(name: str, message: str) -> None:

@@ -97,7 +97,7 @@ def _attribute_value(name: str, reference: str) -> object:
     """The value of `package.module:ATTRIBUTE` or `file.py:ATTRIBUTE`; output of the file goes to standard error."""
     where, _, attribute = reference.rpartition(":")
     if not where or not attribute:
-        raise UnknownNameError(f"{name}: which rules? {SPELLINGS}")
+        raise UnknownNameError(f"{name}: not of the form {SPELLINGS}")
     try:
         with redirect_stdout(sys.stderr):
             is_file = where.endswith(".py")

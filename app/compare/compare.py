@@ -54,7 +54,7 @@ def compare(
     `pipeline`, `plugins`, `only`, `skip`, `enable` and `inputs` are as for `optimize`; `shapes` of inputs and sizes of
     symbols (`dims`) apply to verification and measurement, and change no model. `tool_names`: ort, onnxsim, onnxslim,
     onnxoptimizer, onnxscript; None for those installed. `report_to`: a file for the report as JSON, `page_to` for a
-    page; `keep_to`: a folder for the optimized files. A tool that fails or is wrong has a row that says so; if the
+    page; `keep_to`: a folder for the optimized files. A tool that fails or is wrong has a row with the reason; if the
     original cannot be run, nothing is verified, and the rest is measured all the same.
 
     Raises ModelError for an unusable model or input, UsageError for optimizers that are not installed.

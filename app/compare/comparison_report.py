@@ -37,7 +37,7 @@ class Conditions:
 class RowVerdict:
     """The comparison of a row with the original: `wrong` is the difference in words, "" if it is within tolerance.
 
-    `error` is the absolute difference with the largest share of what is `allowed`, None if nothing ran; `relative` is
+    `error` is the absolute difference with the largest share of the `allowed` one, None if nothing ran; `relative` is
     that difference divided by the largest magnitude of the output, None for outputs other than floats. `excused`
     elements differ where the original jumps. `edge_case`: NaN, or a size of 0, if the row is wrong only there.
     """

@@ -137,7 +137,7 @@ class _GraphDiffBuilder:
         return _delta("constant" if v in self.constants or w in self.constants else "value", v, w)
 
     def _add_constant(self, location: str, v: Value, w: Value, into: list[ConstantDifference]) -> None:
-        """Add the difference of two constants at one position, of their names, and of what holds them."""
+        """Add the difference of two constants at one position, of their names, and of their producers."""
         if (v, w) not in self._named_constants:
             self._named_constants.add((v, w))
             _add_delta(self.result.names, "constant", v.name, w.name)

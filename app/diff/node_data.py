@@ -50,7 +50,7 @@ def node_data(op: Op) -> Node:
 
 
 def rule_of(op: Op) -> str | None:
-    """The rule of passwright that made an op, if it says so."""
+    """The rule of passwright that made an op, if its metadata names one."""
     return read_provenance(bare_node(op))[0] or op.by or None
 
 

@@ -18,7 +18,7 @@ def new(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the package, such as my-plugin.", show_default=False)
     ],
-    into: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to make it in.")] = CURRENT_FOLDER,
+    into: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to create it in.")] = CURRENT_FOLDER,
 ) -> None:
     """Create a plugin: an installable package with a rule, its tests and their workflow."""
     with one_line_errors():

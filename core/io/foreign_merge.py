@@ -236,8 +236,8 @@ def _match_ops(merge: ForeignMerge) -> None:
             names.update((o, v.name) for o, v in zip(node.output, op.outputs, strict=False) if o)
         else:
             _claim_names(merge, settled, node.output)
-    standing = set(merge.matched_ops.values())
-    merge.removed_ops = [op for op in graph.ops() if op not in standing]
+    kept = set(merge.matched_ops.values())
+    merge.removed_ops = [op for op in graph.ops() if op not in kept]
 
 
 def _claim_names(merge: ForeignMerge, settled: set[Op], names: Iterable[str]) -> None:

@@ -48,7 +48,7 @@ class Trait(Flag):
     DATA_DEPENDENT = auto()
     """Extents or indices in the outputs are decided by the elements of the inputs."""
     RANDOM = auto()
-    """Makes random numbers, whatever the inputs and attributes."""
+    """Draws random numbers for any inputs and attributes."""
     HAS_SUBGRAPHS = auto()
     """Has attributes that are graphs."""
     EMPTY_SAFE = auto()

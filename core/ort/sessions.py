@@ -50,7 +50,7 @@ UNOPTIMIZED = SessionConfig()
 def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> Any:
     """Create an InferenceSession. `folder` has the external weights of a model given as bytes.
 
-    Raises what onnxruntime raises.
+    Raises the errors of onnxruntime.
     """
     ort: Any = importlib.import_module("onnxruntime")
     options = ort.SessionOptions()

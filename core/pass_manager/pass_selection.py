@@ -11,7 +11,7 @@ from .pipeline import Fixpoint, Pass, Pipeline, leaves, selectable_rules, with_r
 
 
 class UsageError(PassesError):
-    """An argument or option is invalid, whatever the model."""
+    """An argument or option is invalid for any model."""
 
 
 class UnknownNameError(UsageError):
@@ -40,7 +40,7 @@ def require_known_names(p: Pass, names: Collection[str]) -> None:
     known = selectable_names(p) if names else set[str]()
     for name in names:
         if name not in known:
-            near = did_you_mean(name, known) or " (see `passes list`; what is in no pipeline is added with --enable)"
+            near = did_you_mean(name, known) or " (see `passes list`; add passes outside pipelines with --enable)"
             raise UnknownNameError(f"no pass or rule of the pipeline is named {name}{near}")
 
 

@@ -21,7 +21,7 @@ from ..support.suggestions import did_you_mean
 
 
 def keep_outputs(model: Model, names: Sequence[str]) -> None:
-    """Make the named values of the main graph its outputs, in that order, and drop what none of them needs.
+    """Make the named values of the main graph its outputs, in that order, and drop the ops that none of them needs.
 
     Inputs stay. Raises ModelError for a name that is unknown or comes twice, or a value of unknown type.
     """

@@ -43,7 +43,7 @@ class Answer:
 
 @dataclass(slots=True)
 class InputSearch:
-    """Searches for input sets that `run` accepts, with `fixed` sizes for some symbols; `notes` list what was not found.
+    """Searches for input sets that `run` accepts, with `fixed` sizes for some symbols; `notes` list those not found.
 
     Numbers around `boundaries` are generated for every numeric input, besides those of its transitive uses.
     """

@@ -25,7 +25,7 @@ MAX_TOLERANCE = {
 }
 MAX_TOLERANCE_8_BIT = 0.25  # 8-bit and smaller floats
 MIN_SCALE = 1e-4
-MIN_TOLERANCE_EPSILONS = 16  # epsilons, as a share of the largest magnitude: what moving the inputs does not show
+MIN_TOLERANCE_EPSILONS = 16  # epsilons of the largest magnitude: differences that perturbed inputs do not show
 RARE_ONE_IN = 100  # one element in so many may be excused for another one that jumps
 MIN_TOLERANCE_EPSILONS_16_BIT = 4  # the same for 16-bit floats
 
@@ -38,7 +38,7 @@ def compare_bits(a: Array, b: Array) -> OutputDifference:
     if same.all():
         return OutputDifference()
     error = float(distances(x, y).max())
-    how = f"their bits, by up to {error:.3g}" if error else "what is not finite"
+    how = f"their bits, by up to {error:.3g}" if error else "non-finite values"
     if _equal_or_both_nan(x, y).all():
         how = "the sign of zero"
     reason = f"{np.count_nonzero(~same)} of {a.size} elements differ in {how}"

@@ -1,4 +1,4 @@
-"""What the catalogue says of rules and passes in words: their docstrings, and the opsets that they are for."""
+"""Texts of the catalogue on rules and passes: their docstrings and opsets."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
 ROOT = Path(__file__).parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
-import rewriting  # noqa: E402  # the tests' own modules stand in no package
+import rewriting  # noqa: E402  # the tests' own modules are in no package
 from plain import operators, simplified_models, to_example, weights  # noqa: E402
 from record import Example, write_examples  # noqa: E402
 
@@ -33,7 +33,7 @@ MAX_STEPS = 8
 
 
 def main() -> int:
-    """Harvest, record, and tell what has no example."""
+    """Harvest and record examples, and list the rules and passes without one."""
     models = sorted(collected_models(), key=model_size)
     wanted = [r for p in (*BUILT_IN, *OPTIONAL_PASSES) for r in (p.rules if isinstance(p, RulePass) else (p,))]
     kept = {what.name: found for what in wanted if (found := find_example(what, models)) is not None}
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def collected_models() -> list[onnx.ModelProto]:
-    """The models that the tests of rules load, and what becomes of them between two changes; each once."""
+    """The models that the tests of rules load, and their states between two changes; each once."""
     found: dict[bytes, onnx.ModelProto] = {}
     quiet = io.StringIO()
     with recording_models(found), redirect_stdout(quiet), redirect_stderr(quiet):
@@ -90,7 +90,7 @@ def model_size(model: onnx.ModelProto) -> tuple[int, int, int]:
 
 
 def find_example(target: Rule | Pass, models: Collection[onnx.ModelProto]) -> Example | None:
-    """The first of `models` that `what` changes alone, and rightly."""
+    """The first of `models` that `target` alone changes, and correctly."""
     patterns = [[p.types for p in pattern.walk()] for pattern in target.patterns] if isinstance(target, Rule) else [[]]
     alone = RulePass(target.name, (target,)) if isinstance(target, Rule) else target
     for model in models:

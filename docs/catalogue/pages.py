@@ -26,8 +26,8 @@ an [index by operator](operators.md).
 A rule is an equation with a contract: `exact` (bit for bit), `rounding` (the same in real arithmetic), or `conditional`
 (the same where its condition holds). *Opsets* are those that have every operator the rule looks for, and writes in its
 example; a rule may ask for more, and declines then. *Fragile* numbers are those beside which verification tries it
-hardest. Beside the pattern stands the smallest model of the tests in which the rule fires, before and after: what goes
-and what comes is filled in. An Identity in it stands where a value would have two names to keep: an input that is an
+hardest. Beside the pattern is the smallest model of the tests in which the rule fires, before and after: removed and
+added nodes are filled in. An Identity in it is needed where a value would have two names to keep: an input that is an
 output.
 
 | family | passes | rules | |
@@ -88,7 +88,7 @@ def pass_section(p: Pass, examples: Mapping[str, Example]) -> str:
     """A pass, and its rules or its example."""
     lines = [f"## {p.name}", pass_docstring(p)]
     if p in OPTIONAL_PASSES:
-        lines.append(f"Runs only where it is asked for: `--enable {p.name}`.")
+        lines.append(f"Runs only on request: `--enable {p.name}`.")
     lines += [f"Option `{name}`, {default!r} unless given." for name, default in options(p)]
     if isinstance(p, RulePass):
         lines += [rule_section(r, examples[r.name]) for r in p.rules]
@@ -98,7 +98,7 @@ def pass_section(p: Pass, examples: Mapping[str, Example]) -> str:
 
 
 def rule_section(rule: Rule, example: Example) -> str:
-    """Its name, its equation, what it promises and where it can apply, and the place of its pictures."""
+    """Its name, equation, contract, applicability, and the place of its pictures."""
     first, last = opsets(rule, example)
     known = f"{first} and later" if last == defs.onnx_opset_version() else f"{first} to {last}"
     facts = [f"**contract** {rule.contract}", f"**opsets** {known}"]
@@ -116,5 +116,5 @@ def rule_section(rule: Rule, example: Example) -> str:
 
 
 def placeholder(name: str) -> str:
-    """What the pictures are put in the place of, once the page is HTML."""
+    """The element that the pictures replace, once the page is HTML."""
     return f'<div data-pictures="{name}"></div>'

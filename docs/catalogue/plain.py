@@ -1,4 +1,4 @@
-"""Makes an example of a model: without what nothing reads, with round weights, as text."""
+"""Examples of rewrites as text: models without unused parts, with round weights."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_rounded_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def to_example(model: onnx.ModelProto) -> Example:
-    """The model as text on one line. Raises ParseError for what the text form cannot hold."""
+    """The model as text on one line. Raises ParseError for content that the text form cannot hold."""
     opset = next(o.version for o in model.opset_import if not o.domain)
     text = " ".join(printer.to_text(model.graph).split())
     short = re.sub(r"(?<=\w): (?:int|float|string)s? = ", " = ", text)  # where types of attributes go without saying
@@ -62,7 +62,7 @@ def operators(graph: onnx.GraphProto) -> list[str]:
 
 
 def used_names(graph: onnx.GraphProto) -> set[str]:
-    """What the nodes of a graph and of its bodies read, and what it gives out."""
+    """The names that the nodes of a graph and of its bodies read, and those of its outputs."""
     own = {*(i for n in graph.node for i in n.input), *(o.name for o in graph.output)}
     return own.union(*map(used_names, bodies(graph)))
 

@@ -1,4 +1,4 @@
-"""Pictures of what a rule looks for, and of its example before and after."""
+"""Pictures of the pattern of a rule, and of its example before and after."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def apply_to_example(target: Rule | Pass, example: Example) -> tuple[Graph, Ledg
 
 
 def corresponding_body(old: Graph, new: Graph, body: Graph) -> Graph:
-    """What became of a body of `old` in `new`; all of `new` where there are other bodies now."""
+    """The counterpart in `new` of a body of `old`; all of `new` if its bodies are others."""
     bodies, others = list(old.with_subgraphs()), list(new.with_subgraphs())
     return others[bodies.index(body)] if len(bodies) == len(others) else new
 

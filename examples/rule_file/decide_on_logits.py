@@ -1,4 +1,4 @@
-"""Decisions taken on logits: a model that only says which class, or yes or no, needs no shares to say so."""
+"""Decisions on logits: a model that only returns a class, or yes or no, needs no probabilities."""
 
 import numpy as np
 from passwright.core import conditional, require, rule

@@ -1,4 +1,4 @@
-"""Write detector.onnx, which says whether something is there and what it is, and photos.npz, inputs as it gets them."""
+"""Write detector.onnx, which detects and classifies an object, and photos.npz, realistic inputs of it."""
 
 import numpy as np
 import onnx

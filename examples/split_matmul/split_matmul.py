@@ -15,7 +15,7 @@ import numpy as np
 from passwright.core import Build, Declined, Graph, Ledger, Op, Placed, Plugin, Value, made_from, require
 
 ConstantBlocks = dict[tuple[Value, int], list[Value]]
-"""Constants that were cut already, by constant and axis: what several products share stays shared."""
+"""Constants that were split already, by constant and axis: constants of several products stay shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class SplitMatMul:
         return changes
 
     def _split(self, g: Graph, op: Op, blocks: ConstantBlocks, ledger: Ledger) -> bool:
-        """Cut one product. All that may decline is asked before the ledger, which counts what it permits."""
+        """Split one product. All conditions are tested before the ledger, which counts the changes that it permits."""
         width, out = column_count(op), op.outputs[0]
         require(width > self.columns, "it is narrow enough")
         cuts, axis = column_axes(op, width), out.rank - 1
@@ -86,7 +86,7 @@ def column_axes(op: Op, width: int) -> tuple[int | None, ...]:
     bias = op.input(2)
     if bias is None or bias.rank == 0 or bias.shape[-1] == 1:
         return (None, columns_axis(op), None)[: len(op.inputs)]
-    require(bias.is_const and bias.shape[-1] == width, "what is added is not constant")
+    require(bias.is_const and bias.shape[-1] == width, "the addend is not constant")
     return None, columns_axis(op), bias.rank - 1
 
 

@@ -146,7 +146,7 @@ DATA_MOVEMENT_OPS = ops_with(Trait.MOVES_DATA)
 def range_of(value: Value, depth: int = MAX_DEPTH) -> ValueRange:
     """The range of `value` by its producers; that of its type where they do not determine one. O(1).
 
-    Types are not worked out for it: a type that nobody has asked for yet counts as unknown.
+    Types are not worked out for it: a type that was not requested before counts as unknown.
     """
     if value.tensor is not None:
         return _constant_range(value)

@@ -65,7 +65,7 @@ def merge_casts(g: Build, x: Value, b: int, c: int) -> Value:
 
 @rule(lambda g, x, b, c, move, rest: g.Cast(g.one_of(*MOVEMENTS)(g.Cast(x, to=b), *rest) @ move, to=c), contract=EXACT)
 def merge_casts_around_movement(g: Build, x: Value, b: int, c: int, move: Op, rest: tuple[Value | None, ...]) -> Value:
-    """Cast(Reshape(Cast(x, b)), c) => Cast(Reshape(x), c), or Reshape(x), and so for whatever only moves elements"""
+    """Cast(Reshape(Cast(x, b)), c) => Cast(Reshape(x), c), or Reshape(x), and so for all ops that only move elements"""
     require(equals_direct_cast(x.dtype, b, c), "the intermediate type changes values")
     moved = getattr(g, move.type)(x, *rest, **move.attrs)
     return moved if c == x.dtype else g.Cast(moved, to=c)

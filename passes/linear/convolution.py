@@ -124,7 +124,7 @@ class Window:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """The attributes that say so."""
+        """The window as attributes."""
         return {
             "kernel_shape": list(self.kernel),
             "strides": list(self.strides),

@@ -30,7 +30,7 @@ def parse_equation(text: str, ranks: Sequence[int]) -> Equation:
     sides = left.split(",")
     require(len(sides) == len(ranks), "the operands are not as many as the terms")
     widths = {rank - len(side) + len(ELLIPSIS) for side, rank in zip(sides, ranks, strict=True) if ELLIPSIS in side}
-    require(len(widths) <= 1, "an ellipsis stands for as many axes everywhere")
+    require(len(widths) <= 1, "an ellipsis must have the same number of axes everywhere")
     dots = tuple(map(str, range(max(widths, default=0))))
     terms = tuple(_parse_labels(side, dots) for side in sides)
     require(tuple(map(len, terms)) == tuple(ranks), "the terms do not fit the ranks")

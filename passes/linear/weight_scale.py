@@ -176,7 +176,7 @@ def rebuild_path(g: Build, path: Path, s: float) -> tuple[Value, list[tuple[Valu
             inputs = tuple(scaled_constant(g, v, op, factors) if v is not None and v.is_const else v for v in inputs)
         made: Value | tuple[Value, ...] = getattr(g, op.type)(*inputs, outputs=len(op.outputs), **op.attrs)
         parts: tuple[Value, ...] = made if isinstance(made, tuple) else (made,)
-        beside += [(part, stood) for part, stood in zip(parts, op.outputs, strict=True) if stood is not out]
+        beside += [(part, old) for part, old in zip(parts, op.outputs, strict=True) if old is not out]
         new = parts[op.outputs.index(out)]
         factors = np.array([s]) if op.type == "Split" else factors
         old = out

@@ -270,7 +270,7 @@ class PatternGenerator:
     pattern_outputs: list[TypedValue] = field(default_factory=list[TypedValue])  # that of the root last
     no_fire_reasons: list[str] = field(default_factory=list[str])  # why the rule may not fire
     traits: list[str] = field(default_factory=list[str])
-    unnamed: Iterator[int] = field(default_factory=count)  # numbers for operands that `...` stands for
+    unnamed: Iterator[int] = field(default_factory=count)  # numbers for the operands of `...`
     depth: int = 0
     last_dim: int = 0  # the dim chosen last
     has_extra_producers: bool = False  # whether there are ops that the pattern does not have

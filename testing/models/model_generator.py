@@ -239,7 +239,7 @@ class EnclosingModel:
 
     def _wrap_in_if(self) -> list[onnx.NodeProto]:
         """Move all nodes into both branches of an If."""
-        self.generator.add_trait("it stands inside an If")
+        self.generator.add_trait("it is inside an If")
         bodies: list[onnx.GraphProto] = []
         for suffix in ("", "_else"):
             inner = {o: o + suffix for node in self.generator.builder.nodes for o in node.output if o}

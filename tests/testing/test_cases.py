@@ -165,7 +165,7 @@ def test_all_traits_occur() -> None:
         "a size is left open",
         "an attribute is off its default",
         "an optional input is left out",
-        "it stands inside an If",
+        "it is inside an If",
     }
 
 

@@ -1,4 +1,4 @@
-// Data that the page holds compressed; each is unpacked once, when it is first asked for.
+// Data that the page holds compressed; each is unpacked once, when it is first needed.
 const unpacking = new Map();
 
 const unpack = async (letters) => {

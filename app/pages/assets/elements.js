@@ -11,7 +11,7 @@ const element = (tag, attributes = {}, ...children) => {
 
 const byId = (id) => document.getElementById(id);
 
-// What is not a visible character, written as a code; characters that turn the direction of text are among them.
+// Invisible characters, written as codes; characters that turn the direction of text are among them.
 const visible = (text) =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
 

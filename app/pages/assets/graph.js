@@ -1,4 +1,4 @@
-// The graph view: which side and sheet is seen, what is selected, and how they come about.
+// The graph view: the visible side and sheet, the selection, and how they change.
 const MARGIN = 28;
 const REST = 160;  // milliseconds after which a view that moved is painted in full
 
@@ -155,7 +155,7 @@ class GraphView {
     this.uncover();
   }
 
-  // Moves what is in the middle to the middle of what the side panel leaves free.
+  // Moves the center of the view to the center of the area that the side panel leaves free.
   uncover() {
     const side = byId("side");
     const below = side.offsetTop > this.view.height / 3;

@@ -1,4 +1,4 @@
-// The strip at the right: the whole sheet, stretched to fit, with what changed, and what part of it is seen.
+// The strip at the right: the whole sheet, stretched to fit, with the changes and the visible part.
 const FEW_CHANGES = 150;  // as many stand out; more would run into each other
 
 class Overview {

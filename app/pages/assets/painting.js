@@ -1,4 +1,4 @@
-// Painting a scene: only what is in sight, and only as much of it as can be made out.
+// Painting a scene: only its visible part, in as much detail as can be recognized.
 const READABLE = 0.5, ROUNDED = 0.3, CURVED = 0.3;
 const MOST_EDGES = 1200;  // while the view moves; all of them when it rests
 const FONT = 12, LETTER = 7.3, LINE = 16, HEAD = 3.5;
@@ -89,7 +89,7 @@ const paintBoxes = (context, nodes, view, style, colours) => {
   context.setLineDash([]);
 };
 
-// The lines of a node's title; an op that has but one is told apart by its name, where the box has room for it.
+// The lines of a node's title; an op that has but one is distinguished by its name, where the box has room for it.
 const linesOf = (node) => {
   const isNamed = node.kind === "op" && node.lines.length === 1 && node.height >= 34 && node.name && node.name !== node.title;
   return isNamed ? [node.lines[0], cutStart(visible(node.name), Math.floor((node.width - 8) / LETTER))] : node.lines;

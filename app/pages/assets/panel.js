@@ -1,4 +1,4 @@
-// What the side panel says of a node.
+// The text of the side panel on a node.
 const MARKS = { gone: "replaced", made: "made by a rewrite" };
 const MOST_LINKS = 12;
 

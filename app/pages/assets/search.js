@@ -20,7 +20,7 @@ class Search {
     this.input.form.querySelector("[type=submit]").addEventListener("click", () => this.step(1));
   }
 
-  // What is searched; a text that stands there is searched anew, and the view stays.
+  // Sets the texts to search; a text already entered is searched again, and the view does not move.
   look(sheets) {
     this.sheets = sheets;
     if (this.text) this.set(hitsOf(sheets, (node) => searched(node).includes(this.text)));

@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, until the button is pressed. "scheme" tells those who paint on a canvas.
+// Light or dark: as the system has it, until the button is pressed. The event "scheme" notifies the code that paints on a canvas.
 const darkSystem = matchMedia("(prefers-color-scheme: dark)");
 
 const isDark = () => (document.documentElement.dataset.theme ?? (darkSystem.matches ? "dark" : "light")) === "dark";

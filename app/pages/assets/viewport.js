@@ -1,4 +1,4 @@
-// What part of a drawing is seen: the world's point in the upper left corner of the screen, and pixels per unit.
+// The visible part of a drawing: the world's point in the upper left corner of the screen, and pixels per unit.
 class Viewport {
   constructor(smallest, largest) {
     Object.assign(this, { x: 0, y: 0, scale: 1, width: 1, height: 1, smallest, largest });
@@ -17,7 +17,7 @@ class Viewport {
     this.y -= down / this.scale;
   }
 
-  // Zooms by a factor; what is at a point of the screen stays there.
+  // Zooms by a factor; the content at a point of the screen does not move.
   zoom(factor, x = this.width / 2, y = this.height / 2) {
     const [worldX, worldY] = this.toWorld(x, y);
     this.scale = Math.min(Math.max(this.scale * factor, this.smallest), this.largest);

@@ -226,10 +226,10 @@ def test_identity_from_input_to_output_is_kept(rules: str) -> None:
         ("{rules}:FUNCTION", PluginError, "rule outlined makes local functions"),
         ("onnxscript:no.such.module:X", PluginError, "no.such.module cannot be imported: ModuleNotFoundError"),
         ("onnxscript:no_such_file.py:X", PluginError, "no_such_file.py cannot be imported: FileNotFoundError"),
-        ("onnxscript", UnknownNameError, "which rules?"),
-        ("onnxscript:", UnknownNameError, "which rules?"),
-        ("onnxscript:rules", UnknownNameError, "which rules?"),
-        ("onnxscript::X", UnknownNameError, "which rules?"),
+        ("onnxscript", UnknownNameError, "not of the form"),
+        ("onnxscript:", UnknownNameError, "not of the form"),
+        ("onnxscript:rules", UnknownNameError, "not of the form"),
+        ("onnxscript::X", UnknownNameError, "not of the form"),
     ],
 )
 def test_bad_rule_name_is_reported_in_one_line(rules: str, name: str, error: type[Exception], message: str) -> None:

@@ -1,4 +1,4 @@
-"""What small runtimes lack, written in what they have; three passes, and the pipeline `edge` of them."""
+"""Decompositions of operators that small runtimes lack: three passes, and the pipeline `edge` of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .indices import NARROW_INDICES
 
 __all__ = ["PLUGIN"]
 
-# In the loop, what is spelled out would be fused again: so these stand behind it.
+# In the loop, decomposed ops would be fused again: so these passes run after it.
 PLUGIN = Plugin(
     passes=tuple(Placed(p, stage="final") for p in (NARROW_INDICES, DECOMPOSE_ACTIVATIONS, DECOMPOSE_BLOCKS)),
     pipelines={"edge": "basic,narrow-indices,spell-out-activations,spell-out-blocks"},

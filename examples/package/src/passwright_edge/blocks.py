@@ -1,4 +1,4 @@
-"""DepthToSpace and SpaceToDepth as what they are: elements of one shape, transposed, in another shape."""
+"""DepthToSpace and SpaceToDepth as Reshape, Transpose and Reshape."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _image_dims(x: Value) -> tuple[int, int, int]:
 def _reshape_transpose_reshape(
     g: Build, x: Value, inner: tuple[int, ...], perm: tuple[int, ...], outer: tuple[int, ...]
 ) -> Value:
-    """Both shapes are without the batch, which 0 takes over from what is reshaped."""
+    """Both shapes are without the batch dim, which 0 copies from the input of the Reshape."""
     taken_apart = g.Reshape(x, g.const([0, *inner]))
     return g.Reshape(g.Transpose(taken_apart, perm=list(perm)), g.const([0, *outer]))
 

@@ -13,9 +13,11 @@ MODEL ?= golden_models/resnet_kept_bn.onnx
 run: $(VENV)/installed
 	$(BIN)/passes run $(MODEL) --pipeline basic -o $(VENV)/optimized.onnx
 
-test: lint types check  # in that order, the quickest first
+test: lint  # first, as it is quick
+	@$(MAKE) --no-print-directory --jobs 2 types check
 
-test-all: lint types check-all  # with the tests marked slow
+test-all: lint  # with the tests marked slow
+	@$(MAKE) --no-print-directory --jobs 2 types check-all
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

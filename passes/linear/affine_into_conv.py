@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, require, rule
@@ -37,16 +39,21 @@ from .convolution import (
 )
 
 
-@rule(lambda g, x, w, conv, bn: g.BatchNormalization(g.one_of(*CONVOLUTIONS)(x, g.const(w), ...) @ conv, ...) @ bn)
+def constant_conv(g: Any, x: Any, w: Any) -> Any:
+    """The pattern of a convolution with constant weights."""
+    return g.one_of(*CONVOLUTIONS)(x, g.const(w), ...)
+
+
+@rule(lambda g, x, w, conv, bn: g.BatchNormalization(constant_conv(g, x, w) @ conv, ...) @ bn)
 def fold_batchnorm_into_conv(g: Build, w: Value, conv: Op, bn: Op) -> Value:
     """BatchNormalization(Conv(x, w, b)) => Conv(x, w * k, (b - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
     return fold_affine(g, conv, *required_affine(bn, conv.outputs[0], w.rank, output_channels(conv, w)))
 
 
 @rule(
-    lambda g, x, w, conv, op: (
-        g.one_of(*ARITHMETIC, "Neg")(..., g.one_of(*CONVOLUTIONS)(x, g.const(w), ...) @ conv, ...) @ op
-    )
+    lambda g, x, w, conv, c, op: g.one_of(*ARITHMETIC)(constant_conv(g, x, w) @ conv, g.const(c)) @ op,
+    lambda g, x, w, conv, c, op: g.one_of(*ARITHMETIC)(g.const(c), constant_conv(g, x, w) @ conv) @ op,
+    lambda g, x, w, conv, op: g.Neg(constant_conv(g, x, w) @ conv) @ op,
 )
 def fold_affine_into_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
     """K * Conv(x, w, b) + c => Conv(x, w * k, b * k + c)"""

@@ -92,7 +92,8 @@ def compare(
                 remote,
                 original,
                 oracle,
-                replace(conditions.session_config(DISABLE_ALL), prepack_weights=False),  # as a run is verified
+                # As a run is verified.
+                replace(conditions.session_config(DISABLE_ALL), prepack_weights=False, allow_spinning=False),
                 conditions.session_config(ENABLE_ALL),
                 folder,
                 path,

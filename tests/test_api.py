@@ -78,7 +78,7 @@ class Renames:
         count = 0
         for op in graph.ops("Relu"):
             if ledger.request_change(self.name, op.outputs[0].name):
-                graph.replace_value(op.outputs[0], op.inputs[0])  # type: ignore[arg-type]
+                graph.replace_value(op.outputs[0], op.inputs[0])
                 graph.prune([op])
                 count += 1
         return count
@@ -264,7 +264,7 @@ def test_pass_selection(options: dict[str, Any], ops: list[str]) -> None:
 
 def test_inputs_as_mapping() -> None:
     given = {"x": X}
-    (input_set,) = optimize(model(), inputs=given).report.verification.input_sets  # type: ignore[union-attr]
+    (input_set,) = optimize(model(), inputs=given).report.verification.input_sets
     assert input_set == "given inputs"
     assert list(given) == ["x"]
     assert given["x"] is X
@@ -273,7 +273,7 @@ def test_inputs_as_mapping() -> None:
 def test_inputs_as_file(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=X)
     for inputs in (tmp_path / "in.npz", str(tmp_path / "in.npz")):
-        assert len(optimize(model(), inputs=inputs).report.verification.input_sets) == 1  # type: ignore[union-attr]
+        assert len(optimize(model(), inputs=inputs).report.verification.input_sets) == 1
 
 
 def test_inputs_as_lists() -> None:

@@ -140,7 +140,7 @@ def test_kept_files_match_rows(found: ComparisonReport) -> None:
 def test_json_contains_all_rows(found: ComparisonReport) -> None:
     data = json.loads(found.to_json())
     assert len(data["rows"]) == len(found.rows)
-    assert data["rows"][1]["verdict"]["wrong"] == found.rows[1].verdict.wrong  # type: ignore[union-attr]
+    assert data["rows"][1]["verdict"]["wrong"] == found.rows[1].verdict.wrong
     assert data["rows"][0]["measured"]["latencies"]["1"]["median"] > 0
 
 
@@ -253,7 +253,7 @@ def test_online_optimization_is_difference_of_rows(found: ComparisonReport) -> N
     assert left.extra_creation_seconds == pytest.approx(0.2)
     assert left.latency_ratio is not None
     assert left.latency_ratio.ratio == pytest.approx(0.5)
-    assert left.nodes - left.nodes_after == rows[1].stats.nodes - rows[1].online_stats.nodes  # type: ignore[union-attr]
+    assert left.nodes - left.nodes_after == rows[1].stats.nodes - rows[1].online_stats.nodes
 
 
 @pytest.mark.parametrize(

@@ -561,7 +561,7 @@ def test_random_mutations_keep_invariants(steps: list[tuple[int, int, int]]) -> 
         value = pool[a % len(pool)]
         if kind == 0:
             made = g.add_op(new("Identity"), [value], [Value(g.fresh_name("i"))]).outputs[0]
-            made.producer.order_key = value.producer.order_key  # type: ignore[union-attr] - it has one
+            made.producer.order_key = value.producer.order_key
             for user in [u for u in value.consumers if u.graph is g and u is not made.producer][: b % 3]:
                 g.set_inputs(user, [made if v is value else v for v in user.inputs])
         elif kind == 1 and value.producer is not None and value.producer.type == "Identity":

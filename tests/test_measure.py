@@ -216,10 +216,10 @@ class Clock:
     def __init__(self, seconds: float, log: list[tuple[str, int]], name: str) -> None:
         self.seconds, self.log, self.name = seconds, log, name
 
-    def warm_up(self, batch: int) -> float:  # noqa: ARG002
+    def warm_up(self, batch: int) -> float:  # noqa: ARG002 - the arguments of a worker
         return self.seconds
 
-    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:  # noqa: ARG002
+    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:  # noqa: ARG002 - the arguments of a worker
         self.log.append((self.name, calls))
         return [self.seconds] * calls
 

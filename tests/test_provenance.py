@@ -133,7 +133,7 @@ def decompose_hard_swish(g: Build, x: Value) -> Value:
     ],
 )
 def test_origins_are_noted(model: onnx.ModelProto, what: object, expected: Noted) -> None:
-    result, _ = apply_passes(model, what)  # type: ignore[arg-type]
+    result, _ = apply_passes(model, what)
     out = to_onnx(result)
     onnx.checker.check_model(out, full_check=True)
     require_equivalent(model, out)

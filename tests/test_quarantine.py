@@ -666,7 +666,7 @@ def test_place_may_be_an_op() -> None:
     def asks_with_ops(graph: Graph, ledger: Ledger) -> int:
         done = 0
         for op in elus(graph):
-            if ledger.request_change("custom", op, (op,)):  # type: ignore[arg-type]
+            if ledger.request_change("custom", op, (op,)):
                 drop(op)
                 done += 1
         return done

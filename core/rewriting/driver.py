@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
 from ..errors import Declined, GraphError, ModelError, NoFixpoint, RuleError, format_error, require
 from ..ir.graph import Graph
 from ..ir.op import Op
@@ -62,13 +64,14 @@ class RuleIndex:
         for r in rules:
             for op_type in r.root_types:
                 self.by_root_type.setdefault(op_type, []).append(r)
+        of_any_inputs = {t for t, found in self.by_root_type.items() if all(_fits_any_inputs(r, t) for r in found)}
+        self._by_inputs = set(self.by_root_type) - of_any_inputs
         self._cache: dict[tuple[str, InputSignatures], list[Rule]] = {}
 
     def candidates_at(self, op: Op) -> list[Rule]:
         """The rules that may match at `op`, in their order."""
-        rules = self.by_root_type.get(op.type)
-        if rules is None:
-            return []
+        if op.type not in self._by_inputs:
+            return self.by_root_type.get(op.type, [])
         home = op.graph
         kinds: list[InputSignature] = []
         for v in op.inputs:
@@ -79,8 +82,15 @@ class RuleIndex:
         key = (op.type, tuple(kinds) if len(kinds) <= MAX_ORDERED_INPUTS else frozenset(kinds))
         found = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = [r for r in rules if any(_may_match(p, *key) for p in r.patterns)]
+            found = self._cache[key] = [
+                r for r in self.by_root_type[op.type] if any(_may_match(p, *key) for p in r.patterns)
+            ]
         return found
+
+
+def _fits_any_inputs(r: Rule, root_type: str) -> bool:
+    """Whether one of the rule's patterns may match at that operator whatever its inputs are."""
+    return any(_may_match(p, root_type, ()) for p in r.patterns)
 
 
 def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bool:
@@ -101,6 +111,7 @@ def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bo
 log = logging.getLogger(__name__)
 
 
+@np.errstate(all="ignore")  # a rule examines the numbers that it writes
 def rewrite(
     graph: Graph, rules: Iterable[Rule] | RuleIndex, ledger: Ledger, *, budget: int | None = None
 ) -> Counter[str]:
@@ -175,6 +186,7 @@ def _apply_match(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
     return touched
 
 
+@np.errstate(all="ignore")
 def try_build(r: Rule, match: Match) -> None:
     """Build the replacement of a match, and remove it again. Raises Declined or RuleError as `apply_rule` would."""
     root = match.ops[0]

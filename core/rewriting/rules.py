@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-import numpy as np
 from onnx import helper
 
 from ..errors import RuleError
@@ -121,9 +120,8 @@ class Rule:
         return {name: match.bindings[name] for name in taken if name in match.bindings}
 
     def replacement(self, g: Build, match: Match) -> Value | tuple[Value | None, ...]:
-        """The replacement of a match. NumPy does not warn of overflows: a rule examines the numbers that it writes."""
-        with np.errstate(all="ignore"):
-            return self.build(g, **self.arguments(match))
+        """The replacement of a match."""
+        return self.build(g, **self.arguments(match))
 
     def matches(self, graph: Graph, root: Op) -> Iterator[Match]:
         """Every way in which a pattern matches at `root`: operands of commutative ops in either order."""
@@ -177,6 +175,8 @@ def _require_bound(name: str, taken: Collection[str], bound: Collection[str]) ->
 
 def _inner_values_are_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op, ...]) -> bool:
     """Whether the values between the matched ops are used by no other op."""
+    if len(ops) == 1:
+        return True
     given = bound_values(bound)
     for v in (v for op in ops[1:] for v in op.outputs):
         if graph.is_output(v) or v in graph.pinned or any(v is x for x in given):

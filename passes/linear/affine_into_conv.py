@@ -18,7 +18,6 @@ from ..support.operand_queries import (
     varying_operand,
 )
 from .affine import (
-    AFFINE_OPS,
     ARITHMETIC,
     ONE,
     ZERO,
@@ -52,7 +51,7 @@ def fold_batchnorm_into_conv(g: Build, w: Value, conv: Op, bn: Op) -> Value:
 
 @rule(
     lambda g, x, w, conv, c, op: g.one_of(*ARITHMETIC)(constant_conv(g, x, w) @ conv, g.const(c)) @ op,
-    lambda g, x, w, conv, c, op: g.one_of(*ARITHMETIC)(g.const(c), constant_conv(g, x, w) @ conv) @ op,
+    lambda g, x, w, conv, c, op: g.Sub(g.const(c), constant_conv(g, x, w) @ conv) @ op,
     lambda g, x, w, conv, op: g.Neg(constant_conv(g, x, w) @ conv) @ op,
 )
 def fold_affine_into_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
@@ -66,7 +65,15 @@ FOLD_AFFINE_INTO_CONV = RulePass("fold-affine-into-conv", (fold_affine_into_conv
 """Folding of affine ops into a preceding convolution."""
 
 
-@rule(lambda g, w, conv, op: g.one_of(*CONVOLUTIONS)(g.one_of(*AFFINE_OPS)(...) @ op, g.const(w), ...) @ conv)
+@rule(
+    lambda g, x, w, c, conv, op: (
+        g.one_of(*CONVOLUTIONS)(g.one_of(*ARITHMETIC)(x, g.const(c)) @ op, g.const(w), ...) @ conv
+    ),
+    lambda g, x, w, c, conv, op: g.one_of(*CONVOLUTIONS)(g.Sub(g.const(c), x) @ op, g.const(w), ...) @ conv,
+    lambda g, w, conv, op: (
+        g.one_of(*CONVOLUTIONS)(g.one_of("Neg", "BatchNormalization")(...) @ op, g.const(w), ...) @ conv
+    ),
+)
 def fold_affine_before_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
     """Conv(k * x + c, w, b) => Conv(x, w * k, b + sum(w * c)), nothing padded or c = 0"""
     x = varying_operand(op)
@@ -97,10 +104,15 @@ POOL_OPS = ("AveragePool", "GlobalAveragePool", "MaxPool", "GlobalMaxPool")
 MAX_DEPTH = 8  # ops passed through on one path, which bounds vain searches
 
 
+def joined_channels(g: Any) -> Any:
+    """The pattern of an op through which affine ops are hoisted."""
+    return g.one_of("Add", "Sub", "Concat", *POOL_OPS)(...)
+
+
 @rule(
-    lambda g, op, then: (
-        g.one_of(*ARITHMETIC, "BatchNormalization")(g.one_of("Add", "Sub", "Concat", *POOL_OPS)(...) @ op, ...) @ then
-    )
+    lambda g, op, c, then: g.one_of(*ARITHMETIC)(joined_channels(g) @ op, g.const(c)) @ then,
+    lambda g, op, c, then: g.Sub(g.const(c), joined_channels(g) @ op) @ then,
+    lambda g, op, then: g.BatchNormalization(joined_channels(g) @ op, ...) @ then,
 )
 def hoist_affine(g: Build, op: Op, then: Op) -> Value:
     """K * (Conv + Conv) + c => Conv + Conv; as well for Concat and pools of them"""

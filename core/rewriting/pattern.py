@@ -113,6 +113,7 @@ def trace_pattern(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[st
 
 
 Bindings = dict[str, Any]
+ANY_INPUTS = (VariadicVar(),)  # `...` as the last input of a pattern
 UNBOUND = "..."  # the key of all inputs that `...` took, which no variable has
 Operands = tuple[Value | None, ...]
 
@@ -268,6 +269,9 @@ def _match_inputs(site: _Site, wanted: tuple[Any, ...], index: int, found: Parti
         if want.name not in bound and (fits or value is not None):
             bound = {**bound, want.name: value}
         wanted, index = wanted[1:], index + 1
+    if wanted == ANY_INPUTS:
+        yield {**bound, UNBOUND: (*bound.get(UNBOUND, ()), *site.values[index:])}, covered, trace
+        return
     if wanted:
         step = _match_variadic if isinstance(wanted[0], VariadicVar) else _match_producer
         for following, inner in step(site, wanted, index, (bound, covered, trace)):

@@ -53,6 +53,8 @@ def source_names(origin: Origin) -> list[str]:
 
 def read_provenance(node: onnx.NodeProto) -> tuple[str, list[str]]:
     """The rule and the names in the metadata of a node; "" and none if no rewrite of ours made it."""
+    if not node.metadata_props:
+        return "", []
     written = {p.key: p.value for p in node.metadata_props}
     return written.get(RULE_KEY, ""), _parse_names(written.get(SOURCES_KEY, "[]"))
 

@@ -7,7 +7,7 @@ from ..core.plugins.plugin import Stage
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
 from .cleanup import casts, constants, merge_duplicates, no_ops
 from .folding import fold_constants
-from .fusion import activations, attention, norms, reductions, softmaxes
+from .fusion import activations, attention, norms, reductions, rotary, softmaxes
 from .linear import affine_into_conv, conv_merging, conv_padding, einsum, gemm, matmul_merging, weight_scale
 from .movement import concats, expands, gathers, pads, reduced_axes, reshapes, slices
 from .movement.layout_propagation import move_transposes
@@ -71,6 +71,8 @@ FUSION: tuple[Pass, ...] = (
     norms.FUSE_LP_NORM,
     attention.FUSE_ATTENTION,
     attention.FUSE_INTO_ATTENTION,
+    attention.FUSE_CACHE_INTO_ATTENTION,
+    rotary.FUSE_ROTARY,
 )
 """Fusion of several ops into one ONNX operator."""
 

@@ -174,7 +174,7 @@ def test_options_apply_to_all_instances_of_a_pass() -> None:
 
 def test_enabled_caller_pass_gets_options_and_position() -> None:
     names = passes_of(make_pipeline("basic", [MINE], enable=["option{n=5}"]))
-    assert names[names.index("option{5}") - 1] == "fuse-into-attention"
+    assert names[names.index("option{5}") - 1] == "fuse-rotary"
     assert names[-1] == "ceil-once"
     assert len(names) == len(BUILT_IN) + 2
 

@@ -525,7 +525,7 @@ def test_placed_passes_of_a_module(install: Install) -> None:
     install("some-plugin", code + "FIRST = Placed(one, stage='fuse')\n")
     assert set(installed_passes()) == {"one", "some-plugin"}
     names = [p.name for p in leaves(make_pipeline("basic", enable=["some-plugin", "one"]))]
-    assert names[names.index("one") - 1] == "fuse-into-attention"
+    assert names[names.index("one") - 1] == "fuse-rotary"
     assert names[-1] == "some-plugin"
 
 

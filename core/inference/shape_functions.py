@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ..errors import Declined, require
 from ..ir import expressions as sym
 from ..ir.dims import Dim, Shape, merge_dim
-from ..ir.expressions import SymInt, is_known_le, is_known_nonnegative
+from ..ir.expressions import Call, Expr, SymInt, is_known_le, is_known_nonnegative
 from ..ir.op import Op
 from ..ir.op_schemas import input_names
 from ..ir.traits import Trait, ops_with
@@ -53,12 +53,26 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
 
 
 def broadcast_dim(a: Dim, b: Dim) -> Dim:
-    """The extent of two that are broadcast; None if it depends on which of them is 1."""
-    if b in {a, 1}:
+    """The extent of two that are broadcast; None if it depends on which of them is 1.
+
+    A dim d and min(d, n), of a number n above 1, are equal wherever they can be broadcast.
+    """
+    if b in {a, 1} or _is_capped(b, a):
         return a
+    if _is_capped(a, b):
+        return b
     if a == 1 or (isinstance(b, int) and not isinstance(a, int)):
         return b
     return a if isinstance(a, int) else None
+
+
+def _is_capped(cap: Dim, d: Dim) -> bool:
+    """Whether `cap` is min(d, n) of a number n above 1."""
+    match cap.terms if isinstance(cap, Expr) else ():
+        case (((Call(function="min", args=args),), 1),):
+            return d in args and all(a == d or (isinstance(a, int) and a > 1) for a in args)
+        case _:
+            return False
 
 
 def _transpose(op: Op) -> list[Shape]:

@@ -2,34 +2,139 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
-from ...core import Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ...core.ir.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import has_n_consumers, known_extent, operand, required_producer, varying_operand
+import numpy as np
+from onnx import TensorProto
+
+from ...core import (
+    EXACT,
+    Build,
+    Graph,
+    Ledger,
+    Op,
+    RulePass,
+    Value,
+    broadcasts_to,
+    conditional,
+    made_from,
+    require,
+    rule,
+    same_extent,
+)  # fmt: skip
+from ...core.ir.dtypes import DISCRETE_TYPES, HALF_OR_SINGLE
+from ...core.ir.traits import Trait, ops_with
+from ..support.operand_queries import (
+    Inputs,
+    has_n_consumers,
+    known,
+    known_extent,
+    known_scalar,
+    operand,
+    required_producer,
+    same_shape,
+    unless_declined,
+    varying_operand,
+)  # fmt: skip
 from .polynomials import affine_form, linear_coefficient, require_dtype, scalar_constant
 
 ATTENTION_OPSET = 23
-# onnxruntime counts the lowest number as -inf, and gives zeros for a row of nothing else.
-MASKED_CONDITION = (
-    "nothing is empty, no row is masked throughout by -inf or the lowest number, in half precision no score overflows"
+CONDITION = (
+    "nothing is empty, no row is masked throughout by -inf, no score is near the numbers that mask,"
+    " in half precision no row is masked throughout and no score overflows"
 )
+MASKING_NUMBER = -1e4  # a score that is replaced by it, or by a lower number, has no weight
+# onnxruntime counts the lowest number of a type as -inf, and gives zeros for a row of nothing else. A mask that is
+# bounded from below gives the mean, as a Softmax of equal scores does.
+LOWEST_MASK: dict[int, float] = {TensorProto.FLOAT16: -2e4, TensorProto.FLOAT: -1e30}
+MAX_DEPTH = 8  # ops passed on the way from a Softmax to the product of queries and keys
+MAX_MASK_OPS = 64  # ops looked at on the way to the constants of a mask
+BOUNDED_THROUGH = {
+    "Where": (1, 3),
+    "Add": (0, 2),
+    **dict.fromkeys(("Unsqueeze", "Reshape", "Expand", "Transpose"), (0, 1)),
+}
+"""The operators whose inputs from one index to another are bounded in place of their result."""
+MASK_OPS = ops_with(Trait.MOVES_DATA) | {"Add", "Sub", "Mul", "Div", "Where", "Max", "Min", "Sum", "Neg", "Cast"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The argument of a Softmax: `softcap(scale * q @ transposed_keys) + masks`; a softcap of 0 is none.
+
+    A mask is a value that is added, or a Where that replaces scores.
+    """
+
+    q: Value
+    transposed_keys: Value
+    scale: float = 1.0
+    softcap: float = 0.0
+    masks: tuple[Value | Op, ...] = ()
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape (batch, heads, queries, keys)."""
+        return (*self.q.shape[:3], self.transposed_keys.shape[3])
+
+
+def read_scores(z: Value, depth: int = MAX_DEPTH) -> Scores:
+    """The parts of the scores `z`, which nothing else reads; declines anything else. O(2^depth) at most."""
+    require(depth > 0 and has_n_consumers(z), f"{z.name} is read elsewhere, or far from the product")
+    op = required_producer(z, "MatMul", "Mul", "Div", "Add", "Where", "Cast")
+    if op.type == "MatMul":
+        return Scores(operand(op), operand(op, 1))
+    if op.type == "Add":
+        a, b = operand(op), operand(op, 1)
+        scores = unless_declined(read_scores, a, depth - 1)
+        scores, mask = (read_scores(b, depth - 1), a) if scores is None else (scores, b)
+        return replace(scores, masks=(*scores.masks, mask))
+    if op.type == "Where":
+        scores = read_scores(masked_score(op), depth - 1)
+        return replace(scores, masks=(*scores.masks, op))
+    if op.type == "Cast":
+        require(operand(op).dtype == TensorProto.FLOAT16 and z.dtype == TensorProto.FLOAT, f"{z.name} is cast")
+        return read_scores(operand(op), depth - 1)
+    return read_scaled_scores(op, depth - 1)
+
+
+def masked_score(where: Op) -> Value:
+    """The operand of a Where that is not the constant by which scores are masked."""
+    a, b = operand(where, 1), operand(where, 2)
+    score, fill = (b, a) if a.is_const else (a, b)
+    number = known_scalar(fill)
+    require(number is not None and number <= MASKING_NUMBER, f"{where.label} does not mask scores")
+    return score
+
+
+def read_scaled_scores(op: Op, depth: int) -> Scores:
+    """The scores that `op` multiplies or divides by a constant, before masks are added; with a Tanh, their softcap."""
+    x = varying_operand(op)
+    factor = linear_coefficient(op.outputs[0], x)
+    tanh = x.producer
+    if tanh is None or tanh.type != "Tanh" or tanh.domain:
+        scores = read_scores(x, depth)
+        require(not scores.softcap, f"{x.name} is scaled after its softcap")
+        scores = replace(scores, scale=scores.scale * factor)
+    else:
+        require(has_n_consumers(x), f"{x.name} is read elsewhere")
+        scores = read_scores(operand(tanh), depth)
+        require(not scores.softcap and factor > 0, f"{x.name} is not a softcap")
+        scores = replace(scores, scale=scores.scale * factor, softcap=factor)
+    require(not scores.masks, f"{x.name} is scaled with its mask")
+    return scores
 
 
 @rule(
     lambda g, z, v, axis: g.MatMul(g.Softmax(z, axis=axis), v),
-    contract=conditional("nothing is empty, and in half precision no score overflows"),
+    lambda g, z, v, axis: g.MatMul(g.Cast(g.Softmax(z, axis=axis), to=TensorProto.FLOAT16), v),
+    contract=conditional(CONDITION),
 )
 def fuse_attention(g: Build, z: Value, v: Value, axis: int) -> Value:
-    """MatMul(Softmax(MatMul(q, Transpose(k)) * scale), v) => Attention(q, k, v)"""
-    return build_attention(g, z, None, v, axis)
-
-
-@rule(lambda g, z, m, v, axis: g.MatMul(g.Softmax(g.Add(z, m), axis=axis), v), contract=conditional(MASKED_CONDITION))
-def fuse_masked_attention(g: Build, z: Value, m: Value, v: Value, axis: int) -> Value:
     """MatMul(Softmax(MatMul(q, Transpose(k)) * scale + mask), v) => Attention(q, k, v, mask)"""
-    return build_attention(g, z, m, v, axis)
+    return build_attention(g, z, v, axis, guarded=False)
 
 
 @rule(
@@ -40,43 +145,29 @@ def fuse_guarded_attention(g: Build, p: Value, v: Value, zero: Value) -> Value:
     """MatMul(Where(IsNaN(p), 0, p), v), p = Softmax(scores + mask) => Attention(q, k, v, mask)"""
     softmax = required_producer(p, "Softmax")
     require(has_n_consumers(p, 2), f"{p.name} is read elsewhere")
-    # Where a row is masked throughout, Attention gives zeros, as the guard does.
+    # Where a row is masked throughout by -inf, Attention gives zeros, as the guard does.
     require(scalar_constant(zero, p) == 0.0, "NaN is not replaced by 0")
-    masked = required_producer(operand(softmax), "Add")
-    require(has_n_consumers(masked.outputs[0], 1), "the masked scores are read elsewhere")
-    z, m = operand(masked), operand(masked, 1)
-    z, m = (z, m) if is_scaled_matmul(z) else (m, z)
-    return build_attention(g, z, m, v, softmax.attr("axis"))
+    return build_attention(g, operand(softmax), v, softmax.attr("axis"), guarded=True)
 
 
-def is_scaled_matmul(z: Value) -> bool:
-    """Whether `z` is a MatMul, or one that is scaled."""
-    op = z.producer
-    if op is not None and op.type in {"Mul", "Div"}:
-        return any(i is not None and i.producer is not None and i.producer.type == "MatMul" for i in op.inputs)
-    return op is not None and op.type == "MatMul"
-
-
-def build_attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) -> Value:
-    """The Attention over scores `z`, to which `m` is added."""
+def build_attention(g: Build, z: Value, v: Value, axis: int, *, guarded: bool) -> Value:
+    """The Attention over the scores `z`."""
     require(g.opset >= ATTENTION_OPSET, f"before opset {ATTENTION_OPSET}, there is no Attention")
     require_dtype(v, HALF_OR_SINGLE)
-    require(v.rank == 4 and axis in {-1, 3}, "the operands do not have 4 dims, or the softmax is not over the last")
-    product, scale, last = z, 1.0, required_producer(z, "MatMul", "Mul", "Div")
-    if last.type != "MatMul":
-        require(has_n_consumers(z, 1), f"{z.name} is read elsewhere")
-        product = varying_operand(last)
-        scale = linear_coefficient(z, product)
-    matmul = required_producer(product, "MatMul")
-    require(has_n_consumers(product, 1), f"{product.name} is read elsewhere")
-    q, q_scale = split_scale(operand(matmul))
-    transposed_keys, k_scale = split_scale(operand(matmul, 1))
-    scale *= q_scale * k_scale
+    scores = read_scores(z)
+    require(bool(scores.masks) or not guarded, "there is no mask to guard against")
+    q, q_scale = split_scale(scores.q)
+    transposed_keys, k_scale = split_scale(scores.transposed_keys)
+    scale = scores.scale * q_scale * k_scale
     require(scale > 0, "the scale is not positive")
+    require(z.rank == 4, "the scores do not have 4 dims")
+    require(v.rank == 4 and axis in {-1, 3}, "the operands do not have 4 dims, or the softmax is not over the last")
+    require(q.dtype == transposed_keys.dtype == v.dtype, "the operands differ in type")
     require_heads(q, transposed_keys, v)
-    if m is not None:
-        require_mask(m, q, transposed_keys)
-    return g.Attention(q, untransposed_keys(g, transposed_keys), v, m, scale=scale)
+    mask = build_mask(g, scores, v, guarded=guarded)
+    softmax_type = z.dtype if z.dtype != v.dtype else None
+    keys = untransposed_keys(g, transposed_keys)
+    return g.Attention(q, keys, v, mask, scale=scale, softcap=scores.softcap or None, softmax_precision=softmax_type)
 
 
 def split_scale(v: Value) -> tuple[Value, float]:
@@ -94,14 +185,91 @@ def require_heads(q: Value, transposed_keys: Value, v: Value) -> None:
     require(0 not in (*q.shape, *transposed_keys.shape, *v.shape), "an extent is 0")
 
 
-def require_mask(m: Value, q: Value, transposed_keys: Value) -> None:
-    """Decline unless the mask has an entry for each score, shared by batches and heads or not."""
-    # onnxruntime broadcasts the first two dims only.
-    dims = (*q.shape[:3], transposed_keys.shape[3])
-    require(m.rank in {2, 4}, "the rank of the mask is not 2 or 4")
-    require(all(same_extent(a, b) for a, b in zip(m.shape[-2:], dims[-2:], strict=True)), "the mask is broadcast")
-    lead = zip(m.shape[:-2], dims[:2], strict=False)
-    require(all(a == 1 or same_extent(a, b) for a, b in lead), "the mask stretches the scores")
+def build_mask(g: Build, scores: Scores, v: Value, *, guarded: bool) -> Value | None:
+    """The sum of the masks, with an entry for each query and key; None if there are no masks."""
+    total: Value | None = None
+    low = LOWEST_MASK[v.dtype]
+    for m in scores.masks:
+        mask = m if isinstance(m, Value) else masked_zeros(g, m, low)
+        mask = bound_mask(g, mask, low, guarded=guarded)
+        mask = mask if mask.dtype == v.dtype else g.Cast(mask, to=v.dtype)
+        total = mask if total is None else g.Add(total, mask)
+    if total is None:
+        return None
+    require(broadcasts_to(total.shape, scores.shape), "the mask stretches the scores")
+    return expand_mask(g, total, scores, v)
+
+
+def masked_zeros(g: Build, where: Op, low: float) -> Value:
+    """The mask to be added in place of a Where that replaces scores by a number, which is at least `low` or -inf."""
+    score, zero = masked_score(where), g.const(0, like=where.outputs[0])
+    branches = (operand(where, 1), operand(where, 2))
+    return g.Where(operand(where), *(zero if v is score else bounded_constant(g, v, low) for v in branches))
+
+
+def bounded_constant(g: Build, mask: Value, low: float) -> Value:
+    """A constant mask with its finite elements no lower than `low`."""
+    data = mask.const
+    bounded = np.where(np.isneginf(data), data, np.maximum(data, low))
+    return mask if np.array_equal(bounded, data, equal_nan=True) else g.const(bounded, like=mask)
+
+
+def bound_mask(g: Build, mask: Value, low: float, *, guarded: bool, depth: int = MAX_DEPTH) -> Value:
+    """The mask with its finite elements, or all of them unless `guarded`, no lower than `low`."""
+    if mask.is_const:
+        return bounded_constant(g, mask, low)
+    op = mask.producer
+    if op is not None and not op.domain and depth and op.type in BOUNDED_THROUGH:
+        first, last = BOUNDED_THROUGH[op.type]
+        inputs = [
+            v if v is None or not first <= i < last
+            else bound_mask(g, v, low, guarded=guarded, depth=depth - 1)
+            for i, v in enumerate(op.inputs)
+        ]  # fmt: skip
+        return mask if tuple(inputs) == op.inputs else getattr(g, op.type)(*inputs, **op.attrs)
+    return mask if guarded or not may_hold_lowest(mask, -low) else g.Max(mask, g.const(low, like=mask))
+
+
+def may_hold_lowest(mask: Value, limit: float) -> bool:
+    """Whether an element may be a number below `-limit`: of an input of the model, or from such a constant. O(1)."""
+    seen: set[Value] = set()
+    stack = [mask]
+    while stack:
+        v = stack.pop()
+        if v in seen or v.dtype in DISCRETE_TYPES:
+            continue
+        seen.add(v)
+        op = v.producer
+        if v.is_const:
+            data = np.abs(v.const[np.isfinite(v.const)])
+            if data.size and data.max() >= limit:
+                return True
+        elif op is None or len(seen) > MAX_MASK_OPS:
+            return True
+        elif not op.domain and op.type in MASK_OPS:
+            stack += [i for i in op.inputs if i is not None]
+    return False
+
+
+def expand_mask(g: Build, mask: Value, scores: Scores, v: Value) -> Value:
+    """The mask with all rows and columns of the scores: onnxruntime broadcasts the first two dims only."""
+    require(mask.rank > 0, "a number is added to all scores")
+    have, want = (1, *mask.shape)[-2:], scores.shape[2:]
+    kept = list(map(same_extent, have, want))
+    if all(kept):
+        return mask
+    sizes = [1 if is_kept else d for is_kept, d in zip(kept, want, strict=True)]
+    if all(isinstance(d, int) for d in sizes):
+        return g.Expand(mask, g.const(sizes))
+    extents = [
+        g.const([d]) if isinstance(d, int) else extent_of(g, x, 2) for d, x in zip(sizes, (scores.q, v), strict=True)
+    ]
+    return g.Expand(mask, g.Concat(*extents, axis=0))
+
+
+def extent_of(g: Build, x: Value, axis: int) -> Value:
+    """The extent of an axis, as a vector of one element."""
+    return g.Shape(x, start=axis, end=axis + 1)
 
 
 def untransposed_keys(g: Build, transposed_keys: Value) -> Value:
@@ -115,7 +283,7 @@ def untransposed_keys(g: Build, transposed_keys: Value) -> Value:
     return k if perm == [0, 1, 2, 3] else g.Transpose(k, perm=perm)
 
 
-FUSE_ATTENTION = RulePass("fuse-attention", (fuse_attention, fuse_masked_attention, fuse_guarded_attention))
+FUSE_ATTENTION = RulePass("fuse-attention", (fuse_attention, fuse_guarded_attention))
 """Fusion of scaled dot-product attention on 4-D operands into Attention (since opset 23)."""
 
 
@@ -146,27 +314,55 @@ def fold_scale_into_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c:
 
 
 @rule(
-    lambda g, q, k, v, q4, k4, v4, op, joined, m=None: (
-        g.Reshape(
-            g.Transpose(
-                g.Attention(split_heads(g, q, q4), split_heads(g, k, k4), split_heads(g, v, v4), m) @ op,
-                perm=HEADS_FIRST,
-            ),
-            ...,
-        )
-        @ joined
+    lambda g, q, k, v, more, op: (
+        g.Attention(q, g.Reshape(g.Expand(k, ...), ...), g.Reshape(g.Expand(v, ...), ...), *more) @ op
+    ),
+    contract=EXACT,
+)
+def fold_repeated_heads(g: Build, q: Value, k: Value, v: Value, more: Inputs, op: Op) -> Value:
+    """Attention(q, Reshape(Expand(k)), Reshape(Expand(v))) => Attention(q, k, v), each head of k for several of q"""
+    require(len(op.outputs) == 1 and q.rank == 4, "there are further outputs, or the operands do not have 4 dims")
+    keys, values = (unrepeated_heads(part, repeated) for part, repeated in zip((k, v), op.inputs[1:3], strict=True))
+    require(same_extent(keys.shape[1], values.shape[1]), "keys and values are repeated differently")
+    return g.Attention(q, keys, values, *more, **op.attrs)
+
+
+def unrepeated_heads(part: Value, repeated: Value | None) -> Value:
+    """The value whose heads, along axis 1, each stand several times in `repeated`; `part` has an axis of 1 behind."""
+    heads = operand(required_producer(part, "Unsqueeze", "Reshape"))
+    out = known(repeated, "keys or values are left out").shape
+    require(heads.rank == len(out) == 4 and part.rank == 5, "heads are not repeated along an axis of their own")
+    batch, count, length, width = heads.shape
+    require(
+        same_shape(part.shape, (batch, count, 1, length, width)), f"{part.name} has not an axis of 1 behind the heads"
     )
+    same_rest = all(map(same_extent, (batch, length, width), (out[0], out[2], out[3])))
+    is_repeated = isinstance(count, int) and isinstance(out[1], int) and count > 0 and out[1] > 0 == out[1] % count
+    require(same_rest and is_repeated, f"{heads.name} is not repeated along its heads alone")
+    return heads
+
+
+@rule(
+    lambda g, q, k, v, q4, k4, v4, more, op: (
+        g.Attention(split_heads(g, q, q4), split_heads(g, k, k4), split_heads(g, v, v4), *more) @ op
+    ),
+    shared=True,
 )
 def fold_heads_into_attention(
-    g: Build, q: Value, k: Value, v: Value, m: Value | None, q4: Op, k4: Op, v4: Op, op: Op, joined: Op
-) -> Value:
-    """Reshape(Transpose(Attention(Transpose(Reshape(q)), ...))) => Attention(q, k, v, q_num_heads, kv_num_heads)"""
+    g: Build, q: Value, k: Value, v: Value, more: Inputs, q4: Op, k4: Op, v4: Op, op: Op
+) -> tuple[Value, ...]:
+    """Attention(Transpose(Reshape(q)), ...) => Transpose(Reshape(Attention(q, k, v, q_num_heads, kv_num_heads)))"""
     heads, kv_heads = head_count(q, q4.outputs[0]), head_count(k, k4.outputs[0])
     require(kv_heads == head_count(v, v4.outputs[0]), "keys and values differ in heads")
-    out = joined.outputs[0]
-    require(out.rank == 3 and keeps_leading_dims(q, out), "the output is not the joined heads")
-    attrs = {"scale": sqrt(heads / known_extent(q, 2)), **op.attrs}
-    return g.Attention(q, k, v, m, **{**attrs, "q_num_heads": heads, "kv_num_heads": kv_heads})
+    attrs = {"scale": sqrt(heads / known_extent(q, 2)), **op.attrs, "q_num_heads": heads, "kv_num_heads": kv_heads}
+    made = g.Attention(q, k, v, *more, outputs=len(op.outputs), **attrs)
+    outputs: tuple[Value, ...] = (made,) if len(op.outputs) == 1 else made
+    return (split_into_heads(g, outputs[0], heads), *outputs[1:])
+
+
+def split_into_heads(g: Build, x: Value, heads: int) -> Value:
+    """`x` of shape (batch, length, heads * width) as (batch, heads, length, width)."""
+    return g.Transpose(g.Reshape(x, g.const([0, 0, heads, -1])), perm=HEADS_FIRST)
 
 
 def head_count(x: Value, split: Value) -> int:
@@ -174,7 +370,7 @@ def head_count(x: Value, split: Value) -> int:
     require(x.rank == 3 and split.rank == 4 and keeps_leading_dims(x, split), "the last dim is not split into heads")
     count, width = split.shape[2], known_extent(x, 2)
     heads = count if isinstance(count, int) else width // max(known_extent(split, 3), 1)
-    require(heads > 0 and width % heads == 0, f"the last dim of {x.name} does not divide into heads")
+    require(heads > 0 and width > 0 and width % heads == 0, f"the last dim of {x.name} does not divide into heads")
     return heads
 
 
@@ -183,5 +379,75 @@ def keeps_leading_dims(x: Value, reshaped: Value) -> bool:
     return all(same_extent(a, b) for a, b in zip(x.shape[:2], reshaped.shape[:2], strict=True))
 
 
-FUSE_INTO_ATTENTION = RulePass("fuse-into-attention", (fold_scale_into_attention, fold_heads_into_attention))
-"""Fusion of scales, and of reshapes that split heads, into Attention."""
+FUSE_INTO_ATTENTION = RulePass(
+    "fuse-into-attention", (fold_scale_into_attention, fold_repeated_heads, fold_heads_into_attention)
+)
+"""Fusion of scales, of repeated heads, and of reshapes that split heads, into Attention."""
+
+
+@dataclass(frozen=True, slots=True)
+class FuseCacheIntoAttention:
+    """Attention(q, Concat(past, k), Concat(past, v)) => Attention(q, k, v, past keys, past values), with the cache."""
+
+    name: str = "fuse-cache-into-attention"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Visit each Attention once. O(ops), and at most MAX_ANCESTORS for each whose cache has other readers."""
+        return sum(
+            self._fuse(op, ledger)
+            for g in tuple(graph.with_subgraphs())
+            for op in sorted(g.ops("Attention"), key=lambda op: op.order_key)
+        )
+
+    def _fuse(self, op: Op, ledger: Ledger) -> bool:
+        joins = unless_declined(cache_joins, op)
+        if joins is None or not ledger.request_change(self.name, op.outputs[0].name, (op, *joins), exact=False):
+            return False
+        graph, g = op.graph, Build(op.graph, op)
+        keys, values = ((operand(join), operand(join, 1)) for join in joins)
+        mask = op.input(3)
+        made = g.Attention(op.inputs[0], keys[1], values[1], mask, keys[0], values[0], outputs=3, **op.attrs)
+        for new, old in zip(made, (op, *joins), strict=True):
+            graph.take_over(new, old.outputs[0])
+        for new in g.added_ops:
+            made_from(new, self.name, (op, *joins))
+        graph.discard((op, *joins))
+        return True
+
+
+def cache_joins(op: Op) -> tuple[Op, Op]:
+    """The Concats of past and new keys, and of past and new values; declines an Attention without."""
+    require(not op.domain and len(op.inputs) <= 4 and len(op.outputs) == 1, "it has a cache already")
+    require(not op.attr("is_causal", 0), "causal masks are aligned in another way behind a cache")
+    joins = (required_producer(operand(op, 1), "Concat"), required_producer(operand(op, 2), "Concat"))
+    for join in joins:
+        x = join.outputs[0]
+        require(join.graph is op.graph and len(join.inputs) == 2 and x.rank == 4, f"{x.name} is not a cache of 4 dims")
+        require(join.attr("axis") in {2, -2}, f"{x.name} is not joined along the sequence")
+    require(joins[0] is not joins[1], "keys and values are the same")
+    inputs = [operand(op), op.input(3), *(operand(join, 1) for join in joins)]
+    readers = {reader for join in joins for reader in join.outputs[0].consumers} - {op}
+    require(not (readers and may_depend_on(inputs, readers)), "the inputs of Attention depend on the joined cache")
+    return joins
+
+
+MAX_ANCESTORS = 1000
+
+
+def may_depend_on(values: Iterable[Value | None], ops: set[Op]) -> bool:
+    """Whether one of `values` is computed from an output of one of `ops`; so too if that takes long to find out."""
+    seen: set[Op] = set()
+    stack = [v.producer for v in values if v is not None and v.producer is not None]
+    while stack:
+        op = stack.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if op in ops or len(seen) > MAX_ANCESTORS:
+            return True
+        read = (*op.inputs, *(v for g in op.subgraphs for v in g.captured_values()))
+        stack += [v.producer for v in read if v is not None and v.producer is not None]
+    return False
+
+
+FUSE_CACHE_INTO_ATTENTION = FuseCacheIntoAttention()

@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.fusion.attention import FUSE_ATTENTION, FUSE_INTO_ATTENTION
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from passwright.passes.fusion.attention import FUSE_ATTENTION, FUSE_CACHE_INTO_ATTENTION, FUSE_INTO_ATTENTION
+from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES
+from passwright.passes.movement.reshapes import MERGE_RESHAPES
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, run, stays
 
 G = "g (float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+LOW = "<float low = {-1e30}, float s = {0.5}>"
 M = "g (float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v, float[{}] m) => (float[b,h,s,d] y)"
 C = "<float s = {0.5}, float two = {2}, float minus = {-2}, float[7] row = {1, 2, 3, 4, 5, 6, 7}>"
 SCORES = "t = Transpose<perm=[0,1,3,2]>(k) a = MatMul(q, t)"
@@ -69,11 +72,22 @@ def test_becomes(before: str, after: str, opset: int) -> None:
     becomes(f"{G} {C} {{ {before} }}", f"{G} {C} {{ {after} }}", FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=opset)
 
 
-@pytest.mark.parametrize("dims", ["5,7", "1,1,5,7", "b,1,5,7", "1,2,5,7", "b,2,5,7"])
+@pytest.mark.parametrize("dims", ["5,7", "2,5,7", "1,1,5,7", "b,1,5,7", "1,2,5,7", "b,2,5,7"])
 @pytest.mark.parametrize("add", ["Add(c, m)", "Add(m, c)"])
 def test_masked_becomes(dims: str, add: str) -> None:
     before = f"{M.format(dims)} {C} {{ {SCORES} c = Mul(a, s) z = {add} {LAST} }}"
-    after = f"{M.format(dims)} {C} {{ y = Attention<scale=0.5>(q, k, v, m) }}"
+    after = f"{M.format(dims)} {LOW} {{ n = Max(m, low) y = Attention<scale=0.5>(q, k, v, n) }}"
+    becomes(before, after, FUSE_ATTENTION, opset=23)
+
+
+@pytest.mark.parametrize(
+    ("dims", "target"),
+    [("7", "5, 1"), ("1,7", "5, 1"), ("5,1", "1, 7"), ("b,1,1,7", "5, 1"), ("1,1,1,1", "5, 7"), ("2,1,7", "5, 1")],
+)
+def test_mask_is_expanded(dims: str, target: str) -> None:
+    before = f"{M.format(dims)} {C} {{ {SCORES} c = Mul(a, s) z = Add(c, m) {LAST} }}"
+    shape = LOW.replace(">", f", int64[2] shape = {{{target}}}>")
+    after = f"{M.format(dims)} {shape} {{ n = Max(m, low) w = Expand(n, shape) y = Attention<scale=0.5>(q, k, v, w) }}"
     becomes(before, after, FUSE_ATTENTION, opset=23)
 
 
@@ -203,7 +217,20 @@ SHAPES = (
     ],
 )
 def test_heads_become_attributes(before: str, after: str) -> None:
-    becomes(f"{FLAT} {SHAPES} {{ {before} }}", f"{FLAT} {SHAPES} {{ {after} }}", FUSE_INTO_ATTENTION, opset=23)
+    passes = (FUSE_INTO_ATTENTION, MERGE_TRANSPOSES, MERGE_RESHAPES)
+    becomes(f"{FLAT} {SHAPES} {{ {before} }}", f"{FLAT} {SHAPES} {{ {after} }}", *passes, opset=23)
+
+
+def test_heads_of_the_result_may_stay_apart() -> None:
+    becomes(
+        f"{FLAT} {SHAPES} {{ {SPLIT.format('split')} a = Attention<scale=0.25>(q2, k2, v2)"
+        " c = Transpose<perm=[0,2,1,3]>(a) y = Relu(c) }",
+        f"{FLAT} {SHAPES} {{ a = Attention<scale=0.25, q_num_heads=2, kv_num_heads=2>(q, k, v) r = Reshape(a, split)"
+        " y = Relu(r) }",
+        FUSE_INTO_ATTENTION,
+        MERGE_TRANSPOSES,
+        opset=23,
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,7 +243,7 @@ def test_heads_become_attributes(before: str, after: str) -> None:
         pytest.param(f"{SCORES} z = Mul(a, row) {LAST}", 23, id="scaled by several numbers"),
         pytest.param(f"{SCORES} z = Div(two, a) {LAST}", 23, id="upside down"),
         pytest.param(f"{SCORES} n = Neg(a) z = Mul(n, s) {LAST}", 23, id="not scores"),
-        pytest.param(f"{SCORES} c = Mul(a, s) z = Add(c, row) {LAST}", 23, id="a mask of one dim"),
+        pytest.param(f"{SCORES} c = Add(a, row) z = Mul(c, s) {LAST}", 23, id="a scaled mask"),
         pytest.param(
             f"{SCORES} z = Mul(a, s) e = Softmax(z) f = MatMul(e, v) r = ReduceMax(e) y = Add(f, r)",
             23,
@@ -233,10 +260,12 @@ def test_stays(body: str, opset: int) -> None:
     stays(f"{G} {C} {{ {body} }}", FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=opset)
 
 
-@pytest.mark.parametrize("dims", ["7", "1,7", "5,1", "2,5,7", "b,1,1,7", "1,1,1,1", "x,1,5,7"])
-def test_other_masks_stay(dims: str) -> None:
+def test_mask_that_stretches_the_scores_stays() -> None:
     stays(
-        f"{M.format(dims)} {C} {{ {SCORES} c = Mul(a, s) z = Add(c, m) {LAST} }}", FUSE_ATTENTION, opset=23, runs=False
+        f"{M.format('x,1,5,7')} {C} {{ {SCORES} c = Mul(a, s) z = Add(c, m) {LAST} }}",
+        FUSE_ATTENTION,
+        opset=23,
+        runs=False,
     )
 
 
@@ -269,21 +298,6 @@ def test_other_masks_stay(dims: str) -> None:
             id="the weights are a graph output",
         ),
         pytest.param(
-            f"{FLAT} {SHAPES} {{ {SPLIT.format('split')} a = Attention(q2, k2, v2) c = Transpose<perm=[0,2,1,3]>(a)"
-            " y = Relu(c) }",
-            id="heads that stay apart",
-        ),
-        pytest.param(
-            f"{FLAT.replace('b,5,d', 'b,2,d')} {SHAPES} {{ {SPLIT.format('split')} a = Attention(q2, k2, v2)"
-            " y = Reshape(a, flat) }",
-            id="heads that are not turned back",
-        ),
-        pytest.param(
-            "g (float[b,5,16] q, float[b,7,16] k, float[b,7,12] v) => (float[s,d] y) <int64[2] join = {-1, 12},"
-            f" int64[4] split = {{0, 0, 2, -1}}> {{ {SPLIT.format('split')} a = Attention(q2, k2, v2) {JOIN} }}",
-            id="joined with the batches",
-        ),
-        pytest.param(
             "g (float[2,6,8] x) => (float[b,s,d] y) <int64[3] join = {0, 0, -1}, int64[4] split = {6, 2, 2, 4}>"
             " { r = Reshape(x, split) t = Transpose<perm=[0,2,1,3]>(r) a = Attention(t, t, t)"
             " c = Transpose<perm=[0,2,1,3]>(a) y = Reshape(c, join) }",
@@ -306,7 +320,7 @@ def test_any_scale(scale: float, heads: int, masked: bool) -> None:
         {"s": np.float32(scale)},
     )
     after = to_onnx(apply_passes(model, FUSE_ATTENTION)[0])
-    assert op_types(after) == ["Attention"]
+    assert op_types(after) == ["Max", "Attention"] if masked else ["Attention"]
     require_equivalent(model, after)
 
 
@@ -322,3 +336,152 @@ def test_stays_without_features() -> None:
         "{ r = Mul(q, c) y = Attention(r, k, v) }"
     )
     stays(text, FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=23, runs=False)
+
+
+N = "<float low = {-1e30}, float cap = {3}, float third = {0.33333334}, float zero = {0}, float fill = {-3.4e38}>"
+Q = "float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "before", "after"),
+    [
+        pytest.param(
+            Q,
+            f"{SCORES} l = Mul(a, third) h = Tanh(l) z = Mul(h, cap) {LAST}",
+            "y = Attention<scale=1.0, softcap=3.0>(q, k, v)",
+            id="softcap",
+        ),
+        pytest.param(
+            f"{Q}, bool[b,1,5,7] c",
+            f"{SCORES} z = Where(c, a, fill) {LAST}",
+            "m = Where(c, zero, low) y = Attention<scale=1.0>(q, k, v, m)",
+            id="replaced scores",
+        ),
+        pytest.param(
+            f"{Q}, bool[5,7] c, bool[b,1,1,7] d",
+            f"{SCORES} h = Where(c, zero, fill) i = Where(d, fill, zero) j = Add(a, h) z = Add(i, j) {LAST}",
+            "m = Where(c, zero, low) n = Where(d, low, zero) s = Add(m, n) y = Attention<scale=1.0>(q, k, v, s)",
+            id="two masks",
+        ),
+    ],
+)
+def test_softcaps_and_masks_become(inputs: str, before: str, after: str) -> None:
+    signature = f"g ({inputs}) => (float[b,h,s,d] y)"
+    becomes(f"{signature} {N} {{ {before} }}", f"{signature} {N} {{ {after} }}", FUSE_ATTENTION, opset=23)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(f"{SCORES} l = Mul(a, third) h = Tanh(l) i = Mul(h, cap) z = Mul(i, cap) {LAST}", id="scaled cap"),
+        pytest.param(f"{SCORES} h = Tanh(a) i = Tanh(h) z = Mul(i, cap) {LAST}", id="two softcaps"),
+        pytest.param(f"{SCORES} z = Where(c, a, zero) {LAST}", id="replaced by a number that does not mask"),
+        pytest.param(f"{SCORES} h = Add(a, n) l = Mul(h, third) i = Tanh(l) z = Mul(i, cap) {LAST}", id="capped mask"),
+    ],
+)
+def test_other_scores_stay(body: str) -> None:
+    text = f"g ({Q}, bool[5,7] c, float[5,7] n) => (float[b,h,s,d] y) {N} {{ {body} }}"
+    stays(text, FUSE_ATTENTION, opset=23)
+
+
+@pytest.mark.parametrize("low", [np.finfo(np.float32).min, -np.finfo(np.float32).max / 2, -1e9])
+@pytest.mark.parametrize(
+    "mask",
+    ["m = Where(c, zero, low)", "f = Cast<to=1>(c) i = Sub(one, f) m = Mul(i, low)", "m = Add(zero, n)"],
+    ids=["where", "product", "input"],
+)
+def test_rows_that_are_masked_throughout(mask: str, low: float) -> None:
+    text = f"g ({Q}, bool[b,1,5,7] c, float[b,1,5,7] n) => (float[b,h,s,d] y)"
+    numbers = {"zero": np.float32(0), "one": np.float32(1), "low": np.float32(low)}
+    before = load(f"{text} {{ {SCORES} {mask} z = Add(a, m) {LAST} }}", 23, numbers)
+    after = to_onnx(apply_passes(before, FUSE_ATTENTION)[0])
+    assert "Attention" in op_types(after)
+    rng = np.random.default_rng(0)
+    taken = rng.random((2, 1, 5, 7)) < 0.5
+    taken[:, :, 1] = False
+    feed = {
+        "q": rng.normal(size=(2, 2, 5, 4)), "k": rng.normal(size=(2, 2, 7, 4)), "v": rng.normal(size=(2, 2, 7, 3)),
+        "n": np.where(taken, 0, low),
+    }  # fmt: skip
+    feed = {name: x.astype(np.float32) for name, x in feed.items()} | {"c": taken}
+    feed = {i.name: feed[i.name] for i in before.graph.input}
+    np.testing.assert_allclose(run(after, feed)[0], run(before, feed)[0], rtol=1e-5, atol=1e-6)
+
+
+GROUPED = "float[b,4,5,8] q, float[b,2,t,8] k, float[b,2,t,8] v"
+REPEAT = "<int64[1] two = {2}, int64[5] times = {1, 1, 2, 1, 1}, int64[4] joined = {0, 4, -1, 8}>"
+REPEATED = (
+    "k1 = Unsqueeze(k, two) k2 = Expand(k1, times) k3 = Reshape(k2, joined)"
+    " v1 = Unsqueeze(v, two) v2 = Expand(v1, times) v3 = Reshape(v2, joined)"
+)
+
+
+def test_repeated_heads_are_not_repeated() -> None:
+    signature = f"g ({GROUPED}) => (float[b,4,5,8] y)"
+    before = f"{REPEATED} y = Attention<scale=0.5>(q, k3, v3)"
+    after = "y = Attention<scale=0.5>(q, k, v)"
+    becomes(f"{signature} {REPEAT} {{ {before} }}", f"{signature} {{ {after} }}", FUSE_INTO_ATTENTION, opset=23)
+
+
+@pytest.mark.parametrize("axis", [1, 3])
+def test_heads_repeated_in_another_order_stay(axis: int) -> None:
+    repeat = REPEAT.replace("two = {2}", f"two = {{{axis}}}").replace(
+        "1, 1, 2, 1, 1", "1, 2, 1, 1, 1" if axis == 1 else "1, 1, 1, 2, 1"
+    )
+    text = f"g ({GROUPED}, float[b,4,t,8] w) => (float[b,4,5,8] y)"
+    body = f"{REPEATED.replace('joined)', 'joined)')} y = Attention<scale=0.5>(q, k3, v3)"
+    stays(
+        f"{text.replace('b,', '1,').replace('t,', '3,')} {repeat} {{ {body} }}",
+        FUSE_INTO_ATTENTION,
+        opset=23,
+        runs=axis == 1,
+    )
+
+
+CACHE = "float[b,2,p,4] kp, float[b,2,p,3] vp"
+JOINS = "kt = Concat<axis=2>(kp, k) vt = Concat<axis=-2>(vp, v)"
+
+
+@pytest.mark.parametrize("mask", ["", ", m"])
+def test_cache_becomes(mask: str) -> None:
+    signature = (
+        f"g (float[b,4,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v, {CACHE}, float[5,t] m)"
+        " => (float[b,h,s,d] y, float[b,2,t,4] kt, float[b,2,t,3] vt)"
+    )
+    before = f"{JOINS} y = Attention<scale=0.5>(q, kt, vt{mask})"
+    after = f"y, kt, vt = Attention<scale=0.5>(q, k, v, {mask[2:] or 'no'}, kp, vp)".replace("no", "")
+    becomes(
+        f"{signature} {{ {before} }}", f"{signature} {{ {after} }}", FUSE_CACHE_INTO_ATTENTION, opset=23, runs=not mask
+    )
+
+
+def test_heads_become_attributes_behind_a_cache() -> None:
+    signature = (
+        "g (float[b,5,16] q, float[b,7,16] k, float[b,7,12] v, float[b,2,p,8] kp, float[b,2,p,6] vp)"
+        " => (float[b,5,d] y, float[b,2,t,8] kt, float[b,2,t,6] vt)"
+    )
+    joins = JOINS.replace("k)", "k2)").replace("v)", "v2)")
+    before = f"{SPLIT.format('split')} {joins} a = Attention<scale=0.25>(q2, kt, vt) {JOIN}"
+    after = "y, kt, vt = Attention<scale=0.25, q_num_heads=2, kv_num_heads=2>(q, k, v, , kp, vp)"
+    passes = (FUSE_CACHE_INTO_ATTENTION, FUSE_INTO_ATTENTION, MERGE_TRANSPOSES, MERGE_RESHAPES)
+    becomes(f"{signature} {SHAPES} {{ {before} }}", f"{signature} {{ {after} }}", *passes, opset=23)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(f"{JOINS} y = Attention<scale=0.5, is_causal=1>(q, kt, vt)", id="causal"),
+        pytest.param(
+            f"{JOINS} s = ReduceMax(kt) r = Mul(q, s) y = Attention<scale=0.5>(r, kt, vt)", id="queries of the cache"
+        ),
+        pytest.param(
+            "kt = Concat<axis=1>(kp, kp) vt = Concat<axis=1>(vp, vp) y = Attention<scale=0.5>(q, kt, vt)",
+            id="more heads",
+        ),
+    ],
+)
+def test_other_caches_stay(body: str) -> None:
+    text = (
+        f"g (float[1,4,5,4] q, float[1,2,7,4] k, float[1,2,7,3] v, {CACHE.replace('b,', '1,')}) => (float[b,h,s,d] y)"
+    )
+    stays(f"{text} {{ {body} }}", FUSE_CACHE_INTO_ATTENTION, opset=23)

@@ -1,0 +1,112 @@
+"""Fusion of rotary position embeddings into RotaryEmbedding (since opset 23)."""
+
+from __future__ import annotations
+
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core.ir.dtypes import HALF_OR_SINGLE
+from ..support.operand_queries import (
+    constant_numbers,
+    known_extent,
+    known_scalar,
+    operand,
+    required_producer,
+)
+from .attention import extent_of, head_count, split_heads, split_into_heads
+from .polynomials import require_dtype
+
+ROTARY_OPSET = 23
+MAX_DEPTH = 8  # ops passed on the way from a table of angles to the numbers of which it repeats each twice
+
+
+@rule(lambda g, x, hi, lo, c, s, axis: g.Add(g.Mul(x, c), g.Mul(g.Concat(g.Neg(hi), lo, axis=axis), s)))
+def fuse_rotary(g: Build, x: Value, hi: Value, lo: Value, c: Value, s: Value, axis: int) -> Value:
+    """X * [c c] + Concat(-x[half:], x[:half]) * [s s] => RotaryEmbedding(x, c, s)"""
+    require(g.opset >= ROTARY_OPSET, f"before opset {ROTARY_OPSET}, there is no RotaryEmbedding")
+    require_dtype(x, HALF_OR_SINGLE)
+    require(x.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or rotates along another than the last")
+    half, odd = divmod(known_extent(x, 3), 2)
+    require(half > 0 and not odd, "the last dim does not divide into two halves")
+    require_halves(x, lo, hi, half)
+    return g.RotaryEmbedding(x, *(angle_table(g, table, x, half) for table in (c, s)))
+
+
+def require_halves(x: Value, lo: Value, hi: Value, half: int) -> None:
+    """Decline unless `lo` and `hi` are the first and the second half of `x` along its last axis."""
+    split = required_producer(lo, "Split")
+    is_split = split.outputs[0] is lo and len(split.outputs) == 2 and split.outputs[1] is hi and operand(split) is x
+    require(is_split and split.attr("axis", 0) in {-1, 3}, f"{lo.name} and {hi.name} are not the halves of {x.name}")
+    require(same_extent(lo.shape[3], half), f"{x.name} is not split in the middle")
+
+
+def angle_table(g: Build, table: Value, x: Value, half: int) -> Value:
+    """The first half of a table of which both halves are the same, with the shape (batch, length, half)."""
+    shape = (*[1] * (4 - table.rank), *table.shape)
+    wanted = (x.shape[0], 1, x.shape[2], 2 * half)
+    fits = len(shape) == 4 and all(same_extent(a, b) for a, b in zip(shape[1:], wanted[1:], strict=True))
+    is_shared = shape[0] == 1 and not same_extent(shape[0], wanted[0])
+    require(fits and (is_shared or same_extent(shape[0], wanted[0])), f"{table.name} is not a table of positions")
+    found = first_half(g, table, half)
+    if table.rank == 4:
+        found = g.Squeeze(found, axes=[1])
+    elif table.rank == 2:
+        found = g.Unsqueeze(found, axes=[0])
+    if not is_shared:
+        return found
+    batch = x.shape[0]
+    one = g.const([1])
+    return g.Expand(
+        found, g.Concat(g.const([batch]) if isinstance(batch, int) else extent_of(g, x, 0), one, one, axis=0)
+    )
+
+
+def first_half(g: Build, table: Value, half: int, depth: int = MAX_DEPTH) -> Value:
+    """The first half of a value along its last axis, worked out of a smaller one; declines halves that may differ."""
+    if table.is_const:
+        data = table.const
+        require(bool((data[..., :half] == data[..., half:]).all()), f"the halves of {table.name} differ")
+        return g.const(data[..., :half], like=table)
+    op = required_producer(table, "Concat", "Cos", "Sin", "Cast", "Mul", "Unsqueeze", "Squeeze")
+    require(depth > 0, f"{table.name} is far from the numbers that it repeats")
+    last = table.rank - 1
+    if op.type == "Concat":
+        a, b = operand(op), operand(op, 1)
+        require(len(op.inputs) == 2 and a is b and op.attr("axis") in {-1, last}, f"the halves of {table.name} differ")
+        require(same_extent(a.shape[-1], half), f"{table.name} is not made of two halves")
+        return a
+    x, others = operand(op), list(op.inputs[1:])
+    if op.type == "Mul" and known_scalar(operand(op, 1)) is None:
+        require(known_scalar(x) is not None, f"{table.name} is a product of two values")
+        x, others = operand(op, 1), [x]
+    if op.type in {"Unsqueeze", "Squeeze"}:
+        axes, rank = constant_numbers(op), max(table.rank, x.rank)
+        is_last_kept = axes is not None and all(axis % rank != rank - 1 for axis in axes)
+        require(is_last_kept, f"the last axis of {x.name} is another than that of {table.name}")
+    require(same_extent(x.shape[-1], 2 * half), f"{x.name} is stretched")
+    return getattr(g, op.type)(first_half(g, x, half, depth - 1), *others, **op.attrs)
+
+
+@rule(
+    lambda g, x, rest, c, s, op, split, axis: g.Concat(
+        g.RotaryEmbedding(g.Split(x, ...)[0] @ split, c, s) @ op, rest, axis=axis
+    ),
+    contract=EXACT,
+    shared=True,
+)
+def fuse_partial_rotary(g: Build, x: Value, rest: Value, c: Value, s: Value, op: Op, split: Op, axis: int) -> Value:
+    """Concat(RotaryEmbedding(x[:n]), x[n:]) => RotaryEmbedding(x, rotary_embedding_dim=n)"""
+    require(x.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or they are joined along another than the last")
+    parts = split.outputs
+    require(len(parts) == 2 and parts[1] is rest and split.attr("axis", 0) in {-1, 3}, f"{rest.name} is not the rest")
+    require(not op.attr("rotary_embedding_dim", 0), "it rotates a part already")
+    return g.RotaryEmbedding(x, c, s, **{**op.attrs, "rotary_embedding_dim": known_extent(parts[0], 3)})
+
+
+@rule(lambda g, x, c, s, split, op: g.RotaryEmbedding(split_heads(g, x, split), c, s) @ op, contract=EXACT, shared=True)
+def fold_heads_into_rotary(g: Build, x: Value, c: Value, s: Value, split: Op, op: Op) -> Value:
+    """RotaryEmbedding(Transpose(Reshape(x))) => Transpose(Reshape(RotaryEmbedding(x, num_heads)))"""
+    heads = head_count(x, split.outputs[0])
+    return split_into_heads(g, g.RotaryEmbedding(x, c, s, **{**op.attrs, "num_heads": heads}), heads)
+
+
+FUSE_ROTARY = RulePass("fuse-rotary", (fuse_rotary, fuse_partial_rotary, fold_heads_into_rotary))
+"""Fusion of rotary position embeddings into RotaryEmbedding (since opset 23)."""

@@ -76,8 +76,8 @@ class Scores:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The shape (batch, heads, queries, keys)."""
-        return (*self.q.shape[:3], self.transposed_keys.shape[3])
+        """The shape ([batch,] heads, queries, keys)."""
+        return (*self.q.shape[:-1], self.transposed_keys.shape[-1])
 
 
 def read_scores(z: Value, depth: int = MAX_DEPTH) -> Scores:
@@ -160,14 +160,16 @@ def build_attention(g: Build, z: Value, v: Value, axis: int, *, guarded: bool) -
     transposed_keys, k_scale = split_scale(scores.transposed_keys)
     scale = scores.scale * q_scale * k_scale
     require(scale > 0, "the scale is not positive")
-    require(z.rank == 4, "the scores do not have 4 dims")
-    require(v.rank == 4 and axis in {-1, 3}, "the operands do not have 4 dims, or the softmax is not over the last")
+    require(z.rank == v.rank and axis in {-1, z.rank - 1}, "the softmax is not over the last dim, or ranks differ")
     require(q.dtype == transposed_keys.dtype == v.dtype, "the operands differ in type")
     require_heads(q, transposed_keys, v)
     mask = build_mask(g, scores, v, guarded=guarded)
     softmax_type = z.dtype if z.dtype != v.dtype else None
     keys = untransposed_keys(g, transposed_keys)
-    return g.Attention(q, keys, v, mask, scale=scale, softcap=scores.softcap or None, softmax_precision=softmax_type)
+    attrs = {"scale": scale, "softcap": scores.softcap or None, "softmax_precision": softmax_type}
+    if z.rank == 3:  # each head is a batch of its own
+        attrs |= {"q_num_heads": 1, "kv_num_heads": 1}
+    return g.Attention(q, keys, v, mask, **attrs)
 
 
 def split_scale(v: Value) -> tuple[Value, float]:
@@ -178,9 +180,9 @@ def split_scale(v: Value) -> tuple[Value, float]:
 
 def require_heads(q: Value, transposed_keys: Value, v: Value) -> None:
     """Decline unless all three have the same batches and heads, and no extent is 0."""
-    require(q.rank == transposed_keys.rank == 4, "the operands do not have 4 dims, or the softmax is not over the last")
+    require(q.rank == transposed_keys.rank == v.rank in {3, 4}, "the operands do not have 3 or 4 dims")
     for other in (transposed_keys, v):
-        same = all(same_extent(a, b) for a, b in zip(q.shape[:2], other.shape[:2], strict=True))
+        same = same_shape(q.shape[:-2], other.shape[:-2])
         require(same, f"{q.name} and {other.name} may differ in batches or heads")
     require(0 not in (*q.shape, *transposed_keys.shape, *v.shape), "an extent is 0")
 
@@ -197,7 +199,8 @@ def build_mask(g: Build, scores: Scores, v: Value, *, guarded: bool) -> Value | 
     if total is None:
         return None
     require(broadcasts_to(total.shape, scores.shape), "the mask stretches the scores")
-    return expand_mask(g, total, scores, v)
+    mask = expand_mask(g, total, scores, v)
+    return g.Unsqueeze(mask, axes=[1]) if mask.rank == scores.q.rank == 3 else mask
 
 
 def masked_zeros(g: Build, where: Op, low: float) -> Value:
@@ -254,7 +257,7 @@ def may_hold_lowest(mask: Value, limit: float) -> bool:
 def expand_mask(g: Build, mask: Value, scores: Scores, v: Value) -> Value:
     """The mask with all rows and columns of the scores: onnxruntime broadcasts the first two dims only."""
     require(mask.rank > 0, "a number is added to all scores")
-    have, want = (1, *mask.shape)[-2:], scores.shape[2:]
+    have, want = (1, *mask.shape)[-2:], scores.shape[-2:]
     kept = list(map(same_extent, have, want))
     if all(kept):
         return mask
@@ -262,8 +265,9 @@ def expand_mask(g: Build, mask: Value, scores: Scores, v: Value) -> Value:
     if all(isinstance(d, int) for d in sizes):
         return g.Expand(mask, g.const(sizes))
     extents = [
-        g.const([d]) if isinstance(d, int) else extent_of(g, x, 2) for d, x in zip(sizes, (scores.q, v), strict=True)
-    ]
+        g.const([d]) if isinstance(d, int) else extent_of(g, x, x.rank - 2)
+        for d, x in zip(sizes, (scores.q, v), strict=True)
+    ]  # fmt: skip
     return g.Expand(mask, g.Concat(*extents, axis=0))
 
 
@@ -274,17 +278,17 @@ def extent_of(g: Build, x: Value, axis: int) -> Value:
 
 def untransposed_keys(g: Build, transposed_keys: Value) -> Value:
     """The keys of which `transposed_keys` has the last two dims exchanged."""
+    axes = list(range(transposed_keys.rank))
     op = transposed_keys.producer
-    if op is None or op.type != "Transpose" or op.domain:
-        return g.Transpose(transposed_keys, perm=[0, 1, 3, 2])
-    perm = list(op.attr("perm") or [3, 2, 1, 0])
-    perm = [*perm[:2], perm[3], perm[2]]
-    k = operand(op)
-    return k if perm == [0, 1, 2, 3] else g.Transpose(k, perm=perm)
+    k, perm = transposed_keys, axes
+    if op is not None and op.type == "Transpose" and not op.domain:
+        k, perm = operand(op), list(op.attr("perm") or axes[::-1])
+    perm = [*perm[:-2], perm[-1], perm[-2]]
+    return k if perm == axes else g.Transpose(k, perm=perm)
 
 
 FUSE_ATTENTION = RulePass("fuse-attention", (fuse_attention, fuse_guarded_attention))
-"""Fusion of scaled dot-product attention on 4-D operands into Attention (since opset 23)."""
+"""Fusion of scaled dot-product attention on operands of 3 or 4 dims into Attention (since opset 23)."""
 
 
 HEADS_FIRST = [0, 2, 1, 3]
@@ -306,6 +310,7 @@ def fold_scale_into_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c:
     factor = scalar_constant(c, k if op.inputs[0] is q else q)
     scale = op.attr("scale")
     if scale is None:
+        require(q.rank == 4, "the size of a head is unknown")
         size = known_extent(q, 3)
         require(size > 0, "the extent of the last dim is 0")
         scale = 1 / sqrt(size)

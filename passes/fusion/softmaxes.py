@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import Build, Op, RulePass, Value, conditional, require, rule
+from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
 from ...core.ir.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import has_n_consumers, kept_reduced_axes, operand, required_producer
+from ..support.operand_queries import (
+    has_n_consumers,
+    inferred_shape,
+    kept_reduced_axes,
+    operand,
+    required_producer,
+    same_shape,
+)
 from .polynomials import require_dtype
 
 SINGLE_AXIS_OPSET = 13  # since this opset; before, an axis and all that follow are taken together
@@ -83,7 +90,24 @@ def softmax_axis(x: Value, total: Op) -> int:
     return axes[0]
 
 
+@rule(
+    lambda g, x, inner, softmax, outer: (
+        g.Reshape(g.one_of("Softmax", "LogSoftmax")(g.one_of("Reshape", "Flatten")(x, ...) @ inner) @ softmax, ...)
+        @ outer
+    ),
+    contract=EXACT,
+)
+def softmax_without_reshapes(g: Build, x: Value, inner: Op, softmax: Op, outer: Op) -> Value:
+    """Reshape(Softmax(Reshape(x))) => Softmax(x), where the last dim stays and x has the shape of the result"""
+    flat = inner.outputs[0]
+    require(g.opset >= SINGLE_AXIS_OPSET, f"before opset {SINGLE_AXIS_OPSET}, several axes are taken together")
+    require(x.rank > 0 and flat.rank > 0 and same_shape(x.shape, inferred_shape(outer)), "the shapes differ")
+    is_last = softmax.attr("axis", -1) in {-1, flat.rank - 1} and same_extent(x.shape[-1], flat.shape[-1])
+    require(is_last, f"it is not over the last dim of {x.name}")
+    return getattr(g, softmax.type)(x, axis=-1)
+
+
 FUSE_SOFTMAX = RulePass("fuse-softmax", (
     fuse_softmax, fuse_softmax_of_exponentials, fuse_log_softmax, fuse_log_softmax_of_exponentials,
-    fuse_log_softmax_of_log_sum, fuse_log_of_softmax,
+    fuse_log_softmax_of_log_sum, fuse_log_of_softmax, softmax_without_reshapes,
 ))  # fmt: skip

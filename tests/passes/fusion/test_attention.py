@@ -278,11 +278,6 @@ def test_mask_that_stretches_the_scores_stays() -> None:
             id="heads broadcast",
         ),
         pytest.param(
-            "g (float[2,5,4] q, float[2,4,7] k, float[2,7,3] v) => (float[h,s,d] y)"
-            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
-            id="three dims",
-        ),
-        pytest.param(
             "g (float[1,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
             " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
             id="batches broadcast",
@@ -485,3 +480,14 @@ def test_other_caches_stay(body: str) -> None:
         f"g (float[1,4,5,4] q, float[1,2,7,4] k, float[1,2,7,3] v, {CACHE.replace('b,', '1,')}) => (float[b,h,s,d] y)"
     )
     stays(f"{text} {{ {body} }}", FUSE_CACHE_INTO_ATTENTION, opset=23)
+
+
+@pytest.mark.parametrize(("dims", "one"), [("2,5,7", "1"), ("1,5,7", "1"), ("5,7", "")])
+def test_three_dims_become(dims: str, one: str) -> None:
+    """Each head is a batch of its own."""
+    signature = f"g (float[2,5,4] q, float[2,7,4] k, float[2,7,3] v, float[{dims}] m) => (float[2,5,3] y)"
+    before = "t = Transpose<perm=[0,2,1]>(k) a = MatMul(q, t) z = Add(a, m) e = Softmax(z) y = MatMul(e, v)"
+    mask = "n = Max(m, low) w = Unsqueeze(n, one)" if one else "w = Max(m, low)"
+    after = f"{mask} y = Attention<scale=1.0, q_num_heads=1, kv_num_heads=1>(q, k, v, w)"
+    numbers = "<float low = {-1e30}, int64[1] one = {1}>"
+    becomes(f"{signature} {{ {before} }}", f"{signature} {numbers} {{ {after} }}", FUSE_ATTENTION, opset=23)

@@ -178,3 +178,28 @@ def test_any_axis(axis: int, other: int) -> None:
     before = f"{G} {c} {{ m = ReduceMax(x, b) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) y = Div(e, s) }}"
     if axis % 3 == other % 3:
         becomes(before, f"{G} {{ y = Softmax<axis={axis % 3}>(x) }}", FUSE_SOFTMAX, opset=18)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("flat", ["f = Flatten<axis=2>(x)", "f = Reshape(x, rows)"])
+def test_reshapes_around_it_become_nothing(op: str, flat: str) -> None:
+    shapes = "<int64[2] rows = {-1, 5}, int64[3] back = {-1, 3, 5}>"
+    text = "g (float[b,3,5] x) => (float[b,3,5] y)"
+    before = f"{text} {shapes} {{ {flat} e = {op}<axis=1>(f) y = Reshape(e, back) }}"
+    becomes(before, f"{text} {{ y = {op}<axis=-1>(x) }}", FUSE_SOFTMAX, opset=13)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "axis", "opset"),
+    [
+        pytest.param("rows = {-1, 15}, int64[3] back = {-1, 3, 5}", 1, 13, id="another last dim"),
+        pytest.param("rows = {-1, 5}, int64[3] back = {-1, 5, 3}", 1, 13, id="another result"),
+        pytest.param("rows = {-1, 5}, int64[3] back = {-1, 3, 5}", 0, 13, id="another axis"),
+        pytest.param("rows = {-1, 5}, int64[3] back = {-1, 3, 5}", 1, 12, id="older opset"),
+    ],
+)
+def test_other_reshapes_around_it_stay(shapes: str, axis: int, opset: int) -> None:
+    text = f"g (float[b,3,5] x) => (float[b,k,l] y) <int64[2] {shapes}>"
+    stays(
+        f"{text} {{ f = Reshape(x, rows) e = Softmax<axis={axis}>(f) y = Reshape(e, back) }}", FUSE_SOFTMAX, opset=opset
+    )

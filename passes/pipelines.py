@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core import Fixpoint, Pass, Pipeline
 from ..core.plugins.plugin import Stage
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
-from .cleanup import casts, constants, merge_duplicates, no_ops
+from .cleanup import casts, constants, merge_duplicates, no_ops, quantization
 from .folding import fold_constants
 from .fusion import activations, attention, norms, reductions, rotary, softmaxes
 from .linear import affine_into_conv, conv_merging, conv_padding, einsum, gemm, matmul_merging, weight_scale
@@ -54,6 +54,7 @@ NO_OPS: tuple[Pass, ...] = (
     no_ops.DROP_NO_OP_POOL_RESIZE,
     no_ops.DROP_NO_OP_REDUCTIONS,
     no_ops.DROP_NO_OP_MOVEMENT,
+    quantization.SIMPLIFY_QUANTIZATION,
 )
 """Ops without effect."""
 

@@ -106,6 +106,15 @@ def decode_strings(value: Any) -> Any:
 NUMBER_TYPES: Mapping[str, Callable[[Any], Any]] = {"FLOAT": float, "INT": int}
 
 
+@cache
+def replaces_number(op_type: str, domain: str, name: str) -> bool:
+    """Whether the input `name` is an attribute of one number in the first version of an operator."""
+    spec = schema(op_type, domain, since_versions(domain).get(op_type, 0))
+    declared = spec.attributes.get(name) if spec else None
+    stated: Any = declared.type if declared is not None else None
+    return stated is not None and stated.name in NUMBER_TYPES
+
+
 def make_attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
     """`value` as an AttributeProto of the type that the schema declares, or else of the type that `value` suggests."""
     declared = spec.attributes.get(name) if spec else None

@@ -235,7 +235,10 @@ def _attribute_or_input(op: Op, name: str, values: Operands) -> tuple[bool, Any,
     others = (*values[:index], None, *values[index + 1 :])
     if value is not None and not value.is_const:
         return False, None, others
-    return True, None if value is None else value.const.tolist(), others
+    if value is None:
+        return True, None, others
+    is_number = value.const.size == 1 and op_schemas.replaces_number(op.type, op.domain, name)  # of any rank
+    return True, value.const.item() if is_number else value.const.tolist(), others
 
 
 def _unnamed_attributes(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:

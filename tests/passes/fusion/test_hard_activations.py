@@ -75,6 +75,27 @@ def test_half_precision() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        pytest.param(
+            "a = Add(x, three) b = Clip(a, low, high) y = Div(b, high)", f"y = HardSigmoid<{SIXTH}>(x)", id="six"
+        ),
+        pytest.param(
+            "a = Add(x, three) b = Clip(a, low, high) c = Mul(x, b) y = Div(c, six)", "y = HardSwish(x)", id="swish"
+        ),
+    ],
+)
+def test_bounds_of_rank_1(body: str, after: str) -> None:
+    constants = f"{C[:-1]}, float[1] low = {{0}}, float[1] high = {{6}}>"
+    becomes(f"{G} {constants} {{ {body} }}", f"{G} {C} {{ {after} }}", FUSE_HARD_ACTIVATIONS)
+
+
+def test_swish_with_other_bounds_stays() -> None:
+    body = "a = Add(x, three) b = Clip(a, zero, five) c = Mul(x, b) y = Div(c, six)"
+    stays(f"{G} {C} {{ {body} }}", FUSE_HARD_ACTIVATIONS)
+
+
+@pytest.mark.parametrize(
     ("body", "opset"),
     [
         pytest.param("y = Clip(x, zero, one)", 17, id="a Clip alone"),

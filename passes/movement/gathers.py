@@ -33,6 +33,18 @@ def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) 
     return g.Gather(x, g.const(np.take(i.const, j.const, axis=along), like=i), axis=first)
 
 
+@rule(lambda g, x, i, inner, outer: g.Slice(g.Gather(x, g.const(i)) @ inner, ...) @ outer, shared=True, contract=EXACT)
+def slice_indices(g: Build, x: Value, i: Value, inner: Op, outer: Op) -> Value:
+    """Slice(Gather(x, i), a) => Gather(x, Slice(i, a)), along axes of i"""
+    axis, cuts, extents = normalized_axis(inner, x.rank), required_slice_ranges(outer, inner.outputs[0]), i.static_shape
+    require(all(axis <= a < axis + len(extents) for a in cuts), "it slices another axis of x")
+    require(prod(extents) <= MAX_MERGED_INDICES or len(i.consumers) == 1, "the indices would be stored twice")
+    taken = i.const
+    for a, cut in cuts.items():
+        taken = np.take(taken, cut.indices(extents[a - axis]), axis=a - axis)
+    return g.Gather(x, g.const(taken, like=i), axis=axis)
+
+
 @rule(
     lambda g, x, i, gather, outer: g.one_of(*RESHAPE_OPS)(g.Gather(x, g.const(i)) @ gather, ...) @ outer, contract=EXACT
 )
@@ -81,5 +93,5 @@ def gather_from_slice(g: Build, x: Value, i: Value, inner: Op, outer: Op) -> Val
     return g.Gather(x, g.const(indices, like=i), axis=axis)
 
 
-MERGE_GATHERS = RulePass("merge-gathers", (merge_gathers, gather_from_slice))
+MERGE_GATHERS = RulePass("merge-gathers", (merge_gathers, gather_from_slice, slice_indices))
 RESHAPE_INDICES = RulePass("reshape-indices", (reshape_indices, squeeze_of_slice_to_gather))

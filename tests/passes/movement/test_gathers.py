@@ -12,6 +12,7 @@ from passwright.passes.movement.gathers import (
     gather_from_slice,
     merge_gathers,
     reshape_indices,
+    slice_indices,
     squeeze_of_slice_to_gather,
 )
 from rewriting import apply_passes, becomes, initializers, load, run, stays, to_onnx
@@ -158,8 +159,56 @@ def test_gather_from_slice(x: str, cut: tuple[int, ...], i: object, after: objec
     np.testing.assert_array_equal(run(model, feeds)[0], run(load(before, weights=weights), feeds)[0])
 
 
+@pytest.mark.parametrize(
+    ("x", "i", "axis", "cut", "after"),
+    [
+        pytest.param("9,N", [4, 2, -1, 0], 0, (1, 3, 0, 1), [2, -1], id="a run"),
+        pytest.param("9,N", [4, 2, -1, 0], -2, (-1, -9, -2, -1), [0, -1, 2, 4], id="backwards"),
+        pytest.param("9,N", [4, 2, -1, 0], 0, (0, END, 0, 2), [4, -1], id="every second"),
+        pytest.param("9,N", [4, 2], 0, (5, 9, 0, 1), [], id="nothing"),
+        pytest.param("N,9", [[4, 2], [1, 0]], 1, (1, 2, 2, 1), [[2], [0]], id="the last axis of the indices"),
+        pytest.param("N,9", [[4, 2], [1, 0]], 1, (0, 1, -2, 1), [[4, 2]], id="the first axis of the indices"),
+        pytest.param("N,9,M", [4, 2], 1, (0, 1, 0, 1), None, id="an axis before"),
+        pytest.param("N,9,M", [4, 2], 1, (0, 1, 2, 1), None, id="an axis behind"),
+        pytest.param("N,9,M", 4, 1, (0, 1, 1, 1), None, id="a single index"),
+    ],
+)
+def test_slice_indices(x: str, i: object, axis: int, cut: tuple[int, ...], after: object) -> None:
+    weights = {n: np.array([v], np.int64) for n, v in zip("seat", cut, strict=True)}
+    weights["i"] = np.array(i, np.int64)
+    g = f"g (float[{x}] x) => (float[{','.join('pqrs'[: x.count(',') + np.ndim(i)])}] y)"
+    before = f"{g} {{ u = Gather<axis={axis}>(x, i) y = Slice(u, s, e, a, t) }}"
+    if after is None:
+        stays(before, slice_indices, weights=weights)
+        return
+    new = f"{g} <int64 i = {{0}}> {{ y = Gather<axis={axis % (x.count(',') + 1)}>(x, i) }}"
+    model = becomes(before, new, slice_indices, weights=weights)
+    assert [a.tolist() for a in initializers(model).values()] == [after]
+
+
+@pytest.mark.parametrize(
+    ("opset", "cut"), [(1, "Slice<starts=[1], ends=[2], axes=[0]>(u)"), (10, "Slice(u, s, e)"), (13, "Slice(u, s, e)")]
+)
+def test_slice_indices_at_every_opset(opset: int, cut: str) -> None:
+    bounds = "" if opset < 10 else ", int64[1] s = {1}, int64[1] e = {2}"
+    g = "g (float16[5,N] x) => (float16[p,q] y, float16[r,s] z)"
+    head = f"{g} <int32[3] i = {{4, 1, 2}}, int32[1] j = {{1}}{bounds}>"
+    before = f"{head} {{ u = Gather(x, i) y = {cut} z = Transpose(u) }}"
+    after = f"{head} {{ u = Gather(x, i) y = Gather<axis=0>(x, j) z = Transpose(u) }}"
+    becomes(before, after, slice_indices, opset=opset)
+
+
+def test_slice_of_computed_indices_stays() -> None:
+    cut = "<int64[1] s = {1}, int64[1] e = {2}> { u = Gather(x, i) y = Slice(u, s, e) }"
+    stays(f"g (float[5,N] x, int64[3] i) => (float[p,q] y) {cut}", slice_indices)
+    stays(f"g (float[5,N] x, int64[3] i = {{0,1,2}}) => (float[p,q] y) {cut}", slice_indices)
+    shared = "u = Gather(x, i) y = Slice(u, s, e) z = Neg(i)"
+    weights = {"i": np.zeros(2000, np.int64), "s": np.array([1]), "e": np.array([1999])}
+    stays(f"g (float[5,N] x) => (float[p,q] y, int64[r] z) {{ {shared} }}", slice_indices, weights=weights)
+
+
 def test_passes() -> None:
-    assert MERGE_GATHERS.rules == (merge_gathers, gather_from_slice)
+    assert MERGE_GATHERS.rules == (merge_gathers, gather_from_slice, slice_indices)
     assert RESHAPE_INDICES.rules == (reshape_indices, squeeze_of_slice_to_gather)
 
 

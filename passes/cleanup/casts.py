@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from onnx import TensorProto
+import numpy as np
+from onnx import TensorProto, helper
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, Build, Op, RulePass, Tensor, Value, require, rule
 
 
 class NumericFormat(NamedTuple):
@@ -39,6 +40,9 @@ NUMERIC_FORMATS: dict[int, NumericFormat] = {
     TensorProto.DOUBLE: NumericFormat(53, signed=True, exponent_bits=11),
 }
 MOVEMENTS = ("Flatten", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+FILL_TYPES = NUMERIC_FORMATS.keys() - {TensorProto.BFLOAT16}
+"""The types of ConstantOfShape at every opset."""
+DEFAULT_FILL = Tensor.from_array(np.zeros(1, np.float32))  # operator ConstantOfShape
 # onnxruntime compares these in ArgMax and ArgMin at every opset.
 ARG_REDUCTION_TYPES = frozenset({TensorProto.FLOAT, TensorProto.INT32})
 
@@ -80,6 +84,19 @@ def drop_cast_before_arg_reduction(g: Build, x: Value, t: int, arg: Op) -> Value
     return getattr(g, arg.type)(x, **arg.attrs)
 
 
+@rule(lambda g, dims, filled, t: g.Cast(g.ConstantOfShape(dims) @ filled, to=t), contract=EXACT)
+def cast_fill(g: Build, dims: Value, filled: Op, t: int) -> Value:
+    """Cast(ConstantOfShape(s, value=c), t) => ConstantOfShape(s, value=Cast(c, t))"""
+    given = filled.attr("value", DEFAULT_FILL)
+    require({given.dtype, t} <= FILL_TYPES, "ConstantOfShape may not have this type")
+    wanted = helper.tensor_dtype_to_np_dtype(t)
+    if wanted.kind in "iu" and given.array.dtype.kind == "f":  # beyond their range, the result is undefined
+        limits = np.iinfo(wanted)
+        require(bool((limits.min <= given.array).all() and (given.array < limits.max).all()), "it is out of range")
+    with np.errstate(over="ignore"):
+        return g.ConstantOfShape(dims, value=Tensor.from_array(given.array.astype(wanted)))
+
+
 def can_represent(b: NumericFormat, a: NumericFormat) -> bool:
     """Whether each value of type `a`, infinities and NaN among them, is one of type `b`."""
     return a.significand_bits <= b.significand_bits and a.signed <= b.signed and a.exponent_bits <= b.exponent_bits
@@ -103,4 +120,5 @@ def equals_direct_cast(first: int, between: int, last: int) -> bool:
 
 MERGE_CASTS = RulePass("merge-casts", (
     cast_like_to_cast, drop_cast_to_same_type, merge_casts, merge_casts_around_movement, drop_cast_before_arg_reduction,
+    cast_fill,
 ))  # fmt: skip

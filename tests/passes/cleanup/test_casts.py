@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 from passwright.passes.cleanup.casts import (
     MERGE_CASTS,
     NUMERIC_FORMATS,
+    cast_fill,
     cast_like_to_cast,
     drop_cast_before_arg_reduction,
     drop_cast_to_same_type,
@@ -21,6 +22,7 @@ from rewriting import becomes, stays
 
 RULES = (
     cast_like_to_cast, drop_cast_to_same_type, merge_casts, merge_casts_around_movement, drop_cast_before_arg_reduction,
+    cast_fill,
 )  # fmt: skip
 F32, U8, I8, I16, I32, I64, STR, BOOL, F16, F64 = 1, 2, 3, 5, 6, 7, 8, 9, 10, 11
 NAMES = {
@@ -302,3 +304,48 @@ def test_unsupported_types_are_excluded() -> None:
     assert not {TensorProto.STRING, TensorProto.FLOAT8E4M3FN, TensorProto.INT4, TensorProto.COMPLEX64} & set(
         NUMERIC_FORMATS
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "to", "after", "opset"),
+    [
+        pytest.param("<value = int64[1] {3}>", "float", "<value = float[1] {3}>", 9, id="whole number to float"),
+        pytest.param("", "int64", "<value = int64[1] {0}>", 13, id="no value"),
+        pytest.param("<value = float[1] {-3.7}>", "int32", "<value = int32[1] {-3}>", 17, id="fraction cut off"),
+        pytest.param("<value = float[1] {0.3}>", "bool", "<value = bool[1] {1}>", 17, id="to truth"),
+        pytest.param("<value = int64[1] {-1}>", "uint8", "<value = uint8[1] {255}>", 21, id="wraps"),
+        pytest.param("<value = bool[1] {1}>", "double", "<value = double[1] {1}>", 25, id="from truth"),
+    ],
+)
+def test_cast_of_a_fill_becomes(value: str, to: str, after: str, opset: int) -> None:
+    text = f"g (int64[n] s) => ({to} y)"
+    before = f"{text} {{ t = ConstantOfShape{value}(s) y = Cast<to={NAMES[to]}>(t) }}"
+    becomes(before, f"{text} {{ y = ConstantOfShape{after}(s) }}", cast_fill, opset=opset)
+
+
+def test_cast_of_a_fill_overflows_to_infinity() -> None:
+    text = "g (int64[n] s) => (float16 y) { t = ConstantOfShape<value = float[1] {70000}>(s) y = Cast<to=10>(t) }"
+    model = becomes(
+        text, "g (int64[n] s) => (float16 y) { y = ConstantOfShape<value = float16[1] {31744}>(s) }", cast_fill
+    )
+    assert np.isposinf(numpy_helper.to_array(model.graph.node[0].attribute[0].t)).all()
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "opset"),
+    [
+        pytest.param(
+            "t = ConstantOfShape<value = float[1] {1e20}>(s) y = Cast<to=6>(t)", "int32", 17, id="out of range"
+        ),
+        pytest.param(
+            "t = ConstantOfShape<value = float[1] {300}>(s) y = Cast<to=2>(t)", "uint8", 17, id="beyond a byte"
+        ),
+        pytest.param("t = ConstantOfShape(s) y = Cast<to=8>(t)", "string", 17, id="strings"),
+        pytest.param("t = ConstantOfShape(s) y = Cast<to=16>(t)", "bfloat16", 17, id="bfloat16"),
+        pytest.param("t = ConstantOfShape(s) y = Cast<to=17>(t)", "float8e4m3fn", 19, id="8-bit float"),
+        pytest.param("t = ConstantOfShape(s) u = Neg(t) y = Cast<to=7>(t)", "int64", 17, id="read elsewhere"),
+        pytest.param("t = ConstantOfShape(s) u = Neg(t) y = Cast<to=7>(u)", "int64", 17, id="something between"),
+    ],
+)
+def test_cast_of_a_fill_stays(body: str, kind: str, opset: int) -> None:
+    stays(f"g (int64[n] s) => ({kind} y) {{ {body} }}", cast_fill, opset=opset)

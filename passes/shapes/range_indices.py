@@ -1,4 +1,4 @@
-"""Removal of gathers whose indices are built from Ranges, as in exported masks."""
+"""Removal of gathers and scatters whose indices are built from Ranges, as in exported masks."""
 
 from __future__ import annotations
 
@@ -66,6 +66,31 @@ def gather_nd_of_ranges_to_unsqueeze(g: Build, x: Value, pieces: Values, gather:
     return g.Unsqueeze(x, axes=ones) if ones else x
 
 
+@rule(
+    lambda g, x, i, updates, scatter: g.ScatterND(x, i, updates) @ scatter,
+    shared=True,
+    contract=EXACT,
+)
+def scatter_nd_of_ranges_to_updates(g: Build, x: Value, i: Value, updates: Value, scatter: Op) -> Value:
+    """ScatterND(x, range(n)[:, None], updates) => updates, of x with n rows; so with a range for each leading dim"""
+    require(scatter.attr("reduction", "none") == "none", "the updates are combined with x")
+    pieces = _joined_indices(i)
+    require(0 < len(pieces) <= x.rank and i.rank == len(pieces) + 1, "the indices do not have a dim for each range")
+    for axis, (v, extent) in enumerate(zip(pieces, x.shape, strict=False)):
+        require(v.rank == i.rank and v.shape[-1] == 1, "an index is not single")
+        require(same_extent(i.shape[axis], extent) and _range_axis(v, extent) == axis, "the ranges do not cover x")
+    return updates
+
+
+def _joined_indices(i: Value) -> list[Value]:
+    """The values of which a Concat along the last axis makes indices; the indices themselves without one."""
+    op = i.producer
+    if op is None or op.domain or op.type != "Concat":
+        return [i]
+    require(op.attr("axis") in {-1, i.rank - 1}, "the ranges are not side by side")
+    return [operand(op, j) for j in range(len(op.inputs))]
+
+
 def _range_axis(v: Value, extent: Dim, far: int = MAX_DEPTH) -> int:
     """The axis along which `v` counts from 0 to `extent`; along all others it is the same."""
     require(far, "the index is not a Range")
@@ -83,4 +108,6 @@ def _range_axis(v: Value, extent: Dim, far: int = MAX_DEPTH) -> int:
     return [a for a in range(v.rank) if a not in new][axis]
 
 
-DROP_RANGE_GATHERS = RulePass("drop-range-gathers", (gather_of_ranges_to_unsqueeze, gather_nd_of_ranges_to_unsqueeze))
+DROP_RANGE_GATHERS = RulePass("drop-range-gathers", (
+    gather_of_ranges_to_unsqueeze, gather_nd_of_ranges_to_unsqueeze, scatter_nd_of_ranges_to_updates,
+))  # fmt: skip

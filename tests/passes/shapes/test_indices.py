@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.shapes.range_indices import DROP_RANGE_GATHERS
 from rewriting import becomes, stays
 
@@ -105,3 +106,85 @@ def test_any_matrix(m: int, n: int) -> None:
     body = "f = Flatten<axis=2>(x) r = Range(zero, m, one) c = Range(zero, n, one) u = Unsqueeze(r, a1)"
     after = f"{head[:-1]}, int64[1] a2 = {{2}}> {{ y = Unsqueeze(x, a2) }}"
     becomes(f"{head} {{ {body} p = Mul(u, n) i = Add(c, p) y = Gather(f, i) }}", after, DROP_RANGE_GATHERS)
+
+
+ROWS = "g (float[N,M] x, float[N,M] u) => (float[a,b] y) <int64 zero = {0}, int64 one = {1}, int64[1] last = {-1}>"
+INDEX = "s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) i = Unsqueeze(r, last)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "opset"),
+    [
+        pytest.param(
+            f"{ROWS} {{ {INDEX} y = ScatterND(x, i, u) }}",
+            "g (float[N,M] x, float[N,M] u) => (float[a,b] y) { y = Identity(u) }",
+            13,
+            id="each row",
+        ),
+        pytest.param(
+            f"{ROWS} {{ {INDEX} v = Neg(u) w = ScatterND(x, i, v) y = Relu(w) }}",
+            "g (float[N,M] x, float[N,M] u) => (float[a,b] y) { v = Neg(u) y = Relu(v) }",
+            18,
+            id="between other ops",
+        ),
+        pytest.param(
+            ROWS.replace("float[", "float16[") + f" {{ {INDEX} y = ScatterND(x, i, u) }}",
+            "g (float16[N,M] x, float16[N,M] u) => (float16[a,b] y) { y = Identity(u) }",
+            16,
+            id="halves",
+        ),
+        pytest.param(
+            f"{ROWS.replace('int64[1] last = {-1}', '')[:-3]}> {{"
+            f" {INDEX.replace('Unsqueeze(r, last)', 'Unsqueeze<axes=[1]>(r)')} y = ScatterND(x, i, u) }}",
+            "g (float[N,M] x, float[N,M] u) => (float[a,b] y) { y = Identity(u) }",
+            11,
+            id="opset 11",
+        ),
+        pytest.param(
+            "g (bool b, float[N] x, float[N] u) => (float[n] y) <int64 zero = {0}, int64 one = {1},"
+            f" int64[1] last = {{-1}}> {{ y = If (b) <then_branch = t () => (float[n] p) {{ {INDEX}"
+            " p = ScatterND(x, i, u) }, else_branch = f () => (float[n] q) { q = Neg(x) }> }",
+            "g (bool b, float[N] x, float[N] u) => (float[n] y) { y = If (b) <then_branch = t () => (float[n] p)"
+            " { p = Identity(u) }, else_branch = f () => (float[n] q) { q = Neg(x) }> }",
+            17,
+            id="inside an If body",
+        ),
+    ],
+)
+def test_scatter_of_all_rows_becomes_the_updates(before: str, after: str, opset: int) -> None:
+    becomes(before, after, DROP_RANGE_GATHERS, RemoveUnused(), opset=opset)
+
+
+GRID = "g (float[N,M,K] x, float[N,M,K] z) => (float[a,b,c] y) <int64 zero = {0}, int64 one = {1}, int64[1] a0 = {0},"
+GRID += " int64[1] a1 = {1}, int64[1] last = {-1}>"
+CELLS = (
+    "s = Shape(x) n = Gather(s, zero) m = Gather(s, one) r = Range(zero, n, one) c = Range(zero, m, one)"
+    " u = Unsqueeze(r, a1) v = Unsqueeze(c, a0) w = Max(u, v) t = Shape(w) e = Expand(u, t) f = Expand(v, t)"
+    " p = Unsqueeze(e, last) q = Unsqueeze(f, last) i = Concat<axis=-1>({}) y = ScatterND(x, i, z)"
+)
+
+
+def test_scatter_of_all_cells_becomes_the_updates() -> None:
+    after = "g (float[N,M,K] x, float[N,M,K] z) => (float[a,b,c] y) { y = Identity(z) }"
+    becomes(f"{GRID} {{ {CELLS.format('p, q')} }}", after, DROP_RANGE_GATHERS, RemoveUnused(), opset=18)
+
+
+@pytest.mark.parametrize(
+    ("text", "opset"),
+    [
+        pytest.param(f"{ROWS} {{ {INDEX.replace('(zero, n, one)', '(one, n, one)')} v = Gather(u, r)"
+                     " y = ScatterND(x, i, v) }", 13, id="not the first row"),
+        pytest.param(f"{ROWS} {{ {INDEX} a = Add(i, zero) b = Neg(a) v = Gather(u, r) y = ScatterND(x, b, v) }}", 13,
+                     id="backwards"),
+        pytest.param(f'{ROWS} {{ {INDEX} y = ScatterND<reduction="add">(x, i, u) }}', 16, id="added"),
+        pytest.param(ROWS.replace("u)", "u, int64 n)") + " { r = Range(zero, n, one) i = Unsqueeze(r, last)"
+                     " y = ScatterND(x, i, u) }", 13, id="any number of rows"),
+        pytest.param("g (float[N,N] x, float[N] u) => (float[a,b] y) <int64 zero = {0}, int64 one = {1},"
+                     f" int64[1] last = {{-1}}> {{ {INDEX} j = Concat<axis=-1>(i, i) y = ScatterND(x, j, u) }}", 13,
+                     id="a diagonal"),
+        pytest.param("g (float[N,N,K] x, float[N,N,K] z) => (float[a,b,c] y)" + GRID[GRID.index(" <") :]
+                     + f" {{ {CELLS.format('q, p')} }}", 18, id="transposed"),
+    ],
+)  # fmt: skip
+def test_other_scatters_stay(text: str, opset: int) -> None:
+    stays(text, DROP_RANGE_GATHERS, opset=opset)

@@ -18,13 +18,12 @@ import onnx
 from onnx import helper
 
 from ...core.errors import FailureKind
-from ...core.inference.schema_inference import inferred_type_proto
 from ...core.io.convert import from_onnx
 from ...core.io.files import ModelFile, as_loadable, encode_text, load, write_files
 from ...core.io.model import Model, export_header
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
-from ...core.ir.values import Value
+from ...core.ir.values import Value, inferred_type_proto
 from ...core.ort.backends import OnnxRuntime
 from ...core.pass_manager.pass_manager import Attempt, PassManager, static_failure
 from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules

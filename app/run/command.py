@@ -35,6 +35,14 @@ def run(
     debloat: Annotated[
         bool, typer.Option("--debloat", help="Write large repetitive constants as ops that compute them.")
     ] = False,
+    shapes: Annotated[
+        str,
+        typer.Option(
+            metavar="CHOICE",
+            help="Shapes of intermediate values: keep those of the model, write all that are known, or strip them, the "
+            "default except for --pipeline none.",
+        ),
+    ] = "",
     no_verify: Annotated[bool, options.verification_option("--no-verify", help="Write without verification.")] = False,
     strict: Annotated[
         bool,
@@ -82,6 +90,7 @@ def run(
             map_to=map_to,
             page_to=html,
             plan=dry_run,
+            value_info=shapes or None,
         )
 
         def compute(progress: Callable[[str], None]) -> Report:

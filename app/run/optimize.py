@@ -8,14 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import onnx
 
 from ...core.io.files import publish
 from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.ir.context import ValueInfo
 from ...core.pass_manager.pass_manager import CheckOptions, PassManager
+from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import DRAWING, LOADING, RUNNING_ORIGINAL, WRITING, PhaseTimer
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
@@ -79,6 +81,10 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     `Result.visualization` has pictures of each change, and of the model before and after. `progress` is called with
     the name of each phase.
 
+    `value_info`: the types and shapes of intermediate values in the result: "keep" those of the model, "write" all that
+    are known, or "strip" them, because onnxruntime infers them itself and fuses ops where they are given that are
+    faster apart; None strips them unless the pipeline is empty.
+
     A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
@@ -112,7 +118,9 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
         from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
 
         new_observer = SnapshotObserver
-    manager = PassManager(source.load, pipeline, options.exact)
+    manager = PassManager(
+        source.load, pipeline, options.exact, value_info=value_info_policy(options.value_info, pipeline)
+    )
     run = VerifiedRun(
         source,
         Quarantine(manager, CheckOptions(), repro_writer(options, pipeline, choice)),
@@ -151,6 +159,17 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
 
 
 optimize = with_keywords(RunOptions, "optimize")(run_pipeline)
+
+
+def value_info_policy(choice: str | None, pipeline: Pass) -> ValueInfo:
+    """The chosen policy, or the default for a pipeline. Raises UsageError for an unknown one."""
+    default: ValueInfo = "strip" if leaves(pipeline) else "keep"
+    policies: tuple[ValueInfo, ...] = get_args(ValueInfo)
+    for policy in policies:
+        if policy == (choice or default):
+            return policy
+    hint = "; --shape sets the shape of an input" if ":" in str(choice) else ""
+    raise UsageError(f"--shapes {choice}: choose from {', '.join(policies)}{hint}")
 
 
 def verified_candidate(

@@ -54,6 +54,7 @@ class RunOptions(SharedOptions):
     page_to: str | Path | None = None
     plan: bool = False
     visualize: bool = False
+    value_info: str | None = None
 
     @property
     def plugin_files(self) -> list[Path]:

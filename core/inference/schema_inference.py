@@ -9,7 +9,7 @@ from ..ir.dims import Dim
 from ..ir.expressions import SymInt
 from ..ir.op import Op
 from ..ir.tensor import SMALL_TENSOR_BYTES
-from ..ir.values import Value, declared_shape
+from ..ir.values import declared_shape
 from ..serialization.exporter import node_bytes
 
 ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
@@ -52,12 +52,3 @@ def _dim_name(dim: Dim, names: dict[SymInt, str]) -> int | str | None:
     if dim is None or isinstance(dim, int | str):
         return dim
     return names.setdefault(dim, f"{ANONYMOUS_DIM_PREFIX}{len(names)}")
-
-
-def inferred_type_proto(value: Value) -> onnx.TypeProto | None:
-    """The type of a value with its numbers and symbols, inferred if necessary; None if it is unknown."""
-    if value.type is not None or not value.known_dtype:
-        return value.type
-    shape = value.known_shape
-    dims = None if shape is None else [d if isinstance(d, int | str) else None for d in shape]
-    return helper.make_tensor_type_proto(value.known_dtype, dims)

@@ -21,6 +21,7 @@ from ..serialization.exporter import (
     TensorWriter,
     declare_new_initializers,
     graph_chunks,
+    strip_value_info,
     written_initializers,
 )
 from ..serialization.proto_queries import opset_versions
@@ -42,6 +43,9 @@ def export_header(model: Model) -> onnx.ModelProto:
     """The header for export, with imports of domains that rewrites added."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.header)
+    if model.graph.context.value_info == "strip":
+        for function in proto.functions:
+            strip_value_info(function)
     imported = opset_versions(proto)
     used = {op.domain for g in model.graph.with_subgraphs() for op in g.ops() if op.domain not in imported}
     for domain, version in model.graph.opsets.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import onnx
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 FRESH_NAME_MARK = "_pw"  # before the number of each name made here
+ValueInfo = Literal["keep", "write", "strip"]
+"""The `value_info` of a written model: that of the file, all that inference knows, or none that it can infer."""
 
 
 @dataclass(slots=True)
@@ -39,6 +41,7 @@ class GraphContext:
     replacement_log: ReplacementLog | None = None  # kept for name maps
     mutation_log: MutationLog | None = None  # kept where the size of each change is recorded
     functions: Sequence[onnx.FunctionProto] = ()  # local functions that are not inlined
+    value_info: ValueInfo = "keep"  # of an export
 
     @property
     def initializers_are_inputs(self) -> bool:

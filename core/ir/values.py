@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
+from onnx import helper
 
 from ..errors import Declined
 from .dims import Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
@@ -175,3 +176,12 @@ def declared_shape(tensor_type: onnx.TypeProto.Tensor) -> Shape | None:
         d.dim_value if d.dim_value >= 0 and d.HasField("dim_value") else d.dim_param or None
         for d in tensor_type.shape.dim
     )
+
+
+def inferred_type_proto(value: Value) -> onnx.TypeProto | None:
+    """The type of a value with its numbers and symbols, inferred if necessary; None if it is unknown."""
+    if value.type is not None or not value.known_dtype:
+        return value.type
+    shape = value.known_shape
+    dims = None if shape is None else [d if isinstance(d, int | str) else None for d in shape]
+    return helper.make_tensor_type_proto(value.known_dtype, dims)

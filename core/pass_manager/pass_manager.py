@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed, format_error
 from ..io.model import Model, serialize
+from ..ir.context import ValueInfo
 from ..rewriting.changes import ChangeObserver, SizeAccounting
 from ..rewriting.ledger import NO_LIMIT, Exclusions, Ledger, ReplayLimit
 from ..support.watchdog import NoProgress, progress_watchdog
@@ -49,7 +50,7 @@ class PassManager:
     """Runs `pipeline` on the model that `load` returns; passes are deterministic, so runs can be replayed.
 
     `exclusions` are omitted from all runs; the set grows as wrong changes are found. A pass that changes nothing for
-    `no_progress_timeout` seconds, and does not return, is interrupted.
+    `no_progress_timeout` seconds, and does not return, is interrupted. `value_info`: that of the resulting models.
     """
 
     load: Callable[[], Model]
@@ -57,6 +58,7 @@ class PassManager:
     exact_only: bool = False
     exclusions: Exclusions = field(default_factory=Exclusions)
     no_progress_timeout: float = NO_PROGRESS_TIMEOUT
+    value_info: ValueInfo = "keep"
 
     def run(
         self,
@@ -95,6 +97,7 @@ class PassManager:
             failed = PassFailed(self.pipeline.name, FailureKind.ENDLESS, "nothing changes, and it does not return")
             failed.__cause__ = e
         ledger.finish()
+        model.graph.context.value_info = self.value_info  # passes that hand the model to other tools kept it
         return Attempt(model, ledger, interface, tracker, failed)
 
 

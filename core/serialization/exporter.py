@@ -12,8 +12,10 @@ from ..errors import GraphError
 from ..ir import op_schemas, wire_format
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.op_schemas import canonical_domain
 from ..ir.tensor import Tensor, first_line
-from ..ir.values import Value
+from ..ir.values import Value, inferred_type_proto
+from .proto_queries import all_nodes, opset_versions, subgraphs
 from .provenance import with_provenance
 
 # Field numbers of onnx.proto.
@@ -37,9 +39,8 @@ def graph_chunks(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> I
         yield wire_format.encode_field(INPUT, renamed_value_info(info, value.name))
     for value, info in zip(graph.outputs, graph.declared.outputs, strict=True):
         yield wire_format.encode_field(OUTPUT, renamed_value_info(info, value.name))
-    for value, info in graph.declared.value_infos:
-        if value is None or (_is_part_of(graph, value) and onnx.ValueInfoProto.FromString(info).name == value.name):
-            yield wire_format.encode_field(VALUE_INFO, info)
+    for info in written_value_infos(graph):
+        yield wire_format.encode_field(VALUE_INFO, info)
     for value, sparse in written_sparse(graph):
         sparse.values.name = value.name
         yield wire_format.encode_field(SPARSE_INITIALIZER, sparse.SerializeToString(deterministic=True))
@@ -54,6 +55,73 @@ def written_sparse(graph: Graph) -> Iterator[tuple[Value, onnx.SparseTensorProto
     """The sparse initializers that are used or that a caller may override."""
     inputs = set(graph.inputs) if graph.sparse_initializers else set[Value]()
     return ((v, t) for v, t in graph.sparse_initializers.items() if v.consumers or graph.is_output(v) or v in inputs)
+
+
+def written_value_infos(graph: Graph) -> Iterator[bytes]:
+    """The serialized `value_info`: by default the entries of the file for values that still exist.
+
+    To strip it leaves those of ops whose schema infers no types, without which onnxruntime may not load the model. To
+    write it adds the inferred types of all values to them, but for outputs, which are declared.
+    """
+    policy = graph.context.value_info
+    kept = [
+        (value, info)
+        for value, info in graph.declared.value_infos
+        if value is None or (_is_part_of(graph, value) and onnx.ValueInfoProto.FromString(info).name == value.name)
+    ]
+    if policy == "strip":
+        made = ((value.producer, info) for value, info in kept if value is not None)
+        yield from (info for op, info in made if op is not None and not _infers_types(op.schema))
+        return
+    if policy == "keep":
+        yield from (info for _, info in kept)
+        return
+    yield from (info for value, info in kept if value is None)
+    declared = {value: info for value, info in kept if value is not None}
+    outputs = set(graph.outputs)
+    computed = (v for op in graph.sorted_ops() for v in op.outputs if v.name and v not in outputs)
+    for value in dict.fromkeys((*declared, *computed)):
+        info = onnx.ValueInfoProto.FromString(declared.get(value, b""))
+        info.name = value.name
+        if (known := inferred_type_proto(value)) is not None:
+            _complete_type(info.type, known)
+        if info.type.WhichOneof("value"):
+            yield info.SerializeToString(deterministic=True)
+
+
+def _infers_types(schema: onnx.defs.OpSchema | None) -> bool:
+    """Whether the types of an operator's outputs follow from its schema."""
+    return schema is not None and schema.has_type_and_shape_inference_function
+
+
+def _complete_type(declared: onnx.TypeProto, known: onnx.TypeProto) -> None:
+    """Add a known type to a declared one, whose denotations stay."""
+    if not (declared.HasField("tensor_type") and known.HasField("tensor_type")):
+        if not declared.WhichOneof("value"):
+            declared.MergeFrom(known)
+        return
+    declared.tensor_type.elem_type = known.tensor_type.elem_type
+    if not known.tensor_type.HasField("shape"):
+        return
+    if not declared.tensor_type.HasField("shape"):
+        declared.tensor_type.shape.CopyFrom(known.tensor_type.shape)
+    for dim, found in zip(declared.tensor_type.shape.dim, known.tensor_type.shape.dim, strict=False):
+        dim.MergeFrom(found)
+
+
+def strip_value_info(function: onnx.FunctionProto) -> None:
+    """Remove the `value_info` of a local function and its subgraphs, as of a graph."""
+    versions = opset_versions(function)
+
+    def is_opaque(node: onnx.NodeProto) -> bool:
+        domain = canonical_domain(node.domain)
+        return not _infers_types(op_schemas.schema(node.op_type, domain, versions.get(domain, 0)))
+
+    for holder in (function, *(g for node in all_nodes(function.node) for g in subgraphs(node))):
+        needed = {name for node in holder.node if is_opaque(node) for name in node.output}
+        kept = [info for info in holder.value_info if info.name in needed]
+        del holder.value_info[:]
+        holder.value_info.extend(kept)
 
 
 def rename_shadowed_values(graph: Graph) -> None:

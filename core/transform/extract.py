@@ -9,14 +9,13 @@ import onnx
 from onnx import shape_inference
 
 from ..errors import ModelError
-from ..inference.schema_inference import inferred_type_proto
 from ..io.convert import training_info_names
 from ..io.model import Model, serialize
 from ..ir.graph import Graph, defined_values
 from ..ir.op import Op
 from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
-from ..ir.values import Value
+from ..ir.values import Value, inferred_type_proto
 from ..support.suggestions import did_you_mean
 
 

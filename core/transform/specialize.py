@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 
 from ..errors import ModelError
-from ..inference.schema_inference import inferred_type_proto
 from ..io.model import Model
 from ..ir.dims import Dim, Shape, contradict
 from ..ir.graph import Graph
 from ..ir.tensor import dims_text
-from ..ir.values import Value, declared_shape
+from ..ir.values import Value, declared_shape, inferred_type_proto
 
 
 def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Any
 
-from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, Build, Declined, Op, RulePass, Value, by_dtype, require, rule, same_extent
+from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dims import Dim, Shape
+from ...core.ir.dtypes import INTEGERS
 from ...core.ir.expressions import prod
 from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import (
@@ -14,11 +16,13 @@ from ..support.operand_queries import (
     VARIADIC_BROADCASTING_OPSET,
     constant_numbers,
     has_n_consumers,
+    has_one_use,
     inferred_shape,
     known,
     normalized_axes,
     operand,
     require_numpy_broadcasting,
+    required_producer,
     same_shape,
     unless_declined,
 )
@@ -173,6 +177,7 @@ SINKABLE_UNARY = tuple(sorted(ops_with(Trait.ELEMENTWISE)))
 SINKABLE_BINARY = tuple(sorted(ops_with(Trait.BROADCASTING) - {"Where"}))
 VARIADIC = frozenset({"Max", "Mean", "Min", "Sum"})  # broadcast by rule since opset 8
 MAX_CHAIN = 16  # ops between two reshapes
+MAX_BATCH_OPS = 2  # ops between a reshape of batch dims and a MatMul
 
 
 @rule(
@@ -281,5 +286,52 @@ def require_row_bias(c: Value, factor: Shape, x: Value) -> None:
     require(fits, "the addend differs between rows")
 
 
-MULTIPLY_WITHOUT_RESHAPES = RulePass("multiply-without-reshapes", (multiply_without_reshapes, gemm_without_reshapes))
+@rule(
+    lambda g, product, outer: g.one_of(*RESHAPE_OPS)(g.MatMul(...) @ product, ...) @ outer,
+    contract=by_dtype(INTEGERS, EXACT),
+)
+def multiply_without_batch_reshapes(g: Build, product: Op, outer: Op) -> Value:
+    """Reshape(MatMul(Reshape(x), Reshape(w))) => MatMul(x, w), where batch dims are merged or split, and restored"""
+    a, b = operand(product), operand(product, 1)
+    require_same_batch(a, b)
+    x, w = before_batch_reshape(g, a), before_batch_reshape(g, b)
+    require_same_batch(x, w)
+    batch = max(x.shape[:-2], w.shape[:-2], key=len)
+    restored = same_shape(inferred_shape(outer), (*batch, a.shape[-2], b.shape[-1]))
+    require(restored, "the batch dims are not restored")
+    return g.MatMul(x, w)
+
+
+def require_same_batch(a: Value, b: Value) -> None:
+    """Decline unless the factors of a MatMul have the same dims before the last two, apart from leading ones."""
+    require(a.rank >= 2 and b.rank >= 2, "a factor is a vector")
+    first, second = (tuple(dropwhile(lambda d: d == 1, v.shape[:-2])) for v in (a, b))
+    require(same_shape(first, second), "the batch dims differ")
+
+
+def before_batch_reshape(g: Build, v: Value, depth: int = MAX_BATCH_OPS) -> Value:
+    """Build `v` without the reshape of its batch dims, which ops on the last two dims may follow; else declines."""
+    op = required_producer(v, *RESHAPE_OPS, "Softmax", "Transpose")
+    if op.type in RESHAPE_OPS:
+        x = operand(op)
+        require(x.rank >= 2 and same_shape(x.shape[-2:], v.shape[-2:]), "the reshape changes the last two dims")
+        return x
+    require(depth > 0 and op.graph is g.graph and has_one_use(v), "an intermediate value has other consumers")
+    rank = v.rank
+    if op.type == "Softmax":
+        require(normalized_axis(op, rank, 1 if op.version < 13 else -1) == rank - 1, "Softmax is along another axis")
+        x = before_batch_reshape(g, operand(op), depth - 1)
+        return g.Softmax(x, axis=x.rank - 1)
+    require(op.attr("perm") == _swap_of_last_two(rank), "Transpose moves other dims than the last two")
+    x = before_batch_reshape(g, operand(op), depth - 1)
+    return g.Transpose(x, perm=_swap_of_last_two(x.rank))
+
+
+def _swap_of_last_two(rank: int) -> list[int]:
+    return [*range(rank - 2), rank - 1, rank - 2]
+
+
+MULTIPLY_WITHOUT_RESHAPES = RulePass("multiply-without-reshapes", (
+    multiply_without_reshapes, gemm_without_reshapes, multiply_without_batch_reshapes,
+))  # fmt: skip
 """Removal of reshapes around matrix products."""

@@ -11,12 +11,13 @@ from passwright.passes.movement.reshapes import (
     MULTIPLY_WITHOUT_RESHAPES,
     SINK_RESHAPES,
     gemm_without_reshapes,
+    multiply_without_batch_reshapes,
     multiply_without_reshapes,
     sink_reshape,
 )
 from rewriting import apply_passes, becomes, load, run, stays, to_onnx
 
-ROWS = (multiply_without_reshapes, gemm_without_reshapes)
+ROWS = (multiply_without_reshapes, gemm_without_reshapes, multiply_without_batch_reshapes)
 
 
 def model(x: str, rank: int, body: str, **constants: list[int] | float) -> str:

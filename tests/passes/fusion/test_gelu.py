@@ -172,6 +172,19 @@ def test_half_precision() -> None:
         becomes(text.format(before), text.format(named), FUSE_GELU, opset=20, weights=weights)
 
 
+def test_sqrt_2_to_five_digits_is_another_function() -> None:
+    # On negative inputs, the two differ by 36 epsilons of the largest result, and verification allows 16.
+    rounded = C.replace("1.4142135", "1.41421")
+    stays(f"{G} {rounded} {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}", FUSE_GELU, opset=20)
+
+
+def test_sqrt_2_to_five_digits_is_the_same_half() -> None:
+    weights = {name: np.float16(n) for name, n in {"r": 1.41421, "one": 1, "half": 0.5}.items()}
+    text = "g (float16[n,3] x) => (float16[n,3] y) {{ {} }}"
+    before = text.format(f"{ERF} m = Mul(x, p) y = Mul(m, half)")
+    becomes(before, text.format("y = Gelu(x)"), FUSE_GELU, opset=20, weights=weights)
+
+
 @pytest.mark.parametrize(("curve", "runs"), [(ERF, False), (TANH, True)])
 def test_doubles_have_no_kernel(curve: str, runs: bool) -> None:
     constants = C.replace("float", "double")

@@ -10,11 +10,19 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import sample_reports as samples
 from passwright.app.adapters import adapter_names
 from passwright.app.bisect.ort_bisect import bisect_ort
 from passwright.app.cli import app
 from passwright.app.compare.comparison_report import OnlineOptimization, Row, RowVerdict
-from passwright.app.compare.render import failure_lines, headline, show_comparison_report, verdict_word
+from passwright.app.compare.page import compare_page
+from passwright.app.compare.render import (
+    failure_lines,
+    headline,
+    operator_lines,
+    show_comparison_report,
+    verdict_word,
+)
 from passwright.app.compare.rows import RowVerifier, online_optimizations
 from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, select_tools
 from passwright.app.measure.benchmark import BenchmarkConfig
@@ -254,6 +262,68 @@ def test_online_optimization_is_difference_of_rows(found: ComparisonReport) -> N
     assert left.latency_ratio is not None
     assert left.latency_ratio.ratio == pytest.approx(0.5)
     assert left.nodes - left.nodes_after == rows[1].stats.nodes - rows[1].online_stats.nodes
+
+
+def with_ops(found: ComparisonReport, **ops: dict[str, int]) -> ComparisonReport:
+    """The comparison with these ops in the files and under ORT ALL."""
+    stats = {name: ModelStats(counts, 0, 0) for name, counts in ops.items()}
+    rows = [
+        replace(r, stats=stats[r.made_by], online_stats=stats.get(f"{r.made_by}_online") if r.online else None)
+        for r in found.rows
+        if r.made_by in stats
+    ]
+    return replace(found, rows=rows)
+
+
+def test_operators_under_ort_all(found: ComparisonReport) -> None:
+    report = with_ops(
+        found,
+        original={"Add": 24, "Conv": 53, "Erf": 12, "MatMul": 12, "Relu": 3},
+        original_online={"com.microsoft.nchwc::Conv": 53, "com.microsoft::BiasGelu": 12, "Add": 12, "MatMul": 12,
+                         "Relu": 3, "com.ms.internal.nhwc::MaxPool": 1, "com.microsoft::Gelu": 1},
+        passwright={"Add": 24, "Conv": 53, "Gelu": 12, "MatMul": 12, "com.microsoft::Gelu": 1, "Relu": 3},
+        passwright_online={"com.microsoft.nchwc::Conv": 53, "Add": 24, "Gelu": 12, "MatMul": 12, "Relu": 3,
+                           "com.microsoft::Gelu": 1},
+    )  # fmt: skip
+    assert list(operator_lines(report)) == [
+        (
+            "fused or inserted by onnxruntime, original -> passwright: NCHWc Conv 53 -> 53, BiasGelu 12 -> 0, "
+            "com.microsoft::Gelu 1 -> 0, NHWC MaxPool 1 -> 0"
+        ),
+        "other operators that run under ORT ALL, original -> passwright: Add 12 -> 24, Gelu 0 -> 12",
+    ]
+    data = {entry["op"]: entry for entry in json.loads(report.to_json())["online_operators"]}
+    assert data["com.microsoft::Gelu"] == {
+        "op": "com.microsoft::Gelu", "original": 1, "result": 1, "made_from_original": 1, "made_from_result": 0
+    }  # fmt: skip
+    assert {"MatMul", "Relu", "Erf", "Conv"}.isdisjoint(data)
+    page = compare_page(report, samples.report(), None)
+    assert page.count("NCHWc Conv") == 1
+    assert "BiasGelu" in page
+
+
+def test_no_operators_where_what_runs_is_unknown(found: ComparisonReport) -> None:
+    report = with_ops(found, original={"Relu": 1}, original_online={"Relu": 1}, passwright={"Relu": 1})
+    assert report.online_operators == []
+    assert list(operator_lines(report)) == []
+    assert "Operators under ORT ALL" not in compare_page(report, samples.report(), None)
+
+
+def test_operators_of_a_real_comparison(tmp_path: Path) -> None:
+    """Both have the NCHWc convolution; a Gelu and its bias are fused by onnxruntime, or by us and then by it."""
+    text = """g (float[1,16,8,8] x, float[N,8] u) => (float[1,16,8,8] y, float[N,8] z)
+        <float[8] b = {1,2,3,4,5,6,7,8}, float root = {1.4142135}, float one = {1}, float half = {0.5}> {
+        c = Conv<pads=[1,1,1,1]>(x, w) y = Relu(c)
+        a = Add(u, b) d = Div(a, root) e = Erf(d) f = Add(e, one) h = Mul(a, f) z = Mul(h, half) }"""
+    model = load(text, 18)
+    weight = np.random.default_rng(0).normal(size=(16, 16, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    counts = {c.name: c for c in compare(tmp_path / "m.onnx", tool_names=[], conditions=QUICK).online_operators}
+    convolutions = [c for name, c in counts.items() if name.endswith("Conv")]
+    assert [(c.made_from_original, c.made_from_result) for c in convolutions] == [(1, 1)]
+    assert counts["BiasGelu"].made_from_original == 1
+    assert counts["BiasGelu"].made_from_result == 1
 
 
 @pytest.mark.parametrize(

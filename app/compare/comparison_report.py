@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
+from ...core.ir.op_schemas import ONNX_DOMAIN, since_versions
 from ...core.ort.sessions import SessionConfig
 from ..measure.benchmark import BenchmarkConfig
 from ..measure.execution_provider import ExecutionProvider
@@ -114,6 +115,38 @@ class OnlineOptimization:
     latency_ratio: RatioInterval | None = None
 
 
+LAYOUT_DOMAINS = {"com.microsoft.nchwc": "NCHWc", "com.ms.internal.nhwc": "NHWC"}
+"""The domains of onnxruntime's operators that run in a layout of their own, with its name."""
+CONTRIB_DOMAIN = "com.microsoft"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCounts:
+    """How many ops of a type onnxruntime runs after its own optimization, of the original and of our result.
+
+    `made_from_original`, `made_from_result`: how many of them it made as it loaded, beyond those of the file.
+    """
+
+    op: str
+    original: int
+    result: int
+    made_from_original: int
+    made_from_result: int
+
+    @property
+    def is_made(self) -> bool:
+        """Whether onnxruntime made some of them."""
+        return bool(self.made_from_original or self.made_from_result)
+
+    @property
+    def name(self) -> str:
+        """A short name: `BiasGelu` of onnxruntime, `NCHWc Conv` in its layout; with the domain where ONNX has one."""
+        domain, _, op_type = self.op.rpartition("::")
+        if domain in LAYOUT_DOMAINS:
+            return f"{LAYOUT_DOMAINS[domain]} {op_type}"
+        return op_type if domain == CONTRIB_DOMAIN and op_type not in since_versions(ONNX_DOMAIN) else self.op
+
+
 @dataclass(slots=True)
 class ComparisonReport:
     """All rows, the original first, and the conditions of the comparison.
@@ -146,6 +179,30 @@ class ComparisonReport:
         """The row of an optimizer."""
         return next((row for row in self.rows if row.made_by == name and row.online is online), None)
 
+    @property
+    def online_operators(self) -> list[OperatorCounts]:
+        """The operators that onnxruntime makes of the original or our result, then others that differ in number.
+
+        Empty if it is not known what onnxruntime runs.
+        """
+        rows = [self.row_of(name, online=True) for name in (ORIGINAL, OURS)]
+        counts = [(r.stats.ops, r.online_stats.ops) for r in rows if r is not None and r.stats and r.online_stats]
+        if len(counts) < len(rows):
+            return []
+        (file, run), (own_file, own_run) = counts
+        found = [
+            OperatorCounts(
+                op,
+                run.get(op, 0),
+                own_run.get(op, 0),
+                max(run.get(op, 0) - file.get(op, 0), 0),
+                max(own_run.get(op, 0) - own_file.get(op, 0), 0),
+            )
+            for op in sorted(run.keys() | own_run.keys())
+        ]
+        relevant = [c for c in found if c.is_made or c.original != c.result]
+        return sorted(relevant, key=lambda c: (not c.is_made, -max(c.original, c.result)))
+
     def wrong_under_ort_all(self, name: str) -> str:
         """Those of the original and the model of an optimizer that ORT ALL breaks: their times are not comparable."""
         ours = self.row_of(name, online=True)
@@ -155,6 +212,7 @@ class ComparisonReport:
     def to_json(self) -> str:
         """The report as JSON text, with derived counts."""
         data = asdict(self)
+        data["online_operators"] = [asdict(c) for c in self.online_operators]
         for row, entry in zip(self.rows, data["rows"], strict=True):
             entry["label"] = row.label
             for name, stats in (("stats", row.stats), ("online_stats", row.online_stats)):

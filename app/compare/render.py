@@ -33,7 +33,7 @@ def show_comparison_report(terminal: Terminal, report: ComparisonReport) -> None
         terminal.line("errors: divided by the largest magnitude of that output; in brackets, by the allowed error")
     if any(row.ratios for row in rows):
         terminal.line("time against: with its 95 % interval; where that holds 1, no difference was measured")
-    for line in (*failure_lines(rows), *condition_lines(report)):
+    for line in (*operator_lines(report), *failure_lines(rows), *condition_lines(report)):
         terminal.line(line)
 
 
@@ -109,6 +109,17 @@ def online_optimization_table(report: ComparisonReport) -> Table:
         extra = duration(left.extra_creation_seconds)
         _add_row(table, left.made_by, str(left.nodes), str(left.nodes - left.nodes_after), extra, time)
     return table
+
+
+def operator_lines(report: ComparisonReport) -> Iterator[str]:
+    """The numbers of ops that onnxruntime makes of the original and of our result, and of others that it runs."""
+    counts = report.online_operators
+    made = [f"{c.name} {c.made_from_original} -> {c.made_from_result}" for c in counts if c.is_made]
+    others = [f"{c.name} {c.original} -> {c.result}" for c in counts if not c.is_made]
+    if made:
+        yield f"fused or inserted by onnxruntime, original -> {OURS}: {', '.join(made)}"
+    if others:
+        yield f"other operators that run under ORT ALL, original -> {OURS}: {', '.join(others)}"
 
 
 def failure_lines(rows: Sequence[Row]) -> Iterator[str]:

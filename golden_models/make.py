@@ -16,6 +16,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="models to make (default: all)")
     parser.add_argument("--list", action="store_true", help="list the models and make none")
+    parser.add_argument("--families", choices=("tiny", "large"), help="those of transformers instead")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where to put them (default: their place here)")
     parser.add_argument("--venv", type=Path, default=HERE / ".venv", metavar="DIR", help="made if it is not there")
     return parser.parse_args(argv)
 
@@ -42,6 +44,13 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, **fixed, "KERAS_HOME": str(folder / "keras")}
 
 
+def forwarded(asked: argparse.Namespace) -> list[str]:
+    """The arguments of build.py."""
+    families = ["--families", asked.families] if asked.families else []
+    out = ["--out", str(asked.out.absolute())] if asked.out else []
+    return [*(["--list"] if asked.list else []), *families, *out, *asked.names]
+
+
 def main() -> int:
     asked = parse()
     folder = asked.venv.absolute()
@@ -50,7 +59,7 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         print(f"{folder}: pip failed with exit code {error.returncode}", file=sys.stderr)
         return 1
-    command = [python, "-m", f"{HERE.name}.build", *(["--list"] if asked.list else []), *asked.names]
+    command = [python, "-m", f"{HERE.name}.build", *forwarded(asked)]
     return subprocess.run(command, cwd=HERE.parent, env=environment(folder)).returncode
 
 

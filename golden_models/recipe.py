@@ -11,6 +11,7 @@ class Recipe:
 
     `values` lists what an input may hold where it is neither 0/1 integers nor normal floats;
     `sizes` fixes symbolic dims that depend on one another, the others are drawn freely.
+    A model of a `family` also has `workloads`: sizes of its dynamic dims but the batch, to time it at.
     """
 
     name: str
@@ -18,3 +19,5 @@ class Recipe:
     build: Callable[[Path], str]
     values: Mapping[str, Sequence[int] | Sequence[str]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    family: str = ""
+    workloads: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

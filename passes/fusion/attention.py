@@ -30,7 +30,6 @@ from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import (
     Inputs,
     has_n_consumers,
-    known,
     known_extent,
     known_scalar,
     operand,
@@ -319,23 +318,23 @@ def fold_scale_into_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c:
 
 
 @rule(
-    lambda g, q, k, v, more, op: (
-        g.Attention(q, g.Reshape(g.Expand(k, ...), ...), g.Reshape(g.Expand(v, ...), ...), *more) @ op
+    lambda g, q, k, v, more, k4, v4, op: (
+        g.Attention(q, g.Reshape(g.Expand(k, ...), ...) @ k4, g.Reshape(g.Expand(v, ...), ...) @ v4, *more) @ op
     ),
     contract=EXACT,
 )
-def fold_repeated_heads(g: Build, q: Value, k: Value, v: Value, more: Inputs, op: Op) -> Value:
+def fold_repeated_heads(g: Build, q: Value, k: Value, v: Value, more: Inputs, k4: Op, v4: Op, op: Op) -> Value:
     """Attention(q, Reshape(Expand(k)), Reshape(Expand(v))) => Attention(q, k, v), each head of k for several of q"""
     require(len(op.outputs) == 1 and q.rank == 4, "there are further outputs, or the operands do not have 4 dims")
-    keys, values = (unrepeated_heads(part, repeated) for part, repeated in zip((k, v), op.inputs[1:3], strict=True))
+    keys, values = unrepeated_heads(k, k4.outputs[0]), unrepeated_heads(v, v4.outputs[0])
     require(same_extent(keys.shape[1], values.shape[1]), "keys and values are repeated differently")
     return g.Attention(q, keys, values, *more, **op.attrs)
 
 
-def unrepeated_heads(part: Value, repeated: Value | None) -> Value:
+def unrepeated_heads(part: Value, repeated: Value) -> Value:
     """The value whose heads, along axis 1, each stand several times in `repeated`; `part` has an axis of 1 behind."""
     heads = operand(required_producer(part, "Unsqueeze", "Reshape"))
-    out = known(repeated, "keys or values are left out").shape
+    out = repeated.shape
     require(heads.rank == len(out) == 4 and part.rank == 5, "heads are not repeated along an axis of their own")
     batch, count, length, width = heads.shape
     require(

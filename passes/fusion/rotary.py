@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core.inference.input_queries import slice_bounds, slice_range
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import (
     constant_numbers,
+    known,
     known_extent,
     known_scalar,
     operand,
@@ -26,16 +28,38 @@ def fuse_rotary(g: Build, x: Value, hi: Value, lo: Value, c: Value, s: Value, ax
     require(x.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or rotates along another than the last")
     half, odd = divmod(known_extent(x, 3), 2)
     require(half > 0 and not odd, "the last dim does not divide into two halves")
-    require_halves(x, lo, hi, half)
+    whole, start = cut_of(x)
+    is_cut = [cut_of(part) == (whole, start + offset) for part, offset in ((lo, 0), (hi, half))]
+    same_size = same_extent(lo.shape[3], half) and same_extent(hi.shape[3], half)
+    require(all(is_cut) and same_size, f"{lo.name} and {hi.name} are not the halves of {x.name}")
     return g.RotaryEmbedding(x, *(angle_table(g, table, x, half) for table in (c, s)))
 
 
-def require_halves(x: Value, lo: Value, hi: Value, half: int) -> None:
-    """Decline unless `lo` and `hi` are the first and the second half of `x` along its last axis."""
-    split = required_producer(lo, "Split")
-    is_split = split.outputs[0] is lo and len(split.outputs) == 2 and split.outputs[1] is hi and operand(split) is x
-    require(is_split and split.attr("axis", 0) in {-1, 3}, f"{lo.name} and {hi.name} are not the halves of {x.name}")
-    require(same_extent(lo.shape[3], half), f"{x.name} is not split in the middle")
+def cut_of(v: Value) -> tuple[Value, int]:
+    """The value of which `v` is a part along the last of 4 dims, by Split or Slice, and the index where it begins."""
+    start = 0
+    while (op := v.producer) is not None and not op.domain and op.type in {"Split", "Slice"}:
+        x = operand(op)
+        if x.rank != 4:
+            break
+        if op.type == "Split":
+            before = op.outputs[: op.outputs.index(v)]
+            offset = sum(known_extent(part, 3) for part in before) if op.attr("axis", 0) in {-1, 3} else None
+        else:
+            offset = slice_start(op, known_extent(x, 3))
+        if offset is None:
+            break
+        v, start = x, start + offset
+    return v, start
+
+
+def slice_start(op: Op, extent: int) -> int | None:
+    """The first index of a Slice of the last of 4 dims, of that extent, alone; None for another."""
+    bounds = slice_bounds(op, 4)
+    start, end, step = bounds.get(3, (None, None, 0))
+    if len(bounds) != 1 or step != 1 or not isinstance(start, int) or not isinstance(end, int):
+        return None
+    return known(slice_range(extent, start, end, step), f"the bounds of {op.label} are not exact").start
 
 
 def angle_table(g: Build, table: Value, x: Value, half: int) -> Value:
@@ -86,19 +110,20 @@ def first_half(g: Build, table: Value, half: int, depth: int = MAX_DEPTH) -> Val
 
 
 @rule(
-    lambda g, x, rest, c, s, op, split, axis: g.Concat(
-        g.RotaryEmbedding(g.Split(x, ...)[0] @ split, c, s) @ op, rest, axis=axis
-    ),
+    lambda g, part, rest, c, s, op, axis: g.Concat(g.RotaryEmbedding(part, c, s) @ op, rest, axis=axis),
     contract=EXACT,
-    shared=True,
 )
-def fuse_partial_rotary(g: Build, x: Value, rest: Value, c: Value, s: Value, op: Op, split: Op, axis: int) -> Value:
+def fuse_partial_rotary(g: Build, part: Value, rest: Value, c: Value, s: Value, op: Op, axis: int) -> Value:
     """Concat(RotaryEmbedding(x[:n]), x[n:]) => RotaryEmbedding(x, rotary_embedding_dim=n)"""
-    require(x.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or they are joined along another than the last")
-    parts = split.outputs
-    require(len(parts) == 2 and parts[1] is rest and split.attr("axis", 0) in {-1, 3}, f"{rest.name} is not the rest")
+    require(
+        part.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or they are joined along another than the last"
+    )
+    size = known_extent(part, 3)
+    x, start = cut_of(part)
+    require(cut_of(rest) == (x, start + size), f"{rest.name} is not the rest of {x.name}")
+    require(start == 0 and same_extent(x.shape[3], size + known_extent(rest, 3)), f"{x.name} has further parts")
     require(not op.attr("rotary_embedding_dim", 0), "it rotates a part already")
-    return g.RotaryEmbedding(x, c, s, **{**op.attrs, "rotary_embedding_dim": known_extent(parts[0], 3)})
+    return g.RotaryEmbedding(x, c, s, **{**op.attrs, "rotary_embedding_dim": size})
 
 
 @rule(lambda g, x, c, s, split, op: g.RotaryEmbedding(split_heads(g, x, split), c, s) @ op, contract=EXACT, shared=True)

@@ -54,10 +54,18 @@ def test_constant_angles_become() -> None:
     )
 
 
-def test_part_of_the_last_dim_becomes() -> None:
+SLICES = (
+    "x = Slice(z, zero, eight, last) w = Slice(z, eight, end, last)",
+    "lo = Slice(z, zero, four, last) hi = Slice(z, four, eight, last) j = Neg(hi) r = Concat<axis=-1>(j, lo)",
+)
+
+
+@pytest.mark.parametrize("parts", [("x, w = Split<axis=-1>(z, sizes)", TURN), SLICES], ids=["splits", "slices"])
+def test_part_of_the_last_dim_becomes(parts: tuple[str, str]) -> None:
     g = "g (float[b,2,5,12] z, float[b,5,4] a) => (float[b,2,5,12] y)"
-    sizes = C.replace(">", ", int64[2] sizes = {8, 4}>")
-    before = f"x, w = Split<axis=-1>(z, sizes) {ANGLES} {TURN} {SUM.replace('y =', 'k =')} y = Concat<axis=-1>(k, w)"
+    bounds = "int64[1] zero = {0}, int64[1] four = {4}, int64[1] eight = {8}, int64[1] end = {99}, int64[1] last = {3}"
+    sizes = C.replace(">", f", int64[2] sizes = {{8, 4}}, {bounds}>")
+    before = f"{parts[0]} {ANGLES} {parts[1]} {SUM.replace('y =', 'k =')} y = Concat<axis=-1>(k, w)"
     after = f"{TABLES} y = RotaryEmbedding<rotary_embedding_dim=8>(z, t, u)"
     becomes(f"{g} {sizes} {{ {before} }}", f"{g} {sizes} {{ {after} }}", FUSE_ROTARY, opset=23)
 

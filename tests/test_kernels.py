@@ -1,0 +1,99 @@
+"""Operators and opsets that onnxruntime runs, as predicted from its tables and as it loads them."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from node_cases import cases
+from onnx import TensorProto, defs, helper
+from passwright.core import from_onnx
+from passwright.core.errors import ModelLoadError
+from passwright.core.ir.op import Op
+from passwright.core.ir.op_schemas import schema
+from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
+from tiers import slow_unless
+
+FLOAT, HALF, DOUBLE, INT64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.INT64
+
+
+def loads(model: onnx.ModelProto) -> bool:
+    try:
+        OnnxRuntime(model.SerializeToString())
+    except ModelLoadError:
+        return False
+    return True
+
+
+def identity(opset: int) -> onnx.ModelProto:
+    imports = [helper.make_opsetid("", opset)]
+    text = f'<ir_version: {helper.find_min_ir_version_for(imports)}, opset_import: ["": {opset}]>'
+    return onnx.parser.parse_model(f"{text} g (float[1] x) => (float[1] y) {{ y = Identity(x) }}")
+
+
+def test_highest_opset() -> None:
+    highest = highest_opset_of_onnxruntime()
+    assert highest >= 21
+    assert loads(identity(highest))
+    assert not any(loads(identity(v)) for v in range(highest + 1, defs.onnx_opset_version() + 1))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "domain", "version", "dtypes", "runs"),
+    [
+        pytest.param("Softmax", "", 21, [FLOAT], True, id="kernel"),
+        pytest.param("Softmax", "ai.onnx", 21, [FLOAT], True, id="other name of the domain"),
+        pytest.param("Softmax", "", 21, [INT64], False, id="no kernel for the type"),
+        pytest.param("Softmax", "", 21, [HALF], True, id="half precision between casts"),
+        pytest.param("Softmax", "", 21, [], True, id="unknown type"),
+        pytest.param("RoiAlign", "", 21, [FLOAT, FLOAT, INT64], True, id="kernel of the older version"),
+        pytest.param("RoiAlign", "", 22, [FLOAT, FLOAT, INT64], False, id="no kernel of the newer version"),
+        pytest.param("Upsample", "", 9, [FLOAT, FLOAT], True, id="before it was deprecated"),
+        pytest.param("Upsample", "", 10, [FLOAT, FLOAT], False, id="deprecated"),
+        pytest.param("Swish", "", 24, [FLOAT], True, id="function"),
+        pytest.param("Swish", "", 25, [FLOAT], False, id="function of an operator that changed"),
+        pytest.param("GroupNormalization", "", 25, [FLOAT] * 3, True, id="function that depends on types"),
+        pytest.param("Bernoulli", "", 21, [FLOAT], True, id="function of an operator with a kernel"),
+        pytest.param("Bernoulli", "", 22, [FLOAT], False, id="function of an operator without kernel"),
+        pytest.param("Attention", "", 24, [FLOAT] * 3, True, id="attention"),
+        pytest.param("Attention", "", 22, [FLOAT] * 3, False, id="not in the opset"),
+        pytest.param("Constant", "", 25, [], True, id="needs no kernel"),
+        pytest.param("Sum", "", 13, [DOUBLE] * 4, True, id="repeated input"),
+        pytest.param("Sum", "", 13, [INT64] * 4, False, id="repeated input of another type"),
+        pytest.param("Gelu", "com.microsoft", 1, [FLOAT], True, id="operator of onnxruntime"),
+        pytest.param("Gelu", "com.example", 1, [FLOAT], False, id="unknown domain"),
+    ],
+)
+def test_runs_on_cpu(op_type: str, domain: str, version: int, dtypes: list[int], runs: bool) -> None:
+    assert runs_on_cpu(op_type, domain, version, dtypes) is runs
+
+
+# Attributes, types of outputs, bfloat16 in functions and missing locales decide too, not only the types of inputs.
+LOADS_ONLY_SOME = {"Attention", "Cast", "CastLike", "GRU", "LSTM", "RNN", "StringNormalizer"}
+
+
+def input_dtypes(op: Op) -> tuple[int, ...]:
+    return tuple(v.known_dtype if v is not None else 0 for v in op.inputs)
+
+
+@pytest.mark.parametrize("block", slow_unless({0}, range(10)))
+def test_agrees_with_onnxruntime(block: int) -> None:
+    compared = 0
+    for name in list(cases())[block::10]:
+        model = onnx.ModelProto()
+        model.CopyFrom(cases()[name].model)
+        graph = from_onnx(model).graph
+        op = next(graph.ops(), None)
+        if len(graph) != 1 or op is None or op.domain:
+            continue
+        last = highest_opset_of_onnxruntime()
+        newest = schema(op.type, "", last)
+        is_unchanged = newest is not None and newest.since_version <= op.version
+        for version in {op.version, last} if is_unchanged else {op.version}:
+            next(e for e in model.opset_import if not e.domain).version = version
+            model.ir_version = helper.find_min_ir_version_for(list(model.opset_import))
+            predicted = runs_on_cpu(op.type, "", version, input_dtypes(op))
+            if version <= last and not (predicted and op.type in LOADS_ONLY_SOME):
+                assert loads(model) == predicted, f"{name} at opset {version}"
+                compared += 1
+    assert compared > 60

@@ -263,3 +263,14 @@ def test_negative_indices_since_opset_11(body: str, opset: int, signed: bool) ->
 def test_narrower_of_two_roles() -> None:
     text = "g (float[3,2] x, int64[2] i) => (y, z) { y = Gather(x, i) z = ConstantOfShape(i) }"
     assert input_role(from_onnx(load(text)).graph.inputs[1]).kind == "index"
+
+
+@pytest.mark.parametrize(
+    ("one", "low", "role"), [(1, -3.4e38, "mask"), (1, -1e4, "mask"), (2, -1e4, "free"), (1, -2, "free")]
+)
+def test_complement_of_a_mask(one: float, low: float, role: str) -> None:
+    numbers = {"one": np.float32(one), "low": np.float32(low)}
+    text = "g (int64[2,3] m) => (float[2,1,3] y) <int64[1] axis = {1}>"
+    body = "u = Unsqueeze(m, axis) f = Cast<to=1>(u) s = Sub(one, f) y = Mul(s, low)"
+    graph = from_onnx(load(f"{text} {{ {body} }}", 17, numbers)).graph
+    assert input_role(graph.inputs[0]).kind == role

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FRESH_NAME_MARK = "_pw"  # before the number of each name made here
 ValueInfo = Literal["keep", "write", "strip"]
 """The `value_info` of a written model: that of the file, all that inference knows, or none that it can infer."""
+Runs = Callable[[str, str, int, Sequence[int]], bool]
+"""Whether a target runs an operator, by type, domain and opset, on inputs of some element types (0: unknown)."""
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class GraphContext:
     mutation_log: MutationLog | None = None  # kept where the size of each change is recorded
     functions: Sequence[onnx.FunctionProto] = ()  # local functions that are not inlined
     value_info: ValueInfo = "keep"  # of an export
+    runs: Runs | None = None  # whether a rewrite may add an op; None: any
 
     @property
     def initializers_are_inputs(self) -> bool:

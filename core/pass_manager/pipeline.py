@@ -10,6 +10,7 @@ from operator import index
 from typing import Any, Protocol, cast, runtime_checkable
 
 from ..errors import FailureKind, GraphError, ModelError, NoFixpoint, PassFailed, format_error
+from ..ir.context import Runs
 from ..ir.graph import Graph
 from ..ir.subgraphs import total_op_count
 from ..rewriting.driver import RuleIndex, rewrite
@@ -115,14 +116,21 @@ class RulePass:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Passes in order, once."""
+    """Passes in order, once. With `runs`, rewrites in it add only ops that run on a target."""
 
     name: str
     passes: Sequence[Pass]
+    runs: Runs | None = None
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Run each pass once."""
-        return sum(run_pass(p, graph, ledger) for p in self.passes)
+        shared = graph.context
+        outer = shared.runs
+        shared.runs = self.runs or outer
+        try:
+            return sum(run_pass(p, graph, ledger) for p in self.passes)
+        finally:
+            shared.runs = outer
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ class Build:
                 self._adapt_to_schema(spec, values, written)
             elif op_schemas.latest_opset_version(self._domain):
                 raise Declined(f"{op_type} does not exist at opset {self.graph.opsets.get(self._domain, 0)}")
+            self._require_on_target(op_type, values)
             self.graph.opsets.setdefault(self._domain, 1)
             op = Op(op_type, self._domain, "", written, None)
             op.order_key = self._root.order_key
@@ -74,6 +75,14 @@ class Build:
             return made[0] if outputs == 1 else tuple(made)
 
         return add
+
+    def _require_on_target(self, op_type: str, values: list[Value | None]) -> None:
+        """Decline an op that the target of the pipeline, if there is one, does not run."""
+        runs = self.graph.context.runs
+        if runs is not None:
+            dtypes = [0 if v is None else v.known_dtype for v in values]
+            require(runs(op_type, self._domain, self.graph.opsets.get(self._domain, 1), dtypes),
+                    f"the target runs no {op_type} of these types")  # fmt: skip
 
     def _adapt_to_schema(self, spec: defs.OpSchema, values: list[Value | None], attrs: dict[str, Any]) -> None:
         """Move between inputs and attributes until the schema in force is satisfied."""

@@ -1,4 +1,4 @@
-"""Roles of inputs by their uses: free numbers, indices, extents, truth values, divisors."""
+"""Roles of inputs by their uses: free numbers, indices, extents, truth values, masks, divisors."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ OFFSET_INPUTS: dict[str, tuple[int, ...]] = {"Add": (0, 1), "Sub": (0,)}
 # Where one input serves several purposes, the first of these wins.
 ROLE_PRIORITY = (
     "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "share", "divisor",
-    "step", "trips", "extent", "pads", "limit", "start", "end", "shift", "truth", "free",
+    "step", "trips", "extent", "pads", "limit", "start", "end", "shift", "mask", "truth", "free",
 )  # fmt: skip
 MAX_WORDS = 8  # of a constant that strings are compared with
+MASKING_NUMBER = -1e3  # at least as low are the numbers that mask scores
 NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end became part of the specification
 NONNEGATIVE_INDEX_OPS = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding"})
 
@@ -65,6 +66,8 @@ def _operand_role(use: Use) -> InputRole | None:
     op, index = use.op, use.index
     if op.type == "Cast" and op.attr("to") == onnx.TensorProto.BOOL:
         return InputRole("truth")
+    if index == 1 and _masks_by_complement(op):
+        return InputRole("mask")
     kind = roles(op.type).get(index)
     if op.type == "Resize" and op.version < 11:
         kind = "scales" if index == 1 else None
@@ -84,6 +87,20 @@ def _operand_role(use: Use) -> InputRole | None:
         step = op.input(2)  # a Slice may always count from the end, a Range run backwards if its step is an input too
         return InputRole(kind, signed=op.type == "Slice" or (step is not None and not step.is_const))
     return InputRole(kind, dims=shape if kind in {"factors", "stretch"} else None)
+
+
+def _masks_by_complement(op: Op) -> bool:
+    """Whether `op` is the 1 - x of a mask (1 - x) * c, where c is so low that a Softmax ignores it."""
+    if op.type != "Sub" or _constant_number(op.input(0)) != 1:
+        return False
+    factors = (v for reader in op.outputs[0].consumers if reader.type == "Mul" for v in reader.inputs)
+    return any((number := _constant_number(v)) is not None and number <= MASKING_NUMBER for v in factors)
+
+
+def _constant_number(value: Value | None) -> float | None:
+    """The number that a constant of one element holds."""
+    tensor = value.tensor if value is not None else None
+    return float(tensor.array.item()) if tensor is not None and tensor.size == 1 else None
 
 
 def stable_input_shape(op: Op, index: int) -> tuple[Dim, ...] | None:

@@ -157,6 +157,7 @@ RESTRICTED_RANGES: dict[str, tuple[Range, Range, Range]] = {
 # The least and greatest number by role and kind; "" means all other kinds.
 ROLE_RANGES: dict[str, dict[str, Range]] = {
     "free": {"": (0, 10), "negative": (-10, -1), "large": (100, 1000), "zeros": (0, 0), "ties": (0, 1)},
+    "mask": {"": (0, 1), "zeros": (0, 0), "negative": (1, 1)},
     "truth": {"": (0, 1), "zeros": (0, 0), "negative": (1, 1)},
     "share": {"": (0, 1), "zeros": (0, 0)},
     "trips": {"": (1, 3), "zeros": (0, 0), "large": (17, 17), "ties": (0, 1)},

@@ -23,7 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 from passwright.app.measure.profile_trace import KERNEL_SUFFIX, read_events
 from passwright.core.ort.sessions import DISABLE_ALL, ENABLE_ALL, SessionConfig, create_session
 
-ROWS = (512, 1024, 2048)  # of square products, for the peak
+ROWS = (256, 512, 1024)  # of square products, for the peak
 MEGABYTES = (1, 4, 16, 64, 256)  # of the second operand of products of one row
 SECONDS = 0.4  # for each size
 FLOAT_BYTES = 4

@@ -73,26 +73,27 @@ class Sweep:
 
     def run(self, models: Sequence[TimedModel]) -> None:
         """Everything that is missing. The figures are written after each step."""
-        for threads in self.options.threads:
-            self._measure_peak(threads)
+        self._measure_peaks()
         for model in models:
             facts = self._facts(model)
             for pipeline in self.options.pipelines:
                 self._optimize(model, pipeline, facts)
             for threads in self.options.threads:
                 self._time(model, threads, facts)
+        self._measure_peaks()
 
     def _facts(self, model: TimedModel) -> dict[str, Any]:
         fresh = {"family": model.family, "group": model.group, "pipelines": {}, "races": {}}
         return self.results["models"].setdefault(model.name, fresh)
 
-    def _measure_peak(self, threads: int) -> None:
-        """Once in each call: the best one counts."""
-        with TemporaryDirectory() as scratch:
-            result = Path(scratch) / "peak.json"
-            if failure := run_script("gemm_floor.py", str(threads), result):
-                sys.exit(f"gemm_floor.py {failure}")
-            self.results["peaks"].setdefault(str(threads), []).append(json.loads(result.read_text()))
+    def _measure_peaks(self) -> None:
+        """At both ends of each call: the best ones count, as other load makes each too low."""
+        for threads in map(str, self.options.threads):
+            with TemporaryDirectory() as scratch:
+                result = Path(scratch) / "peak.json"
+                if failure := run_script("gemm_floor.py", threads, result):
+                    sys.exit(f"gemm_floor.py {failure}")
+                self.results["peaks"].setdefault(threads, []).append(json.loads(result.read_text()))
         write_results(self.results, self.options.json)
 
     def _optimize(self, model: TimedModel, pipeline: str, facts: dict[str, Any]) -> None:

@@ -47,7 +47,9 @@ class Cell:
     def row(self, pipelines: Sequence[str]) -> list[str]:
         floor = "" if self.floor is None else f"{self.floor / self.seconds:.2f}"
         ratios = [str(self.ratios.get(p, "")) for p in pipelines]
-        return [self.label, str(self.threads), f"{self.seconds * 1e3:.3g}", *ratios, floor]
+        milliseconds = self.seconds * 1e3
+        digits = f"{milliseconds:.3g}" if milliseconds < 1000 else f"{milliseconds:.0f}"
+        return [self.label, str(self.threads), digits, *ratios, floor]
 
 
 def format_results(results: Mapping[str, Any]) -> Iterator[str]:
@@ -66,7 +68,7 @@ def format_results(results: Mapping[str, Any]) -> Iterator[str]:
     yield from sorted({_conditions(race) for facts in results["models"].values() for race in _races(facts).values()})
     for threads, peak in peaks.items():
         rates = ", ".join(f"{rate / 1e9:.0f} at {size >> 20} MB" for size, rate in peak.bytes.items())
-        yield f"- peak with {threads} threads: {peak.flops / 1e9:.0f} GFLOP/s; GB/s of one-row products: {rates}"
+        yield f"- peak, threads {threads}: {peak.flops / 1e9:.0f} GFLOP/s; GB/s of one-row products: {rates}"
 
 
 def measured_cells(models: Mapping[str, Any], peaks: Mapping[str, Peak]) -> Iterator[Cell]:
@@ -95,7 +97,7 @@ def _summary(pipeline: str, cells: Sequence[Cell]) -> Iterator[str]:
     """Means of the ratios, and how many are above and below 1 beyond their intervals."""
     timed = [c for c in cells if pipeline in c.ratios]
     selections: dict[str, Callable[[Cell], bool]] = {"all": lambda _: True}
-    selections |= {f"{n} threads": lambda c, n=n: c.threads == n for n in sorted({c.threads for c in timed})}
+    selections |= {f"threads: {n}": lambda c, n=n: c.threads == n for n in sorted({c.threads for c in timed})}
     selections |= {group: lambda c, group=group: c.group == group for group in sorted({c.group for c in timed})}
     selections["overhead-bound"] = lambda c: c.is_overhead_bound
     rows = [_mean_row(name, pipeline, [c for c in timed if chosen(c)]) for name, chosen in selections.items()]
@@ -103,7 +105,7 @@ def _summary(pipeline: str, cells: Sequence[Cell]) -> Iterator[str]:
     slower = [(c, r) for c in timed if (r := c.ratios[pipeline]).direction > 0]
     yield ""
     yield f"Slower beyond the interval: {len(slower)} of {len(timed)}"
-    yield from (f"- {c.label}, {c.threads} threads: {r}" for c, r in sorted(slower, key=lambda s: -s[1].value))
+    yield from (f"- {c.label}, threads {c.threads}: {r}" for c, r in sorted(slower, key=lambda s: -s[1].value))
     yield ""
 
 
@@ -141,7 +143,7 @@ def _failures(models: Mapping[str, Any]) -> Iterator[str]:
                 yield f"- {name}, {pipeline}: {found['failure']}"
         for threads, race in facts["races"].items():
             failures = {"": race["failure"]} if "failure" in race else race["failures"]
-            yield from (f"- {name}, {threads} threads{', ' * bool(who)}{who}: {f}" for who, f in failures.items())
+            yield from (f"- {name}, threads {threads}{', ' * bool(who)}{who}: {f}" for who, f in failures.items())
 
 
 def _conditions(race: Mapping[str, Any]) -> str:

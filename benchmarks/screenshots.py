@@ -57,8 +57,8 @@ def open_page(browser: Browser, path: Path) -> Page:
 
 
 def save_graph_screenshot(page: Page) -> None:
-    """The graph where the projections of an attention became one MatMul and a Split."""
-    page.fill("#search", "merge-parallel-matmuls")
+    """The graph where a scale of attention became part of a weight."""
+    page.fill("#search", "fold-scale")
     page.locator("#side").wait_for()
     page.wait_for_timeout(400)  # until the view that moved is painted in full
     page.locator("#viewer").screenshot(path=IMAGES / "report-graph.png")

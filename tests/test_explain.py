@@ -542,6 +542,25 @@ def test_pass_without_rules() -> None:
         assert found.rules == []
 
 
+def test_pass_without_rules_names_its_reasons(tmp_path: Path) -> None:
+    rows = "float[1,8] u, float[1,8] v, float[1,8] w"
+    turned = "a = Transpose(u) b = Transpose(v) c = Transpose(w) d = Add(x, a) e = Mul(d, b) y = Add(e, c)"
+    weights = {name: np.full((1000, 4), n, np.float32) for n, name in enumerate("jkl")}
+    products = "p = MatMul(x, j) q = MatMul(x, k) r = MatMul(x, l)"
+    outputs = "float[m,n] y, float[m,o] p, float[m,o] q, float[m,o] r"
+    model = load(f"g (float[8,1000] x, {rows}) => ({outputs}) {{ {turned} {products} }}", weights=weights)
+    moves, split = "moves 64 kB to save 96 B: 12 us to save 1.5 us", "a Split into 3 moves 384 B in 1.2 us"
+    for name, place, reason in [("move-transposes", "a", moves), ("merge-parallel-matmuls", "p", split)]:
+        (found,) = explain(model, name, as_is=True).passes
+        assert found.changes == []
+        assert list(found.declines) == [place]
+        assert found.declines[place].startswith(reason)
+        assert not explain(model, name, as_is=True, at="y").passes[0].declines
+    onnx.save(model, tmp_path / "m.onnx")
+    result = CliRunner().invoke(app, ["explain", "move-transposes", str(tmp_path / "m.onnx"), "--as-is"])
+    assert result.output.splitlines()[-2:] == ["    declined 1 change", f"        at a: {moves}"]
+
+
 @pytest.mark.parametrize(
     ("at", "made", "left"),
     [

@@ -66,11 +66,15 @@ class RuleExplanation:
 
 @dataclass(frozen=True, slots=True)
 class PassExplanation:
-    """One pass without rules, and so without patterns to compare: its summary and its changes."""
+    """One pass without rules, and so without patterns to compare.
+
+    `declines`: by place, the reasons for which its last run did not make a change.
+    """
 
     name: str
     summary: str
     changes: list[Change]
+    declines: dict[str, str]
 
 
 @dataclass(slots=True)
@@ -115,10 +119,11 @@ class ExplainOptions(SharedOptions):
 
 @dataclass(frozen=True, slots=True)
 class _RunOutcome:
-    """A model, the changes that led to it (none, if it is as it was loaded), and those left out."""
+    """A model, the changes that led to it (none, if it is as it was loaded), and those declined and left out."""
 
     model: Model
     changes: list[Change]
+    declines: dict[str, dict[str, str]]
     quarantined: list[Quarantined]
 
 
@@ -151,13 +156,18 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
         run = _run(source, source.load(), Pipeline("as it is", subject.passes), timer, options.exact)
         run = replace(run, model=original)
     else:
-        run = _RunOutcome(original, [], [])
+        run = _RunOutcome(original, [], {}, [])
     with gc_paused(), timer.phase("explaining"):
         layers = _downstream_layers(_ops_named(run.model.graph, options.at)) if options.at else None
         rules = [_explain_rule(r, p, run, layers, types, options) for r, p in subject.rules]
         made = [c for c in run.changes if not options.at or _concerns(c, options.at)]
         passes = [
-            PassExplanation(p.name, pass_doc(p).partition("\n")[0], [c for c in made if _is_by(c, p)])
+            PassExplanation(
+                p.name,
+                pass_doc(p).partition("\n")[0],
+                [c for c in made if _is_by(c, p)],
+                {place: why for place, why in run.declines.get(p.name, {}).items() if options.at in {"", place}},
+            )
             for p in subject.passes
         ]
     subjects = {p.name for p in (*subject.passes, *(p for _, p in subject.rules))}
@@ -183,7 +193,8 @@ def _run(source: ModelSource, original: Model, pipeline: Pass, timer: PhaseTimer
     quarantine = Quarantine(PassManager(source.load, pipeline, exact), CheckOptions())
     run = VerifiedRun(source, quarantine, timer, record_changes=True)
     model = run.start(original)
-    return _RunOutcome(model, run.attempt.ledger.changes, quarantine.quarantined)
+    ledger = run.attempt.ledger
+    return _RunOutcome(model, ledger.changes, ledger.declines, quarantine.quarantined)
 
 
 def _explain_rule(

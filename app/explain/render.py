@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...core.rewriting.changes import Change
 from ..descriptions import join_truncated
@@ -44,12 +44,13 @@ def _explanation_lines(explanation: Explanation, limit: int) -> Iterator[str]:
     for r in shown:
         yield from _rule_lines(r, limit, as_is=as_is)
     for p in explanation.passes:
-        if p.changes or not is_group:
+        if p.changes or p.declines or not is_group:
             yield f"{p.name}  (no pattern to compare)"
             if p.summary:
                 yield f"    {p.summary}"
             made = f"{'would make' if as_is else 'made'} {plural(len(p.changes), 'change')}"
             yield from _change_lines(made, p.changes, limit)
+            yield from _decline_lines(p.declines, limit)
     if is_group and not rules:
         yield "they have no patterns to compare; those not shown made no change"
     elif is_group:
@@ -76,6 +77,13 @@ def _change_lines(heading: str, changes: Sequence[Change], limit: int) -> Iterat
     yield f"    {heading}"
     yield from (f"        #{c.ordinal} {c.where}, replacing {join_truncated(c.replaced)}" for c in changes[:limit])
     yield from _remaining_count(len(changes) - limit)
+
+
+def _decline_lines(declines: Mapping[str, str], limit: int) -> Iterator[str]:
+    if declines:
+        yield f"    declined {plural(len(declines), 'change')}"
+        yield from (f"        at {place}: {why}" for place, why in list(declines.items())[:limit])
+        yield from _remaining_count(len(declines) - limit)
 
 
 def _match_lines(report: MatchReport, limit: int, *, as_is: bool) -> Iterator[str]:

@@ -52,7 +52,8 @@ class Ledger:
     """Numbers the changes of one run and decides which of them may be made.
 
     `exact_only`: changes that round are refused. `record`: keep each change in `changes`, not just their `counts` by
-    pass and rule. `validates_graphs`: graphs are checked after each pass. `accounting` records sizes of kept changes.
+    pass and rule, and in `declines`, by pass and place, the reasons of passes without rules for changes not made in
+    their last run. `validates_graphs`: graphs are checked after each pass. `accounting` records sizes of kept changes.
     """
 
     exact_only: bool = False
@@ -66,6 +67,7 @@ class Ledger:
     is_exact: bool = True  # whether every change so far keeps results bit for bit
     counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     changes: list[Change] = field(default_factory=list[Change])
+    declines: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     _stopped: bool = False
     _change_limit: int | None = None  # the change count at which the running pass must end
@@ -121,6 +123,11 @@ class Ledger:
         self.change_count += 1
         return True
 
+    def record_decline(self, by: str, place: str, reason: str) -> None:
+        """Record, if changes are recorded, that `by` does not make a change at `place`."""
+        if self.record:
+            self.declines.setdefault(by, {})[place] = reason
+
     def finish(self) -> None:
         """End the run: assign the mutations since the last change."""
         if self.accounting is not None:
@@ -133,6 +140,7 @@ class Ledger:
         The time of an observer is not counted. Raises NoFixpoint when it requests more than `max_changes` changes.
         """
         self._running_passes.append(name)
+        self.declines.pop(name, None)
         self._nested_seconds.append(0.0)
         self._change_limit = None if max_changes is None else self.change_count + max_changes
         start = perf_counter() - self.observer_seconds

@@ -11,6 +11,7 @@ import numpy as np
 from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.traits import Trait, ops_with
+from ...core.rewriting.cost_model import CPU, CostModel, format_bytes, format_seconds
 from ..support.operand_queries import (
     downcast_constant,
     operand,
@@ -23,6 +24,9 @@ from .weighted_products import PRODUCTS, Array, WeightedProduct, gemm_attributes
 BOUNDED_OPS = ops_with(Trait.BOUNDED)
 NORMALIZATION_OPS = ops_with(Trait.NORMALIZATION)
 FINITENESS_PRESERVING_OPS = ops_with(Trait.KEEPS_FINITE)
+ATTENTION_OPS = frozenset({"Attention", "GroupQueryAttention", "MultiHeadAttention"})
+# Heads are split off, scaled, rotated, and put behind those of the past.
+PASSED_BEFORE_ATTENTION = ops_with(Trait.MOVES_DATA) | {"Add", "Cast", "Concat", "Div", "Mul", "Neg", "RotaryEmbedding"}
 MAX_OPS = 32  # ops looked at
 MAX_CONSTANT_ELEMENTS = 1 << 16  # elements of a constant that is read for this
 
@@ -157,9 +161,14 @@ class ProductBranch:
 
 @dataclass(frozen=True, slots=True)
 class MergeParallelMatmuls:
-    """x @ u + a, x @ v + b, ... => Split(x @ [u v ...] + [a b ...]), wherever that makes the ops fewer."""
+    """x @ u + a, x @ v + b, ... => Split(x @ [u v ...] + [a b ...]), where the ops saved take longer than the Split.
+
+    The projections of an attention stay apart: what is faster alone is not in front of it, and an Attention reads them
+    as they are.
+    """
 
     name: str = "merge-parallel-matmuls"
+    costs: CostModel = CPU
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Visit each product once. O(ops)."""
@@ -173,11 +182,16 @@ class MergeParallelMatmuls:
                 families.setdefault(sibling_key(branch.product), []).append(branch)
             except Declined:
                 continue
-        return sum(self._merge(g, family, ledger) for family in families.values() if is_profitable(family))
+        return sum(self._merge(g, family, ledger) for family in families.values() if ops_saved(family) > 0)
 
     def _merge(self, g: Graph, branches: list[ProductBranch], ledger: Ledger) -> bool:
-        ops = [op for b in branches for op in b.ops]
-        if not ledger.request_change(self.name, branches[0].last_op.outputs[0].name, ops, exact=False):
+        ops, place = [op for b in branches for op in b.ops], branches[0].last_op.outputs[0].name
+        try:
+            require_profit(branches, self.costs)
+        except Declined as why:
+            ledger.record_decline(self.name, place, str(why))
+            return False
+        if not ledger.request_change(self.name, place, ops, exact=False):
             return False
         build = Build(g, branches[0].product.op)
         for b, part in zip(branches, split_product(build, branches), strict=True):
@@ -212,10 +226,34 @@ def sibling_key(p: WeightedProduct) -> SiblingKey:
     return (p.x, is_either or p.op.type, attrs, p.w.dtype, p.extents[0])
 
 
-def is_profitable(branches: list[ProductBranch]) -> bool:
-    """Whether a product, a Split and, for biases of MatMuls, an Add are fewer ops than there are."""
+def ops_saved(branches: list[ProductBranch]) -> int:
+    """The number of ops less those of the replacement: a product, a Split and, for biases of MatMuls, an Add."""
     adds = not gemms_of(branches) and any(b.last_op is not b.product.op for b in branches)
-    return sum(len(b.ops) for b in branches) > 2 + adds
+    return sum(len(b.ops) for b in branches) - 2 - adds
+
+
+def require_profit(branches: list[ProductBranch], costs: CostModel) -> None:
+    """Decline projections of an attention, and products whose Split takes longer than the ops that it saves."""
+    require(sum(map(feeds_attention, branches)) < 2, "an attention reads the products, and takes them apart")
+    moved = sum(costs.nbytes(b.product.op.outputs[0]) for b in branches)
+    saved = ops_saved(branches) + 1  # the Split itself is on the other side
+    cost, gain = costs.splitting_seconds(moved, len(branches)), saved * costs.op_seconds
+    split = f"a Split into {len(branches)} moves {format_bytes(moved)} in {format_seconds(cost)}"
+    require(cost <= gain, f"{split} to save {saved} ops, which take {format_seconds(gain)}")
+
+
+def feeds_attention(branch: ProductBranch) -> bool:
+    """Whether an Attention reads a result, or a product of two computed values: scores, or their sum. O(1)."""
+    queue = [branch.last_op.outputs[0]]
+    for seen, v in enumerate(queue):
+        if seen == MAX_OPS:
+            return False
+        for op in v.consumers:
+            if op.type in ATTENTION_OPS or (op.type == "MatMul" and not any(i.is_const for i in op.inputs if i)):
+                return True
+            if op.type in PASSED_BEFORE_ATTENTION:
+                queue += op.outputs
+    return False
 
 
 def split_product(g: Build, branches: list[ProductBranch]) -> Iterable[Value]:

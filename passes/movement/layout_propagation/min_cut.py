@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ....core import Op, Value
-from .layout import Layout
+from .layout import Layout, LayoutRewrite
 from .layout_region import LayoutRegion
 
 INFINITE = 1 << 60
@@ -103,14 +103,30 @@ NODE_COST = 1 << 20  # the cost of a node
 # A little more than any other node; all cost the same, or merge-transposes would undo the gain.
 TRANSPOSE_COST = NODE_COST + 1
 REWRITTEN, UNCHANGED = 0, 1  # source and sink
+NORMALIZING_OPS = frozenset({"LogSoftmax", "LpNormalization", "Softmax"})
 LARGE_CONSTANT_BYTES = 1 << 20  # bytes of a constant that is not to be stored in two layouts
 
 
-def select_ops(region: LayoutRegion) -> list[Op]:
-    """The ops to compute in the region's layout; none where that saves nothing."""
+def turns_last_axis(op: Op, found: LayoutRewrite) -> bool:
+    """Whether an op would work along another axis than the last, where it does now: onnxruntime takes far longer."""
+    layout = found.input_layouts[0]
+    if layout is None:
+        return False
+    last = len(layout) - 1
+    if op.type in NORMALIZING_OPS:
+        axis = op.attr("axis", -1 if op.type == "LpNormalization" or op.version >= 13 else 1)
+        return axis in {-1, last} and layout[-1] != last
+    return False
+
+
+def select_ops(region: LayoutRegion, *, keep_last_axes: bool = True) -> list[Op]:
+    """The ops to compute in the region's layout; none where that saves nothing.
+
+    `keep_last_axes`: ops that normalize along the last axis keep it last.
+    """
     if region.transposes == 0:
         return []
-    plan = _CostNetwork(region)
+    plan = _CostNetwork(region, keep_last_axes)
     side = plan.network.min_cut()
     return [] if side is None else [op for op in region.rewrites if side[plan.node_of[op]]]
 
@@ -118,6 +134,7 @@ def select_ops(region: LayoutRegion) -> list[Op]:
 @dataclass(slots=True)
 class _CostNetwork:
     region: LayoutRegion
+    keep_last_axes: bool
     network: FlowNetwork = field(default_factory=FlowNetwork)
     node_of: dict[Op, int] = field(default_factory=dict[Op, int])
     # The readers of each value in its layout, and in another one.
@@ -140,7 +157,7 @@ class _CostNetwork:
         if op.type == "Transpose":
             self.network.add_edge(REWRITTEN, self.node_of[op], TRANSPOSE_COST)
         found = self.region.rewrites[op]
-        more = found.extra_nodes * NODE_COST
+        more = found.extra_nodes * NODE_COST + INFINITE * (self.keep_last_axes and turns_last_axis(op, found))
         for v, own in zip(op.inputs, found.input_layouts, strict=True):
             if v is None or own is None:
                 continue

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.matmul_merging import MERGE_PARALLEL_MATMULS
+from passwright.core.rewriting.cost_model import CPU, FEWEST_OPS
+from passwright.passes.linear.matmul_merging import MERGE_PARALLEL_MATMULS, MergeParallelMatmuls
 from rewriting import becomes, initializers, stays
 from weights import matrix, weights_used_in
 
+MERGE = MergeParallelMatmuls(costs=FEWEST_OPS)
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 WEIGHTS = {
     "u": matrix(3, 4),
@@ -110,7 +113,7 @@ PAIR = f"p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) t = Add(b, q) y = {JOIN
     ],
 )
 def test_becomes(x: str, before: str, after: str) -> None:
-    becomes(model(x, before), model(x, after, CONST), MERGE_PARALLEL_MATMULS, weights=used(before))
+    becomes(model(x, before), model(x, after, CONST), MERGE, weights=used(before))
 
 
 @pytest.mark.parametrize(
@@ -136,16 +139,14 @@ def test_becomes(x: str, before: str, after: str) -> None:
     ],
 )
 def test_becomes_of_other_ranks(x: str, before: str, after: str, result: str) -> None:
-    becomes(
-        model(x, before, result=result), model(x, after, CONST, result), MERGE_PARALLEL_MATMULS, weights=used(before)
-    )
+    becomes(model(x, before, result=result), model(x, after, CONST, result), MERGE, weights=used(before))
 
 
 def test_outputs_of_the_graph_keep_their_names() -> None:
     g = "g (float[2,3] x) => (float[n,m] p, float[n,m] q, float[n,l] r)"
     before = f"{g} {{ p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }}"
     after = f"{g} {CONST} {{ m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) }}"
-    out = becomes(before, after, MERGE_PARALLEL_MATMULS, weights=used("u v w"))
+    out = becomes(before, after, MERGE, weights=used("u v w"))
     assert sorted(a.shape for a in initializers(out).values()) == [(3,), (3, 10)]
 
 
@@ -156,7 +157,7 @@ def test_inside_an_if_body() -> None:
     )
     before = text.format(f"{{ {THREE.replace('y =', 'z =')} }}")
     inner = f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) z = {JOIN}(p, q, r)"
-    becomes(before, text.format(f"{CONST} {{ {inner} }}"), MERGE_PARALLEL_MATMULS, weights=used(THREE))
+    becomes(before, text.format(f"{CONST} {{ {inner} }}"), MERGE, weights=used(THREE))
 
 
 @pytest.mark.parametrize("dtype", list(KINDS))
@@ -166,7 +167,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     split = "Split<axis=1>(m, l)" if opset >= 13 else "Split<axis=1,split=[4,4,2]>(m)"
     before = model("2,3", THREE.replace("axis=-1", "axis=1"), dtype=dtype)
     after = model("2,3", f"m = MatMul(x, k) p, q, r = {split} y = Concat<axis=1>(p, q, r)", CONST, dtype=dtype)
-    becomes(before, after, MERGE_PARALLEL_MATMULS, opset=opset, weights=weights)
+    becomes(before, after, MERGE, opset=opset, weights=weights)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +252,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
 )
 def test_stays(x: str, body: str, result: str) -> None:
     x = "3,4" if "ut, x" in body else x
-    stays(model(x, body, result=result), MERGE_PARALLEL_MATMULS, weights=used(body))
+    stays(model(x, body, result=result), MERGE, weights=used(body))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,7 @@ def test_stays(x: str, body: str, result: str) -> None:
     ],
 )
 def test_stays_elsewhere(text: str, weights: dict[str, np.ndarray]) -> None:
-    stays(text, MERGE_PARALLEL_MATMULS, weights=weights)
+    stays(text, MERGE, weights=weights)
 
 
 @given(
@@ -311,8 +312,75 @@ def test_any_siblings(columns: list[int], biases: list[bool]) -> None:
     join = f"y = {JOIN}({', '.join(ends)})"
     before = model("2,3", f"{' '.join(lines)} {join}")
     if ops <= 2 + adds:
-        stays(before, MERGE_PARALLEL_MATMULS, weights=weights)
+        stays(before, MERGE, weights=weights)
         return
     split = f"{', '.join(ends)} = Split<axis=1>({'n' if adds else 'm'}, l)"
     after = f"m = MatMul(x, k) {'n = Add(m, b)' if adds else ''} {split} {join}"
-    becomes(before, model("2,3", after, CONST), MERGE_PARALLEL_MATMULS, weights=weights)
+    becomes(before, model("2,3", after, CONST), MERGE, weights=weights)
+
+
+def parallel(count: int, columns: int) -> tuple[str, str, dict[str, np.ndarray]]:
+    """Products of one x with biases, and the merged form."""
+    weights = {f"w{i}": matrix(3, columns) + i for i in range(count)} | {f"b{i}": matrix(columns) for i in range(count)}
+    products = " ".join(f"p{i} = MatMul(x, w{i}) s{i} = Add(p{i}, b{i})" for i in range(count))
+    names = ", ".join(f"s{i}" for i in range(count))
+    join = f"y = {JOIN}({names})"
+    return f"{products} {join}", f"m = MatMul(x, k) n = Add(m, b) {names} = Split<axis=1>(n, l) {join}", weights
+
+
+def test_few_rows_are_merged() -> None:
+    before, after, weights = parallel(3, 32)
+    becomes(model("4,3", before), model("4,3", after, CONST), MERGE_PARALLEL_MATMULS, weights=weights)
+
+
+def test_many_rows_are_not_merged() -> None:
+    before, _, weights = parallel(3, 32)
+    stays(model("400,3", before), MERGE_PARALLEL_MATMULS, weights=weights)
+
+
+def test_an_unknown_dim_counts_with_its_nominal_size() -> None:
+    before, after, weights = parallel(3, 32)
+    few, many = (MergeParallelMatmuls(costs=replace(CPU, nominal_dim=n)) for n in (4, 400))
+    becomes(model("N,3", before), model("N,3", after, CONST), few, weights=weights)
+    stays(model("N,3", before), many, weights=weights)
+
+
+def test_three_products_without_biases_are_not_merged() -> None:
+    """The Split takes longer than the two MatMuls that it saves."""
+    stays(model("1,3", THREE), MERGE_PARALLEL_MATMULS, weights=used(THREE))
+
+
+PROJECTIONS = " ".join(f"p{i} = MatMul(x, w{i}) s{i} = Add(p{i}, b{i})" for i in range(3))
+DECOMPOSED = (
+    "h0 = Reshape(s0, shape) q = Transpose<perm=[0,2,1,3]>(h0) h1 = Reshape(s1, shape) "
+    "k = Transpose<perm=[0,2,3,1]>(h1) h2 = Reshape(s2, shape) v = Transpose<perm=[0,2,1,3]>(h2) "
+    "scores = MatMul(q, k) p = Softmax<axis=-1>(scores) y = MatMul(p, v)"
+)
+PARTS = parallel(3, 4)[2] | {"shape": np.array([1, 2, 2, 2])}
+
+
+@pytest.mark.parametrize(
+    ("attention", "opset"),
+    [
+        pytest.param(DECOMPOSED, 17, id="its parts"),
+        pytest.param("y = Attention<q_num_heads=2,kv_num_heads=2>(s0, s1, s2)", 23, id="the operator"),
+    ],
+)
+def test_projections_of_an_attention_stay(attention: str, opset: int) -> None:
+    weights = PARTS if "shape" in attention else parallel(3, 4)[2]
+    result = "a,b,c,d" if "shape" in attention else "a,b,c"
+    text = model("1,2,3", f"{PROJECTIONS} {attention}", result=result)
+    stays(text, MERGE, opset=opset, weights=weights)
+
+
+def test_cross_attention_projections_of_several_layers_stay() -> None:
+    """Keys and values of two decoder layers, all of one encoded sequence."""
+    weights = {f"w{i}": matrix(3, 4) + i for i in range(4)} | {"shape": np.array([1, 2, 2, 2])}
+    keys = "k{0} = MatMul(x, w{1}) h{0} = Reshape(k{0}, shape) t{0} = Transpose<perm=[0,2,3,1]>(h{0})"
+    values = "v{0} = MatMul(x, w{1}) i{0} = Reshape(v{0}, shape) u{0} = Transpose<perm=[0,2,1,3]>(i{0})"
+    attention = "s{0} = MatMul(q{0}, t{0}) p{0} = Softmax<axis=-1>(s{0}) q{1} = MatMul(p{0}, u{0})"
+    layers = " ".join(
+        f"{keys.format(n, 2 * n)} {values.format(n, 2 * n + 1)} {attention.format(n, n + 1)}" for n in range(2)
+    )
+    text = f"g (float[1,2,3] x, float[1,2,2,2] q0) => (float[a,b,c,d] y) {{ {layers} y = Relu(q2) }}"
+    stays(text, MERGE, weights=weights)

@@ -21,6 +21,9 @@ IN, OUT = "t = Transpose<perm=[0,2,3,1]>(x)", "y = Transpose<perm=[0,3,1,2]>(r)"
         pytest.param("float[3] c = {1,2,3}", "r = LayerNormalization<axis=-1>(t, c)", 17, id="the last axis moves"),
         pytest.param("", "r = Softmax<axis=2>(t)", 11, id="Softmax over axes that part, opset 11"),
         pytest.param("", "r = LogSoftmax<axis=3>(t)", 12, id="LogSoftmax over the last axis, opset 12"),
+        pytest.param("", "r = Softmax(t)", 17, id="Softmax along the last axis"),
+        pytest.param("", "r = LogSoftmax<axis=-1>(t)", 17, id="LogSoftmax along the last axis"),
+        pytest.param("", "r = LpNormalization(t)", 17, id="LpNormalization along the last axis"),
         pytest.param("float[3,1] c = {1,2,3}", "m = MatMul(t, c) r = Mul(m, m)", 17, id="columns of MatMul"),
         pytest.param(
             "int64[3] c = {2,4,15}, int64[4] k = {2,4,5,3}",
@@ -139,7 +142,7 @@ def test_broadcasting_of_opset_6_stays() -> None:
     )
 
 
-@pytest.mark.parametrize("work", ["Sigmoid(t)", "Softmax(t)", "Exp(t)", "ReduceMean<axes=[0]>(t)", "Pow(t, t)"])
+@pytest.mark.parametrize("work", ["Sigmoid(t)", "Softmax<axis=0>(t)", "Exp(t)", "ReduceMean<axes=[0]>(t)", "Pow(t, t)"])
 def test_rounding_ops_stay_in_exact_runs(work: str) -> None:
     model = load(f"g (float[2,3] x) => (float[a,b] y) {{ t = Transpose(x) r = {work} y = Transpose(r) }}")
     assert not apply_passes(model, MOVE, exact_only=True)[1].changes

@@ -1,0 +1,72 @@
+"""Costs of data movement on a device, for rewrites that trade it for ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, prod
+
+import onnx
+
+from ..ir.dims import Dim
+from ..ir.expressions import substitute
+from ..ir.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """The time that ops take for few numbers, and to move more.
+
+    `op_seconds`: an op on a few numbers; `output_seconds`: each further output of it. `block_bytes_per_second`: bytes
+    that a Split, or a Transpose that keeps the last axis, reads and writes, both counted. `strided_bytes_per_second`:
+    the same of any other Transpose. `nominal_dim`: the size of a dim that is unknown.
+    """
+
+    op_seconds: float
+    output_seconds: float
+    block_bytes_per_second: float
+    strided_bytes_per_second: float
+    nominal_dim: int = 16
+
+    def nbytes(self, value: Value) -> int:
+        """The bytes of a value. Raises Declined if its rank or its type is unknown."""
+        itemsize = onnx.helper.tensor_dtype_to_np_dtype(value.dtype).itemsize
+        return itemsize * prod(map(self._extent, value.shape))
+
+    def splitting_seconds(self, size: int, parts: int) -> float:
+        """The time of a Split of so many bytes."""
+        return self.op_seconds + (parts - 1) * self.output_seconds + 2 * size / self.block_bytes_per_second
+
+    def transposing_seconds(self, size: int, *, keeps_last_axis: bool) -> float:
+        """The time of a Transpose of so many bytes."""
+        rate = self.block_bytes_per_second if keeps_last_axis else self.strided_bytes_per_second
+        return self.op_seconds + 2 * size / rate
+
+    def turned_reduction_seconds(self, size: int) -> float:
+        """The time that a reduction of so many bytes takes longer if it leaves out the last axis."""
+        return 2 * self.transposing_seconds(size, keeps_last_axis=False) - 2 * self.op_seconds
+
+    def _extent(self, dim: Dim) -> int:
+        found = None if dim is None else substitute(dim, lambda _: self.nominal_dim)
+        return max(0, found) if isinstance(found, int) else self.nominal_dim
+
+
+CPU = CostModel(op_seconds=0.5e-6, output_seconds=0.33e-6, block_bytes_per_second=25e9, strided_bytes_per_second=12e9)
+"""onnxruntime 1.31's CPU provider in one thread: the figures that `benchmarks/calibrate.py` printed, rounded."""
+FEWEST_OPS = CostModel(op_seconds=1, output_seconds=0, block_bytes_per_second=inf, strided_bytes_per_second=inf)
+"""Moving data costs nothing."""
+
+
+def format_bytes(count: float) -> str:
+    """A number of bytes, such as 1.8 MB."""
+    return f"{count:.0f} B" if count < 1000 else _scaled(count / 1000, ("kB", "MB", "GB"))
+
+
+def format_seconds(seconds: float) -> str:
+    """A time, such as 1.8 us."""
+    return _scaled(seconds * 1e6, ("us", "ms", "s"))
+
+
+def _scaled(number: float, units: tuple[str, ...]) -> str:
+    steps = next((i for i in range(len(units) - 1) if number < 1000 ** (i + 1)), len(units) - 1)
+    scaled = number / 1000**steps
+    return f"{scaled:.1f} {units[steps]}" if scaled < 10 else f"{scaled:.0f} {units[steps]}"

@@ -6,6 +6,7 @@ from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, require, rule
 from ...core.ir.dtypes import INTEGERS
+from ...core.ir.expressions import is_known_le
 from ..support.operand_queries import operand, pads_of, required_scalar
 from .convolution import Window, conv_window, parse_window
 
@@ -85,7 +86,8 @@ def padded_pool_window(inner: Window, x: Value, pad: Op) -> Window:
     around = padded_window(inner, pad, len(inner.kernel) + 2)
     n = len(inner.kernel)
     require(all(p < inner.kernel[i % n] for i, p in enumerate(around.pads)), "a window might see padding alone")
-    require(all(isinstance(d, int) and d > 0 for d in x.shape[2:]), f"{x.name} may be empty")  # no pool takes that
+    filled = all(d is not None and is_known_le(1, d) for d in x.shape[2:])
+    require(filled, f"{x.name} may be empty")  # no pool takes that, but Pad does
     return around
 
 

@@ -35,6 +35,15 @@ def test_becomes(body: str, after: str) -> None:
     becomes(f"{G} <{P}> {{ {body} }}", f"{G} {{ {after} }}", FOLD_PAD_INTO_POOL)
 
 
+def test_symbolic_extent_that_is_not_zero() -> None:
+    text = f"g (float[2,3,H,5] x, float[2,3,1,5] z) => (float[a,b,c,d] y) <{P}> {{ u = Concat<axis=2>(x, z)"
+    becomes(
+        f"{text} t = Pad(u, p) y = AveragePool<kernel_shape=[2,3]>(t) }}",
+        f"{text} y = AveragePool<kernel_shape=[2,3], pads=[1,2,0,1], count_include_pad=1>(u) }}",
+        FOLD_PAD_INTO_POOL,
+    )
+
+
 @pytest.mark.parametrize("opset", [7, 10, 11, 13, 19, 22])
 def test_every_opset(opset: int) -> None:
     pad = "Pad<pads=[0,0,1,2,0,0,0,1]>(x)" if opset < 11 else "Pad(x, p)"

@@ -8,7 +8,16 @@ from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_ar
 from .cleanup import casts, constants, merge_duplicates, no_ops, quantization
 from .folding import fold_constants
 from .fusion import activations, attention, norms, reductions, rotary, softmaxes
-from .linear import affine_into_conv, conv_merging, conv_padding, einsum, gemm, matmul_merging, weight_scale
+from .linear import (
+    affine_into_conv,
+    conv_merging,
+    conv_padding,
+    einsum,
+    factor_scales,
+    gemm,
+    matmul_merging,
+    weight_scale,
+)
 from .movement import concats, expands, gathers, pads, reduced_axes, reshapes, slices
 from .movement.layout_propagation import move_transposes
 from .shapes import fold_shapes, range_indices
@@ -125,6 +134,7 @@ MATRIX_PRODUCTS: tuple[Pass, ...] = (
     gemm.FOLD_TRANSPOSE_INTO_GEMM,
     gemm.FOLD_SCALE_INTO_GEMM,
     weight_scale.FOLD_SCALE,
+    factor_scales.MOVE_SCALES,
     matmul_merging.MERGE_PARALLEL_MATMULS,
 )
 """Linear ops around MatMul, Gemm and Einsum become part of them."""

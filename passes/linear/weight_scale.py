@@ -129,7 +129,7 @@ def scaled_operand(op: Op) -> tuple[Value, float]:
     a, b = operand(op), operand(op, 1)
     require(op.version >= 7 and not op.domain, "it does not broadcast by rule")
     x, c = (b, a) if op.type == "Mul" and a.is_const else (a, b)
-    require(c.is_const and not x.is_const and x.producer is not None, "nothing is scaled by a constant")
+    require(c.is_const and not x.is_const, "nothing is scaled by a constant")
     require(prod(c.static_shape) == 1 and (c.rank == 0 or c.rank <= x.rank), f"{c.name} is not a number")
     return x, nonzero_scale(c) if op.type == "Mul" else 1 / nonzero_scale(c)
 

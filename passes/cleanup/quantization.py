@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import ml_dtypes
@@ -16,7 +17,7 @@ from ..arithmetic.clamp_rules import required_clamp
 from ..arithmetic.value_ranges import CLAMPS
 from ..support.operand_queries import Array, has_one_use, operand, required_producer
 
-MOVEMENTS = tuple(sorted(ops_with(Trait.MOVES_DATA) - {"Split"}))  # a Split has several outputs
+MOVEMENTS = tuple(sorted(ops_with(Trait.MOVES_DATA) - {"Split"}))
 BLOCK_MOVEMENTS = frozenset({"DepthToSpace", "SpaceToDepth"})
 BYTES = frozenset({TensorProto.INT8, TensorProto.UINT8})
 # The integers that onnxruntime moves: of four bits only by Transpose, of 16 not in blocks.
@@ -101,12 +102,34 @@ def cancel_quantization(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 )
 def move_integers(g: Build, moved: Op, outer: Op) -> Value:
     """QuantizeLinear(Reshape(DequantizeLinear(x, s, z)), s, z) => Reshape(x), so any ops that only move elements"""
-    given = quantization(outer)
+    return on_integers(g, moved.outputs[0], movable_quantization([outer]), MAX_DEPTH)
+
+
+@rule(lambda g, split: g.Split(...) @ split, contract=EXACT)
+def split_integers(g: Build, split: Op) -> tuple[Value | None, ...]:
+    """Split(DequantizeLinear(x, s, z)) => DequantizeLinear(Split(x), s, z), where the parts are quantized alike"""
+    readers = [user for v in split.outputs for user in v.consumers]
+    quantized = all(user.type == "QuantizeLinear" and not user.domain for user in readers)
+    require(quantized and not any(map(split.graph.is_output, split.outputs)), "a part is not quantized")
+    given = movable_quantization(readers)
+    integers = on_integers(g, operand(split), given, MAX_DEPTH)
+    require(len(split.outputs) > 1, "it is one part")
+    parts: tuple[Value, ...] = g.Split(integers, *split.inputs[1:], outputs=len(split.outputs), **split.attrs)
+    scale, zero = g.const(given.scales, like=operand(readers[0], 1)), g.const(given.zeros, like=integers)
+    both = zip(split.outputs, parts, strict=True)
+    return tuple(g.DequantizeLinear(part, scale, zero) if old.consumers else None for old, part in both)
+
+
+def movable_quantization(quantized: Sequence[Op]) -> Quantization:
+    """The parameters that QuantizeLinear ops share, for integers that onnxruntime can move; declines others."""
+    require(bool(quantized), "nothing is quantized")
+    given, *others = map(quantization, quantized)
+    require(all(map(given.equals, others)), "the scales, the zero points or the types differ")
     require(given.blocks is None, "the parameters vary along an axis")
     require(given.integers in MOVABLE_TYPES, "onnxruntime does not move this type")
-    is_paired = any(user.type == "DequantizeLinear" for user in outer.outputs[0].consumers)
+    is_paired = any(user.type == "DequantizeLinear" for op in quantized for user in op.outputs[0].consumers)
     require(not is_paired or given.integers != TensorProto.INT8, SIGNED_PAIR)
-    return on_integers(g, moved.outputs[0], given, MAX_DEPTH)
+    return given
 
 
 def on_integers(g: Build, v: Value, given: Quantization, depth: int) -> Value:
@@ -148,6 +171,6 @@ def drop_clamp_before_quantization(g: Build, clamp: Op, outer: Op) -> Value:
 
 
 SIMPLIFY_QUANTIZATION = RulePass(
-    "simplify-quantization", (cancel_quantization, move_integers, drop_clamp_before_quantization)
+    "simplify-quantization", (cancel_quantization, move_integers, split_integers, drop_clamp_before_quantization)
 )
 """Removal of quantization that changes nothing, and of clamps in front of it."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
+from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.cleanup.quantization import (
     SIMPLIFY_QUANTIZATION,
     cancel_quantization,
@@ -301,6 +302,52 @@ def test_movement_becomes_elsewhere(before: str, after: str, opset: int) -> None
     becomes(before, after, move_integers, opset=opset)
 
 
+SPLIT = "g (uint8[N,4] x) => (uint8[N,2] y, uint8[N,2] v) <float s = {0.1}, uint8 z = {3}, uint8 w = {4}>"
+
+
+@pytest.mark.parametrize(
+    ("opset", "outputs"), [(10, ""), (13, ""), (18, ", num_outputs = 2"), (23, ", num_outputs = 2")]
+)
+def test_split_becomes(opset: int, outputs: str) -> None:
+    part = f"Split<axis = 1{outputs}>"
+    becomes(
+        f"{SPLIT} {{ d = DequantizeLinear(x, s, z) t, u = {part}(d)"
+        " y = QuantizeLinear(t, s, z) v = QuantizeLinear(u, s, z) }",
+        f"{SPLIT} {{ y, v = {part}(x) }}",
+        SIMPLIFY_QUANTIZATION,
+        RemoveUnused(),
+        opset=opset,
+    )
+
+
+def test_split_of_moved_integers_becomes() -> None:
+    becomes(
+        "g (uint8[4,N] x) => (uint8[a,b] y) <float s = {0.1}, uint8 z = {3}> { d = DequantizeLinear(x, s, z)"
+        " r = Transpose(d) t, u = Split<axis = 1>(r) y = QuantizeLinear(t, s, z) }",
+        "g (uint8[4,N] x) => (uint8[a,b] y) { r = Transpose(x) y, v = Split<axis = 1>(r) }",
+        SIMPLIFY_QUANTIZATION,
+        RemoveUnused(),
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = QuantizeLinear(t, s, z) v = QuantizeLinear(u, s, w)", id="other zero point"),
+        pytest.param("y = QuantizeLinear(t, s, z) n = Neg(u) v = QuantizeLinear(n, s, z)", id="one read elsewhere"),
+        pytest.param("y = QuantizeLinear(t, s, w) v = QuantizeLinear(u, s, w)", id="others than before"),
+    ],
+)
+def test_split_stays(body: str) -> None:
+    stays(f"{SPLIT} {{ d = DequantizeLinear(x, s, z) t, u = Split<axis = 1>(d) {body} }}", SIMPLIFY_QUANTIZATION)
+
+
+def test_split_stays_where_a_part_is_an_output() -> None:
+    text = SPLIT.replace("uint8[N,2] v", "float[N,2] u")
+    body = "d = DequantizeLinear(x, s, z) t, u = Split<axis = 1>(d) y = QuantizeLinear(t, s, z)"
+    stays(f"{text} {{ {body} }}", SIMPLIFY_QUANTIZATION)
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -310,7 +357,6 @@ def test_movement_becomes_elsewhere(before: str, after: str, opset: int) -> None
         pytest.param("n = Relu(d) t = Transpose(n) y = QuantizeLinear(t, s, z)", id="something between"),
         pytest.param("e = DequantizeLinear(x, q, z) t = Concat<axis = 0>(d, e) y = QuantizeLinear(t, s, z)", id="two"),
         pytest.param("t = Concat<axis = 0>(d, f) y = QuantizeLinear(t, s, z)", id="concat with floats"),
-        pytest.param("t, u = Split<axis = 1>(d) y = QuantizeLinear(t, s, z)", id="split"),
         pytest.param("t = Pad(d, p, q) y = QuantizeLinear(t, s, z)", id="pad"),
     ],
 )

@@ -14,10 +14,10 @@ from typer.core import TyperCommand
 
 from .run.run_options import RunOptions
 
-CUTS, VERIFICATION, REPORTS = "Changes to the model first", "Verification", "Reports"
+CUTS, VERIFICATION, SPEED, REPORTS = "Changes to the model first", "Verification", "Speed", "Reports"
 """Groups of options in the help of a command."""
-cut_option, verification_option, report_option = (
-    partial(typer.Option, rich_help_panel=group) for group in (CUTS, VERIFICATION, REPORTS)
+cut_option, verification_option, speed_option, report_option = (
+    partial(typer.Option, rich_help_panel=group) for group in (CUTS, VERIFICATION, SPEED, REPORTS)
 )
 
 Model = Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file; it is never written to.")]

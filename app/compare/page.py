@@ -9,9 +9,9 @@ from markupsafe import Markup
 from rich.filesize import decimal
 
 from ...core.pass_manager.report import Report
-from ..number_text import bounds, duration, ratio
+from ..number_text import duration
 from ..pages.charts import Bar, bar_chart
-from ..run.page import Tile, page, run_tiles
+from ..run.page import LATENCY, Tile, latency_tile, page, run_tiles
 from ..visualization.visualization import Visualization
 from .comparison_report import OURS, ComparisonReport, Row
 
@@ -34,16 +34,12 @@ def compare_page(comparison: ComparisonReport, report: Report, visualization: Vi
 
 def compare_tiles(report: ComparisonReport) -> Iterator[Tile]:
     """The latency of our result divided by that of the original, both under ORT ALL."""
-    label, ours = "latency under ORT ALL", report.row_of(OURS, online=True)
+    ours = report.row_of(OURS, online=True)
     interval = ours.ratios.get(report.batches[0]) if ours is not None and report.batches else None
     if wrong := report.wrong_under_ort_all(OURS):
-        yield Tile(label, "wrong", note=f"onnxruntime, about {wrong}: no time counts", tone="bad")
+        yield Tile(LATENCY, "wrong", note=f"onnxruntime, about {wrong}: no time counts", tone="bad")
     elif interval is not None:
-        note = f"{bounds(interval)} of the original's"
-        change, tone = ("faster: ", "good") if interval.ratio < 1 else ("slower: ", "bad")
-        if not interval.is_significant:
-            change, tone = "", ""
-        yield Tile(label, ratio(interval), note=change + note, tone=tone)
+        yield latency_tile(interval)
 
 
 def comparison_charts(report: ComparisonReport) -> Iterator[tuple[str, str, Markup]]:

@@ -15,29 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
-from math import comb, exp, log
+from math import exp, log
 from statistics import fmean, median, stdev
 
-# The 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom; the last one holds beyond.
-STUDENT_T_QUANTILES = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-)  # fmt: skip
-SIGNIFICANCE = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class RatioInterval:
-    """A ratio and its 95 % confidence interval."""
-
-    ratio: float
-    low: float
-    high: float
-
-    @property
-    def is_significant(self) -> bool:
-        """Whether a difference was measured: the interval does not contain 1."""
-        return not self.low <= 1.0 <= self.high
+from ...core.support.intervals import RatioInterval, mean_interval, median_interval, student_t
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,21 +96,6 @@ def median_latency_interval(rounds: Sequence[Sequence[float]]) -> tuple[float, f
     return exp(low), exp(high)
 
 
-def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean of two or more numbers, and the ends of its interval."""
-    middle = fmean(values)
-    reach = _student_t(len(values) - 1) * stdev(values) / len(values) ** 0.5
-    return middle, middle - reach, middle + reach
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """A distribution-free interval of the median, by order statistics. Fewer than six numbers give their extremes."""
-    ordered, n = sorted(values), len(values)
-    tails = accumulate(comb(n, k) / 2**n for k in range(n // 2))
-    at = max(sum(2 * tail <= SIGNIFICANCE for tail in tails) - 1, 0)
-    return ordered[at], ordered[n - 1 - at]
-
-
 def _unpaired_ratio(a: Latency, b: Latency) -> RatioInterval:
     """The ratio of times without common sets: independent means, with the degrees of freedom of the fewer sets."""
     first, second = ([median(map(log, r)) for r in x.rounds if r] for x in (a, b))
@@ -137,9 +103,5 @@ def _unpaired_ratio(a: Latency, b: Latency) -> RatioInterval:
     if min(len(first), len(second)) < 2:  # one set has no spread but that of its rounds
         (low, high), (least, most) = median_latency_interval(a.rounds), median_latency_interval(b.rounds)
         return RatioInterval(exp(middle), low / most, high / least)
-    reach = _student_t(min(len(first), len(second)) - 1) * sum(stdev(x) ** 2 / len(x) for x in (first, second)) ** 0.5
+    reach = student_t(min(len(first), len(second)) - 1) * sum(stdev(x) ** 2 / len(x) for x in (first, second)) ** 0.5
     return RatioInterval(*map(exp, (middle, middle - reach, middle + reach)))
-
-
-def _student_t(freedom: int) -> float:
-    return STUDENT_T_QUANTILES[min(freedom, len(STUDENT_T_QUANTILES)) - 1]

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ...core.errors import PluginError, format_error
 from ...core.pass_manager.pass_selection import UnknownNameError, UsageError, select
-from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, leaves
+from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
@@ -132,7 +132,10 @@ class NameResolver:
         specs = parse_specs(text)
         if len(specs) == 1:
             return self.resolve(specs[0])
-        return Pipeline(",".join(map(str, specs)), tuple(self.resolve(s) for s in specs))
+        passes = tuple(self.resolve(s) for s in specs)
+        fallbacks = dict.fromkeys(fallback_of(p) or str(s) for p, s in zip(passes, specs, strict=True))
+        fallback = ",".join(fallbacks) if any(map(fallback_of, passes)) else ""
+        return Pipeline(",".join(map(str, specs)), passes, fallback=fallback)
 
     def pass_named(self, name: str) -> PassEntry:
         """The pass of a name. Raises UsageError for a pipeline, and as `pipeline_from_text`."""

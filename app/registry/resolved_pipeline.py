@@ -7,8 +7,15 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from ...core.pass_manager.pass_selection import UsageError, exclude, map_passes, nested_passes, select
-from ...core.pass_manager.pipeline import Pass, leaves
+from ...core.pass_manager.pass_selection import (
+    UsageError,
+    exclude,
+    map_passes,
+    nested_passes,
+    select,
+    selectable_names,
+)
+from ...core.pass_manager.pipeline import Pass, fallback_of, leaves
 from ...core.pass_manager.report import SkippedPass
 from ...core.plugins.pass_placement import insert_passes
 from ...core.plugins.pass_registry import PassEntry
@@ -24,6 +31,7 @@ class ResolvedPipeline:
     """A pipeline, and the entries of its passes that support some opsets only.
 
     `spec` and `enabled_specs` are the requests as text, with absolute paths; `read_files` are the pipeline files.
+    `fallbacks`: the pipelines to fall back to, in order, with the same passes added and selected.
     """
 
     pipeline: Pass
@@ -31,6 +39,7 @@ class ResolvedPipeline:
     spec: str = ""
     enabled_specs: Sequence[PassSpec] = ()
     read_files: Sequence[Path] = ()
+    fallbacks: Sequence[Pass] = ()
 
     def for_opsets(self, opsets: Mapping[str, int]) -> tuple[Pass, list[SkippedPass]]:
         """The pipeline for a model with these opsets by domain, and the passes that do not support them."""
@@ -69,8 +78,14 @@ def resolve_pipeline(
     stages = {
         n: f.placed.stage for n, f in names.used_passes.items() if f.placed is not None and f.placed.stage is not None
     }
-    whole = insert_passes(start, [replace(f.placed or Placed(f.item), item=f.item) for f in more], {**STAGES, **stages})
-    whole = _configure_passes(whole, specs)
+    added = [replace(f.placed or Placed(f.item), item=f.item) for f in more]
+
+    def complete(p: Pass) -> Pass:
+        existing = {q.name for q in nested_passes(p)}
+        missing = [a for a in added if a.item.name not in existing]
+        return _configure_passes(insert_passes(p, missing, {**STAGES, **stages}), specs)
+
+    whole = complete(start)
     seen: dict[str, Pass] = {}
     for p in nested_passes(whole):
         other = seen.setdefault(p.name, p)
@@ -83,7 +98,27 @@ def resolve_pipeline(
         ",".join(str(names.absolute_spec(s)) for s in parse_specs(pipeline)) if isinstance(pipeline, str) else "",
         [s.with_absolute_paths(Path()) for s in specs.values()],
         names.read_files,
+        [p for f in _fallbacks(start, names) if (p := _select_known(complete(f), only, skip)) is not None],
     )
+
+
+def _fallbacks(start: Pass, names: NameResolver) -> list[Pass]:
+    """The pipelines to fall back to. Raises UsageError for pipelines that fall back to each other."""
+    found: list[Pass] = []
+    tried = [start.name]
+    while name := fallback_of(found[-1] if found else start):
+        if name in tried:
+            raise UsageError(f"pipelines that fall back to each other: {' -> '.join([*tried, name])}")
+        tried.append(name)
+        found.append(names.pipeline_from_text(name))
+    return found
+
+
+def _select_known(p: Pass, only: Collection[str], skip: Collection[str]) -> Pass | None:
+    """A fallback with those passes and rules of `only` and `skip` that it has; None if nothing of `only` is left."""
+    known = selectable_names(p)
+    wanted = [name for name in only if name in known]
+    return select(p, wanted, [name for name in skip if name in known]) if wanted or not only else None
 
 
 def _merge_specs(enable: Collection[str]) -> dict[str, PassSpec]:

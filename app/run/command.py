@@ -21,6 +21,7 @@ EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 ver
 4 could not be verified, nothing written."""
 
 DEFAULT_LIMIT = 20  # changes of a dry run
+DEFAULT_MIN_TIME = 2.0  # seconds
 
 
 @options.flatten_options
@@ -43,6 +44,23 @@ def run(
             "default except for --pipeline none.",
         ),
     ] = "",
+    check_speed: Annotated[
+        bool,
+        options.speed_option(
+            "--check-speed",
+            help="Race the result against the original in onnxruntime, and keep the original, or the result of the "
+            "pipeline's fallback, if it is slower.",
+        ),
+    ] = False,
+    threads: Annotated[
+        int | None, options.speed_option(min=0, metavar="N", help="Threads of the race; one for each core.")
+    ] = None,
+    min_time: Annotated[
+        float | None,
+        options.speed_option(
+            "--min-time", min=0.01, metavar="SECONDS", help="Seconds of calls for each model in the race: 2."
+        ),
+    ] = None,
     no_verify: Annotated[bool, options.verification_option("--no-verify", help="Write without verification.")] = False,
     strict: Annotated[
         bool,
@@ -78,6 +96,8 @@ def run(
         written = output or map_to or verification.repro
         options.require(not (dry_run and written), "--dry-run writes nothing: leave out -o, --map and --repro")
         options.require(dry_run or limit is None, "--limit is for --dry-run: other runs list no changes")
+        is_timed = threads is not None or min_time is not None
+        options.require(check_speed or not is_timed, "--threads and --min-time are for --check-speed")
         if verbose:
             log_to_stderr()
         given = options.run_options(pipeline, verification, json)
@@ -91,6 +111,9 @@ def run(
             page_to=html,
             plan=dry_run,
             value_info=shapes or None,
+            check_speed=check_speed,
+            threads=threads or 0,
+            min_time=DEFAULT_MIN_TIME if min_time is None else min_time,
         )
 
         def compute(progress: Callable[[str], None]) -> Report:

@@ -5,24 +5,25 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import onnx
 
 from ...core.io.files import publish
+from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.ir.context import ValueInfo
 from ...core.pass_manager.pass_manager import CheckOptions, PassManager
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import DRAWING, LOADING, RUNNING_ORIGINAL, WRITING, PhaseTimer
-from ...core.pass_manager.pipeline import Pass, RulePass, leaves
+from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
-from ...core.pass_manager.report import Plan, Report, Stats, graph_size, pass_records, write_json
-from ...core.pass_manager.verified_run import Candidate, VerifiedRun, attempt_comparer
+from ...core.pass_manager.report import Plan, Report, SkippedPass, Stats, graph_size, pass_records, write_json
+from ...core.pass_manager.verified_run import Accept, Candidate, VerifiedRun, attempt_comparer
 from ...core.support.gc_pause import gc_paused
 from ...core.transform.model_edits import requested_edits
 from ...core.verify.oracle import Oracle
@@ -35,6 +36,7 @@ from .run_options import RunOptions, with_keywords
 if TYPE_CHECKING:
     from ...core.rewriting.changes import ChangeObserver
     from ..visualization.visualization import Visualization
+    from .speed_check import SpeedRaces
 
 
 @dataclass
@@ -85,6 +87,11 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     are known, or "strip" them, because onnxruntime infers them itself and fuses ops where they are given that are
     faster apart; None strips them unless the pipeline is empty.
 
+    With `check_speed` the verified result races the original, both loaded by onnxruntime with its defaults and
+    `threads` (0: one for each core), with calls of `min_time` seconds each, on `inputs` or generated ones. If it is
+    slower, beyond the 95 % interval of the ratio, the result of the pipeline's fallback is taken, if it has one, and
+    in the end the original: `Result.report.speed` has the ratios, `Result.report.pipeline` the pipeline taken.
+
     A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
@@ -112,26 +119,19 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
             is_specified = options.verify or options.inputs is not None  # given inputs are checked in any case
             spec = VerificationSpec.of(original, options.inputs) if is_specified else None
     paths.require_writable((*source.files, *options.input_files, *choice.read_files))
-    pipeline, unfit = choice.for_opsets(original.graph.opsets)
-    new_observer: Callable[[], ChangeObserver] | None = None
-    if options.visualize or paths.page is not None:
-        from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
+    races = None
+    if options.check_speed:
+        from .speed_check import SpeedRaces  # noqa: PLC0415 - seldom needed
 
-        new_observer = SnapshotObserver
-    manager = PassManager(
-        source.load, pipeline, options.exact, value_info=value_info_policy(options.value_info, pipeline)
-    )
-    run = VerifiedRun(
-        source,
-        Quarantine(manager, CheckOptions(), repro_writer(options, pipeline, choice)),
-        timer,
-        options.strict,
-        track_names=paths.name_map is not None,
-        record_changes=options.plan,
-        new_observer=new_observer,
-    )
-    run.start(original)
-    candidate, verdict = verified_candidate(run, pipeline, spec if options.verify else None, options)
+        races = SpeedRaces(source, options, timer)
+    attempt = run_attempt(choice, source, original, spec, options, timer, races)
+    for fallback in (*choice.fallbacks, ORIGINAL):
+        if races is None or not races.has_lost:
+            break
+        other = replace(choice, pipeline=fallback, spec=fallback.name)
+        other_options = options if fallback is not ORIGINAL else replace(options, value_info=None)
+        attempt = run_attempt(other, source, source.load(), spec, other_options, timer, races)
+    pipeline, run, candidate = attempt.pipeline, attempt.run, attempt.candidate
     visualization = run_visualization(run, pipeline, candidate)
     ledger = run.attempt.ledger
     report = Report(
@@ -140,13 +140,14 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
         before,
         Stats.of(candidate.model, candidate.exported.size),
         pass_records(pipeline, ledger),
-        verdict,
+        attempt.verdict,
         run.quarantine.quarantined,
         run.quarantine.replays,
         timer.seconds,
         versions(),
         Plan.of(ledger.changes, size_before, graph_size(candidate.model.graph)) if size_before is not None else None,
-        unfit,
+        attempt.unfit,
+        races.speed_check() if races is not None else None,
     )
     write_json(report.to_json, paths.report)
     write_json(lambda: json.dumps(run.name_map(), indent=1), paths.name_map)
@@ -161,6 +162,55 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
 optimize = with_keywords(RunOptions, "optimize")(run_pipeline)
 
 
+ORIGINAL = Pipeline("none", ())
+"""The last pipeline to fall back to."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunAttempt:
+    """A verified run of a pipeline, without the passes that are `unfit` for the model."""
+
+    pipeline: Pass
+    unfit: list[SkippedPass]
+    run: VerifiedRun
+    candidate: Candidate
+    verdict: Verdict | None
+
+
+def run_attempt(
+    choice: ResolvedPipeline,
+    source: ModelSource,
+    original: Model,
+    spec: VerificationSpec | None,
+    options: RunOptions,
+    timer: PhaseTimer,
+    races: SpeedRaces | None,
+) -> RunAttempt:
+    """Run a pipeline on `original`, which is rewritten, and write the result if it is right and not slower."""
+    pipeline, unfit = choice.for_opsets(original.graph.opsets)
+    new_observer: Callable[[], ChangeObserver] | None = None
+    if options.visualize or options.page_to is not None:
+        from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
+
+        new_observer = SnapshotObserver
+    manager = PassManager(
+        source.load, pipeline, options.exact, value_info=value_info_policy(options.value_info, pipeline)
+    )
+    run = VerifiedRun(
+        source,
+        Quarantine(manager, CheckOptions(), repro_writer(options, pipeline, choice)),
+        timer,
+        options.strict,
+        track_names=options.map_to is not None,
+        record_changes=options.plan,
+        new_observer=new_observer,
+    )
+    run.start(original)
+    accept = partial(races.is_accepted, pipeline.name) if races is not None and leaves(pipeline) else None
+    candidate, verdict = verified_candidate(run, pipeline, spec if options.verify else None, options, accept)
+    return RunAttempt(pipeline, unfit, run, candidate, verdict)
+
+
 def value_info_policy(choice: str | None, pipeline: Pass) -> ValueInfo:
     """The chosen policy, or the default for a pipeline. Raises UsageError for an unknown one."""
     default: ValueInfo = "strip" if leaves(pipeline) else "keep"
@@ -173,15 +223,15 @@ def value_info_policy(choice: str | None, pipeline: Pass) -> ValueInfo:
 
 
 def verified_candidate(
-    run: VerifiedRun, pipeline: Pass, spec: VerificationSpec | None, options: RunOptions
+    run: VerifiedRun, pipeline: Pass, spec: VerificationSpec | None, options: RunOptions, accept: Accept | None
 ) -> tuple[Candidate, Verdict | None]:
-    """The first candidate that verification accepts, or without a `spec` the first, written to the output file."""
+    """The first candidate that is correct, or without a `spec` the first; if accepted, it is in the output file."""
     destination = None if options.output is None else Path(options.output)
     if spec is None:
         candidate = run.candidate()
-        if destination is not None:
-            with run.timer.phase(WRITING), candidate.staged(destination) as stage:
-                publish(stage, destination)
+        if destination is not None or accept is not None:
+            with run.timer.phase(WRITING):
+                candidate.write(destination, accept or (lambda _: True))
         return candidate, None
     with run.timer.phase(RUNNING_ORIGINAL):
         fired = {by for counts in run.attempt.ledger.counts.values() for by in counts}
@@ -189,7 +239,7 @@ def verified_candidate(
         boundaries = sorted({number for r in rules for number in r.fragile})
         oracle = Oracle(run.source.loadable(), spec, options.seed, boundaries)
     run.quarantine.options = CheckOptions(attempt_comparer(oracle))
-    return run.verify(oracle, destination, exact=options.exact, uses_half=spec.uses_half)
+    return run.verify(oracle, destination, exact=options.exact, uses_half=spec.uses_half, accept=accept)
 
 
 def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) -> Visualization | None:

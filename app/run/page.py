@@ -12,15 +12,17 @@ from markupsafe import Markup
 from rich.filesize import decimal
 
 from ...core.pass_manager.report import Report, Savings
+from ...core.support.intervals import RatioInterval
 from ..drawing.graph_layout import GraphLayout, Point
 from ..drawing.picture import Box, LayoutKey, Line, Picture, layout_key, picture_layout, svg
 from ..environment import versions
-from ..number_text import change, compact
+from ..number_text import bounds, change, compact, ratio
 from ..pages.charts import paired_bar_chart
 from ..pages.rendering import compress_json, render_template
 from ..terminal import plural
 from ..verify.render import WRONG, verdict_lines
 from ..visualization.visualization import GraphView, NodeView, Rewrite, Visualization
+from .render import race_text
 
 PictureKey = tuple[tuple[Box, ...], tuple[Line, ...]]
 PictureIndex = tuple[int, int]
@@ -29,6 +31,7 @@ CHUNK_SIZE = 200
 """Pictures that a page decompresses together."""
 MAX_BARS = 16
 """Types in the chart of ops; the table has all."""
+LATENCY = "latency under ORT ALL"  # of a tile
 OPTIONAL_FIELDS = ("mark", "rule", "details", "origin", "rewrites", "bodies")  # of nodes in the viewer
 
 
@@ -45,7 +48,10 @@ class Tile:
 
 def run_page(report: Report, visualization: Visualization) -> str:
     """The page of `passes run`, as HTML."""
+    lost = len(report.speed.lost) if report.speed is not None else 0
     summary = f"optimized with the pipeline {report.pipeline}"
+    if report.speed is not None and 0 < lost == len(report.speed.races):
+        summary = "as it was: the optimized model was slower"
     return page("run", report.source, summary, report.versions, run_tiles(report), report, visualization)
 
 
@@ -73,6 +79,7 @@ def page(
         versions=named_versions or versions(),
         tiles=list(tiles),
         report=report,
+        race_text=race_text,
         verdict=verdict_banner(report) if report is not None else None,
         histogram=op_histogram(report) if report is not None else None,
         rules=rewrites_by_rule(visualization.rewrites),
@@ -102,8 +109,26 @@ def run_tiles(report: Report) -> Iterator[Tile]:
     changes = sum(p.changes for p in report.passes)
     rules = sum(bool(n) for p in report.passes for n in p.rules.values())
     yield Tile("rewrites", f"{changes:,}", note=f"of {plural(rules, 'rule')}")
-    if left_out := len(report.quarantined) + len(report.unfit):
-        yield Tile("left out", f"{left_out:,}", note="see below", tone="bad" if report.quarantined else "")
+    lost = report.speed.lost if report.speed is not None else []
+    yield from _speed_tiles(report)
+    if left_out := len(report.quarantined) + len(report.unfit) + len(lost):
+        yield Tile("left out", f"{left_out:,}", note="see below", tone="bad" if report.quarantined or lost else "")
+
+
+def _speed_tiles(report: Report) -> Iterator[Tile]:
+    """The latency of the result divided by that of the original, where they were raced."""
+    for race in report.speed.races if report.speed is not None else ():
+        if not race.is_lost and race.ratio is not None:
+            yield latency_tile(race.ratio)
+
+
+def latency_tile(interval: RatioInterval) -> Tile:
+    """The latency of our result divided by that of the original, both under ORT ALL."""
+    note = f"{bounds(interval)} of the original's"
+    change, tone = ("faster: ", "good") if interval.ratio < 1 else ("slower: ", "bad")
+    if not interval.is_significant:
+        change, tone = "", ""
+    return Tile(LATENCY, ratio(interval), note=change + note, tone=tone)
 
 
 def _size_tile(label: str, before: int, after: int, text: Callable[[int], str]) -> Tile:

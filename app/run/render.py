@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from ...core.pass_manager.report import Plan, Report, Savings
+from ...core.pass_manager.report import Plan, Race, Report, Savings
 from ..descriptions import join_truncated
-from ..number_text import duration
+from ..number_text import duration, ratio_with_bounds
 from ..terminal import Terminal, add_row, new_table, plural
 from ..verify.render import difference_table, verdict_lines
 
@@ -31,6 +32,7 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
         terminal.line(f"not reported by any pass: {_saving_text(plan.unattributed)}")
     show_left_out(terminal, report)
     terminal.lines(verdict_lines(report.verification))
+    terminal.lines(speed_lines(report))
     terminal.line("nothing written: this was a dry run")
 
 
@@ -65,16 +67,45 @@ def show_report(terminal: Terminal, report: Report, *, output: Path | None, verb
         terminal.out.print(difference_table(report.verification))
     show_left_out(terminal, report)
     terminal.lines(verdict_lines(report.verification))
+    terminal.lines(speed_lines(report))
     terminal.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
 
 
 def show_left_out(terminal: Terminal, report: Report) -> None:
-    """Print a warning for each pass and each change that was left out."""
+    """Print a warning for each pass, each change and each result that was left out."""
     show_unfit(terminal, report)
     for found in report.quarantined:
         terminal.err.print(Text(f"warning: left out {found.label}: {found.message}"), soft_wrap=True)
         if found.repro:
             terminal.err.print(Text(f"    shown by {found.repro}"), soft_wrap=True)
+    for race in report.speed.lost if report.speed is not None else ():
+        terminal.err.print(Text(f"warning: left out the result of {race.pipeline}: {race_text(race)}"), soft_wrap=True)
+
+
+def speed_lines(report: Report) -> Iterator[str]:
+    """The outcome of the race of the result that was taken."""
+    speed = report.speed
+    if speed is None:
+        return
+    sizes = "".join(f", {name}={size}" for name, size in speed.sizes.items())
+    for race in speed.races:
+        if race.ratio is not None and not race.is_lost:
+            yield f"speed: {race_text(race)}, with {plural(speed.threads, 'thread')}{sizes}"
+        elif not race.is_lost:
+            yield f"speed: not measured: {race.failure}"
+    if speed.lost:
+        taken = f"the result of {report.pipeline}" if len(speed.lost) < len(speed.races) else "the original"
+        yield f"speed: {taken} is taken, in place of that of {speed.races[0].pipeline}"
+    elif not speed.races:
+        yield "speed: not measured: the pipeline has no passes"
+
+
+def race_text(race: Race) -> str:
+    """The outcome of a race."""
+    if race.ratio is None:
+        return race.failure
+    relation = "of" if race.ratio.is_significant else "to"
+    return f"with ORT ALL {ratio_with_bounds(race.ratio)} {relation} the original's time"
 
 
 def show_unfit(terminal: Terminal, report: Report) -> None:

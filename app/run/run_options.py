@@ -55,6 +55,9 @@ class RunOptions(SharedOptions):
     plan: bool = False
     visualize: bool = False
     value_info: str | None = None
+    check_speed: bool = False
+    threads: int = 0
+    min_time: float = 2.0
 
     @property
     def plugin_files(self) -> list[Path]:

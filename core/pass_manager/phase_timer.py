@@ -20,16 +20,20 @@ class PhaseTimer:
 
     progress: Callable[[str], None]
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    _inner: float = field(default=0.0, init=False)
 
     @contextmanager
     def phase(self, name: str) -> Generator[None]:
-        """Time one phase; repeated phases add up."""
+        """Time one phase; repeated phases add up, and one inside another does not count there."""
         self.progress(name)
-        start = perf_counter()
+        start, before = perf_counter(), self._inner
+        self._inner = 0.0
         try:
             yield
         finally:
-            self._add(name, perf_counter() - start)
+            elapsed = perf_counter() - start
+            self._add(name, elapsed - self._inner)
+            self._inner = before + elapsed
 
     def transfer(self, name: str, other: str, seconds: float) -> None:
         """Move seconds from one phase to another, if there are any."""

@@ -116,11 +116,15 @@ class RulePass:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Passes in order, once. With `runs`, rewrites in it add only ops that run on a target."""
+    """Passes in order, once.
+
+    With `runs`, rewrites in it add only ops that run on a target. `fallback`: see Fixpoint.
+    """
 
     name: str
     passes: Sequence[Pass]
     runs: Runs | None = None
+    fallback: str = ""
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Run each pass once."""
@@ -135,11 +139,16 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Fixpoint:
-    """Passes in order, repeated until none of them changes the graph."""
+    """Passes in order, repeated until none of them changes the graph.
+
+    `fallback` names the pipeline whose result is taken where that of this one is slower than the original; without one
+    the original is taken.
+    """
 
     name: str
     passes: Sequence[Pass]
     patience: int = 50
+    fallback: str = ""
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Run to the fixpoint. Raises NoFixpoint after `patience` rounds in which the model did not shrink."""
@@ -162,6 +171,11 @@ class Fixpoint:
             size = total_op_count(graph)
             least, idle = (size, 0) if size < least else (least, idle + 1)
         raise NoFixpoint(f"{', '.join(changed)}: still changing after {self.patience} idle rounds", changed[::-1])
+
+
+def fallback_of(p: Pass) -> str:
+    """The name of the pipeline to fall back to, "" for the original."""
+    return p.fallback if isinstance(p, Pipeline | Fixpoint) else ""
 
 
 def find_pass(p: Pass, name: str) -> Pass | None:

@@ -15,6 +15,7 @@ from ..ir.op_schemas import qualified_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
+from ..support.intervals import RatioInterval
 from ..verify.verdict import Verdict
 from .pipeline import Pass, leaves
 from .quarantine import Quarantined
@@ -124,9 +125,42 @@ class SkippedPass:
         return f"{self.pass_name} left out: {self.reason}"
 
 
+@dataclass(frozen=True, slots=True)
+class Race:
+    """The latency of a pipeline's result, divided by that of the original, both under ORT ALL.
+
+    `ratio` is None with a `failure`: the reason for which one of them could not be measured.
+    """
+
+    pipeline: str
+    ratio: RatioInterval | None = None
+    failure: str = ""
+    is_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedCheck:
+    """The races of a run in order: of the chosen pipeline, and, where that lost, of its fallbacks.
+
+    `threads` of onnxruntime, and the `sizes` of symbolic dims in the inputs except the batch.
+    """
+
+    races: list[Race]
+    threads: int
+    sizes: dict[str, int]
+
+    @property
+    def lost(self) -> list[Race]:
+        """The results that were slower than the original, and left out."""
+        return [race for race in self.races if race.is_lost]
+
+
 @dataclass(slots=True)
 class Report:
-    """The report of a run. `seconds` has an entry for each phase, `plan` one for each change."""
+    """The report of a run. `seconds` has an entry for each phase, `plan` one for each change.
+
+    `pipeline` is the one that made the result: a fallback, or `none` for the original, where others lost in `speed`.
+    """
 
     source: str
     pipeline: str
@@ -140,6 +174,7 @@ class Report:
     versions: dict[str, str] = field(default_factory=dict[str, str])
     plan: Plan | None = None
     unfit: list[SkippedPass] = field(default_factory=list[SkippedPass])
+    speed: SpeedCheck | None = None
 
     def to_json(self) -> str:
         """The report as JSON text."""

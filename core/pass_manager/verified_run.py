@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..errors import FailureKind, GraphError, VerificationError
 from ..io.files import as_loadable, publish, staged, weight_bytes
@@ -32,6 +33,10 @@ def attempt_comparer(oracle: Oracle) -> Comparer:
     return compare
 
 
+Accept = Callable[[Path], bool]
+"""Whether to write a model, which is in that file."""
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A model ready to be written, with external weights if those of the original are external."""
@@ -45,16 +50,32 @@ class Candidate:
         external = self.is_external or weight_bytes(self.model) > MAX_MESSAGE_BYTES
         return staged(self.model if external else self.exported, destination, external=external)
 
-    def verify_and_write(self, oracle: Oracle, destination: Path | None, *, bitwise: bool) -> Verdict:
-        """Compare the serialized model with the original, and write it to `destination`, if given, if it is correct."""
-        if destination is None:
+    def write(self, destination: Path | None, accept: Accept) -> None:
+        """Write the model to a staged file and, if that is accepted, to `destination`, if given."""
+        with ExitStack() as exits:
+            target = destination or Path(exits.enter_context(TemporaryDirectory())) / "model.onnx"
+            stage = exits.enter_context(self.staged(target))
+            if accept(stage) and destination is not None:
+                publish(stage, destination)
+
+    def verify_and_write(
+        self, oracle: Oracle, destination: Path | None, *, bitwise: bool, accept: Accept | None = None
+    ) -> Verdict:
+        """Compare the serialized model with the original; write it to `destination`, if given, if it is correct.
+
+        `accept` decides about correct ones.
+        """
+        if destination is None and accept is None:
             with as_loadable(self.model, self.exported) as model:
                 return oracle.compare(model, exact=bitwise)
-        with self.staged(destination) as stage:
-            verdict = oracle.compare(stage, exact=bitwise)
-            if verdict.failure is None:
-                publish(stage, destination)
-            return verdict
+        verdicts: list[Verdict] = []
+
+        def is_accepted(stage: Path) -> bool:
+            verdicts.append(oracle.compare(stage, exact=bitwise))
+            return verdicts[0].failure is None and (accept is None or accept(stage))
+
+        self.write(destination, is_accepted)
+        return verdicts[0]
 
 
 @dataclass(slots=True)
@@ -82,14 +103,20 @@ class VerifiedRun:
         return self._quarantine_failures()
 
     def verify(
-        self, oracle: Oracle, destination: Path | None, *, exact: bool, uses_half: bool
+        self,
+        oracle: Oracle,
+        destination: Path | None,
+        *,
+        exact: bool,
+        uses_half: bool,
+        accept: Accept | None = None,
     ) -> tuple[Candidate, Verdict]:
-        """The first candidate that `oracle` finds correct, written to `destination`, and its verdict."""
+        """The first candidate that `oracle` finds correct, and its verdict. If accepted, it is in `destination`."""
         while True:
             candidate = self.candidate()
             bits = exact or (self.attempt.ledger.is_exact and not uses_half)
             with self.timer.phase(COMPARING if destination is None else COMPARING_AND_WRITING):
-                verdict = candidate.verify_and_write(oracle, destination, bitwise=bits)
+                verdict = candidate.verify_and_write(oracle, destination, bitwise=bits, accept=accept)
             if verdict.failure is None:
                 return candidate, verdict
             self.attempt = replace(self.attempt, failure=mismatch_failure(verdict.failure), exact=bits)

@@ -1,0 +1,49 @@
+"""Confidence intervals of means, medians and ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import comb
+from statistics import fmean, stdev
+
+# The 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom; the last one holds beyond.
+STUDENT_T_QUANTILES = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+)  # fmt: skip
+SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class RatioInterval:
+    """A ratio and its 95 % confidence interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether a difference was measured: the interval does not contain 1."""
+        return not self.low <= 1.0 <= self.high
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The mean of two or more numbers, and the ends of its interval."""
+    middle = fmean(values)
+    reach = student_t(len(values) - 1) * stdev(values) / len(values) ** 0.5
+    return middle, middle - reach, middle + reach
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """A distribution-free interval of the median, by order statistics. Fewer than six numbers give their extremes."""
+    ordered, n = sorted(values), len(values)
+    tails = accumulate(comb(n, k) / 2**n for k in range(n // 2))
+    at = max(sum(2 * tail <= SIGNIFICANCE for tail in tails) - 1, 0)
+    return ordered[at], ordered[n - 1 - at]
+
+
+def student_t(freedom: int) -> float:
+    """The 97.5 % quantile for so many degrees of freedom."""
+    return STUDENT_T_QUANTILES[min(freedom, len(STUDENT_T_QUANTILES)) - 1]

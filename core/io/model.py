@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 
 from ..errors import GraphError, ModelError, PassesError, format_error
-from ..ir import wire_format
+from ..ir import op_schemas, wire_format
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value
@@ -40,12 +40,15 @@ class Model:
 
 
 def export_header(model: Model) -> onnx.ModelProto:
-    """The header for export, with imports of domains that rewrites added."""
+    """The header for export, with imports of domains that rewrites added, and the opset to which they converted it."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.header)
     if model.graph.context.value_info == "strip":
         for function in proto.functions:
             strip_value_info(function)
+    proto.ir_version = model.graph.context.ir_version
+    for entry in proto.opset_import:
+        entry.version = model.graph.opsets[op_schemas.canonical_domain(entry.domain)]
     imported = opset_versions(proto)
     used = {op.domain for g in model.graph.with_subgraphs() for op in g.ops() if op.domain not in imported}
     for domain, version in model.graph.opsets.items():

@@ -153,6 +153,13 @@ def require_same_annotations(op: Op) -> None:
         raise InterfaceError(f"the metadata of {called} changed")
 
 
+def _all_converted(graph: Graph, domain: str) -> bool:
+    """Whether every op of a domain has the version of the opset that the graph imports."""
+    version = graph.opsets.get(domain)
+    ops = (op for g in graph.with_subgraphs() for op in g.ops() if op.domain == domain)
+    return version is not None and all(op.version == version for op in ops)
+
+
 @dataclass(frozen=True, slots=True)
 class Interface:
     """Inputs, outputs, defaults, doc strings, metadata and annotations of a model as loaded.
@@ -177,12 +184,7 @@ class Interface:
 
         `model` must be the object from which the interface was recorded, not another load of the same file.
         """
-        for now in (opset_versions(model.header), model.graph.opsets):
-            for domain, version in self.opset_imports.items():
-                if now.get(domain) != version:
-                    found = f"opset {now[domain]}" if domain in now else "none"
-                    name = domain or "ai.onnx"
-                    raise InterfaceError(f"the model imported opset {version} of {name}, and now {found}")
+        self._require_opsets(model)
         before, after = onnx.ModelProto.FromString(self.header), copy_without(model.header, "opset_import")
         require_same_fields(before, after, "the model")
         if model.graph not in self.graphs:
@@ -193,3 +195,13 @@ class Interface:
             for op in g.ops():
                 if op.loaded_proto_bytes is not None:
                     require_same_annotations(op)
+
+    def _require_opsets(self, model: Model) -> None:
+        """Raise InterfaceError unless each opset is as imported, or all ops of its domain were converted to another."""
+        for now in (opset_versions(model.header), model.graph.opsets):
+            for domain, version in self.opset_imports.items():
+                if now.get(domain) == version or (now is model.graph.opsets and _all_converted(model.graph, domain)):
+                    continue
+                found = f"opset {now[domain]}" if domain in now else "none"
+                name = domain or "ai.onnx"
+                raise InterfaceError(f"the model imported opset {version} of {name}, and now {found}")

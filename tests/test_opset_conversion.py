@@ -1,0 +1,311 @@
+"""Conversion to a higher opset: every operator, against onnxruntime before and after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import onnx
+import pytest
+from node_cases import cases
+from opset_cases import at_older_opsets, conversion_outcome, opset_of
+from passwright.core import from_onnx, to_onnx
+from passwright.core.errors import Declined
+from passwright.core.io.files import ModelFile, load
+from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
+from passwright.core.transform.opset_conversion import plan_conversion, plan_highest_conversion
+from rewriting import require_equivalent
+from tiers import GOLDEN_SAMPLE, slow_unless
+
+NEWEST = 24
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+
+
+def model_of(body: str, opset: int, ir_version: int = 8) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["": {opset}]> {body}')
+
+
+def converted(model: onnx.ModelProto, version: int = NEWEST) -> onnx.ModelProto:
+    loaded = from_onnx(model)
+    plan_conversion(loaded.graph, version).apply(loaded.graph, "raise-opset")
+    loaded.graph.validate()
+    found = to_onnx(loaded)
+    onnx.checker.check_model(found, full_check=True)
+    return found
+
+
+def op_types(model: onnx.ModelProto) -> list[str]:
+    return [node.op_type for node in model.graph.node]
+
+
+REFUSED = {"Bernoulli", "Dropout", "Resize", "RoiAlign", "Scan", "Swish"}
+"""Those whose meaning depends on what is not known, or that do not run at the highest opset."""
+
+
+@pytest.mark.parametrize("block", slow_unless({0}, range(24)))
+def test_backend_cases(block: int) -> None:
+    found: Counter[str] = Counter()
+    for name in list(cases())[block::24]:
+        case = cases()[name]
+        newest = highest_opset_of_onnxruntime()
+        for each in [case] * (0 < opset_of(case.model) < newest) + list(at_older_opsets(case)):
+            outcome = conversion_outcome(each)
+            found[outcome] += 1
+            kind = each.model.graph.node[0].op_type
+            assert outcome in {"equal", "rounded", "refused", "not run"}, f"{each.name}: {outcome}"
+            assert outcome != "rounded" or kind == "AveragePool", each.name
+            assert outcome != "refused" or kind in REFUSED, each.name
+    assert found["equal"] > 70
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "kinds"),
+    [
+        pytest.param(
+            "(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }",
+            11, "Shape Flatten Softmax Reshape", id="softmax",
+        ),
+        pytest.param(
+            "(float[2,3,4] x) => (float[2,3,4] y) { y = LogSoftmax<axis=2>(x) }",
+            11, "LogSoftmax", id="last axis",
+        ),
+        pytest.param(
+            "(float[N,3,4] x) => (float[N,3,4] y) { y = Hardmax(x) }",
+            11, "Shape Flatten Hardmax Reshape", id="hardmax",
+        ),
+        pytest.param("(float[N,3] x) => (float[N,1] y) { y = ReduceMean<axes=[1]>(x) }", 13, "ReduceMean", id="axes"),
+        pytest.param(
+            "(float[N,3] x) => (float[N,1] y) { y = ReduceMean<axes=[1], keepdims=1>(x) }",
+            13, "ReduceMean", id="attributes",
+        ),
+        pytest.param("(float[N,3,1] x) => (float[N,3] y) { y = Squeeze<axes=[2]>(x) }", 11, "Squeeze", id="squeeze"),
+        pytest.param(
+            "(float[6] x) => (float[2] y, float[4] z) { y, z = Split<split=[2,4]>(x) }",
+            11, "Split", id="split sizes",
+        ),
+        pytest.param("(float[6] x) => (float[3] y, float[3] z) { y, z = Split(x) }", 13, "Split", id="split outputs"),
+        pytest.param(
+            "(double[2,3] x) => (double[4,3] y) { y = Pad<pads=[1,0,1,0], value=0.5>(x) }",
+            10, "Pad", id="type of the value",
+        ),
+        pytest.param("(float[2,3] x) => (float[2,3] y) { y = Clip<max=0.5>(x) }", 6, "Clip", id="one bound"),
+        pytest.param("(float[5] x) => (float[2] y, int64[2] i) { y, i = TopK<k=2>(x) }", 9, "TopK", id="top k"),
+        pytest.param(
+            "(float[1,1,2,2] x) => (float[1,1,4,4] y) <float[4] s = {1,1,2,2}> { y = Resize(x, s) }",
+            10, "Resize", id="resize up",
+        ),
+        pytest.param(
+            "(float[1,1,4,4] x) => (float[1,1,2,2] y) <float[4] s = {1,1,0.5,0.5}> { y = Resize(x, s) }",
+            10, "Resize", id="resize down",
+        ),
+        pytest.param(
+            '(float[1,1,3,3] x) => (float[1,1,6,6] y) <float[4] s = {1,1,2,2}> { y = Resize<mode="linear">(x, s) }',
+            10, "Resize", id="resize linear",
+        ),
+        pytest.param(
+            '(float[1,1,2,2] x) => (float[1,1,6,6] y) { y = Upsample<mode="nearest", scales=[1.0,1.0,3.0,3.0]>(x) }',
+            7, "Resize", id="upsample",
+        ),
+        pytest.param(
+            "(float[N,4,2] x, float[2] s, float[2] b) => (float[N,4,2] y) "
+            "{ y = GroupNormalization<num_groups=2>(x, s, b) }",
+            18, "Shape Div Concat Reshape Expand Reshape Reshape Expand Reshape GroupNormalization", id="group norm",
+        ),
+        pytest.param(
+            "(float[N,3] x) => (float[N,3] y) { a = Relu(x) y = Tanh(a) }",
+            7, "Relu Tanh", id="only other types",
+        ),
+    ],
+)  # fmt: skip
+def test_becomes(body: str, opset: int, kinds: str) -> None:
+    model = model_of(f"g {body}", opset)
+    found = converted(model)
+    assert sorted(op_types(found)) == sorted(kinds.split())
+    assert opset_of(found) == NEWEST
+    require_equivalent(model, found)
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "reason"),
+    [
+        pytest.param("(float[2,3] x) => (y, m) { y, m = Dropout(x) }", 10, "Dropout y: its mask", id="mask"),
+        pytest.param(
+            "(float[2,3] x) => (y) { y = LayerNormalization(x, x) }",
+            13, "opset 13 has no such operator", id="later operator",
+        ),
+        pytest.param(
+            "(float[1,1,2,2] x, float[4] s) => (y) { y = Resize(x, s) }",
+            10, "not constant", id="unknown scales",
+        ),
+        pytest.param(
+            "(float[1,1,2,2] x) => (y) <float[4] s = {1,1,2,0.5}> { y = Resize(x, s) }",
+            10, "rounds up along one", id="mixed scales",
+        ),
+        pytest.param(
+            "(float[1,2] x, float[2] a, float[2] b, float[2] c, float[2] d) => (y, m) "
+            "{ y, m, v, sm, sv = BatchNormalization(x, a, b, c, d) }",
+            9, "training form", id="training",
+        ),
+        pytest.param("(double[2] x) => (y) { y = Clip<min=0.5>(x) }", 6, "defaults", id="bounds of doubles"),
+    ],
+)  # fmt: skip
+def test_declines(body: str, opset: int, reason: str) -> None:
+    with pytest.raises(Declined, match=reason):
+        plan_conversion(from_onnx(model_of(f"g {body}", opset)).graph, NEWEST)
+
+
+def test_names_documentation_and_metadata_are_kept() -> None:
+    model = model_of(
+        "g (float[2,3] x) => (float[2,3] y, float[2,1] m) { y = Softmax(x) m = ReduceMax<axes=[1]>(y) }", 11
+    )
+    for node, name in zip(model.graph.node, ("soft", "largest"), strict=True):
+        node.name, node.doc_string = name, f"about {name}"
+        node.metadata_props.add(key="scope", value=name)
+    found = {node.name: node for node in converted(model).graph.node if node.name}
+    assert {n: (f.op_type, f.doc_string, f.metadata_props[0].value) for n, f in found.items()} == {
+        "soft": ("Softmax", "about soft", "soft"),
+        "largest": ("ReduceMax", "about largest", "largest"),
+    }
+    made = {p.key: p.value for p in found["soft"].metadata_props}
+    assert made["passwright.rule"] == "raise-opset"
+
+
+def test_float_attributes_are_bit_identical() -> None:
+    text = "g (float[2] x) => (float[2] y, float[2] z) { y = LeakyRelu<alpha=0.1>(x) z = Elu<alpha=0.30000001>(y) }"
+    model = model_of(text, 7)
+    assert [n.attribute for n in converted(model).graph.node] == [n.attribute for n in model.graph.node]
+
+
+BODIES = """g (float[2,3] x, bool c) => (float[2,1] y, float[2,1] z) <int64 n = {2}> {
+    y = If (c) <
+        then_branch = a () => (float[2,1] p) { p = ReduceMean<axes=[1]>(x) },
+        else_branch = b () => (float[2,1] q) { s = Softmax<axis=0>(x) q = ReduceMax<axes=[1]>(s) }
+    >
+    z = Loop (n, c, y) <body = body (int64 i, bool d, float[2,1] v) => (bool e, float[2,1] w) {
+        e = Identity(d)
+        u = Squeeze<axes=[1]>(v)
+        t = Unsqueeze<axes=[1]>(u)
+        w = Add(t, y)
+    }>
+}"""
+
+
+def test_subgraphs() -> None:
+    model = model_of(BODIES, 11)
+    found = converted(model)
+    require_equivalent(model, found)
+    assert op_types(found) == ["If", "Loop"]
+
+
+@pytest.mark.parametrize("ir_version", [3, 4, 8])
+def test_initializers_that_are_inputs(ir_version: int) -> None:
+    """Overridable ones stay so; before IR version 4 they were constants, which the converted model says by itself."""
+    text = """g (float[2,3] x, float[3] w) => (float[2,1] y) <float[3] w = {1,2,3}> {
+        z = Mul(x, w)
+        y = ReduceSum<axes=[1]>(z)
+    }"""
+    model = model_of(text, 9, ir_version)
+    found = converted(model, 13)
+    assert found.ir_version == max(ir_version, 7)
+    assert [i.name for i in found.graph.input] == ["x"] if ir_version < 4 else ["x", "w"]
+    assert found.graph.initializer[0].name == "w"
+    require_equivalent(model, found)
+
+
+def test_equal_constants_of_a_graph_are_shared() -> None:
+    text = "g (float[2,3] x) => (float[2,1] y, float[2,1] z) { y = ReduceMax<axes=[1]>(x) z = ReduceMin<axes=[1]>(x) }"
+    assert len(converted(model_of(text, 13)).graph.initializer) == 1
+
+
+def test_other_domains_and_opaque_operators_stay() -> None:
+    text = """<ir_version: 8, opset_import: ["": 13, "com.example": 3]>
+    g (float[2,3] x) => (y) { a = com.example.ReduceMean<axes=[1]>(x) b = OfNobody<k=1>(a) y = Relu(b) }"""
+    model = onnx.parser.parse_model(text)
+    loaded = from_onnx(model)
+    plan_conversion(loaded.graph, NEWEST).apply(loaded.graph, "raise-opset")
+    found = to_onnx(loaded)
+    assert list(found.graph.node) == list(model.graph.node)
+    assert {e.domain: e.version for e in found.opset_import} == {"": NEWEST, "com.example": 3}
+
+
+FUNCTION = """<ir_version: 8, opset_import: ["": 13, "local": 1]>
+g (float[2,3] x) => (float[2,%d] y) {{ y = local.f(x) }}
+<opset_import: ["": 13], domain: "local"> f (a) => (b) {{ b = %s(a) }}"""
+
+
+def test_functions_that_are_not_inlined() -> None:
+    same = onnx.parser.parse_model((FUNCTION % (3, "Sin")).replace("{{", "{").replace("}}", "}"))
+    require_equivalent(same, converted(same, 21))
+    other = onnx.parser.parse_model((FUNCTION % (1, "ReduceMean<axes=[1]>")).replace("{{", "{").replace("}}", "}"))
+    with pytest.raises(Declined, match="local function f, which is not inlined, has ReduceMean of opset 13"):
+        plan_conversion(from_onnx(other).graph, 21)
+    loaded = from_onnx(other, inline=True)
+    plan_conversion(loaded.graph, 21).apply(loaded.graph, "raise-opset")
+    require_equivalent(other, to_onnx(loaded))
+
+
+def test_highest_possible_opset() -> None:
+    text = """g (float[1,1,4,4] x, float[1,4] r, int64[1] i) => (float[1,1,2,2] y, float[1,1,4,4] z) {
+        y = RoiAlign<output_height=2, output_width=2>(x, r, i)
+        z = Softmax<axis=3>(x)
+    }"""
+    graph = from_onnx(model_of(text, 16)).graph
+    plan = plan_highest_conversion(graph, NEWEST, runs_on_cpu)
+    assert plan.version == 21
+    assert plan.obstacle == "opset 22 is not possible: RoiAlign y: RoiAlign of float, int64 does not run at opset 22"
+    assert plan_highest_conversion(graph, NEWEST).version == NEWEST
+    assert plan_highest_conversion(graph, 16).version == 16
+
+
+def test_exact_conversion() -> None:
+    graph = from_onnx(model_of("g (float[1,1,4,4] x) => (y) { y = AveragePool<kernel_shape=[3,3]>(x) }", 11)).graph
+    assert not plan_conversion(graph, NEWEST).is_exact
+    plan = plan_highest_conversion(graph, NEWEST, exact=True)
+    assert (plan.version, plan.is_exact) == (18, True)
+    assert "rounded otherwise since opset 19" in plan.obstacle
+
+
+def test_many_ops_are_converted_in_linear_time() -> None:
+    kinds = ["ReduceMean<axes=[1]>", "Softmax<axis=0>", "Relu", "Squeeze<axes=[0]>"]
+    nodes = " ".join(f"y{i} = {kinds[i % len(kinds)]}(x)" for i in range(400))
+    graph = from_onnx(model_of(f"g (float[1,3] x) => (y0) {{ {nodes} }}", 11)).graph
+    calls: list[int] = []
+    original = onnx.version_converter.convert_version
+
+    def counting(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+        calls.append(len(model.graph.node))
+        return original(model, version)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("passwright.core.transform.opset_conversion.version_converter.convert_version", counting)
+        plan = plan_conversion(graph, NEWEST)
+    assert len(plan.replacements) == 300
+    assert calls == [4, 3]  # each kind once without types, and those that change with them
+
+
+def test_weights_are_not_read(tmp_path: Path) -> None:
+    """Of a model over 2 GB, whose weights are in a sparse file."""
+    size = 3 << 30
+    model = model_of("g (float[1,4] x) => (float[1,1] y) { z = Mul(x, w) y = ReduceMean<axes=[1]>(z) }", 13)
+    tensor = model.graph.initializer.add(name="w", data_type=1, dims=[size // 16, 4])
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", "w.data"), ("offset", "0"), ("length", str(size))):
+        tensor.external_data.add(key=key, value=value)
+    with (tmp_path / "w.data").open("wb") as f:
+        f.truncate(size)
+    onnx.save(model, tmp_path / "m.onnx")
+    loaded = load(ModelFile(tmp_path / "m.onnx"))
+    plan_conversion(loaded.graph, NEWEST, runs_on_cpu).apply(loaded.graph, "raise-opset")
+    held = next(v.tensor for v in loaded.graph.initializers if v.name == "w")
+    assert held is not None
+    assert held.mapped is not None
+    assert [op.type for op in loaded.graph.sorted_ops()] == ["Mul", "ReduceMean"]
+
+
+@pytest.mark.parametrize("name", slow_unless(GOLDEN_SAMPLE, sorted(p.stem for p in GOLDEN.glob("*.onnx"))))
+def test_golden_models(name: str) -> None:
+    loaded = load(ModelFile(GOLDEN / f"{name}.onnx"))
+    plan = plan_highest_conversion(loaded.graph, highest_opset_of_onnxruntime(), runs_on_cpu)
+    assert plan.version >= 21 or "in training form" in plan.obstacle
+    plan.apply(loaded.graph, "raise-opset")
+    require_equivalent(onnx.load(GOLDEN / f"{name}.onnx"), to_onnx(loaded))

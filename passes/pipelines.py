@@ -21,7 +21,7 @@ from .linear import (
 from .movement import concats, expands, gathers, pads, reduced_axes, reshapes, slices
 from .movement.layout_propagation import move_transposes
 from .shapes import fold_shapes, range_indices
-from .structure import conditionals, drop_outputs, loops, sequences
+from .structure import conditionals, drop_outputs, loops, opset, sequences
 
 CONVOLUTION: tuple[Pass, ...] = (
     affine_into_conv.FOLD_BATCHNORM,
@@ -159,7 +159,7 @@ BUILT_IN: tuple[Pass, ...] = (
     *MOVEMENT,
     *MATRIX_PRODUCTS,
 )
-OPTIONAL_PASSES: tuple[Pass, ...] = (constants.Debloat(),)
+OPTIONAL_PASSES: tuple[Pass, ...] = (opset.RaiseOpset(), constants.Debloat())
 """In no pipeline: they run where they are enabled by name."""
 
 PIPELINES: dict[str, Pass] = {"none": Pipeline("none", ()), "basic": Fixpoint("basic", BUILT_IN)}

@@ -21,7 +21,7 @@ from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.pass_manager.pass_manager import CheckOptions, PassManager
 from ...core.pass_manager.phase_timer import PhaseTimer
-from ...core.pass_manager.pipeline import Pass, Pipeline, rule_names
+from ...core.pass_manager.pipeline import Pass, Pipeline, RemarkingPass, rule_names
 from ...core.pass_manager.quarantine import Quarantine, Quarantined
 from ...core.pass_manager.report import write_json
 from ...core.pass_manager.verified_run import VerifiedRun
@@ -173,6 +173,8 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
     subjects = {p.name for p in (*subject.passes, *(p for _, p in subject.rules))}
     names = subjects | {r.name for r, _ in subject.rules}
     notes = [str(u) for u in unfit if u.pass_name in subjects]
+    for p in (p for p in subject.passes if isinstance(p, RemarkingPass)):
+        notes += (f"{p.name}: {remark}" for remark in p.remarks(run.model.graph, exact_only=options.exact))
     if not subject.in_pipeline:
         notes.append(f"{options.name} is not in the pipeline {chosen.name}; `passes run` takes its pass with --enable")
     if options.at and not _ops_named(run.model.graph, options.at):

@@ -75,7 +75,9 @@ def _rule_lines(r: RuleExplanation, limit: int, *, as_is: bool) -> Iterator[str]
 
 def _change_lines(heading: str, changes: Sequence[Change], limit: int) -> Iterator[str]:
     yield f"    {heading}"
-    yield from (f"        #{c.ordinal} {c.where}, replacing {join_truncated(c.replaced)}" for c in changes[:limit])
+    for c in changes[:limit]:
+        replaced = f", replacing {join_truncated(c.replaced)}" if c.replaced else ""
+        yield f"        #{c.ordinal} {c.where}{replaced}"
     yield from _remaining_count(len(changes) - limit)
 
 

@@ -40,6 +40,15 @@ class Pass(Protocol):
         ...
 
 
+@runtime_checkable
+class RemarkingPass(Protocol):
+    """A pass without patterns that can say why it leaves a graph as it is."""
+
+    def remarks(self, graph: Graph, *, exact_only: bool) -> Sequence[str]:
+        """The reasons why it does not change `graph` any further; the graph is not changed."""
+        ...
+
+
 def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
     """Run one pass; its time and changes are recorded under its name.
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, cast
+
 from ..core import Fixpoint, Pass, Pipeline
+from ..core.pass_manager.pass_selection import map_passes
 from ..core.plugins.plugin import Stage
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
 from .cleanup import casts, constants, merge_duplicates, no_ops, quantization
@@ -22,6 +26,7 @@ from .movement import concats, expands, gathers, pads, reduced_axes, reshapes, s
 from .movement.layout_propagation import move_transposes
 from .shapes import fold_shapes, range_indices
 from .structure import conditionals, drop_outputs, loops, opset, sequences
+from .targets import ORT, Target
 
 CONVOLUTION: tuple[Pass, ...] = (
     affine_into_conv.FOLD_BATCHNORM,
@@ -159,10 +164,20 @@ BUILT_IN: tuple[Pass, ...] = (
     *MOVEMENT,
     *MATRIX_PRODUCTS,
 )
-OPTIONAL_PASSES: tuple[Pass, ...] = (opset.RaiseOpset(), constants.Debloat())
-"""In no pipeline: they run where they are enabled by name."""
+OPTIONAL_PASSES: tuple[Pass, ...] = (opset.RaiseOpset(), *ORT.last, constants.Debloat())
+"""Not in `basic`: they run in pipelines of targets, or where they are enabled by name."""
 
-PIPELINES: dict[str, Pass] = {"none": Pipeline("none", ()), "basic": Fixpoint("basic", BUILT_IN)}
+BASIC = Fixpoint("basic", BUILT_IN)
+
+
+def pipeline_for(target: Target) -> Pipeline:
+    """The pipeline of the target's name: raise the opset, run the passes of `basic`, then those that come last."""
+    basic = map_passes(BASIC, lambda p: replace(cast("Any", p), costs=target.costs) if hasattr(p, "costs") else p)
+    passes = (opset.RaiseOpset(target.opset), basic, *target.last)
+    return Pipeline(target.name, passes, target.may_add, fallback=target.fallback)
+
+
+PIPELINES: dict[str, Pass] = {p.name: p for p in (Pipeline("none", ()), BASIC, pipeline_for(ORT))}
 
 STAGES: dict[str, Stage] = {
     **{p.name: "cleanup" for p in BUILT_IN},

@@ -1,0 +1,55 @@
+"""Order of the sums before layer normalizations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from passwright.core import to_onnx
+from passwright.passes.fusion.skip_norms import KEEP_NORMS_APART
+from rewriting import apply_passes, becomes, load, stays
+
+G = "g (float[2,5,4] x, float[2,5,4] s) => (float[2,5,4] y)"
+C = "<float[4] b = {1, 2, 3, 4}, float[4] w = {1, 2, 1, 2}, float[1,1,4] wide = {1, 2, 3, 4}>"
+
+
+@pytest.mark.parametrize("total", ["Add(a, s)", "Add(s, a)"])
+def test_becomes(total: str) -> None:
+    before = f"{G} {C} {{ a = Add(x, b) t = {total} y = LayerNormalization(t, w, b) }}"
+    after = f"{G} {C} {{ a = Add(x, s) t = Add(a, b) y = LayerNormalization(t, w, b) }}"
+    becomes(before, after, KEEP_NORMS_APART, opset=17)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("a = Add(x, b) t = Add(a, s) y = Relu(t)", id="no norm"),
+        pytest.param("a = Add(x, s) t = Add(a, b) y = LayerNormalization(t, w, b)", id="apart"),
+        pytest.param("a = Add(x, wide) t = Add(a, s) y = LayerNormalization(t, w, b)", id="a bias of three dims"),
+        pytest.param("r = ReduceMax(s) a = Add(x, b) t = Add(a, r) y = LayerNormalization(t, w, b)", id="broadcast"),
+    ],
+)
+def test_stays(body: str) -> None:
+    stays(f"{G} {C} {{ {body} }}", KEEP_NORMS_APART, opset=17)
+
+
+def test_onnxruntime_fuses_the_norm_only_before(tmp_path: Path) -> None:
+    body = "m = MatMul(x, v) a = Add(m, b) t = Add(a, s) y = LayerNormalization(t, w, b)"
+    before = load(f"{G} {C} {{ {body} }}", 17, {"v": np.eye(4, dtype=np.float32)})
+    after = to_onnx(apply_passes(before, KEEP_NORMS_APART)[0])
+    counts = [
+        operators_as_loaded(model, tmp_path / "loaded.onnx")["SkipLayerNormalization"] for model in (before, after)
+    ]
+    assert counts == [1, 0]
+
+
+def operators_as_loaded(model: onnx.ModelProto, path: Path) -> Counter[str]:
+    """The ops that onnxruntime runs."""
+    options = ort.SessionOptions()
+    options.optimized_model_filepath, options.log_severity_level = str(path), 4
+    ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return Counter(node.op_type for node in onnx.load(path).graph.node)

@@ -164,7 +164,7 @@ BUILT_IN: tuple[Pass, ...] = (
     *MOVEMENT,
     *MATRIX_PRODUCTS,
 )
-OPTIONAL_PASSES: tuple[Pass, ...] = (opset.RaiseOpset(), *ORT.last, constants.Debloat())
+OPTIONAL_PASSES: tuple[Pass, ...] = (opset.RaiseOpset(), *ORT.last, constants.Debloat(), activations.FUSE_SWISH)
 """Not in `basic`: they run in pipelines of targets, or where they are enabled by name."""
 
 BASIC = Fixpoint("basic", BUILT_IN)

@@ -27,10 +27,13 @@ class CostModel:
     strided_bytes_per_second: float
     nominal_dim: int = 16
 
+    def elements(self, value: Value) -> int:
+        """The number of elements of a value. Raises Declined if its rank is unknown."""
+        return prod(map(self._extent, value.shape))
+
     def nbytes(self, value: Value) -> int:
         """The bytes of a value. Raises Declined if its rank or its type is unknown."""
-        itemsize = onnx.helper.tensor_dtype_to_np_dtype(value.dtype).itemsize
-        return itemsize * prod(map(self._extent, value.shape))
+        return onnx.helper.tensor_dtype_to_np_dtype(value.dtype).itemsize * self.elements(value)
 
     def splitting_seconds(self, size: int, parts: int) -> float:
         """The time of a Split of so many bytes."""

@@ -10,6 +10,7 @@ import numpy as np
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE
 from ..support.operand_queries import require_broadcastable_to
+from ..support.slow_kernels import require_fast_kernel
 from .polynomials import (
     affine_form,
     is_close,
@@ -75,6 +76,7 @@ def fuse_softplus(g: Build, x: Value, one: Value) -> Value:
     """Log(1 + Exp(x)) => Softplus(x)"""
     require_dtype(x, HALF_OR_SINGLE)
     require_scalar(one, 1.0, x)
+    require_fast_kernel("Softplus", x, saved=2)
     return g.Softplus(x)
 
 
@@ -104,8 +106,10 @@ def fuse_swish(g: Build, x: Value, z: Value) -> Value:
     return g.Swish(x, alpha=k)
 
 
-FUSE_ACTIVATIONS = RulePass("fuse-activations", (fuse_sigmoid, fuse_softplus, fuse_softsign, fuse_mish, fuse_swish))
-"""Fusion of smooth activations: Sigmoid, Softplus, Softsign, Mish, Swish."""
+FUSE_ACTIVATIONS = RulePass("fuse-activations", (fuse_sigmoid, fuse_softplus, fuse_softsign, fuse_mish))
+"""Fusion of smooth activations: Sigmoid, Softplus, Softsign, Mish."""
+FUSE_SWISH = RulePass("fuse-swish", (fuse_swish,))
+"""Fusion of Swish, which onnxruntime runs as a Mul by alpha more than its parts."""
 
 
 SIXTH = 1 / 6
@@ -196,6 +200,7 @@ def rectifier(g: Build, x: Value, a: Value, zero: Value | None) -> Value:
     if a.is_const and all(d == 1 for d in a.shape):
         return g.LeakyRelu(x, alpha=scalar_constant(a, x))
     require_broadcastable_to(a, x)
+    require_fast_kernel("PRelu", x, saved=2)
     return g.PRelu(x, a)
 
 
@@ -209,6 +214,7 @@ def fuse_elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
     require(e.producer is not None and e.producer.type == "Exp" and e.producer.inputs == (x,), "no exponential")
     require_dtype(x, HALF_OR_SINGLE)
     require(scalar_constant(zero, x) == 0.0 and is_close(b, -a, x), "the curve does not go through 0")
+    require_fast_kernel("Elu", x, saved=3)
     return g.Elu(x, alpha=a)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.fusion.activations import FUSE_ACTIVATIONS
+from passwright.passes.fusion.activations import FUSE_ACTIVATIONS, FUSE_SWISH
 from rewriting import becomes, stays
 
 G = "g (float[n,3] x) => (float[n,3] y)"
@@ -43,7 +43,7 @@ SIGMOID = "m = Neg(x) e = Exp(m) s = Add(e, one)"
     ],
 )
 def test_becomes(before: str, after: str, opset: int) -> None:
-    becomes(f"{G} {C} {{ {before} }}", f"{G} {C} {{ {after} }}", FUSE_ACTIVATIONS, opset=opset)
+    becomes(f"{G} {C} {{ {before} }}", f"{G} {C} {{ {after} }}", FUSE_ACTIVATIONS, FUSE_SWISH, opset=opset)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_becomes(before: str, after: str, opset: int) -> None:
 def test_half_precision_becomes(before: str, after: str, opset: int) -> None:
     g = "g (float16[n,3] x) => (float16[n,3] y)"
     weights = {"one": np.float16(1)}
-    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", FUSE_ACTIVATIONS, opset=opset, weights=weights)
+    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", FUSE_ACTIVATIONS, FUSE_SWISH, opset=opset, weights=weights)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_half_precision_becomes(before: str, after: str, opset: int) -> None:
 )
 def test_doubles_become(before: str, after: str, opset: int) -> None:
     g = "g (double[n,3] x) => (double[n,3] y) <double one = {1}>"
-    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", FUSE_ACTIVATIONS, opset=opset)
+    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", FUSE_ACTIVATIONS, FUSE_SWISH, opset=opset)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_doubles_become(before: str, after: str, opset: int) -> None:
     ],
 )
 def test_becomes_elsewhere(before: str, after: str, opset: int) -> None:
-    becomes(before, after, FUSE_ACTIVATIONS, opset=opset)
+    becomes(before, after, FUSE_ACTIVATIONS, FUSE_SWISH, opset=opset)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_becomes_elsewhere(before: str, after: str, opset: int) -> None:
     ],
 )
 def test_stays(body: str, opset: int) -> None:
-    stays(f"{G} {C} {{ {body} }}", FUSE_ACTIVATIONS, opset=opset)
+    stays(f"{G} {C} {{ {body} }}", FUSE_ACTIVATIONS, FUSE_SWISH, opset=opset)
 
 
 @pytest.mark.parametrize(
@@ -173,11 +173,11 @@ def test_stays(body: str, opset: int) -> None:
     ],
 )
 def test_stays_elsewhere(text: str, opset: int) -> None:
-    stays(text, FUSE_ACTIVATIONS, opset=opset)
+    stays(text, FUSE_ACTIVATIONS, FUSE_SWISH, opset=opset)
 
 
 @given(k=st.floats(-3, 3, width=16).filter(lambda k: abs(k) > 1e-3))
 def test_any_alpha(k: float) -> None:
     g = f"g (float[16,3] x) => (float[16,3] y) <float k = {{{k}}}>"
     before = f"{g} {{ b = Mul(k, x) a = Sigmoid(b) y = Mul(x, a) }}"
-    becomes(before, f"{g} {{ y = Swish<alpha={k}>(x) }}", FUSE_ACTIVATIONS, opset=24)
+    becomes(before, f"{g} {{ y = Swish<alpha={k}>(x) }}", FUSE_ACTIVATIONS, FUSE_SWISH, opset=24)

@@ -318,15 +318,15 @@ def test_unsupported_types_are_excluded() -> None:
     ],
 )
 def test_cast_of_a_fill_becomes(value: str, to: str, after: str, opset: int) -> None:
-    text = f"g (int64[n] s) => ({to} y)"
+    text = f"g (int64[2] s) => ({to}[a,b] y)"
     before = f"{text} {{ t = ConstantOfShape{value}(s) y = Cast<to={NAMES[to]}>(t) }}"
     becomes(before, f"{text} {{ y = ConstantOfShape{after}(s) }}", cast_fill, opset=opset)
 
 
 def test_cast_of_a_fill_overflows_to_infinity() -> None:
-    text = "g (int64[n] s) => (float16 y) { t = ConstantOfShape<value = float[1] {70000}>(s) y = Cast<to=10>(t) }"
+    text = "g (int64[2] s) => (float16[a,b] y) { t = ConstantOfShape<value = float[1] {70000}>(s) y = Cast<to=10>(t) }"
     model = becomes(
-        text, "g (int64[n] s) => (float16 y) { y = ConstantOfShape<value = float16[1] {31744}>(s) }", cast_fill
+        text, "g (int64[2] s) => (float16[a,b] y) { y = ConstantOfShape<value = float16[1] {31744}>(s) }", cast_fill
     )
     assert np.isposinf(numpy_helper.to_array(model.graph.node[0].attribute[0].t)).all()
 
@@ -348,4 +348,4 @@ def test_cast_of_a_fill_overflows_to_infinity() -> None:
     ],
 )
 def test_cast_of_a_fill_stays(body: str, kind: str, opset: int) -> None:
-    stays(f"g (int64[n] s) => ({kind} y) {{ {body} }}", cast_fill, opset=opset)
+    stays(f"g (int64[2] s) => ({kind}[a,b] y) {{ {body} }}", cast_fill, opset=opset)

@@ -228,25 +228,26 @@ def test_any_parameters(kind: str, scale: float, where: float) -> None:
 
 
 BETWEEN = {
-    "Transpose": ("t = Transpose<perm = [1,0,2]>(d)", "y = Transpose<perm = [1,0,2]>(x)"),
-    "Reshape": ("t = Reshape(d, r)", "y = Reshape(x, r)"),
-    "Flatten": ("t = Flatten(d)", "y = Flatten(x)"),
-    "Unsqueeze": ("t = Unsqueeze(d, i)", "y = Unsqueeze(x, i)"),
-    "Slice": ("t = Slice(d, i, j)", "y = Slice(x, i, j)"),
-    "Gather": ("t = Gather<axis = 1>(d, i)", "y = Gather<axis = 1>(x, i)"),
-    "Expand": ("t = Expand(d, e)", "y = Expand(x, e)"),
-    "Tile": ("t = Tile(d, e)", "y = Tile(x, e)"),
-    "GatherND": ("t = GatherND(d, i)", "y = GatherND(x, i)"),
-    "two": ("u = Reshape(d, r) t = Transpose(u)", "u = Reshape(x, r) y = Transpose(u)"),
-    "Concat of one value": ("t = Concat<axis = 0>(d, d)", "y = Concat<axis = 0>(x, x)"),
+    "Transpose": (3, "t = Transpose<perm = [1,0,2]>(d)", "y = Transpose<perm = [1,0,2]>(x)"),
+    "Reshape": (2, "t = Reshape(d, r)", "y = Reshape(x, r)"),
+    "Flatten": (2, "t = Flatten(d)", "y = Flatten(x)"),
+    "Unsqueeze": (4, "t = Unsqueeze(d, i)", "y = Unsqueeze(x, i)"),
+    "Slice": (3, "t = Slice(d, i, j)", "y = Slice(x, i, j)"),
+    "Gather": (3, "t = Gather<axis = 1>(d, i)", "y = Gather<axis = 1>(x, i)"),
+    "Expand": (3, "t = Expand(d, e)", "y = Expand(x, e)"),
+    "Tile": (3, "t = Tile(d, e)", "y = Tile(x, e)"),
+    "GatherND": (2, "t = GatherND(d, i)", "y = GatherND(x, i)"),
+    "two": (2, "u = Reshape(d, r) t = Transpose(u)", "u = Reshape(x, r) y = Transpose(u)"),
+    "Concat of one value": (3, "t = Concat<axis = 0>(d, d)", "y = Concat<axis = 0>(x, x)"),
 }
 CONSTANTS = "int64[2] r = {0, 2}, int64[1] i = {0}, int64[1] j = {1}, int64[3] e = {2, 1, 1}"
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint16"])
-@pytest.mark.parametrize(("between", "moved"), BETWEEN.values(), ids=BETWEEN.keys())
-def test_movement_becomes(kind: str, between: str, moved: str) -> None:
-    text = f"g ({kind}[N,2,1] x) => ({kind} y) <{CONSTANTS}, float s = {{0.1}}, {kind} z = {{3}}>"
+@pytest.mark.parametrize(("rank", "between", "moved"), BETWEEN.values(), ids=BETWEEN.keys())
+def test_movement_becomes(kind: str, rank: int, between: str, moved: str) -> None:
+    dims = ",".join("abcd"[:rank])
+    text = f"g ({kind}[N,2,1] x) => ({kind}[{dims}] y) <{CONSTANTS}, float s = {{0.1}}, {kind} z = {{3}}>"
     before = f"{text} {{ d = DequantizeLinear(x, s, z) {between} y = QuantizeLinear(t, s, z) }}"
     becomes(before, f"{text} {{ {moved} }}", move_integers, opset=21)
 
@@ -261,23 +262,25 @@ PAIR = (
     ("before", "after", "opset"),
     [
         pytest.param(
-            "g (int8[N,8,1,1] x) => (int8 y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
+            "g (int8[N,8,1,1] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
             " t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, s, z) }",
-            "g (int8[N,8,1,1] x) => (int8 y) { y = DepthToSpace<blocksize = 2>(x) }",
+            "g (int8[N,8,1,1] x) => (int8[a,b,c,d] y) { y = DepthToSpace<blocksize = 2>(x) }",
             13,
             id="blocks",
         ),
         pytest.param(
-            "g (int8[N,2] x, int8[M,2] w) => (int8 y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
+            "g (int8[N,2] x, int8[M,2] w) => (int8[a,b] y) <float s = {0.1}, int8 z = {3}> {"
+            " d = DequantizeLinear(x, s, z)"
             " e = DequantizeLinear(w, s, z) t = Concat<axis = 0>(d, e, d) y = QuantizeLinear(t, s, z) }",
-            "g (int8[N,2] x, int8[M,2] w) => (int8 y) { y = Concat<axis = 0>(x, w, x) }",
+            "g (int8[N,2] x, int8[M,2] w) => (int8[a,b] y) { y = Concat<axis = 0>(x, w, x) }",
             17,
             id="concat",
         ),
         pytest.param(
-            "g (int8[N,2] x) => (int8 y, float[N,2] d) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
+            "g (int8[N,2] x) => (int8[a,b] y, float[N,2] d) <float s = {0.1}, int8 z = {3}> {"
+            " d = DequantizeLinear(x, s, z)"
             " t = Transpose(d) y = QuantizeLinear(t, s, z) }",
-            "g (int8[N,2] x) => (int8 y, float[N,2] d) <float s = {0.1}, int8 z = {3}> {"
+            "g (int8[N,2] x) => (int8[a,b] y, float[N,2] d) <float s = {0.1}, int8 z = {3}> {"
             " d = DequantizeLinear(x, s, z) y = Transpose(x) }",
             17,
             id="the floats are an output as well",
@@ -290,9 +293,9 @@ PAIR = (
             id="between pairs",
         ),
         pytest.param(
-            "g (int8[N,2] x) => (int8 y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
+            "g (int8[N,2] x) => (int8[a,b,c] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
             " t = Unsqueeze<axes = [0]>(d) y = QuantizeLinear(t, s, z) }",
-            "g (int8[N,2] x) => (int8 y) { y = Unsqueeze<axes = [0]>(x) }",
+            "g (int8[N,2] x) => (int8[a,b,c] y) { y = Unsqueeze<axes = [0]>(x) }",
             10,
             id="opset 10",
         ),
@@ -362,7 +365,7 @@ def test_split_stays_where_a_part_is_an_output() -> None:
 )
 def test_movement_stays(body: str) -> None:
     constants = "<float s = {0.1}, float q = {0.2}, int8 z = {3}, int8 w = {4}, int64[4] p = {0,1,0,1}>"
-    text = f"g (int8[N,2] x, float[M,2] f) => (int8 y) {constants} {{ d = DequantizeLinear(x, s, z) {body} }}"
+    text = f"g (int8[N,2] x, float[M,2] f) => (int8[a,b] y) {constants} {{ d = DequantizeLinear(x, s, z) {body} }}"
     stays(text, SIMPLIFY_QUANTIZATION)
 
 
@@ -383,13 +386,14 @@ def test_movement_stays(body: str) -> None:
             id="behind a signed pair",
         ),
         pytest.param(
-            "g (int16[N,8,1,1] x) => (int16 y) <float s = {0.1}, int16 z = {3}> { d = DequantizeLinear(x, s, z)"
+            "g (int16[N,8,1,1] x) => (int16[a,b,c,d] y) <float s = {0.1}, int16 z = {3}> {"
+            " d = DequantizeLinear(x, s, z)"
             " t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, s, z) }",
             21,
             id="blocks of 16 bits",
         ),
         pytest.param(
-            "g (int4[N,2] x) => (int4 y) <float s = {0.1}, int4 z = {3}, int64[1] r = {-1}>"
+            "g (int4[N,2] x) => (int4[a] y) <float s = {0.1}, int4 z = {3}, int64[1] r = {-1}>"
             " { d = DequantizeLinear(x, s, z) t = Reshape(d, r) y = QuantizeLinear(t, s, z) }",
             21,
             id="4 bits",
@@ -401,7 +405,8 @@ def test_movement_stays(body: str) -> None:
             id="by axis",
         ),
         pytest.param(
-            "g (int8[N,2] x) => (int8 y, float t) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
+            "g (int8[N,2] x) => (int8[a,b] y, float[c,d] t) <float s = {0.1}, int8 z = {3}> {"
+            " d = DequantizeLinear(x, s, z)"
             " t = Transpose(d) y = QuantizeLinear(t, s, z) }",
             17,
             id="the moved floats are an output",

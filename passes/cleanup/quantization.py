@@ -18,9 +18,11 @@ from ..arithmetic.value_ranges import CLAMPS
 from ..support.operand_queries import Array, has_one_use, operand, required_producer
 
 MOVEMENTS = tuple(sorted(ops_with(Trait.MOVES_DATA) - {"Split"}))
-BLOCK_MOVEMENTS = frozenset({"DepthToSpace", "SpaceToDepth"})
+# Scales are positive: the greatest integer stands for the greatest number, and the least one for padding.
+SELECTIONS = ("Concat", "MaxPool", *MOVEMENTS)
+BYTE_OPS = frozenset({"DepthToSpace", "MaxPool", "SpaceToDepth"})
 BYTES = frozenset({TensorProto.INT8, TensorProto.UINT8})
-# The integers that onnxruntime moves: of four bits only by Transpose, of 16 not in blocks.
+# The integers that onnxruntime moves: of four bits only by Transpose, of 16 not by the ops above.
 MOVABLE_TYPES = BYTES | {TensorProto.INT16, TensorProto.UINT16}
 # On x86, onnxruntime makes int8 unsigned where a DequantizeLinear directly follows a QuantizeLinear; elsewhere it fuses
 # no QLinearConv or QGemm of int8.
@@ -97,11 +99,9 @@ def cancel_quantization(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     return x
 
 
-@rule(
-    lambda g, moved, outer: g.QuantizeLinear(g.one_of("Concat", *MOVEMENTS)(...) @ moved, ...) @ outer, contract=EXACT
-)
+@rule(lambda g, moved, outer: g.QuantizeLinear(g.one_of(*SELECTIONS)(...) @ moved, ...) @ outer, contract=EXACT)
 def move_integers(g: Build, moved: Op, outer: Op) -> Value:
-    """QuantizeLinear(Reshape(DequantizeLinear(x, s, z)), s, z) => Reshape(x), so any ops that only move elements"""
+    """QuantizeLinear(Reshape(DequantizeLinear(x, s, z)), s, z) => Reshape(x), so all movements, Concat, MaxPool"""
     return on_integers(g, moved.outputs[0], movable_quantization([outer]), MAX_DEPTH)
 
 
@@ -134,7 +134,7 @@ def movable_quantization(quantized: Sequence[Op]) -> Quantization:
 
 def on_integers(g: Build, v: Value, given: Quantization, depth: int) -> Value:
     """Build `v`, dequantized integers that have been moved, of the integers; declines any other value."""
-    op = required_producer(v, "DequantizeLinear", "Concat", *MOVEMENTS)
+    op = required_producer(v, "DequantizeLinear", *SELECTIONS)
     if op.type == "DequantizeLinear":
         require_same_quantization(op, given)
         maker = operand(op).producer
@@ -142,7 +142,8 @@ def on_integers(g: Build, v: Value, given: Quantization, depth: int) -> Value:
         require(not is_paired or given.integers != TensorProto.INT8, SIGNED_PAIR)
         return operand(op)
     require(depth > 0 and op.graph is g.graph and has_one_use(v), "an intermediate value has other consumers")
-    require(op.type not in BLOCK_MOVEMENTS or given.integers in BYTES, "onnxruntime moves no blocks of this type")
+    require(op.type not in BYTE_OPS or given.integers in BYTES, f"onnxruntime has no {op.type} of this type")
+    require(op.type != "MaxPool" or (op.version >= 12 and len(op.outputs) == 1), "it is not a MaxPool of bytes alone")
     moved = len(op.inputs) if op.type == "Concat" else 1
     integers = (on_integers(g, operand(op, i), given, depth - 1) for i in range(moved))
     return getattr(g, op.type)(*integers, *op.inputs[moved:], **op.attrs)

@@ -262,6 +262,15 @@ PAIR = (
     ("before", "after", "opset"),
     [
         pytest.param(
+            "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
+            " t = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(d)"
+            " y = QuantizeLinear(t, s, z) }",
+            "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y)"
+            " { y = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(x) }",
+            12,
+            id="pool",
+        ),
+        pytest.param(
             "g (int8[N,8,1,1] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
             " t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, s, z) }",
             "g (int8[N,8,1,1] x) => (int8[a,b,c,d] y) { y = DepthToSpace<blocksize = 2>(x) }",
@@ -372,6 +381,30 @@ def test_movement_stays(body: str) -> None:
 @pytest.mark.parametrize(
     ("text", "opset"),
     [
+        pytest.param(
+            "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
+            " t = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }",
+            11,
+            id="pool before opset 12",
+        ),
+        pytest.param(
+            "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y, int64[e,f,g,h] j) <float s = {0.1}, int8 z = {3}>"
+            " { d = DequantizeLinear(x, s, z) t, j = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }",
+            17,
+            id="pool with indices",
+        ),
+        pytest.param(
+            "g (uint16[N,2,5,5] x) => (uint16[a,b,c,d] y) <float s = {0.1}, uint16 z = {3}>"
+            " { d = DequantizeLinear(x, s, z) t = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }",
+            21,
+            id="pool of 16 bits",
+        ),
+        pytest.param(
+            "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
+            " t = AveragePool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }",
+            17,
+            id="mean",
+        ),
         pytest.param(f"g (float[N,2] x) => (float[2,N] y) {PAIR.format('int8')}", 17, id="between signed pairs"),
         pytest.param(
             "g (int8[N,2] x) => (float[2,N] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"

@@ -26,7 +26,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("name", ["rule_file", "split_matmul", "sink_into_branches", "package"])
+@pytest.mark.parametrize("name", ["rule_file", "split_matmul", "sink_into_branches", "phone_target", "package"])
 def test_readme_shows_actual_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "example"
     shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))

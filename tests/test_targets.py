@@ -1,0 +1,97 @@
+"""Targets, and the pipelines made of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from onnx import TensorProto
+from passwright.core import Build, RulePass, Value, rule
+from passwright.core.pass_manager.pipeline import leaves
+from passwright.core.rewriting.cost_model import FEWEST_OPS
+from passwright.passes.pipelines import BASIC, PIPELINES, pipeline_for
+from passwright.passes.targets import NEVER, ORT, OperatorSupport, Target
+from rewriting import load, op_types
+
+from passwright import optimize
+
+FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
+TARGET = Target(
+    "test",
+    "a runtime of these tests",
+    opset=17,
+    operators={
+        "Softmax": NEVER,
+        "Gelu": OperatorSupport(first=20),
+        "Gemm": OperatorSupport(dtypes=frozenset({FLOAT})),
+        "Relu": OperatorSupport(last=13),
+        "test:Known": OperatorSupport(),
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("op", "version", "dtypes", "answer"),
+    [
+        ("Softmax", 17, [FLOAT], False),
+        ("Gelu", 19, [FLOAT], False),
+        ("Gelu", 20, [FLOAT], True),
+        ("Gemm", 17, [FLOAT, HALF], True),
+        ("Gemm", 17, [HALF, FLOAT], False),
+        ("Gemm", 17, [0], True),
+        ("Gemm", 17, [], True),
+        ("Relu", 13, [FLOAT], True),
+        ("Relu", 14, [FLOAT], False),
+        ("Tanh", 17, [FLOAT], True),
+        ("test:Known", 1, [FLOAT], True),
+        ("test:Other", 1, [FLOAT], False),
+    ],
+)
+def test_operators_that_may_be_added(op: str, version: int, dtypes: list[int], answer: bool) -> None:
+    domain, _, op_type = op.rpartition(":")
+    assert TARGET.may_add(op_type, domain, version, dtypes) is answer
+
+
+def test_runs_must_be_true_as_well() -> None:
+    target = replace(TARGET, runs=lambda op_type, _domain, _version, _dtypes: op_type != "Tanh")
+    assert not target.may_add("Tanh", "", 17, [FLOAT])
+    assert target.may_add("Exp", "", 17, [FLOAT])
+
+
+SOFTMAX = "m = ReduceMax<axes=[-1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, last) y = Div(e, s)"
+MODEL = f"g (float[N,4] x) => (float[N,4] y) <int64[1] last = {{-1}}> {{ {SOFTMAX} }}"
+
+
+def test_rewrites_add_no_op_that_the_target_does_not_run() -> None:
+    model = load(MODEL, 13)
+    assert op_types(optimize(model, pipeline=pipeline_for(replace(TARGET, operators={}))).model) == ["Softmax"]
+    kept = optimize(model, pipeline=pipeline_for(TARGET))
+    assert op_types(kept.model) == ["ReduceMax", "Sub", "Exp", "ReduceSum", "Div"]
+    assert kept.model.opset_import[0].version == 17
+
+
+@rule(lambda g, x: g.Exp(x))
+def exp_to_other(g: Build, x: Value) -> Value:
+    """Exp(x) => Other(x)"""
+    return g.domain("test").Other(x)
+
+
+def test_rules_of_plugins_are_held_to_it() -> None:
+    model = load("g (float[4] x) => (float[4] y) { y = Exp(x) }", 17)
+    target = replace(TARGET, last=(RulePass("other", (exp_to_other,)),))
+    assert op_types(optimize(model, pipeline=pipeline_for(target)).model) == ["Exp"]
+
+
+def test_costs_are_those_of_the_target() -> None:
+    costs = [p.costs for p in leaves(pipeline_for(replace(TARGET, costs=FEWEST_OPS))) if hasattr(p, "costs")]
+    assert costs
+    assert set(costs) == {FEWEST_OPS}
+    assert any(hasattr(p, "costs") for p in leaves(BASIC))
+
+
+def test_ort_raises_the_opset_and_adds_no_contributed_operator() -> None:
+    assert PIPELINES["ort"] == pipeline_for(ORT)
+    result = optimize(load(MODEL, 13), pipeline="ort").model
+    assert op_types(result) == ["Softmax"]
+    assert result.opset_import[0].version >= 23
+    assert not ORT.may_add("SkipLayerNormalization", "com.microsoft", 1, [FLOAT])

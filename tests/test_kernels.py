@@ -61,6 +61,8 @@ def test_highest_opset() -> None:
         pytest.param("Constant", "", 25, [], True, id="needs no kernel"),
         pytest.param("Sum", "", 13, [DOUBLE] * 4, True, id="repeated input"),
         pytest.param("Sum", "", 13, [INT64] * 4, False, id="repeated input of another type"),
+        pytest.param("ReduceMean", "", 17, [FLOAT, INT64], False, id="axes before they were an input"),
+        pytest.param("ReduceMean", "", 18, [FLOAT, INT64], True, id="axes as an input"),
         pytest.param("Gelu", "com.microsoft", 1, [FLOAT], True, id="operator of onnxruntime"),
         pytest.param("Gelu", "com.example", 1, [FLOAT], False, id="unknown domain"),
     ],

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from node_cases import cases
 from opset_cases import at_older_opsets, conversion_outcome, opset_of
 from passwright.core import from_onnx, to_onnx
@@ -14,6 +16,7 @@ from passwright.core.errors import Declined
 from passwright.core.io.files import ModelFile, load
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
 from passwright.core.transform.opset_conversion import plan_conversion, plan_highest_conversion
+from random_models import models
 from rewriting import require_equivalent
 from tiers import GOLDEN_SAMPLE, slow_unless
 
@@ -309,3 +312,43 @@ def test_golden_models(name: str) -> None:
     assert plan.version >= 21 or "in training form" in plan.obstacle
     plan.apply(loaded.graph, "raise-opset")
     require_equivalent(onnx.load(GOLDEN / f"{name}.onnx"), to_onnx(loaded))
+
+
+@st.composite
+def old_models(draw: st.DrawFn) -> onnx.ModelProto:
+    """Ops of opset 7 to 12 with attributes that became inputs or changed their meaning, on any rank."""
+    rank, dtype = draw(st.integers(1, 4)), draw(st.sampled_from(["float", "double"]))
+    dims = draw(st.lists(st.integers(1, 3), min_size=rank, max_size=rank))
+    axes = sorted(draw(st.sets(st.integers(0, rank - 1), min_size=1)))
+    kind = draw(st.sampled_from(["Softmax", "LogSoftmax", "Hardmax"])) if dtype == "float" else "Softmax"
+    axis = draw(st.integers(0, rank - 1))
+    reduction = draw(st.sampled_from(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"]))
+    pads = draw(st.lists(st.integers(0, 2), min_size=2 * rank, max_size=2 * rank))
+    shape = ",".join(map(str, dims))
+    return model_of(
+        f"""g ({dtype}[{shape}] x) => ({dtype}[{",".join("abcd"[:rank])}] y, {dtype}[{",".join("efgh"[:rank])}] z) {{
+            s = {kind}<axis={axis}>(x)
+            p = Pad<pads={pads}, value={draw(st.sampled_from([0.0, 1.5, -2.25]))}>(s)
+            y = {reduction}<axes={axes}, keepdims=1>(p)
+            u = Unsqueeze<axes={axes}>(x)
+            q = Squeeze<axes={axes}>(u)
+            z = Add(q, s)
+        }}""",
+        draw(st.integers(7, 10)),
+    )
+
+
+@given(model=old_models())
+@settings(max_examples=40)
+def test_old_models(model: onnx.ModelProto) -> None:
+    require_equivalent(model, converted(model, highest_opset_of_onnxruntime()), exact=True)
+
+
+@given(model=models())
+@settings(max_examples=25)
+def test_random_models(model: onnx.ModelProto) -> None:
+    loaded = from_onnx(model)
+    plan = plan_highest_conversion(loaded.graph, highest_opset_of_onnxruntime(), runs_on_cpu)
+    plan.apply(loaded.graph, "raise-opset")
+    assert plan.version == highest_opset_of_onnxruntime()
+    require_equivalent(model, to_onnx(loaded), exact=True)

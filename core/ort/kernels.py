@@ -130,10 +130,10 @@ class _Registry:
         return len({self.version_of(node.op_type, node.domain, version) for version in (before, after)}) > 1
 
     def accepts(self, op_type: str, domain: str, version: int, dtypes: tuple[int, ...]) -> bool:
-        """Whether an operator is defined for inputs of these types."""
+        """Whether an operator is defined for so many inputs of these types."""
         since = self.version_of(op_type, domain, version)
         spec = self._schemas[domain, op_type][since] if since else None
-        if spec is None or spec.deprecated:
+        if spec is None or spec.deprecated or len(dtypes) > spec.max_input:
             return False
         return all(text in formal.types for formal, text in _with_formals(spec, dtypes))
 

@@ -306,6 +306,20 @@ def test_passes_run_at_supported_opsets_only(opset: int, opsets: tuple[int, int]
     assert not unfit or str(report.unfit[0]) == f"option left out: {unfit[0]}"
 
 
+@pytest.mark.parametrize(
+    ("opset", "to", "unfit"),
+    [
+        (17, 24, []),
+        (25, 18, ["the caller supports opsets 13 to 24, the model has 25"] * 2),
+        (17, 26, ["the caller supports opsets 13 to 24, the model has 17 and is raised up to 26"] * 2),
+        (12, 18, ["the caller supports opsets 13 to 24, the model has 12 and is raised up to 18"] * 2),
+    ],
+)
+def test_passes_support_raised_opsets_too(opset: int, to: int, unfit: list[str]) -> None:
+    choice = resolve_pipeline("basic", [limited(13, 24)], enable=[f"raise-opset{{to={to}}}"])
+    assert [u.reason for u in choice.for_opsets({"": opset})[1]] == unfit
+
+
 def test_model_without_standard_opset() -> None:
     choice = resolve_pipeline("basic", [limited(13, 25)])
     fitted, unfit = choice.for_opsets({"com.microsoft": 1})

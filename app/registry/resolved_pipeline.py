@@ -22,6 +22,7 @@ from ...core.plugins.pass_registry import PassEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
 from ...core.plugins.plugin import Placed, as_pass
 from ...passes.pipelines import STAGES
+from ...passes.structure.opset import RaiseOpset
 from .name_resolver import NameResolver
 from .pass_sources import PluginLike
 
@@ -42,15 +43,21 @@ class ResolvedPipeline:
     fallbacks: Sequence[Pass] = ()
 
     def for_opsets(self, opsets: Mapping[str, int]) -> tuple[Pass, list[SkippedPass]]:
-        """The pipeline for a model with these opsets by domain, and the passes that do not support them."""
+        """The pipeline for a model with these opsets by domain, and the passes that do not support them.
+
+        Where the pipeline raises the opset, a pass must support the opsets on both sides.
+        """
         names = {self.pipeline.name, *(p.name for p in nested_passes(self.pipeline))}
         opset = opsets.get("")
         actual = "imports no standard one" if opset is None else f"has {opset}"
+        raised = max((p.highest for p in leaves(self.pipeline) if isinstance(p, RaiseOpset)), default=0)
+        if opset is not None and raised > opset:
+            actual += f" and is raised up to {raised}"
         unfit: list[SkippedPass] = []
         for name, entry in self.opset_limited.items():
             assert entry.opsets is not None
             first, last = entry.opsets
-            if name in names and (opset is None or not first <= opset <= last):
+            if name in names and (opset is None or not first <= opset <= max(opset, raised) <= last):
                 reason = f"{entry.source} supports opsets {first} to {last}, the model {actual}"
                 unfit.append(SkippedPass(name, reason))
         return exclude(self.pipeline, [u.pass_name for u in unfit]), unfit

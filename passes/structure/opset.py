@@ -27,6 +27,11 @@ class RaiseOpset:
         if not 0 <= self.to <= newest:
             raise UsageError(f"to={self.to} is not an opset: the installed onnx knows 1 to {newest}")
 
+    @property
+    def highest(self) -> int:
+        """The highest opset to which it may convert a model."""
+        return self.to or highest_opset_of_onnxruntime()
+
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Convert the whole model in one change. O(ops)."""
         plan = self._plan(graph, exact=ledger.exact_only)
@@ -43,7 +48,5 @@ class RaiseOpset:
         return [obstacle] if obstacle else []
 
     def _plan(self, graph: Graph, *, exact: bool) -> OpsetConversion:
-        runs = graph.context.runs
-        if self.to:
-            return plan_highest_conversion(graph, self.to, runs, exact=exact)
-        return plan_highest_conversion(graph, highest_opset_of_onnxruntime(), runs or runs_on_cpu, exact=exact)
+        runs = graph.context.runs or (None if self.to else runs_on_cpu)
+        return plan_highest_conversion(graph, self.highest, runs, exact=exact)

@@ -30,6 +30,7 @@ from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import (
     Inputs,
     has_n_consumers,
+    known,
     known_extent,
     known_scalar,
     operand,
@@ -48,7 +49,7 @@ CONDITION = (
 MASKING_NUMBER = -1e4  # a score that is replaced by it, or by a lower number, has no weight
 # onnxruntime counts the lowest number of a type as -inf, and gives zeros for a row of nothing else. A mask that is
 # bounded from below gives the mean, as a Softmax of equal scores does.
-LOWEST_MASK: dict[int, float] = {TensorProto.FLOAT16: -2e4, TensorProto.FLOAT: -1e30}
+LOWEST_MASK: dict[int, float] = {TensorProto.FLOAT16: -4e4, TensorProto.FLOAT: -1e30}
 MAX_DEPTH = 8  # ops passed on the way from a Softmax to the product of queries and keys
 MAX_MASK_OPS = 64  # ops looked at on the way to the constants of a mask
 BOUNDED_THROUGH = {
@@ -89,8 +90,14 @@ def read_scores(z: Value, depth: int = MAX_DEPTH) -> Scores:
         a, b = operand(op), operand(op, 1)
         scores = unless_declined(read_scores, a, depth - 1)
         scores, mask = (read_scores(b, depth - 1), a) if scores is None else (scores, b)
+        for where in (m for m in scores.masks if isinstance(m, Op)):  # the sum differs where a row is masked throughout
+            require(
+                masking_number(where) <= LOWEST_MASK.get(z.dtype, 0),
+                f"{z.name} is added to scores that {where.label} replaces",
+            )
         return replace(scores, masks=(*scores.masks, mask))
     if op.type == "Where":
+        require(masking_number(op) <= MASKING_NUMBER, f"{op.label} does not mask scores")
         scores = read_scores(masked_score(op), depth - 1)
         return replace(scores, masks=(*scores.masks, op))
     if op.type == "Cast":
@@ -102,10 +109,14 @@ def read_scores(z: Value, depth: int = MAX_DEPTH) -> Scores:
 def masked_score(where: Op) -> Value:
     """The operand of a Where that is not the constant by which scores are masked."""
     a, b = operand(where, 1), operand(where, 2)
-    score, fill = (b, a) if a.is_const else (a, b)
-    number = known_scalar(fill)
-    require(number is not None and number <= MASKING_NUMBER, f"{where.label} does not mask scores")
-    return score
+    return b if a.is_const else a
+
+
+def masking_number(where: Op) -> float:
+    """The number by which a Where replaces scores."""
+    a, b = operand(where, 1), operand(where, 2)
+    number = known_scalar(a if a.is_const else b)
+    return float(known(number, f"{where.label} does not replace scores by one number"))
 
 
 def read_scaled_scores(op: Op, depth: int) -> Scores:
@@ -191,8 +202,10 @@ def build_mask(g: Build, scores: Scores, v: Value, *, guarded: bool) -> Value | 
     total: Value | None = None
     low = LOWEST_MASK[v.dtype]
     for m in scores.masks:
-        mask = m if isinstance(m, Value) else masked_zeros(g, m, low)
-        mask = bound_mask(g, mask, low, guarded=guarded)
+        if isinstance(m, Op):
+            total = replaced_mask(g, m, total, low)
+            continue
+        mask = bound_mask(g, m, low, guarded=guarded)
         mask = mask if mask.dtype == v.dtype else g.Cast(mask, to=v.dtype)
         total = mask if total is None else g.Add(total, mask)
     if total is None:
@@ -202,11 +215,15 @@ def build_mask(g: Build, scores: Scores, v: Value, *, guarded: bool) -> Value | 
     return g.Unsqueeze(mask, axes=[1]) if mask.rank == scores.q.rank == 3 else mask
 
 
-def masked_zeros(g: Build, where: Op, low: float) -> Value:
-    """The mask to be added in place of a Where that replaces scores by a number, which is at least `low` or -inf."""
-    score, zero = masked_score(where), g.const(0, like=where.outputs[0])
-    branches = (operand(where, 1), operand(where, 2))
-    return g.Where(operand(where), *(zero if v is score else bounded_constant(g, v, low) for v in branches))
+def replaced_mask(g: Build, where: Op, mask: Value | None, low: float) -> Value:
+    """`mask`, or zeros, but `low` or -inf where a Where replaces scores by a number.
+
+    Scores are lost in the sum with `low`, so that a row of nothing else has equal weights, as behind the Where.
+    """
+    score = masked_score(where)
+    kept = g.const(0, like=score) if mask is None else mask
+    fill = g.const(low if np.isfinite(masking_number(where)) else -np.inf, like=kept)
+    return g.Where(operand(where), *(kept if v is score else fill for v in where.inputs[1:]))
 
 
 def bounded_constant(g: Build, mask: Value, low: float) -> Value:
@@ -229,7 +246,10 @@ def bound_mask(g: Build, mask: Value, low: float, *, guarded: bool, depth: int =
             for i, v in enumerate(op.inputs)
         ]  # fmt: skip
         return mask if tuple(inputs) == op.inputs else getattr(g, op.type)(*inputs, **op.attrs)
-    return mask if guarded or not may_hold_lowest(mask, -low) else g.Max(mask, g.const(low, like=mask))
+    if not may_hold_lowest(mask, -low):
+        return mask
+    bounded = g.Max(mask, g.const(low, like=mask))
+    return g.Where(g.IsInf(mask), mask, bounded) if guarded else bounded
 
 
 def may_hold_lowest(mask: Value, limit: float) -> bool:
@@ -258,7 +278,7 @@ def expand_mask(g: Build, mask: Value, scores: Scores, v: Value) -> Value:
     require(mask.rank > 0, "a number is added to all scores")
     have, want = (1, *mask.shape)[-2:], scores.shape[-2:]
     kept = list(map(same_extent, have, want))
-    if all(kept):
+    if all(kept) and mask.rank > 1:
         return mask
     sizes = [1 if is_kept else d for is_kept, d in zip(kept, want, strict=True)]
     if all(isinstance(d, int) for d in sizes):

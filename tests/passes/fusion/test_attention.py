@@ -333,7 +333,7 @@ def test_stays_without_features() -> None:
     stays(text, FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=23, runs=False)
 
 
-N = "<float low = {-1e30}, float cap = {3}, float third = {0.33333334}, float zero = {0}, float fill = {-3.4e38}>"
+N = "<float low = {-1e30}, float cap = {3}, float third = {0.33333334}, float zero = {0}, float fill = {-3.4e38}, float high = {-1e4}>"
 Q = "float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v"
 
 
@@ -369,6 +369,7 @@ def test_softcaps_and_masks_become(inputs: str, before: str, after: str) -> None
     "body",
     [
         pytest.param(f"{SCORES} l = Mul(a, third) h = Tanh(l) i = Mul(h, cap) z = Mul(i, cap) {LAST}", id="scaled cap"),
+        pytest.param(f"{SCORES} h = Where(c, a, high) z = Add(h, n) {LAST}", id="a mask added to replaced scores"),
         pytest.param(f"{SCORES} h = Tanh(a) i = Tanh(h) z = Mul(i, cap) {LAST}", id="two softcaps"),
         pytest.param(f"{SCORES} z = Where(c, a, zero) {LAST}", id="replaced by a number that does not mask"),
         pytest.param(f"{SCORES} h = Add(a, n) l = Mul(h, third) i = Tanh(l) z = Mul(i, cap) {LAST}", id="capped mask"),
@@ -377,6 +378,21 @@ def test_softcaps_and_masks_become(inputs: str, before: str, after: str) -> None
 def test_other_scores_stay(body: str) -> None:
     text = f"g ({Q}, bool[5,7] c, float[5,7] n) => (float[b,h,s,d] y) {N} {{ {body} }}"
     stays(text, FUSE_ATTENTION, opset=23)
+
+
+def test_scores_of_a_mask_that_are_replaced() -> None:
+    """A row that is replaced throughout has equal weights, where the mask was -inf too."""
+    numbers = {"zero": np.float32(0), "inf": np.float32(-np.inf), "low": np.float32(-1e4)}
+    text = f"g ({Q}, bool[b,1,5,7] c, bool[5,1] d) => (float[b,h,s,d] y)"
+    before = load(
+        f"{text} {{ {SCORES} m = Where(c, zero, inf) h = Add(a, m) z = Where(d, h, low) {LAST} }}", 23, numbers
+    )
+    after = to_onnx(apply_passes(before, FUSE_ATTENTION)[0])
+    assert op_types(after) == ["Where", "Where", "Attention"]
+    rng = np.random.default_rng(0)
+    feed = {n: rng.normal(size=(2, 2, *s)).astype(np.float32) for n, s in (("q", (5, 4)), ("k", (7, 4)), ("v", (7, 3)))}
+    feed |= {"c": rng.random((2, 1, 5, 7)) < 0.7, "d": np.array([[True], [False], [True], [True], [False]])}
+    np.testing.assert_allclose(run(after, feed)[0], run(before, feed)[0], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("low", [np.finfo(np.float32).min, -np.finfo(np.float32).max / 2, -1e9])

@@ -94,12 +94,16 @@ def _joined_indices(i: Value) -> list[Value]:
 def _range_axis(v: Value, extent: Dim, far: int = MAX_DEPTH) -> int:
     """The axis along which `v` counts from 0 to `extent`; along all others it is the same."""
     require(far, "the index is not a Range")
-    maker = required_producer(v, "Range", "Unsqueeze", "Expand")
+    maker = required_producer(v, "Range", "Reshape", "Unsqueeze", "Expand")
     if maker.type == "Range":
         require(same_extent(_range_length(maker.inputs), extent), "the range does not cover the axis")
         return 0
     inner = operand(maker)
     axis = _range_axis(inner, extent, far - 1)
+    if maker.type == "Reshape":
+        kept = [a for a, d in enumerate(v.shape) if d != 1]
+        require(inner.rank == 1 and len(kept) == 1 and same_extent(v.shape[kept[0]], extent), "the range is reshaped")
+        return kept[0]
     if maker.type == "Expand":
         axis += v.rank - inner.rank
         require(same_extent(v.shape[axis], extent), "the axis of the range is broadcast")

@@ -122,6 +122,13 @@ INDEX = "s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) i = Unsqueeze(
             id="each row",
         ),
         pytest.param(
+            f"{ROWS[:-1]}, int64[2] column = {{-1, 1}}> {{"
+            f" {INDEX.replace('Unsqueeze(r, last)', 'Reshape(r, column)')} y = ScatterND(x, i, u) }}",
+            "g (float[N,M] x, float[N,M] u) => (float[a,b] y) { y = Identity(u) }",
+            17,
+            id="reshaped to a column",
+        ),
+        pytest.param(
             f"{ROWS} {{ {INDEX} v = Neg(u) w = ScatterND(x, i, v) y = Relu(w) }}",
             "g (float[N,M] x, float[N,M] u) => (float[a,b] y) { v = Neg(u) y = Relu(v) }",
             18,
@@ -177,6 +184,9 @@ def test_scatter_of_all_cells_becomes_the_updates() -> None:
         pytest.param(f"{ROWS} {{ {INDEX} a = Add(i, zero) b = Neg(a) v = Gather(u, r) y = ScatterND(x, b, v) }}", 13,
                      id="backwards"),
         pytest.param(f'{ROWS} {{ {INDEX} y = ScatterND<reduction="add">(x, i, u) }}', 16, id="added"),
+        pytest.param("g (float[4,M] x, float[2,2,M] u) => (float[a,b] y) <int64 zero = {0}, int64 one = {1},"
+                     " int64[3] square = {2, 2, 1}> { s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one)"
+                     " i = Reshape(r, square) y = ScatterND(x, i, u) }", 17, id="reshaped to a square"),
         pytest.param(ROWS.replace("u)", "u, int64 n)") + " { r = Range(zero, n, one) i = Unsqueeze(r, last)"
                      " y = ScatterND(x, i, u) }", 13, id="any number of rows"),
         pytest.param("g (float[N,N] x, float[N] u) => (float[a,b] y) <int64 zero = {0}, int64 one = {1},"

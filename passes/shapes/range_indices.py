@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dims import Dim
 from ..support.operand_queries import Inputs, Values, constant_numbers, normalized_axes, operand, required_producer
 
@@ -49,6 +50,14 @@ def _known_element(v: Value | None) -> Dim:
     """The one element of a value; None where it is unknown."""
     found = v.known_elements if v is not None else None
     return found[0] if found is not None and len(found) == 1 else None
+
+
+@rule(lambda g, x, i, gather: g.Gather(x, i) @ gather, shared=True, contract=EXACT)
+def drop_gather_of_full_range(g: Build, x: Value, i: Value, gather: Op) -> Value:
+    """Gather(x, range(n)) => x, of n entries along the axis"""
+    require(i.rank == 1, "the indices are not a vector")
+    _range_axis(i, x.shape[normalized_axis(gather, x.rank)])
+    return x
 
 
 @rule(lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather, shared=True, contract=EXACT)
@@ -113,5 +122,6 @@ def _range_axis(v: Value, extent: Dim, far: int = MAX_DEPTH) -> int:
 
 
 DROP_RANGE_GATHERS = RulePass("drop-range-gathers", (
-    gather_of_ranges_to_unsqueeze, gather_nd_of_ranges_to_unsqueeze, scatter_nd_of_ranges_to_updates,
+    gather_of_ranges_to_unsqueeze, drop_gather_of_full_range, gather_nd_of_ranges_to_unsqueeze,
+    scatter_nd_of_ranges_to_updates,
 ))  # fmt: skip

@@ -412,6 +412,7 @@ def test_file_is_read_only_for_unknown_names(folder: Path) -> None:
         pytest.param('[a]\npasses = "basic"', r"pipelines\.toml:2: passes must be a list of names", id="a text"),
         pytest.param("[a]\npasses = [1]", r"pipelines\.toml:2: passes must be a list of names", id="numbers"),
         pytest.param('[a]\npasses = []\nrepeat = "yes"', r"pipelines\.toml:3: repeat must be true or", id="repeat"),
+        pytest.param("[a]\npasses = []\nfallback = 3", r"pipelines\.toml:3: fallback must be a name", id="fallback"),
         pytest.param("[a]\npasses = []\n\ntwice = 1", r"pipelines\.toml:4: unknown key twice", id="another key"),
         pytest.param('[a]\npasses = ["b{n=3"]', r"pipelines\.toml:2: b\{n=3: a brace is open", id="a spec"),
         pytest.param('[a]\npasses = ["b", "b"]', r"pipelines\.toml:2: b,b: b is named twice", id="twice"),

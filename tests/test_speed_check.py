@@ -21,7 +21,7 @@ from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.app.run.page import run_page
 from passwright.app.visualization.visualization import Visualization
 from passwright.core import ROUNDING, Build, Pass, Pipeline, Plugin, RulePass, Value, rule
-from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.pass_manager.pass_selection import UsageError, selectable_names
 from passwright.core.pass_manager.phase_timer import PhaseTimer
 from passwright.core.pass_manager.report import Race, SpeedCheck
 from passwright.core.support.intervals import RatioInterval
@@ -263,6 +263,33 @@ def test_fallbacks_of_pipelines(pipeline: str, options: dict[str, Any], expected
 def test_text_of_several_falls_back_to_several() -> None:
     choice = resolve_pipeline("fast,merge-clamps", [FAST])
     assert [p.name for p in (choice.pipeline, *choice.fallbacks)] == ["fast,merge-clamps", "basic,merge-clamps"]
+
+
+TOML = """
+[ours]
+passes = ["fast", "merge-clamps"]
+fallback = "careful"
+
+[careful]
+passes = ["basic"]
+skip = ["merge-clamps"]
+fallback = "basic"
+
+[lost]
+passes = ["basic"]
+fallback = "carefull"
+"""
+
+
+def test_fallbacks_in_files(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text(TOML)
+    choice = resolve_pipeline(f"{tmp_path / 'p.toml'}:ours", [FAST])
+    assert [p.name for p in (choice.pipeline, *choice.fallbacks)] == ["ours", "careful", "basic"]
+    (careful, basic) = (selectable_names(p) for p in choice.fallbacks)
+    assert "merge-clamps" not in careful
+    assert "merge-clamps" in basic
+    with pytest.raises(UsageError, match="the fallback of lost: no pass or pipeline is named carefull"):
+        resolve_pipeline(f"{tmp_path / 'p.toml'}:lost")
 
 
 def test_pipelines_that_fall_back_to_each_other() -> None:

@@ -23,15 +23,20 @@ from .pass_sources import PluginLike, caller_registry, full_registry, plugin_reg
 DEFAULT_FILE = Path("pipelines.toml")
 MAX_NESTING = 30  # of pipelines
 LOG = logging.getLogger(__name__)
-KEYS = {"passes": list, "skip": list, "repeat": bool}
-EXPECTED_FORM = 'passes = ["basic", "my-pass{threshold=0.7}"], and if wanted repeat = true and skip = ["fuse-gemm"]'
+KEYS = {"passes": list, "skip": list, "repeat": bool, "fallback": str}
+VALUES = {list: "a list of names", bool: "true or false", str: "a name"}
+EXPECTED_FORM = (
+    'passes = ["basic", "my-pass{threshold=0.7}"], '
+    'and if wanted repeat = true, skip = ["fuse-gemm"] and fallback = "basic"'
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FilePipeline:
     """A pipeline in a file: its passes, whether they repeat until nothing changes, and names to skip.
 
-    `siblings` are all pipelines of the file by name, which it may include.
+    `fallback` names the pipeline whose result is taken where that of this one is slower. `siblings` are all pipelines
+    of the file by name, which it may include.
     """
 
     name: str
@@ -40,6 +45,7 @@ class FilePipeline:
     specs: tuple[PassSpec, ...]
     repeat: bool
     skip: tuple[str, ...]
+    fallback: str
     siblings: Mapping[str, FilePipeline] = field(compare=False, repr=False)
 
 
@@ -91,14 +97,16 @@ def _file_pipeline(name: str, table: Any, text: str, path: Path, siblings: Mappi
             raise UsageError(f"{key_place}: unknown key {key}; a pipeline has {EXPECTED_FORM}")
         items = cast("list[Any]", value if isinstance(value, list) else [])
         if not isinstance(value, KEYS[key]) or not all(isinstance(v, str) for v in items):
-            expected = "a list of names" if KEYS[key] is list else "true or false"
-            raise UsageError(f"{key_place}: {key} must be {expected}")
+            raise UsageError(f"{key_place}: {key} must be {VALUES[KEYS[key]]}")
     try:
         specs = parse_specs(",".join(given["passes"])) if given["passes"] else []
         absolute = tuple(s.with_absolute_paths(path.parent) for s in specs)
     except UsageError as e:
         raise UsageError(f"{path}:{_line_number(text, name, 'passes')}: {e}") from e
-    return FilePipeline(name, path, place, absolute, given.get("repeat", False), tuple(given.get("skip", ())), siblings)
+    fallback = given.get("fallback", "")
+    return FilePipeline(
+        name, path, place, absolute, given.get("repeat", False), tuple(given.get("skip", ())), fallback, siblings
+    )
 
 
 class NameResolver:
@@ -242,7 +250,9 @@ class NameResolver:
     def _resolve_in_file(self, found: FilePipeline) -> Pass:
         try:
             passes = tuple(self.resolve(s, found) for s in found.specs)
-            return select((Fixpoint if found.repeat else Pipeline)(found.name, passes), skip=found.skip)
+            fallback = f"{found.path}:{found.fallback}" if found.fallback in found.siblings else found.fallback
+            group = Fixpoint if found.repeat else Pipeline
+            return select(group(found.name, passes, fallback=fallback), skip=found.skip)
         except UsageError as e:
             if str(e).startswith(f"{found.path}:"):
                 raise

@@ -113,11 +113,14 @@ def _fallbacks(start: Pass, names: NameResolver) -> list[Pass]:
     """The pipelines to fall back to. Raises UsageError for pipelines that fall back to each other."""
     found: list[Pass] = []
     tried = [start.name]
-    while name := fallback_of(found[-1] if found else start):
-        if name in tried:
-            raise UsageError(f"pipelines that fall back to each other: {' -> '.join([*tried, name])}")
-        tried.append(name)
-        found.append(names.pipeline_from_text(name))
+    while name := fallback_of(last := found[-1] if found else start):
+        try:
+            found.append(names.pipeline_from_text(name))
+        except UsageError as e:
+            raise type(e)(f"the fallback of {last.name}: {e}") from e
+        tried.append(found[-1].name)
+        if tried[-1] in tried[:-1]:
+            raise UsageError(f"pipelines that fall back to each other: {' -> '.join(tried)}")
     return found
 
 

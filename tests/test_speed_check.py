@@ -157,6 +157,25 @@ def test_fallbacks_follow_each_other(model: Path, monkeypatch: pytest.MonkeyPatc
     assert result.model.graph == onnx.load(model).graph
 
 
+@pytest.mark.parametrize(
+    ("times", "raced", "taken"),
+    [
+        pytest.param([1.0, 0.5], ["ort"], "ort", id="ort"),
+        pytest.param([1.0, 1.5, 1.0, 0.9], ["ort", "basic"], "basic", id="basic"),
+        pytest.param([1.0, 1.5, 1.0, 1.4], ["ort", "basic"], "none", id="original"),
+    ],
+)
+def test_ort_falls_back_to_basic(
+    model: Path, monkeypatch: pytest.MonkeyPatch, times: list[float], raced: list[str], taken: str
+) -> None:
+    left = iter(times)
+    measured_by(monkeypatch, lambda _: next(left))
+    report = optimize(model, "ort", check_speed=True).report
+    assert report.speed is not None
+    assert ([race.pipeline for race in report.speed.races], report.pipeline) == (raced, taken)
+    assert list(left) == []
+
+
 def test_nothing_is_written_before_the_race(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out.onnx"
     out.write_text("as before")

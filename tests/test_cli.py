@@ -578,7 +578,7 @@ def test_list() -> None:
     assert any(re.match(r"  basic \(passwright 0\.1\.0\): \d+ passes, until nothing changes", n) for n in lines)
     printed = invoke("list", "fuse-gemm", "merge_transposes", "basic", "fold-constants").stdout
     for line in (
-        "fuse-gemm, a pass (passwright 0.1.0), in basic",
+        "fuse-gemm, a pass (passwright 0.1.0), in basic, ort",
         "    matmul_add_to_gemm  [rounding]",
         "        MatMul(a, b) + c => Gemm(a, b, c)",
         "merge_transposes  [exact], a rule of merge-transposes",

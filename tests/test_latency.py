@@ -1,7 +1,8 @@
-"""The floor of `benchmarks/latency.py`: counts of matrix products."""
+"""`benchmarks/latency.py`: counts of matrix products, the floor, and the table."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,13 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 @pytest.fixture
 def gemm_floor(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import gemm_floor
+    return import_module("gemm_floor")
 
-    return gemm_floor
+
+@pytest.fixture
+def latency_table(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return import_module("latency_table")
 
 
 def feeds_of(model: onnx.ModelProto) -> dict[str, Any]:
@@ -91,3 +96,35 @@ def test_floor(gemm_floor: Any) -> None:
     assert peak.floor({product(1000, 1): 1}) == 10.0  # by flops
     assert peak.floor({product(1, 2): 1}) == 0.2  # by bytes, fewer than any that were measured
     assert peak.floor({product(1, 5): 4}) == 10.0  # together they need the slower memory
+
+
+def race(*cells: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "machine": "a machine", "min_time": 0.3, "sets": 5, "pipelines": ["basic", "ort"], "batches": [1],
+        "failures": {}, "cells": list(cells),
+    }  # fmt: skip
+
+
+def cell(seconds: float, products: list[list[int]] | None, **ratios: list[float]) -> dict[str, Any]:
+    rows = {"original": {"median": seconds, "ratio": [1.0, 1.0, 1.0]}}
+    rows |= {name: {"median": seconds * ends[0], "ratio": ends} for name, ends in ratios.items()}
+    return {"workload": "decode", "batch": 1, "products": products, "rows": rows}
+
+
+def test_table(latency_table: Any) -> None:
+    slow = cell(4e-3, [[200, 0, 10]], basic=[1.1, 1.05, 1.15], ort=[0.6, 0.55, 0.65])
+    integers = cell(1e-3, None, basic=[0.9, 0.8, 1.02], ort=[0.9, 0.8, 0.95])
+    facts = {"family": "bert", "group": "large", "pipelines": {"basic": {"nodes": 3, "left_out": 2}, "ort": {}}}
+    failed = {"family": "vit", "group": "large", "pipelines": {"ort": {"failure": "fails: a reason"}}, "races": {}}
+    models = {"large/a": facts | {"races": {"1": race(slow)}}, "large/b": facts | {"races": {"2": race(integers)}}}
+    peaks = {threads: [{"flops": 1e6, "bytes": {"1": 1e9}}] for threads in "12"}  # so the floor of the first is 2 ms
+    lines = list(latency_table.format_results({"peaks": peaks, "models": models | {"large/c": failed}}))
+    assert "| large/a decode x1 | 1 | 4 | **1.10 ± 0.05** | **0.60 ± 0.05** | 0.50 |" in lines
+    assert "| large/b decode x1 | 2 | 1 | 0.90 ± 0.11 | **0.90 ± 0.07** |  |" in lines
+    assert "| all | 2 | 0.995 | 0 | 1 | 1 |" in lines
+    assert "| all | 2 | 0.735 | 2 | 0 | 0 |" in lines
+    assert "- large/a decode x1, threads 1: **1.10 ± 0.05**" in lines
+    assert "| bert large | 1 | 1.10 | 1.20 |" in lines
+    assert "| bert large | 1 | 0.60 | 0.20 |" in lines
+    assert "- large/a: verification left out 2 changes" in lines
+    assert "- large/c, ort: fails: a reason" in lines

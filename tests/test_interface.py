@@ -12,6 +12,7 @@ from onnx import helper
 from passwright.core import Model, Op, PassesError, Tensor, Value, from_onnx, to_onnx
 from passwright.core.errors import InterfaceError
 from passwright.core.pass_manager.interface import Interface
+from passwright.core.transform.opset_conversion import plan_conversion
 from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes, load, run
 
@@ -339,6 +340,7 @@ def replace_relu(m: Model) -> None:
         ),
         pytest.param(lambda m: m.graph.inputs[0].merge_type(0, (2, 4)), id="inferred type of an input"),
         pytest.param(to_onnx, id="export"),
+        pytest.param(lambda m: plan_conversion(m.graph, 21).apply(m.graph, "test"), id="conversion to another opset"),
     ],
 )
 def test_other_changes_are_allowed(change: Callable[[Model], object]) -> None:

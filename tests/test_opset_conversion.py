@@ -149,6 +149,8 @@ def test_becomes(body: str, opset: int, kinds: str) -> None:
             "{ y, m, v, sm, sv = BatchNormalization(x, a, b, c, d) }",
             9, "training form", id="training",
         ),
+        pytest.param("(x, float[3] b) => (y) { y = Add<broadcast=1, axis=1>(x, b) }", 6, "unknown shapes", id="rank"),
+        pytest.param("(float[2,3,4] x, float[3] s) => (y) { y = PRelu(x, s) }", 6, "slopes", id="slopes of channels"),
         pytest.param("(double[2] x) => (y) { y = Clip<min=0.5>(x) }", 6, "defaults", id="bounds of doubles"),
     ],
 )  # fmt: skip

@@ -87,6 +87,18 @@ def _require_no_mask(op: Op, node: onnx.NodeProto) -> None:
     require(all(map(op.graph.is_unused, op.outputs[1:])), "its mask is another one since opset 12")
 
 
+def _require_shapes(op: Op, node: onnx.NodeProto) -> None:
+    """Before opset 7, the second operand was placed at an axis of the first; the converter looks at both shapes."""
+    known = all(v is not None and v.known_shape is not None for v in op.inputs)
+    require(known or "axis" not in op.attrs, "it broadcasts along an axis of unknown shapes")
+
+
+def _require_one_slope(op: Op, node: onnx.NodeProto) -> None:
+    """Before opset 7, PRelu had a slope for each channel, and since then slopes that broadcast to the last dims."""
+    slope = op.inputs[1].tensor if len(op.inputs) > 1 and op.inputs[1] is not None else None
+    require(slope is not None and slope.size == 1, "its slopes do not broadcast as those of opset 7")
+
+
 def _decline_batches(op: Op, node: onnx.NodeProto) -> None:
     raise Declined("it scans batches, which Scan does not have since opset 9")
 
@@ -150,8 +162,10 @@ BEFORE: Mapping[str, Sequence[tuple[int, Before]]] = {
     "BatchNormalization": [(14, _require_inference)],
     "Dropout": [(10, _require_no_mask), (12, _require_no_mask)],
     "Hardmax": [(13, _write_as_softmax)],
+    "PRelu": [(7, _require_one_slope)],
     "Resize": [(11, _write_default_sampling)],
     "Scan": [(9, _decline_batches)],
+    **{kind: [(7, _require_shapes)] for kind in ("Add", "Div", "Mul", "Pow", "Sub")},
 }
 """By operator, the opset that changed it, and the correction of a node that is converted across it."""
 AFTER: Mapping[str, Sequence[tuple[int, After]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from passwright.core.verify.output_comparison import compare_outputs
 VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
 
 
+@cache
 def versions_of(op_type: str) -> list[int]:
     """The opsets with which the versions of a standard operator came."""
     return sorted(s.since_version for s in defs.get_all_schemas_with_history() if not s.domain and s.name == op_type)

@@ -45,10 +45,10 @@ REFUSED = {"Bernoulli", "Dropout", "Resize", "RoiAlign", "Scan", "Swish"}
 """Those whose meaning depends on what is not known, or that do not run at the highest opset."""
 
 
-@pytest.mark.parametrize("block", slow_unless({0}, range(24)))
+@pytest.mark.parametrize("block", slow_unless({0}, range(36)))
 def test_backend_cases(block: int) -> None:
     found: Counter[str] = Counter()
-    for name in list(cases())[block::24]:
+    for name in list(cases())[block::36]:
         case = cases()[name]
         newest = highest_opset_of_onnxruntime()
         for each in [case] * (0 < opset_of(case.model) < newest) + list(at_older_opsets(case)):
@@ -58,7 +58,7 @@ def test_backend_cases(block: int) -> None:
             assert outcome in {"equal", "rounded", "refused", "not run"}, f"{each.name}: {outcome}"
             assert outcome != "rounded" or kind == "AveragePool", each.name
             assert outcome != "refused" or kind in REFUSED, each.name
-    assert found["equal"] > 70
+    assert found["equal"] > 50
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,11 @@ PLAIN_ATTRIBUTES = frozenset({
 })  # fmt: skip
 """The types of attributes that the converter sees; a number stands for each other one."""
 FIRST_WITH_MULTIDIRECTIONAL_BROADCAST = 7
-ROUNDED_OTHERWISE_SINCE = {"AveragePool": 19}
-"""Operators that onnxruntime computes with another kernel, and other rounding, since an opset."""
+OTHER_KERNEL_SINCE = {"AveragePool": 19}
+"""Operators that onnxruntime computes with another kernel since an opset, slower and with other rounding.
+
+With onnxruntime 1.31.1 and one thread, AveragePool takes 3 to 9 times as long, unless it has a multiple of 16 channels.
+"""
 LONE_NODE_IR_VERSION = 8  # any in which an initializer is not an input
 NUMBERED = re.compile(r"\d+_[io]\d+")  # an input or output of one of the nodes that are converted together
 Nodes = Sequence[onnx.NodeProto]
@@ -78,11 +81,13 @@ class Unconvertible(Declined):
         self.op = op
 
 
-def plan_conversion(graph: Graph, version: int, runs: Runs | None = None, *, exact: bool = False) -> OpsetConversion:
+def plan_conversion(
+    graph: Graph, version: int, runs: Runs | None = None, *, same_kernels: bool = False
+) -> OpsetConversion:
     """The conversion to opset `version`. O(ops).
 
-    Declines with the op that cannot be converted, with `runs` one that runs now and would not run any more, or if
-    `exact` one that rounds otherwise then.
+    Declines with the op that cannot be converted, with `runs` one that runs now and would not run any more, or with
+    `same_kernels` one that onnxruntime computes otherwise then.
     """
     current = graph.opsets.get(ONNX_DOMAIN)
     if current is None:
@@ -90,32 +95,36 @@ def plan_conversion(graph: Graph, version: int, runs: Runs | None = None, *, exa
     for f in graph.context.functions:
         _require_same_in_function(f, version)
     ops = _standard_ops(graph)
-    replacements = _convert(ops, current, version, runs, exact=exact)
-    return OpsetConversion(version, replacements, not any(_rounds_otherwise(op, version) for op in ops))
+    replacements = _convert(ops, current, version, runs, same_kernels=same_kernels)
+    return OpsetConversion(version, replacements, not any(_gets_other_kernel(op, version) for op in ops))
 
 
 def plan_highest_conversion(
-    graph: Graph, version: int, runs: Runs | None = None, *, exact: bool = False
+    graph: Graph, version: int, runs: Runs | None = None, *, same_kernels: bool = False
 ) -> OpsetConversion:
     """The conversion to the highest opset that is possible, from that of the graph up to `version`."""
     obstacle, suspects = "", dict[Op, None]()
     current = graph.opsets.get(ONNX_DOMAIN, version)
     for candidate in range(version, current, -1):
         try:
-            _convert(list(suspects), current, candidate, runs, exact=exact)  # few ops, which are likely to fail again
-            return replace(plan_conversion(graph, candidate, runs, exact=exact), obstacle=obstacle)
+            _convert(
+                list(suspects), current, candidate, runs, same_kernels=same_kernels
+            )  # few ops, which are likely to fail again
+            return replace(plan_conversion(graph, candidate, runs, same_kernels=same_kernels), obstacle=obstacle)
         except Declined as e:
             obstacle = f"opset {candidate} is not possible: {e}"
             suspects.update({e.op: None} if isinstance(e, Unconvertible) else {})
     return OpsetConversion(current, {}, obstacle=obstacle)
 
 
-def _convert(ops: Sequence[Op], current: int, version: int, runs: Runs | None, *, exact: bool) -> dict[Op, Nodes]:
+def _convert(
+    ops: Sequence[Op], current: int, version: int, runs: Runs | None, *, same_kernels: bool
+) -> dict[Op, Nodes]:
     """The nodes that replace ops between two opsets, without those that stay as they are. Raises Unconvertible."""
     changed = [op for op in ops if _schema_changes(op, version)]
-    for op in changed if exact else ():
-        if _rounds_otherwise(op, version):
-            raise Unconvertible(op, f"its results are rounded otherwise since opset {ROUNDED_OTHERWISE_SINCE[op.type]}")
+    for op in changed if same_kernels else ():
+        if _gets_other_kernel(op, version):
+            raise Unconvertible(op, f"onnxruntime runs it slower since opset {OTHER_KERNEL_SINCE[op.type]}")
     replacements = _Converter(current, version).convert(changed)
     if runs is not None:
         for op in ops:  # the others too, since a function may be expanded at some opsets only
@@ -132,8 +141,8 @@ def _require_same_in_function(function: onnx.FunctionProto, version: int) -> Non
             raise Declined(f"local function {function.name}, which is not inlined, has {node.op_type} of opset {own}")
 
 
-def _rounds_otherwise(op: Op, version: int) -> bool:
-    return op.version < ROUNDED_OTHERWISE_SINCE.get(op.type, 0) <= version
+def _gets_other_kernel(op: Op, version: int) -> bool:
+    return op.version < OTHER_KERNEL_SINCE.get(op.type, 0) <= version
 
 
 def _standard_ops(graph: Graph) -> list[Op]:

@@ -15,7 +15,7 @@ from ...core.transform.opset_conversion import OpsetConversion, plan_highest_con
 class RaiseOpset:
     """The model is converted to a higher opset: `to`, or the highest below it that each operator can be converted to.
 
-    0: the highest that the installed onnxruntime runs, on the CPU and with the types of the model.
+    0: the highest at which the installed onnxruntime runs each op of the model, on the CPU and as fast as before.
     """
 
     to: int = 0
@@ -49,4 +49,4 @@ class RaiseOpset:
 
     def _plan(self, graph: Graph, *, exact: bool) -> OpsetConversion:
         runs = graph.context.runs or (None if self.to else runs_on_cpu)
-        return plan_highest_conversion(graph, self.highest, runs, exact=exact)
+        return plan_highest_conversion(graph, self.highest, runs, same_kernels=exact or not self.to)

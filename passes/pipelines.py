@@ -19,6 +19,7 @@ from .linear import (
     einsum,
     factor_scales,
     gemm,
+    grouped_heads,
     matmul_merging,
     weight_scale,
 )
@@ -141,6 +142,7 @@ MATRIX_PRODUCTS: tuple[Pass, ...] = (
     weight_scale.FOLD_SCALE,
     factor_scales.MOVE_SCALES,
     matmul_merging.MERGE_PARALLEL_MATMULS,
+    grouped_heads.GROUP_HEADS,
 )
 """Linear ops around MatMul, Gemm and Einsum become part of them."""
 

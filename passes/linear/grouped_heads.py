@@ -1,0 +1,45 @@
+"""Products with the repeated heads of grouped-query attention."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import Build, Op, RulePass, Value, require, rule, same_extent
+from ...core.ir.dims import Shape
+from ..fusion.attention import ATTENTION_OPSET, unrepeated_heads
+from ..movement.reshapes import reshape_target
+from ..support.operand_queries import known_extent
+
+SWAP = [0, 1, 3, 2]
+MAX_ROWS = 1024  # of one product; with more, each repeated head is faster alone
+
+
+@rule(
+    lambda g, q, part, repeated: g.MatMul(q, g.Reshape(g.Expand(part, ...), ...) @ repeated),
+    lambda g, q, part, repeated, perm: g.MatMul(
+        q, g.Transpose(g.Reshape(g.Expand(part, ...), ...) @ repeated, perm=perm)
+    ),
+)
+def multiply_groups_of_heads(g: Build, q: Value, part: Value, repeated: Op, perm: list[int] | None = None) -> Value:
+    """MatMul(q, Reshape(Expand(k))) => Reshape(MatMul(Reshape(q), k)), a product for each head of k"""
+    require(g.opset < ATTENTION_OPSET, "Attention repeats heads itself")
+    heads = unrepeated_heads(part, repeated.outputs[0])
+    require(perm in (None, SWAP), "Transpose moves other dims than the last two")
+    require(q.rank == 4, "the other factor does not have 4 dims")
+    batch, count, rows, inner = q.shape[0], known_extent(q, 1), known_extent(q, 2), q.shape[3]
+    groups = known_extent(heads, 1)
+    require(same_extent(batch, heads.shape[0]) and repeated.outputs[0].shape[1] == count, "the batch dims differ")
+    grouped = rows * (count // groups)
+    require(0 < grouped <= MAX_ROWS, f"there would be {grouped} rows in one product")
+    keys = heads if perm is None else g.Transpose(heads, perm=perm)
+    product = g.MatMul(reshaped(g, q, (batch, groups, grouped, inner)), keys)
+    return reshaped(g, product, (batch, count, rows, product.shape[3]))
+
+
+def reshaped(g: Build, x: Value, shape: Shape) -> Value:
+    """A Reshape of `x` to a shape; declines one that cannot be written as a constant."""
+    return g.Reshape(x, g.const(np.array(reshape_target(x, shape), np.int64)))
+
+
+GROUP_HEADS = RulePass("group-heads", (multiply_groups_of_heads,))
+"""Products with repeated heads become products with each head once."""

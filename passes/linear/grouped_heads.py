@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
-from ..fusion.attention import ATTENTION_OPSET, unrepeated_heads
+from ..fusion.attention import ATTENTION_OPSET
 from ..movement.reshapes import reshape_target
-from ..support.operand_queries import known_extent
+from ..support.operand_queries import known_extent, operand, required_producer, same_shape
 
-SWAP = [0, 1, 3, 2]
+HEADS_AXES: Mapping[tuple[int, ...], int] = MappingProxyType({
+    (0, 1, 2, 3): 1, (0, 1, 3, 2): 1, (0, 2, 1, 3): 2, (0, 2, 3, 1): 2,
+})  # fmt: skip
+"""The axis of the heads, by the perm that moves it to axis 1."""
 MAX_ROWS = 1024  # of one product; with more, each repeated head is faster alone
 
 
@@ -23,17 +29,32 @@ MAX_ROWS = 1024  # of one product; with more, each repeated head is faster alone
 def multiply_groups_of_heads(g: Build, q: Value, part: Value, repeated: Op, perm: list[int] | None = None) -> Value:
     """MatMul(q, Reshape(Expand(k))) => Reshape(MatMul(Reshape(q), k)), a product for each head of k"""
     require(g.opset < ATTENTION_OPSET, "Attention repeats heads itself")
-    heads = unrepeated_heads(part, repeated.outputs[0])
-    require(perm in (None, SWAP), "Transpose moves other dims than the last two")
+    axis = HEADS_AXES.get(tuple(perm) if perm else (0, 1, 2, 3), 0)
+    require(axis > 0, "Transpose does not move the heads to axis 1")
+    heads = unrepeated_heads(part, repeated.outputs[0], axis)
     require(q.rank == 4, "the other factor does not have 4 dims")
     batch, count, rows, inner = q.shape[0], known_extent(q, 1), known_extent(q, 2), q.shape[3]
-    groups = known_extent(heads, 1)
-    require(same_extent(batch, heads.shape[0]) and repeated.outputs[0].shape[1] == count, "the batch dims differ")
+    groups = known_extent(heads, axis)
+    same_batch = same_extent(batch, heads.shape[0]) and repeated.outputs[0].shape[axis] == count
+    require(same_batch, "the batch dims differ")
     grouped = rows * (count // groups)
     require(0 < grouped <= MAX_ROWS, f"there would be {grouped} rows in one product")
     keys = heads if perm is None else g.Transpose(heads, perm=perm)
     product = g.MatMul(reshaped(g, q, (batch, groups, grouped, inner)), keys)
     return reshaped(g, product, (batch, count, rows, product.shape[3]))
+
+
+def unrepeated_heads(part: Value, repeated: Value, axis: int) -> Value:
+    """The value whose heads, along `axis`, each stand several times in `repeated`; `part` has an axis of 1 behind."""
+    heads = operand(required_producer(part, "Unsqueeze", "Reshape"))
+    require(heads.rank == repeated.rank == 4, "heads are not repeated along an axis of their own")
+    count, total = known_extent(heads, axis), known_extent(repeated, axis)
+    own, made = list(heads.shape), list(repeated.shape)
+    own[axis] = made[axis] = 1
+    require(same_shape(part.shape, (*heads.shape[: axis + 1], 1, *heads.shape[axis + 1 :])), "no axis is repeated")
+    require(same_shape(tuple(own), tuple(made)), "other dims than the heads change")
+    require(0 < count <= total and total % count == 0, "the heads are not repeated")
+    return heads
 
 
 def reshaped(g: Build, x: Value, shape: Shape) -> Value:

@@ -15,6 +15,9 @@ WEIGHTS = {
     "times": np.array([1, 1, 2, 1, 1]),
     "before": np.array([1, 2, 1, 1, 1]),
     "heads": np.array([0, 4, -1, 3]),
+    "three": np.array([3]),
+    "last": np.array([1, 1, 1, 2, 1]),
+    "rows": np.array([0, 0, 4, 3]),
 }
 REPEAT = "u = Unsqueeze(k, two) e = Expand(u, times) r = Reshape(e, heads)"
 GROUPED = "<int64[4] a = {0,2,2,0}, int64[4] b = {0,4,1,0}>"
@@ -30,6 +33,9 @@ def used(body: str) -> dict[str, np.ndarray]:
 
 
 KEYS = f"{REPEAT} t = Transpose<perm=[0,1,3,2]>(r) y = MatMul(q, t)"
+LAST_KEYS = (
+    "u = Unsqueeze(k, three) e = Expand(u, last) r = Reshape(e, rows) t = Transpose<perm=[0,2,3,1]>(r) y = MatMul(q, t)"
+)
 VALUES = f"{REPEAT} y = MatMul(q, r)"
 
 
@@ -44,6 +50,13 @@ VALUES = f"{REPEAT} y = MatMul(q, r)"
             id="keys",
         ),
         pytest.param(VALUES, "B,4,1,T", "B,2,T,3", "x = Reshape(q, a) m = MatMul(x, k) y = Reshape(m, b)", id="values"),
+        pytest.param(
+            LAST_KEYS,
+            "B,4,1,3",
+            "B,T,2,3",
+            "t = Transpose<perm=[0,2,3,1]>(k) x = Reshape(q, a) m = MatMul(x, t) y = Reshape(m, b)",
+            id="keys whose heads move after they are repeated",
+        ),
         pytest.param(
             VALUES, "1,4,5,7", "1,2,7,3", "x = Reshape(q, a) m = MatMul(x, k) y = Reshape(m, b)", id="several rows"
         ),
@@ -65,7 +78,7 @@ def test_becomes(before: str, q: str, k: str, after: str, opset: int) -> None:
         pytest.param(KEYS, "4,1,3", "B,2,T,3", 17, id="no batch"),
         pytest.param(KEYS.replace("u, times", "u, before").replace("(k, two)", "(k, one)"), "B,4,1,3", "B,2,T,3", 17,
                      id="all heads are repeated in turn"),
-        pytest.param(KEYS.replace("0,1,3,2", "0,1,2,3"), "B,4,1,3", "B,2,3,3", 17, id="nothing is transposed"),
+        pytest.param(LAST_KEYS.replace("0,2,3,1", "0,1,3,2"), "B,5,1,3", "B,5,2,3", 17, id="heads stay on axis 2"),
         pytest.param(f"{REPEAT} y = MatMul(r, q)", "B,4,3,1", "B,2,T,3", 17, id="the first factor"),
         pytest.param(f"{VALUES.replace('y =', 'z =')} y = Add(z, r)", "B,4,1,1", "B,2,1,3", 17, id="read elsewhere"),
     ],

@@ -333,7 +333,10 @@ def test_stays_without_features() -> None:
     stays(text, FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=23, runs=False)
 
 
-N = "<float low = {-1e30}, float cap = {3}, float third = {0.33333334}, float zero = {0}, float fill = {-3.4e38}, float high = {-1e4}>"
+N = (
+    "<float low = {-1e30}, float cap = {3}, float third = {0.33333334}, float zero = {0}, float fill = {-3.4e38},"
+    " float high = {-1e4}>"
+)
 Q = "float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v"
 
 

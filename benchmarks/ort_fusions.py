@@ -2,7 +2,8 @@
 
 `python benchmarks/ort_fusions.py` prints a table. Both models of a race are loaded under ORT ALL; where onnxruntime
 makes the fusion itself, the plain one is loaded without that optimizer. Each has several copies of the ops, one after
-another. A ratio is that of the shortest runs of two sessions that take turns, and the median of several such pairs.
+another. A ratio is that of the shortest runs in several pairs of sessions, each of which take turns; in parentheses are
+the least and the largest ratio of a pair.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
@@ -245,14 +245,24 @@ def input_shapes(race: Race) -> dict[str, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Result:
-    """The ratios, the operators that the fused model runs more often, and the largest difference of its results.
+    """The shortest runs of both models in each pair of sessions, and the operators that the fused one has more of.
 
-    The difference is relative to the largest number.
+    The largest difference of results is relative to the largest number.
     """
 
-    ratios: list[float]
+    seconds: list[list[float]]
     made: list[str]
     difference: float
+
+    @property
+    def ratio(self) -> float:
+        plain, fused = map(min, zip(*self.seconds, strict=True))
+        return fused / plain
+
+    @property
+    def ratios(self) -> list[float]:
+        """The ratio of each pair."""
+        return [fused / plain for plain, fused in self.seconds]
 
 
 def run_race(race: Race, threads: int, pairs: int, seconds: float) -> Result:
@@ -263,7 +273,7 @@ def run_race(race: Race, threads: int, pairs: int, seconds: float) -> Result:
         feeds["x"] = numbers.integers(0, 999, race.x).astype(np.float32)
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("plain.onnx", "fused.onnx")]
-        ratios: list[float] = []
+        times: list[list[float]] = []
         results: list[NDArray[Any]] = []
         for _ in range(pairs):
             sessions = [
@@ -275,27 +285,27 @@ def run_race(race: Race, threads: int, pairs: int, seconds: float) -> Result:
                 for model, off, path in zip((plain, fused), (race.without, ()), paths, strict=True)
             ]  # fmt: skip
             results = [session.run(["y"], feeds)[0] for session in sessions]
-            ratios.append(race_once(sessions, feeds, seconds / pairs))
+            times.append(shortest_runs(sessions, feeds, seconds / pairs))
         counts = [Counter(map(operator, onnx.load(path).graph.node)) for path in paths]
     off = np.abs(results[1] - results[0]).max() / np.abs(results[0]).max()
-    return Result(ratios, sorted(counts[1] - counts[0]), float(off))
+    return Result(times, sorted(counts[1] - counts[0]), float(off))
 
 
 def operator(node: onnx.NodeProto) -> str:
     return f"{node.domain}:{node.op_type}" if node.domain else node.op_type
 
 
-def race_once(sessions: Sequence[Any], feeds: Mapping[str, Any], seconds: float) -> float:
-    """The ratio of the shortest runs of the second and of the first session."""
-    best = [float("inf")] * 2
+def shortest_runs(sessions: Sequence[Any], feeds: Mapping[str, Any], seconds: float) -> list[float]:
+    """Of sessions that take turns."""
+    best = [float("inf")] * len(sessions)
     end = perf_counter() + seconds
-    while perf_counter() < end:
+    while best[-1] == float("inf") or perf_counter() < end:
         for i, session in enumerate(sessions):
             for _ in range(TURN):
                 start = perf_counter()
                 session.run(None, feeds)
                 best[i] = min(best[i], perf_counter() - start)
-    return best[1] / best[0]
+    return best
 
 
 RACES = [*norm_races(), *activation_races(), *product_races(), *attention_races(), *decoding_races()]
@@ -306,14 +316,14 @@ def main() -> None:
     parser.add_argument("words", nargs="*", metavar="WORD", help="only the fusions whose names have one of these")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of onnxruntime (default: 1)")
     parser.add_argument("--pairs", type=int, default=5, metavar="N", help="of fresh sessions (default: 5)")
-    parser.add_argument("--seconds", type=float, default=2, metavar="S", help="of runs of each fusion (default: 2)")
+    parser.add_argument("--seconds", type=float, default=4, metavar="S", help="of runs of each fusion (default: 4)")
     options = parser.parse_args()
     print("| fusion | ratio | made | off by |\n|---|---|---|---|")
     for race in RACES:
         if options.words and not any(word in race.name for word in options.words):
             continue
         found = run_race(race, options.threads, options.pairs, options.seconds)
-        spread = f"{median(found.ratios):.2f} ({min(found.ratios):.2f}-{max(found.ratios):.2f})"
+        spread = f"{found.ratio:.2f} ({min(found.ratios):.2f}-{max(found.ratios):.2f})"
         print(f"| {race.name} | {spread} | {', '.join(found.made) or 'nothing'} | {found.difference:.0e} |", flush=True)
 
 

@@ -36,7 +36,7 @@ from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import FailureKind, PluginError
 from passwright.core.plugins.discovery import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors
 from passwright.core.plugins.pass_registry import PassEntry
-from passwright.passes.pipelines import BUILT_IN
+from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
 from rewriting import load, op_types
 from rich.console import Console
 from typer.testing import CliRunner
@@ -585,7 +585,7 @@ def test_list_as_json(on_path: Path) -> None:
             {"name": "tolerance", "type": "float", "default": "0.0", "doc": "how far a factor may be from 1"}
         ],
     }  # fmt: skip
-    assert passes["fuse-gelu"]["pipelines"] == ["basic"]
+    assert passes["fuse-gelu"]["pipelines"] == ["basic", "ort"]
     assert passes["fuse-gelu"]["source"] == "passwright 0.1.0"
     assert {p["stage"] for p in data["passes"]} == {"", "cleanup", "fold", "fuse", "layout"}
     pipelines = {p["name"]: p for p in data["pipelines"]}
@@ -626,7 +626,7 @@ def test_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen.out = Console(file=out, force_terminal=True, width=80, color_system=None)
     show_listing(screen, listing())
     lines = out.getvalue().splitlines()
-    assert len(lines) < len(BUILT_IN) + 10
+    assert len(lines) < len(BUILT_IN) + len(OPTIONAL_PASSES) + 10
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("  fold-constants                fold     2 options  Ops that depend") for line in lines)
 

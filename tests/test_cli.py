@@ -667,3 +667,20 @@ def test_table_of_output_errors(tmp_path: Path) -> None:
     assert ulps >= 1
     assert re.fullmatch(r"\d+% of allowed", table["y"][5])
     assert table["z"][0] == "0"
+
+
+def test_operators_outside_the_standard_are_named(tmp_path: Path) -> None:
+    plugin, model, output = tmp_path / "quick.py", tmp_path / "model.onnx", tmp_path / "out.onnx"
+    plugin.write_text(
+        "from passwright.core import rule\n\n\n@rule(lambda g, x: g.Mul(x, g.Sigmoid(x)))\ndef quick(g, x):\n"
+        '    """x * Sigmoid(x) => QuickGelu(x, alpha=1)"""\n'
+        '    return g.domain("com.microsoft").QuickGelu(x, alpha=1.0)\n'
+    )
+    onnx.save(load("g (float[N,4] x) => (float[N,4] y) { s = Sigmoid(x) y = Mul(x, s) }"), model)
+    result = CliRunner().invoke(app, ["run", str(model), "--plugin", str(plugin), "-o", str(output)])
+    assert result.exit_code == OK
+    assert "not in the ONNX standard, so other runtimes may not run it: com.microsoft::QuickGelu" in result.stdout
+    assert op_types(onnx.load(output)) == ["QuickGelu"]
+    again = CliRunner().invoke(app, ["run", str(output), "-o", str(tmp_path / "again.onnx")])
+    assert again.exit_code == OK
+    assert "not in the ONNX standard" not in again.stdout

@@ -68,6 +68,10 @@ def show_report(terminal: Terminal, report: Report, *, output: Path | None, verb
     show_left_out(terminal, report)
     terminal.lines(verdict_lines(report.verification))
     terminal.lines(speed_lines(report))
+    if report.nonstandard_ops:
+        terminal.line(
+            f"not in the ONNX standard, so other runtimes may not run it: {', '.join(report.nonstandard_ops)}"
+        )
     terminal.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
 
 

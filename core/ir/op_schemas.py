@@ -22,9 +22,12 @@ def canonical_domain(domain: str) -> str:
     return DOMAIN_ALIASES.get(domain, domain)
 
 
+DOMAIN_MARK = "::"  # behind a domain other than the standard one
+
+
 def qualified_op_type(domain: str, op_type: str) -> str:
     """The operator, with its domain unless that is the standard one."""
-    return f"{domain}::{op_type}" if domain else op_type
+    return f"{domain}{DOMAIN_MARK}{op_type}" if domain else op_type
 
 
 @cache

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import ModelError
 from ..io.model import Model
 from ..ir.graph import Graph
-from ..ir.op_schemas import qualified_op_type
+from ..ir.op_schemas import DOMAIN_MARK, qualified_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
@@ -175,6 +175,11 @@ class Report:
     plan: Plan | None = None
     unfit: list[SkippedPass] = field(default_factory=list[SkippedPass])
     speed: SpeedCheck | None = None
+
+    @property
+    def nonstandard_ops(self) -> list[str]:
+        """The operators outside the ONNX standard that the run added."""
+        return [name for name in self.after.ops if DOMAIN_MARK in name and name not in self.before.ops]
 
     def to_json(self) -> str:
         """The report as JSON text."""

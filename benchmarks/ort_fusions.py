@@ -71,8 +71,13 @@ def norm_races() -> Iterator[Race]:
         tail = "v{n} = Add(e{n}, eps) r{n} = Sqrt(v{n}) o{n} = Div(d{n}, r{n}) w{n} = Mul(o{n}, g)"
         chain = f"{mean} p{{n}} = Pow(d{{n}}, two) e{{n}} = ReduceMean<keepdims=1>(p{{n}}, last) {tail}"
         chain += " {y} = Add(w{n}, b)"
-        fusions = ("LayerNormFusionL1", "LayerNormFusionL2")
+        root = "p{n} = Pow({x}, two) e{n} = ReduceMean<keepdims=1>(p{n}, last) v{n} = Add(e{n}, eps) r{n} = Sqrt(v{n})"
+        root += " o{n} = Div({x}, r{n}) {y} = Mul(o{n}, g)"
+        fusions = ("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
         yield Race(f"LayerNormFusion, {size}", x, chain, without=fusions, weights=weights)
+        yield Race(f"SimplifiedLayerNormFusion, {size}", x, root, without=fusions[2:], weights=weights)
+        own = "{y} = RMSNormalization<axis=-1>({x}, g)"
+        yield Race(f"RMSNormalization-23, {size}", x, root, own, without=fusions[2:], weights=weights)
         yield Race(f"SkipLayerNormFusion, {size}", x, add, without=APART, inputs=inputs, weights=weights)
         yield Race(f"BiasSkipLayerNormFusion, {size}", x, biased, without=APART, inputs=inputs, weights=weights)
         yield Race(f"order of sums in `ort`, {size}", x, biased, late, inputs=inputs, weights=weights)

@@ -203,7 +203,7 @@ def build_mask(g: Build, scores: Scores, v: Value, *, guarded: bool) -> Value | 
     low = LOWEST_MASK[v.dtype]
     for m in scores.masks:
         if isinstance(m, Op):
-            total = replaced_mask(g, m, total, low)
+            total = replaced_mask(g, m, g.const(0, like=v) if total is None else total, low)
             continue
         mask = bound_mask(g, m, low, guarded=guarded)
         mask = mask if mask.dtype == v.dtype else g.Cast(mask, to=v.dtype)
@@ -215,15 +215,14 @@ def build_mask(g: Build, scores: Scores, v: Value, *, guarded: bool) -> Value | 
     return g.Unsqueeze(mask, axes=[1]) if mask.rank == scores.q.rank == 3 else mask
 
 
-def replaced_mask(g: Build, where: Op, mask: Value | None, low: float) -> Value:
-    """`mask`, or zeros, but `low` or -inf where a Where replaces scores by a number.
+def replaced_mask(g: Build, where: Op, mask: Value, low: float) -> Value:
+    """`mask`, but `low` or -inf where a Where replaces scores by a number.
 
     Scores are lost in the sum with `low`, so that a row of nothing else has equal weights, as behind the Where.
     """
     score = masked_score(where)
-    kept = g.const(0, like=score) if mask is None else mask
-    fill = g.const(low if np.isfinite(masking_number(where)) else -np.inf, like=kept)
-    return g.Where(operand(where), *(kept if v is score else fill for v in where.inputs[1:]))
+    fill = g.const(low if np.isfinite(masking_number(where)) else -np.inf, like=mask)
+    return g.Where(operand(where), *(mask if v is score else fill for v in where.inputs[1:]))
 
 
 def bounded_constant(g: Build, mask: Value, low: float) -> Value:

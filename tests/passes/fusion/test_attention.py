@@ -510,3 +510,14 @@ def test_three_dims_become(dims: str, one: str) -> None:
     after = f"{mask} y = Attention<scale=1.0, q_num_heads=1, kv_num_heads=1>(q, k, v, w)"
     numbers = "<float low = {-1e30}, int64[1] one = {1}>"
     becomes(f"{signature} {{ {before} }}", f"{signature} {numbers} {{ {after} }}", FUSE_ATTENTION, opset=23)
+
+
+def test_half_precision_with_a_softmax_of_single_precision() -> None:
+    signature = "g (float16[b,2,5,4] q, float16[b,2,7,4] k, float16[b,2,7,3] v, bool[5,7] c) => (float16[b,h,s,d] y)"
+    numbers = "<float low = {-3.4e38}, float16 zero = {0}, float16 masked = {-40000}>"
+    scores = "p = Tanh(q) l = Tanh(k) t = Transpose<perm=[0,1,3,2]>(l) a = MatMul(p, t) f = Cast<to=1>(a)"
+    before = f"{scores} z = Where(c, f, low) e = Softmax(z) h = Cast<to=10>(e) y = MatMul(h, v)"
+    after = (
+        "p = Tanh(q) l = Tanh(k) m = Where(c, zero, masked) y = Attention<scale=1.0, softmax_precision=1>(p, l, v, m)"
+    )
+    becomes(f"{signature} {numbers} {{ {before} }}", f"{signature} {numbers} {{ {after} }}", FUSE_ATTENTION, opset=23)

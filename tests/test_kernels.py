@@ -79,10 +79,10 @@ def input_dtypes(op: Op) -> tuple[int, ...]:
     return tuple(v.known_dtype if v is not None else 0 for v in op.inputs)
 
 
-@pytest.mark.parametrize("block", slow_unless({0}, range(10)))
+@pytest.mark.parametrize("block", slow_unless({0}, range(30)))
 def test_agrees_with_onnxruntime(block: int) -> None:
     compared = 0
-    for name in list(cases())[block::10]:
+    for name in list(cases())[block::30]:
         model = cases()[name].model
         graph = from_onnx(model).graph
         op = next(graph.ops(), None)
@@ -96,4 +96,4 @@ def test_agrees_with_onnxruntime(block: int) -> None:
             if version <= last and not (predicted and op.type in LOADS_ONLY_SOME):
                 assert loads(at_opset(model, version)) == predicted, f"{name} at opset {version}"
                 compared += 1
-    assert compared > 60
+    assert compared > 15

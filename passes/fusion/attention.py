@@ -345,23 +345,21 @@ def fold_scale_into_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c:
 def fold_repeated_heads(g: Build, q: Value, k: Value, v: Value, more: Inputs, k4: Op, v4: Op, op: Op) -> Value:
     """Attention(q, Reshape(Expand(k)), Reshape(Expand(v))) => Attention(q, k, v), each head of k for several of q"""
     require(len(op.outputs) == 1 and q.rank == 4, "there are further outputs, or the operands do not have 4 dims")
-    keys, values = unrepeated_heads(k, k4.outputs[0]), unrepeated_heads(v, v4.outputs[0])
+    keys, values = unrepeated_heads(k, k4.outputs[0], 1), unrepeated_heads(v, v4.outputs[0], 1)
     require(same_extent(keys.shape[1], values.shape[1]), "keys and values are repeated differently")
     return g.Attention(q, keys, values, *more, **op.attrs)
 
 
-def unrepeated_heads(part: Value, repeated: Value) -> Value:
-    """The value whose heads, along axis 1, each stand several times in `repeated`; `part` has an axis of 1 behind."""
+def unrepeated_heads(part: Value, repeated: Value, axis: int) -> Value:
+    """The value whose heads, along `axis`, each stand several times in `repeated`; `part` has an axis of 1 behind."""
     heads = operand(required_producer(part, "Unsqueeze", "Reshape"))
-    out = repeated.shape
-    require(heads.rank == len(out) == 4 and part.rank == 5, "heads are not repeated along an axis of their own")
-    batch, count, length, width = heads.shape
-    require(
-        same_shape(part.shape, (batch, count, 1, length, width)), f"{part.name} has not an axis of 1 behind the heads"
-    )
-    same_rest = all(map(same_extent, (batch, length, width), (out[0], out[2], out[3])))
-    is_repeated = isinstance(count, int) and isinstance(out[1], int) and count > 0 and out[1] > 0 == out[1] % count
-    require(same_rest and is_repeated, f"{heads.name} is not repeated along its heads alone")
+    require(heads.rank == repeated.rank == 4, "heads are not repeated along an axis of their own")
+    count, total = known_extent(heads, axis), known_extent(repeated, axis)
+    own, made = list(heads.shape), list(repeated.shape)
+    own[axis] = made[axis] = 1
+    require(same_shape(part.shape, (*heads.shape[: axis + 1], 1, *heads.shape[axis + 1 :])), "no axis is repeated")
+    require(same_shape(tuple(own), tuple(made)), "other dims than the heads change")
+    require(0 < count <= total and total % count == 0, "the heads are not repeated")
     return heads
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...core import Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
-from ..fusion.attention import ATTENTION_OPSET
+from ..fusion.attention import ATTENTION_OPSET, unrepeated_heads
 from ..movement.reshapes import reshape_target
-from ..support.operand_queries import known_extent, operand, required_producer, same_shape
+from ..support.operand_queries import known_extent
 
 HEADS_AXES: Mapping[tuple[int, ...], int] = MappingProxyType({
     (0, 1, 2, 3): 1, (0, 1, 3, 2): 1, (0, 2, 1, 3): 2, (0, 2, 3, 1): 2,
@@ -42,19 +42,6 @@ def multiply_groups_of_heads(g: Build, q: Value, part: Value, repeated: Op, perm
     keys = heads if perm is None else g.Transpose(heads, perm=perm)
     product = g.MatMul(reshaped(g, q, (batch, groups, grouped, inner)), keys)
     return reshaped(g, product, (batch, count, rows, product.shape[3]))
-
-
-def unrepeated_heads(part: Value, repeated: Value, axis: int) -> Value:
-    """The value whose heads, along `axis`, each stand several times in `repeated`; `part` has an axis of 1 behind."""
-    heads = operand(required_producer(part, "Unsqueeze", "Reshape"))
-    require(heads.rank == repeated.rank == 4, "heads are not repeated along an axis of their own")
-    count, total = known_extent(heads, axis), known_extent(repeated, axis)
-    own, made = list(heads.shape), list(repeated.shape)
-    own[axis] = made[axis] = 1
-    require(same_shape(part.shape, (*heads.shape[: axis + 1], 1, *heads.shape[axis + 1 :])), "no axis is repeated")
-    require(same_shape(tuple(own), tuple(made)), "other dims than the heads change")
-    require(0 < count <= total and total % count == 0, "the heads are not repeated")
-    return heads
 
 
 def reshaped(g: Build, x: Value, shape: Shape) -> Value:

@@ -15,10 +15,12 @@ from .pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, r
 from .plugins.plugin import Placed, Plugin
 from .rewriting.builder import Build
 from .rewriting.ledger import Ledger
-from .rewriting.rules import EXACT, ROUNDING, Contract, Rule, by_dtype, conditional, rule
+from .rewriting.quantization_spec import QuantizationSpec, Range
+from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
 
 __all__ = [
     "EXACT",
+    "LOSSY",
     "ROUNDING",
     "Build",
     "Contract",
@@ -33,6 +35,8 @@ __all__ = [
     "Pipeline",
     "Placed",
     "Plugin",
+    "QuantizationSpec",
+    "Range",
     "Rule",
     "RulePass",
     "Tensor",

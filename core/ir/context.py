@@ -15,6 +15,7 @@ from .tensor import Tensor
 from .values import Value
 
 if TYPE_CHECKING:
+    from ..rewriting.quantization_spec import QuantizationSpec
     from .graph import Graph
 
 FRESH_NAME_MARK = "_pw"  # before the number of each name made here
@@ -45,6 +46,7 @@ class GraphContext:
     functions: Sequence[onnx.FunctionProto] = ()  # local functions that are not inlined
     value_info: ValueInfo = "keep"  # of an export
     runs: Runs | None = None  # whether a rewrite may add an op; None: any
+    quantization: QuantizationSpec | None = None  # for rules that quantize; None: they decline
 
     @property
     def initializers_are_inputs(self) -> bool:

@@ -15,6 +15,7 @@ from ..ir.graph import Graph
 from ..ir.subgraphs import total_op_count
 from ..rewriting.driver import RuleIndex, rewrite
 from ..rewriting.ledger import Ledger
+from ..rewriting.quantization_spec import QuantizationSpec
 from ..rewriting.rules import Rule
 from ..support.watchdog import NoProgress
 
@@ -127,23 +128,25 @@ class RulePass:
 class Pipeline:
     """Passes in order, once.
 
-    With `runs`, rewrites in it add only ops that run on a target. `fallback`: see Fixpoint.
+    With `runs`, rewrites in it add only ops that run on a target; with `quantization`, rules may quantize.
+    `fallback`: see Fixpoint.
     """
 
     name: str
     passes: Sequence[Pass]
     runs: Runs | None = None
     fallback: str = ""
+    quantization: QuantizationSpec | None = None
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Run each pass once."""
         shared = graph.context
-        outer = shared.runs
-        shared.runs = self.runs or outer
+        outer = shared.runs, shared.quantization
+        shared.runs, shared.quantization = self.runs or outer[0], self.quantization or outer[1]
         try:
             return sum(run_pass(p, graph, ledger) for p in self.passes)
         finally:
-            shared.runs = outer
+            shared.runs, shared.quantization = outer
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The contract of a rule on the numbers: `kind` is exact, rounding or conditional.
+    """The contract of a rule on the numbers: `kind` is exact, rounding, conditional or lossy.
 
     For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead.
     """
@@ -52,6 +52,8 @@ EXACT = Contract("exact")
 """Bit for bit the same results."""
 ROUNDING = Contract("rounding")
 """The same in real arithmetic; another order of floating-point operations."""
+LOSSY = Contract("lossy")
+"""Fewer bits for the numbers; a measure of accuracy decides whether that is near enough."""
 
 
 def conditional(condition: str) -> Contract:

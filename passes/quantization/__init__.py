@@ -1,0 +1,1 @@
+"""Rules that quantize: float operators to groups that the target computes on integers."""

@@ -21,6 +21,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
+from passwright.core.ir.op_schemas import qualified_op_type
 from passwright.core.ort.sessions import ENABLE_ALL, SessionConfig, create_session
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -297,7 +298,7 @@ def run_race(race: Race, threads: int, pairs: int, seconds: float) -> Result:
 
 
 def operator(node: onnx.NodeProto) -> str:
-    return f"{node.domain}:{node.op_type}" if node.domain else node.op_type
+    return qualified_op_type(node.domain, node.op_type)
 
 
 def shortest_runs(sessions: Sequence[Any], feeds: Mapping[str, Any], seconds: float) -> list[float]:

@@ -50,7 +50,7 @@ def histogram(model: ModelProto) -> dict[str, int]:
 
     def count(nodes: Iterable[NodeProto]) -> None:
         for node in nodes:
-            counts[f"{node.domain}::{node.op_type}" if node.domain else node.op_type] += 1
+            counts[f"{node.domain}.{node.op_type}" if node.domain else node.op_type] += 1
             for attribute in node.attribute:
                 for graph in [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs:
                     count(graph.node)

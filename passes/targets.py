@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..core import Pass
 from ..core.ir.context import Runs
+from ..core.ir.op_schemas import qualified_op_type
 from ..core.ort.kernels import runs_on_cpu
 from ..core.rewriting.cost_model import CPU, CostModel
 from .fusion.skip_norms import KEEP_NORMS_APART
@@ -38,7 +39,7 @@ class Target:
     """A runtime: its opset, the operators that it runs well, and what moving data costs.
 
     `opset` is the standard opset to which models are raised, as far as all their ops can be; 0: the highest that the
-    installed onnxruntime runs. `operators`, as in `Attention` or `com.microsoft:Gelu`, limits the ops that rewrites
+    installed onnxruntime runs. `operators`, as in `Attention` or `com.microsoft.Gelu`, limits the ops that rewrites
     add: of the standard domain all but those listed are free, of other domains none. `runs`, if given, must be true of
     each as well. `costs` serve the rewrites that trade ops for moved data. `last` are passes after those of `basic`.
     `fallback` is the pipeline to use where the result of this one turns out to be slower than the original
@@ -57,7 +58,7 @@ class Target:
     def may_add(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
         """Whether rewrites may add an op of that operator, opset of its domain, and element types of its inputs."""
         unlisted = NEVER if domain else OperatorSupport()
-        support = self.operators.get(f"{domain}:{op_type}" if domain else op_type, unlisted)
+        support = self.operators.get(qualified_op_type(domain, op_type), unlisted)
         return support.covers(version, dtypes) and (self.runs is None or self.runs(op_type, domain, version, dtypes))
 
 

@@ -202,7 +202,7 @@ def row(
     advice: str = "", interval: RatioInterval | None = None,
 ) -> Row:  # fmt: skip
     """A measured row."""
-    foreign = ("com.microsoft::FusedConv",) if "EXTENDED" in made_by or "ALL" in made_by else ()
+    foreign = ("com.microsoft.FusedConv",) if "EXTENDED" in made_by or "ALL" in made_by else ()
     latencies = {
         b: Latency(b, 400, b * median, b * median * 0.97, b * median * 1.04, b * median * 1.3, b * median * 1.6)
         for b in (1, 8)

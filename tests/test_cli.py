@@ -679,7 +679,7 @@ def test_operators_outside_the_standard_are_named(tmp_path: Path) -> None:
     onnx.save(load("g (float[N,4] x) => (float[N,4] y) { s = Sigmoid(x) y = Mul(x, s) }"), model)
     result = CliRunner().invoke(app, ["run", str(model), "--plugin", str(plugin), "-o", str(output)])
     assert result.exit_code == OK
-    assert "not in the ONNX standard, so other runtimes may not run it: com.microsoft::QuickGelu" in result.stdout
+    assert "not in the ONNX standard, so other runtimes may not run it: com.microsoft.QuickGelu" in result.stdout
     assert op_types(onnx.load(output)) == ["QuickGelu"]
     again = CliRunner().invoke(app, ["run", str(output), "-o", str(tmp_path / "again.onnx")])
     assert again.exit_code == OK

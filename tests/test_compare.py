@@ -279,22 +279,22 @@ def test_operators_under_ort_all(found: ComparisonReport) -> None:
     report = with_ops(
         found,
         original={"Add": 24, "Conv": 53, "Erf": 12, "MatMul": 12, "Relu": 3},
-        original_online={"com.microsoft.nchwc::Conv": 53, "com.microsoft::BiasGelu": 12, "Add": 12, "MatMul": 12,
-                         "Relu": 3, "com.ms.internal.nhwc::MaxPool": 1, "com.microsoft::Gelu": 1},
-        passwright={"Add": 24, "Conv": 53, "Gelu": 12, "MatMul": 12, "com.microsoft::Gelu": 1, "Relu": 3},
-        passwright_online={"com.microsoft.nchwc::Conv": 53, "Add": 24, "Gelu": 12, "MatMul": 12, "Relu": 3,
-                           "com.microsoft::Gelu": 1},
+        original_online={"com.microsoft.nchwc.Conv": 53, "com.microsoft.BiasGelu": 12, "Add": 12, "MatMul": 12,
+                         "Relu": 3, "com.ms.internal.nhwc.MaxPool": 1, "com.microsoft.Gelu": 1},
+        passwright={"Add": 24, "Conv": 53, "Gelu": 12, "MatMul": 12, "com.microsoft.Gelu": 1, "Relu": 3},
+        passwright_online={"com.microsoft.nchwc.Conv": 53, "Add": 24, "Gelu": 12, "MatMul": 12, "Relu": 3,
+                           "com.microsoft.Gelu": 1},
     )  # fmt: skip
     assert list(operator_lines(report)) == [
         (
             "fused or inserted by onnxruntime, original -> passwright: NCHWc Conv 53 -> 53, BiasGelu 12 -> 0, "
-            "com.microsoft::Gelu 1 -> 0, NHWC MaxPool 1 -> 0"
+            "com.microsoft.Gelu 1 -> 0, NHWC MaxPool 1 -> 0"
         ),
         "other operators that run under ORT ALL, original -> passwright: Add 12 -> 24, Gelu 0 -> 12",
     ]
     data = {entry["op"]: entry for entry in json.loads(report.to_json())["online_operators"]}
-    assert data["com.microsoft::Gelu"] == {
-        "op": "com.microsoft::Gelu", "original": 1, "result": 1, "made_from_original": 1, "made_from_result": 0
+    assert data["com.microsoft.Gelu"] == {
+        "op": "com.microsoft.Gelu", "original": 1, "result": 1, "made_from_original": 1, "made_from_result": 0
     }  # fmt: skip
     assert {"MatMul", "Relu", "Erf", "Conv"}.isdisjoint(data)
     page = compare_page(report, samples.report(), None)
@@ -418,7 +418,7 @@ LOST = Row("onnxsim", "0", online=False, failure="the process died of SIGSEGV " 
 def with_long_values(found: ComparisonReport) -> ComparisonReport:
     """A comparison with a long value in every cell."""
     big = ModelStats(
-        {f"Op{i}": 1235 for i in range(100)}, 12_345_678_901, 10_700_000_000, ("com.nobody::Opaque",), "odd"
+        {f"Op{i}": 1235 for i in range(100)}, 12_345_678_901, 10_700_000_000, ("com.nobody.Opaque",), "odd"
     )
     wide = [
         RatioInterval(0.5, 1e-5, 1e5),

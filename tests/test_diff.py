@@ -252,7 +252,7 @@ def assert_sound(a: onnx.ModelProto, b: onnx.ModelProto) -> None:
 )
 def test_differences_of_weights(before: Any, after: Any, expected: str) -> None:
     a, b = (load(f"{X} {{ a = my.Op(x, w) y = Neg(a) }}", weights={"w": w}) for w in (before, after))
-    assert lines_of(a, b) == ["1 op changed, 1 weight changed; 1 op unchanged", f"~ my::Op a: weight w: {expected}"]
+    assert lines_of(a, b) == ["1 op changed, 1 weight changed; 1 op unchanged", f"~ my.Op a: weight w: {expected}"]
     assert_sound(a, b)
 
 
@@ -518,15 +518,15 @@ def test_sparse_constants() -> None:
         return model
 
     assert difference(sparse(1, 2), sparse(1, 2)).is_identical
-    assert lines_of(sparse(1, 2), sparse(1, 3))[1:] == ["~ my::Op y: weight s: other elements"]
-    assert lines_of(sparse(1, 2), sparse(1, 2, 3))[1] == "~ my::Op y: weight s: other elements"
+    assert lines_of(sparse(1, 2), sparse(1, 3))[1:] == ["~ my.Op y: weight s: other elements"]
+    assert lines_of(sparse(1, 2), sparse(1, 2, 3))[1] == "~ my.Op y: weight s: other elements"
     of_op = sparse(1, 2)
     of_op.graph.node.insert(0, helper.make_node("Constant", [], ["s"], sparse_value=of_op.graph.sparse_initializer[0]))
     del of_op.graph.sparse_initializer[:]
     assert lines_of(sparse(1, 2), of_op, names=True) == [
         "the same but for notes: 1 op", "notes:", "    ~ constant s: initializer -> Constant op"
     ]  # fmt: skip
-    assert lines_of(sparse(1, 3), of_op)[1:] == ["~ my::Op y: weight s: other elements"]
+    assert lines_of(sparse(1, 3), of_op)[1:] == ["~ my.Op y: weight s: other elements"]
 
 
 IF = """g (bool c, float[2] x) => (float[2] y) {{
@@ -579,14 +579,14 @@ def test_functions() -> None:
     one, two = (onnx.parser.parse_model(text.format(body)) for body in ("r = Relu(v)", "s = Relu(v) r = Neg(s)"))
     assert lines_of(one, two) == [
         "1 op added; 2 ops unchanged",
-        "~ function my::F:",
+        "~ function my.F:",
         "    added: Neg",
         "        + Neg (s) -> r",
         "        reads r (now s); gives r",
     ]
     assert_sound(one, two)
     del two.functions[:]
-    assert lines_of(one, two)[1:] == ["- function my::F: defined"]
+    assert lines_of(one, two)[1:] == ["- function my.F: defined"]
 
 
 def test_rules_of_replacements_are_reported() -> None:

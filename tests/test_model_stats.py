@@ -57,7 +57,7 @@ def test_functions_are_inlined(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("op", "domain", "foreign"),
     [
-        ("FusedConv", "com.microsoft", ("com.microsoft::FusedConv",)),
+        ("FusedConv", "com.microsoft", ("com.microsoft.FusedConv",)),
         ("LayerNormalization", "", ("LayerNormalization",)),  # standard from opset 17, written at older ones
         ("Relu", "ai.onnx", ()),
     ],

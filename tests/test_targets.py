@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from onnx import TensorProto
 from passwright.core import Build, RulePass, Value, rule
+from passwright.core.ir.op_schemas import split_op_type
 from passwright.core.pass_manager.pipeline import leaves
 from passwright.core.rewriting.cost_model import FEWEST_OPS
 from passwright.passes.pipelines import BASIC, PIPELINES, pipeline_for
@@ -25,7 +26,7 @@ TARGET = Target(
         "Gelu": OperatorSupport(first=20),
         "Gemm": OperatorSupport(dtypes=frozenset({FLOAT})),
         "Relu": OperatorSupport(last=13),
-        "test:Known": OperatorSupport(),
+        "test.Known": OperatorSupport(),
     },
 )
 
@@ -43,12 +44,12 @@ TARGET = Target(
         ("Relu", 13, [FLOAT], True),
         ("Relu", 14, [FLOAT], False),
         ("Tanh", 17, [FLOAT], True),
-        ("test:Known", 1, [FLOAT], True),
-        ("test:Other", 1, [FLOAT], False),
+        ("test.Known", 1, [FLOAT], True),
+        ("test.Other", 1, [FLOAT], False),
     ],
 )
 def test_operators_that_may_be_added(op: str, version: int, dtypes: list[int], answer: bool) -> None:
-    domain, _, op_type = op.rpartition(":")
+    domain, op_type = split_op_type(op)
     assert TARGET.may_add(op_type, domain, version, dtypes) is answer
 
 

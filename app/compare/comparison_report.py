@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
-from ...core.ir.op_schemas import ONNX_DOMAIN, since_versions
+from ...core.ir.op_schemas import ONNX_DOMAIN, since_versions, split_op_type
 from ...core.ort.sessions import SessionConfig
 from ..measure.benchmark import BenchmarkConfig
 from ..measure.execution_provider import ExecutionProvider
@@ -141,7 +141,7 @@ class OperatorCounts:
     @property
     def name(self) -> str:
         """A short name: `BiasGelu` of onnxruntime, `NCHWc Conv` in its layout; with the domain where ONNX has one."""
-        domain, _, op_type = self.op.rpartition("::")
+        domain, op_type = split_op_type(self.op)
         if domain in LAYOUT_DOMAINS:
             return f"{LAYOUT_DOMAINS[domain]} {op_type}"
         return op_type if domain == CONTRIB_DOMAIN and op_type not in since_versions(ONNX_DOMAIN) else self.op

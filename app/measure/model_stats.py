@@ -31,7 +31,7 @@ SCALAR_ATTRIBUTES = frozenset({"value_float", "value_int", "value_string"})  # o
 class ModelStats:
     """Statistics of a file.
 
-    `ops` by type (domain::type outside the standard one): those on which outputs depend, bodies and inlined functions
+    `ops` by type (domain.type outside the standard one): those on which outputs depend, bodies and inlined functions
     included, Constant ops not. `parameters`: elements of weights. `bytes` on disk, files of weights included.
     `nonstandard_operators`: operators that ONNX does not define. `checker_error`: the objection of onnx.checker, in a
     line, "" if there is none.

@@ -22,12 +22,15 @@ def canonical_domain(domain: str) -> str:
     return DOMAIN_ALIASES.get(domain, domain)
 
 
-DOMAIN_MARK = "::"  # behind a domain other than the standard one
-
-
 def qualified_op_type(domain: str, op_type: str) -> str:
-    """The operator, with its domain unless that is the standard one."""
-    return f"{domain}{DOMAIN_MARK}{op_type}" if domain else op_type
+    """The operator, behind its domain unless that is the standard one: `com.microsoft.Gelu`, as in ONNX's text."""
+    return f"{domain}.{op_type}" if domain else op_type
+
+
+def split_op_type(qualified: str) -> tuple[str, str]:
+    """The domain and the operator of a qualified name; names of operators have no dots (ONNX IR, Names)."""
+    domain, _, op_type = qualified.rpartition(".")
+    return domain, op_type
 
 
 @cache

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import ModelError
 from ..io.model import Model
 from ..ir.graph import Graph
-from ..ir.op_schemas import DOMAIN_MARK, qualified_op_type
+from ..ir.op_schemas import qualified_op_type, split_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
@@ -99,7 +99,7 @@ class Stats:
 
 
 def op_histogram(graph: Graph) -> dict[str, int]:
-    """Ops except Constant by type in a graph and those inside it, as `domain::type` outside the standard domain."""
+    """Ops except Constant by type in a graph and those inside it, as `domain.type` outside the standard domain."""
     ops = (op for g in graph.with_subgraphs() for op in g.ops() if is_counted(op))
     return dict(sorted(Counter(qualified_op_type(op.domain, op.type) for op in ops).items()))
 
@@ -179,7 +179,7 @@ class Report:
     @property
     def nonstandard_ops(self) -> list[str]:
         """The operators outside the ONNX standard that the run added."""
-        return [name for name in self.after.ops if DOMAIN_MARK in name and name not in self.before.ops]
+        return [name for name in self.after.ops if split_op_type(name)[0] and name not in self.before.ops]
 
     def to_json(self) -> str:
         """The report as JSON text."""

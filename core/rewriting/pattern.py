@@ -62,8 +62,8 @@ class OpPattern:
                 yield from want.walk()
 
     def operators(self) -> tuple[str, ...]:
-        """The operators of the pattern, each once, as in `Conv` or `com.microsoft:Gelu`."""
-        found = (f"{p.domain}:{t}" if p.domain else t for p in self.walk() for t in p.types)
+        """The operators of the pattern, each once, as in `Conv` or `com.microsoft.Gelu`."""
+        found = (op_schemas.qualified_op_type(p.domain, t) for p in self.walk() for t in p.types)
         return tuple(dict.fromkeys(found))
 
     def input_orders(self, op: Op) -> tuple[tuple[Any, ...], ...]:

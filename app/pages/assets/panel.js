@@ -24,7 +24,7 @@ const panelOf = (node, actions) => {
       listed("name", node.name ? [element("span", { class: "detail name" }, visible(node.name))] : []),
       listed("attributes, inputs and outputs", details),
       listed("made by", node.rule ? [element("span", { class: "detail name" }, visible(node.rule))] : []),
-      listed("stands for", few(node.origin ?? [], (name) => link(name, () => actions.go(name)))),
+      listed("original nodes", few(node.origin ?? [], (name) => link(name, () => actions.go(name)))),
       listed("touched by", few(node.rewrites ?? [], (ordinal) => link(`change #${ordinal}`, () => openRewrite(ordinal)))),
       listed("bodies", few(node.bodies ?? [], (sheet) => link(actions.titleOf(sheet), () => actions.enter(sheet))))),
   ];

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, cast
-
 from ..core import Fixpoint, Pass, Pipeline
-from ..core.pass_manager.pass_selection import map_passes
 from ..core.plugins.plugin import Stage
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
 from .cleanup import casts, constants, merge_duplicates, no_ops, quantization
@@ -174,9 +170,8 @@ BASIC = Fixpoint("basic", BUILT_IN)
 
 def pipeline_for(target: Target) -> Pipeline:
     """The pipeline of the target's name: raise the opset, run the passes of `basic`, then those that come last."""
-    basic = map_passes(BASIC, lambda p: replace(cast("Any", p), costs=target.costs) if hasattr(p, "costs") else p)
-    passes = (opset.RaiseOpset(target.opset), basic, *target.last)
-    return Pipeline(target.name, passes, target.may_add, fallback=target.fallback)
+    passes = (opset.RaiseOpset(target.opset), BASIC, *target.last)
+    return Pipeline(target.name, passes, target.may_add, target.costs, target.fallback)
 
 
 PIPELINES: dict[str, Pass] = {p.name: p for p in (Pipeline("none", ()), BASIC, pipeline_for(ORT))}

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from ..core import Pass
 from ..core.ir.context import Runs
+from ..core.ir.cost_model import CPU, CostModel
 from ..core.ir.op_schemas import qualified_op_type
 from ..core.ort.kernels import runs_on_cpu
-from ..core.rewriting.cost_model import CPU, CostModel
 from .fusion.skip_norms import KEEP_NORMS_APART
 
 
@@ -36,12 +36,13 @@ NEVER = OperatorSupport(last=0)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A runtime: its opset, the operators that it runs well, and what moving data costs.
+    """A runtime: its opset, the operators that it runs well, and what ops and moving data cost.
 
     `opset` is the standard opset to which models are raised, as far as all their ops can be; 0: the highest that the
     installed onnxruntime runs. `operators`, as in `Attention` or `com.microsoft.Gelu`, limits the ops that rewrites
     add: of the standard domain all but those listed are free, of other domains none. `runs`, if given, must be true of
-    each as well. `costs` serve the rewrites that trade ops for moved data. `last` are passes after those of `basic`.
+    each as well. `costs` serve the rewrites that trade ops for moved data or for one op with a slow kernel. `last` are
+    passes after those of `basic`.
     `fallback` is the pipeline to use where the result of this one turns out to be slower than the original
     (`passes run --check-speed`).
     """

@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 from onnx import TensorProto
 from passwright.core import Build, RulePass, Value, rule
+from passwright.core.ir.cost_model import CPU
 from passwright.core.ir.op_schemas import split_op_type
-from passwright.core.pass_manager.pipeline import leaves
-from passwright.core.rewriting.cost_model import FEWEST_OPS
-from passwright.passes.pipelines import BASIC, PIPELINES, pipeline_for
+from passwright.passes.pipelines import PIPELINES, pipeline_for
 from passwright.passes.targets import NEVER, ORT, OperatorSupport, Target
 from rewriting import load, op_types
 
-from passwright import optimize
+from passwright import explain, optimize
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 TARGET = Target(
@@ -84,10 +83,14 @@ def test_rules_of_plugins_are_held_to_it() -> None:
 
 
 def test_costs_are_those_of_the_target() -> None:
-    costs = [p.costs for p in leaves(pipeline_for(replace(TARGET, costs=FEWEST_OPS))) if hasattr(p, "costs")]
-    assert costs
-    assert set(costs) == {FEWEST_OPS}
-    assert any(hasattr(p, "costs") for p in leaves(BASIC))
+    body = "<int64[1] last = {-1}> { a = Abs(x) y = ReduceSum(a, last) }"
+    model = load(f"g (float[1000,4] x) => (float[1000,1] y) {body}", 17)
+    for costs, want in ((CPU, ["Abs", "ReduceSum"]), (replace(CPU, slow_kernels={}), ["ReduceL1"])):
+        pipeline = pipeline_for(replace(TARGET, costs=costs))
+        assert op_types(optimize(model, pipeline=pipeline).model) == want
+        found = explain(model, "fuse_reduce_l1", pipeline=pipeline, as_is=True).rules[0].match_report
+        assert found is not None
+        assert bool(found.matches) == (want == ["ReduceL1"])
 
 
 def test_ort_raises_the_opset_and_adds_no_contributed_operator() -> None:

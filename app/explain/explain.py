@@ -147,17 +147,19 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
         original = source.load()
     paths.require_writable(inputs)
     chosen, unfit = choice.for_opsets(original.graph.opsets)
+    target = chosen if isinstance(chosen, Pipeline) else Pipeline("any target", ())
     if options.at:
         _require_op_name(options.at, original.graph)
     types = Counter(op.type for g in original.graph.with_subgraphs() for op in g.ops() if not options.at)
     if not options.as_is:
         run = _run(source, original, chosen, timer, options.exact)
     elif subject.passes:  # the changes that they would make are those in a run on another copy
-        run = _run(source, source.load(), Pipeline("as it is", subject.passes), timer, options.exact)
+        alone = replace(target, name="as it is", passes=subject.passes)
+        run = _run(source, source.load(), alone, timer, options.exact)
         run = replace(run, model=original)
     else:
         run = _RunOutcome(original, [], {}, [])
-    with gc_paused(), timer.phase("explaining"):
+    with gc_paused(), timer.phase("explaining"), target.on_target(run.model.graph):
         layers = _downstream_layers(_ops_named(run.model.graph, options.at)) if options.at else None
         rules = [_explain_rule(r, p, run, layers, types, options) for r, p in subject.rules]
         made = [c for c in run.changes if not options.at or _concerns(c, options.at)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import onnx
 
+from .cost_model import CPU, CostModel
 from .expressions import SymInt, Unknown, from_atom
 from .mutation_log import MutationLog, ReplacementLog
 from .op import Op
@@ -46,6 +47,7 @@ class GraphContext:
     functions: Sequence[onnx.FunctionProto] = ()  # local functions that are not inlined
     value_info: ValueInfo = "keep"  # of an export
     runs: Runs | None = None  # whether a rewrite may add an op; None: any
+    costs: CostModel = CPU  # of the target
     quantization: QuantizationSpec | None = None  # for rules that quantize; None: they decline
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from operator import index
@@ -11,6 +12,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from ..errors import FailureKind, GraphError, ModelError, NoFixpoint, PassFailed, format_error
 from ..ir.context import Runs
+from ..ir.cost_model import CostModel
 from ..ir.graph import Graph
 from ..ir.subgraphs import total_op_count
 from ..rewriting.driver import RuleIndex, rewrite
@@ -128,25 +130,33 @@ class RulePass:
 class Pipeline:
     """Passes in order, once.
 
-    With `runs`, rewrites in it add only ops that run on a target; with `quantization`, rules may quantize.
-    `fallback`: see Fixpoint.
+    With `runs`, rewrites in it add only ops that run on a target; `costs` are those of the target, without them
+    onnxruntime's CPU provider. With `quantization`, rules may quantize. `fallback`: see Fixpoint.
     """
 
     name: str
     passes: Sequence[Pass]
     runs: Runs | None = None
+    costs: CostModel | None = None
     fallback: str = ""
     quantization: QuantizationSpec | None = None
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Run each pass once."""
-        shared = graph.context
-        outer = shared.runs, shared.quantization
-        shared.runs, shared.quantization = self.runs or outer[0], self.quantization or outer[1]
-        try:
+        with self.on_target(graph):
             return sum(run_pass(p, graph, ledger) for p in self.passes)
+
+    @contextmanager
+    def on_target(self, graph: Graph) -> Generator[None]:
+        """Let rewrites of `graph` be for the target of this pipeline, if it has one, and with its quantization."""
+        shared = graph.context
+        outer = shared.runs, shared.costs, shared.quantization
+        shared.runs, shared.costs = self.runs or shared.runs, self.costs or shared.costs
+        shared.quantization = self.quantization or shared.quantization
+        try:
+            yield
         finally:
-            shared.runs, shared.quantization = outer
+            shared.runs, shared.costs, shared.quantization = outer
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,8 +180,8 @@ def unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] in QUOTES and text[-1] == text[0] else text
 
 
-NON_OPTION_FIELDS = frozenset({"name", "rules", "costs"})
-"""The fields that identify a pass and its rules, and the costs of its target."""
+NON_OPTION_FIELDS = frozenset({"name", "rules"})
+"""The fields that identify a pass and its rules."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from onnx import defs, helper
 
 from ..errors import Declined, require
 from ..ir import op_schemas
+from ..ir.cost_model import CostModel
 from ..ir.graph import Graph
 from ..ir.op import Op, without_trailing_omitted
 from ..ir.tensor import Tensor
@@ -38,6 +39,11 @@ class Build:
     def opset(self) -> int:
         """The version of the standard operators that the model uses."""
         return self.graph.opsets.get(op_schemas.ONNX_DOMAIN, 0)
+
+    @property
+    def costs(self) -> CostModel:
+        """The time that ops take on the target of the pipeline."""
+        return self.graph.context.costs
 
     @property
     def root(self) -> Op:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from onnx import TensorProto
 from passwright.core import Plugin
-from passwright.core.rewriting.cost_model import CPU
+from passwright.core.ir.cost_model import CPU
 from passwright.passes.pipelines import pipeline_for
 from passwright.passes.targets import NEVER, OperatorSupport, Target
 
@@ -20,7 +20,8 @@ PHONE = Target(
     "a runtime on phones, of opset 17",
     opset=17,
     operators={"LayerNormalization": NEVER, "Softmax": OperatorSupport(first=13, dtypes=FLOATS)},
-    costs=replace(CPU, block_bytes_per_second=4e9, strided_bytes_per_second=1e9),  # memory is slow there
+    # Memory is slow there, and so is one fused kernel, by that many seconds for an element.
+    costs=replace(CPU, block_bytes_per_second=4e9, strided_bytes_per_second=1e9, slow_kernels={"PRelu": 8e-9}),
 )
 
 PLUGIN = Plugin(pipelines={PHONE.name: pipeline_for(PHONE)})

@@ -10,7 +10,6 @@ import numpy as np
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE
 from ..support.operand_queries import require_broadcastable_to
-from ..support.slow_kernels import require_fast_kernel
 from .polynomials import (
     affine_form,
     is_close,
@@ -76,7 +75,7 @@ def fuse_softplus(g: Build, x: Value, one: Value) -> Value:
     """Log(1 + Exp(x)) => Softplus(x)"""
     require_dtype(x, HALF_OR_SINGLE)
     require_scalar(one, 1.0, x)
-    require_fast_kernel("Softplus", x, saved=2)
+    g.costs.require_fast_kernel("Softplus", x, saved=2)
     return g.Softplus(x)
 
 
@@ -200,7 +199,7 @@ def rectifier(g: Build, x: Value, a: Value, zero: Value | None) -> Value:
     if a.is_const and all(d == 1 for d in a.shape):
         return g.LeakyRelu(x, alpha=scalar_constant(a, x))
     require_broadcastable_to(a, x)
-    require_fast_kernel("PRelu", x, saved=2)
+    g.costs.require_fast_kernel("PRelu", x, saved=2)
     return g.PRelu(x, a)
 
 
@@ -214,7 +213,7 @@ def fuse_elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
     require(e.producer is not None and e.producer.type == "Exp" and e.producer.inputs == (x,), "no exponential")
     require_dtype(x, HALF_OR_SINGLE)
     require(scalar_constant(zero, x) == 0.0 and is_close(b, -a, x), "the curve does not go through 0")
-    require_fast_kernel("Elu", x, saved=3)
+    g.costs.require_fast_kernel("Elu", x, saved=3)
     return g.Elu(x, alpha=a)
 
 

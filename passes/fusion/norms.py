@@ -21,7 +21,6 @@ from ..support.operand_queries import (
     uniform_value,
     unless_declined,
 )
-from ..support.slow_kernels import require_fast_kernel
 from .polynomials import require_dtype, require_polynomial, require_scalar, scalar_constant
 
 LAYER_NORM_OPSET = 17  # the opset that brought LayerNormalization
@@ -228,7 +227,7 @@ def lp_norm(g: Build, x: Value, length: Op) -> Value:
     axes = kept_reduced_axes(x, length)
     require(len(axes) == 1, "the norm is over several axes")
     if axes[0] < x.rank - 1:
-        require_fast_kernel("LpNormalization", x, saved=1)
+        g.costs.require_fast_kernel("LpNormalization", x, saved=1)
     return g.LpNormalization(x, axis=axes[0], p=1 if length.type == "ReduceL1" else 2)
 
 

@@ -10,7 +10,6 @@ from math import prod
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS
 from ..support.operand_queries import constant_numbers, normalized_axes, unless_declined
-from ..support.slow_kernels import require_fast_kernel
 from .polynomials import require_dtype, require_scalar, scalar_constant
 
 
@@ -21,14 +20,14 @@ from .polynomials import require_dtype, require_scalar, scalar_constant
 def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None, two: Value | None = None) -> Value:
     """ReduceSum(x * x), ReduceSum(Pow(x, 2)) => ReduceSumSquare(x)"""
     require(two is None or scalar_constant(two, x) == 2.0, "the exponent is not 2")
-    require_fast_reduction("ReduceSumSquare", x, total)
+    require_fast_reduction(g, "ReduceSumSquare", x, total)
     return build_reduction(g, "ReduceSumSquare", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total)
 def fuse_reduce_l1(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Abs(x)) => ReduceL1(x)"""
-    require_fast_reduction("ReduceL1", x, total)
+    require_fast_reduction(g, "ReduceL1", x, total)
     return build_reduction(g, "ReduceL1", x, total, axes)
 
 
@@ -44,14 +43,14 @@ def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
 )
 def fuse_reduce_log_sum_exp(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(Exp(x))) => ReduceLogSumExp(x)"""
-    require_fast_kernel("ReduceLogSumExp", x, saved=2)
+    g.costs.require_fast_kernel("ReduceLogSumExp", x, saved=2)
     return build_reduction(g, "ReduceLogSumExp", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total))
 def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(x)) => ReduceLogSum(x)"""
-    require_fast_reduction("ReduceLogSum", x, total)
+    require_fast_reduction(g, "ReduceLogSum", x, total)
     return build_reduction(g, "ReduceLogSum", x, total, axes)
 
 
@@ -67,13 +66,13 @@ def fuse_reduce_mean(g: Build, x: Value, n: Value, total: Op, op: Op, axes: Valu
     return build_reduction(g, "ReduceMean", x, total, axes)
 
 
-def require_fast_reduction(name: str, x: Value, total: Op) -> None:
+def require_fast_reduction(g: Build, name: str, x: Value, total: Op) -> None:
     """Decline a kernel that is slow unless it reduces all axes, or one that is not the last."""
     if total.input(1) is None and "axes" not in total.attrs:
         return
     axes = normalized_axes(unless_declined(constant_numbers, total) or [], x.rank)
     if len(axes) < x.rank and not (len(axes) == 1 and axes[0] < x.rank - 1):
-        require_fast_kernel(name, x, saved=1)
+        g.costs.require_fast_kernel(name, x, saved=1)
 
 
 def build_reduction(g: Build, name: str, x: Value, total: Op, axes: Value | None) -> Value:

@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 
 from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
+from ...core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.traits import Trait, ops_with
-from ...core.rewriting.cost_model import CPU, CostModel, format_bytes, format_seconds
 from ..support.operand_queries import (
     downcast_constant,
     operand,
@@ -168,7 +168,6 @@ class MergeParallelMatmuls:
     """
 
     name: str = "merge-parallel-matmuls"
-    costs: CostModel = CPU
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Visit each product once. O(ops)."""
@@ -187,7 +186,7 @@ class MergeParallelMatmuls:
     def _merge(self, g: Graph, branches: list[ProductBranch], ledger: Ledger) -> bool:
         ops, place = [op for b in branches for op in b.ops], branches[0].last_op.outputs[0].name
         try:
-            require_profit(branches, self.costs)
+            require_profit(branches, g.context.costs)
         except Declined as why:
             ledger.record_decline(self.name, place, str(why))
             return False

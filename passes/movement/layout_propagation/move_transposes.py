@@ -8,9 +8,9 @@ from operator import attrgetter
 
 from ....core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, require, rule
 from ....core.inference.input_queries import normalize_axes
+from ....core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ....core.ir.dtypes import FLOAT16_DTYPES
 from ....core.ir.traits import Trait, ops_with
-from ....core.rewriting.cost_model import CPU, CostModel, format_bytes, format_seconds
 from ...support.operand_queries import constant_numbers, operand
 from .apply_layout import apply_layout
 from .layout import Layout, perm_of
@@ -60,7 +60,6 @@ class MoveTransposes:
     """
 
     name: str = "move-transposes"
-    costs: CostModel = CPU
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Apply layouts to regions until none saves a Transpose, graph by graph. O(ops) a round."""
@@ -87,13 +86,13 @@ class MoveTransposes:
                 region = grow_region(g, (value, layout), visits, exact_only=ledger.exact_only)
                 for v, own in region.layouts.items():
                     seen.setdefault(v, set()).add(own)
-                made = self._apply(region, ledger)
+                made = self._apply(g, region, ledger)
                 if made is not None:
                     changes += 1
                     touched.update(dict.fromkeys((*made, *region.rewrites)))
         return changes, [op for op in touched if op.type == "Transpose" and op in g]
 
-    def _apply(self, region: LayoutRegion, ledger: Ledger) -> list[Op] | None:
+    def _apply(self, g: Graph, region: LayoutRegion, ledger: Ledger) -> list[Op] | None:
         """Apply the layout where that saves Transposes; returns the new ones, None where nothing changes."""
         ops = select_ops(region)
         if not ops and ledger.record and (others := select_ops(region, keep_last_axes=False)):
@@ -103,7 +102,7 @@ class MoveTransposes:
             return None
         place = _place(ops)
         try:
-            require_profit(region, ops, self.costs)
+            require_profit(region, ops, g.context.costs)
         except Declined as why:
             ledger.record_decline(self.name, place, str(why))
             return None

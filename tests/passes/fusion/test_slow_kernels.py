@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from passwright.core import RulePass
+from passwright.core.ir.cost_model import CPU
+from passwright.core.pass_manager.pipeline import Pipeline
 from passwright.passes.fusion.activations import FUSE_ACTIVATIONS, FUSE_RECTIFIERS
 from passwright.passes.fusion.norms import FUSE_LP_NORM
 from passwright.passes.fusion.reductions import FUSE_REDUCTIONS
@@ -58,6 +62,14 @@ def test_many_elements_are_not(before: str, after: str, fusion: RulePass, rows: 
     weights = {"last": np.array([last])} if "last" in before else None
     result = ",".join("abcd"[: last + 1])
     stays(f"g (float[{rows},4] x) => (float[{result}] y) {NUMBERS} {{ {before} }}", fusion, weights=weights)
+
+
+@pytest.mark.parametrize(("before", "after", "fusion"), FUSIONS)
+def test_many_elements_are_fused_for_a_target_with_fast_kernels(before: str, after: str, fusion: RulePass) -> None:
+    head = f"g (float[1000,4] z) => (float[a,b] y) {NUMBERS} {{ t = Tanh(z) x = Sigmoid(t)"
+    weights = {"last": np.array([1])} if "last" in before else None
+    pipeline = Pipeline("fast", (fusion,), costs=replace(CPU, slow_kernels={}))
+    becomes(f"{head} {before} }}", f"{head} {after} }}", pipeline, weights=weights)
 
 
 @pytest.mark.parametrize(

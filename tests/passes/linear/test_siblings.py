@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core.rewriting.cost_model import CPU, FEWEST_OPS
-from passwright.passes.linear.matmul_merging import MERGE_PARALLEL_MATMULS, MergeParallelMatmuls
+from passwright.core.ir.cost_model import CPU, FEWEST_OPS
+from passwright.core.pass_manager.pipeline import Pipeline
+from passwright.passes.linear.matmul_merging import MERGE_PARALLEL_MATMULS
 from rewriting import becomes, initializers, stays
 from weights import matrix, weights_used_in
 
-MERGE = MergeParallelMatmuls(costs=FEWEST_OPS)
+MERGE = Pipeline("at any cost", (MERGE_PARALLEL_MATMULS,), costs=FEWEST_OPS)
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 WEIGHTS = {
     "u": matrix(3, 4),
@@ -340,7 +341,7 @@ def test_many_rows_are_not_merged() -> None:
 
 def test_an_unknown_dim_counts_with_its_nominal_size() -> None:
     before, after, weights = parallel(3, 32)
-    few, many = (MergeParallelMatmuls(costs=replace(CPU, nominal_dim=n)) for n in (4, 400))
+    few, many = (Pipeline("n", (MERGE_PARALLEL_MATMULS,), costs=replace(CPU, nominal_dim=n)) for n in (4, 400))
     becomes(model("N,3", before), model("N,3", after, CONST), few, weights=weights)
     stays(model("N,3", before), many, weights=weights)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from passwright.core.rewriting.cost_model import CPU, FEWEST_OPS
+from passwright.core.ir.cost_model import CPU, FEWEST_OPS
+from passwright.core.pass_manager.pipeline import Pipeline
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
 from rewriting import apply_passes, becomes, load, stays
 
 MOVE = MoveTransposes()
-AT_ANY_COST = MoveTransposes(costs=FEWEST_OPS)
+AT_ANY_COST = Pipeline("at any cost", (MOVE,), costs=FEWEST_OPS)
 
 
 def declines(text: str, opset: int = 17, weights: dict[str, np.ndarray] | None = None) -> list[str]:
@@ -41,7 +42,7 @@ def test_a_large_matrix_is_not_transposed_to_save_rows() -> None:
 def test_an_unknown_dim_counts_with_its_nominal_size() -> None:
     before, after = three_columns("N")
     becomes(before, after, MOVE)
-    stays(before, MoveTransposes(costs=replace(CPU, nominal_dim=1000)))
+    stays(before, Pipeline("large", (MOVE,), costs=replace(CPU, nominal_dim=1000)))
 
 
 def centred(extent: int) -> tuple[str, str]:

@@ -1,15 +1,17 @@
-"""Costs of data movement on a device, for rewrites that trade it for ops."""
+"""Costs of ops and of data movement on a device, for rewrites that trade them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import inf, prod
 
 import onnx
 
-from ..ir.dims import Dim
-from ..ir.expressions import substitute
-from ..ir.values import Value
+from ..errors import require
+from .dims import Dim
+from .expressions import substitute
+from .values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,8 @@ class CostModel:
 
     `op_seconds`: an op on a few numbers; `output_seconds`: each further output of it. `block_bytes_per_second`: bytes
     that a Split, or a Transpose that keeps the last axis, reads and writes, both counted. `strided_bytes_per_second`:
-    the same of any other Transpose. `nominal_dim`: the size of a dim that is unknown.
+    the same of any other Transpose. `nominal_dim`: the size of a dim that is unknown. `slow_kernels`: operators whose
+    kernel takes longer than the ops that it replaces, with the seconds that it takes longer for an element.
     """
 
     op_seconds: float
@@ -26,6 +29,7 @@ class CostModel:
     block_bytes_per_second: float
     strided_bytes_per_second: float
     nominal_dim: int = 16
+    slow_kernels: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
 
     def elements(self, value: Value) -> int:
         """The number of elements of a value. Raises Declined if its rank is unknown."""
@@ -48,13 +52,35 @@ class CostModel:
         """The time that a reduction of so many bytes takes longer if it leaves out the last axis."""
         return 2 * self.transposing_seconds(size, keeps_last_axis=False) - 2 * self.op_seconds
 
+    def require_fast_kernel(self, op_type: str, x: Value, saved: int) -> None:
+        """Decline an operator whose kernel takes longer on `x` than is saved by one op in place of `saved` + 1."""
+        slower = self.slow_kernels.get(op_type, 0.0)
+        if slower:
+            enough = slower * self.elements(x) <= saved * self.op_seconds
+            require(enough, f"{op_type} takes longer than its parts on so many elements")
+
     def _extent(self, dim: Dim) -> int:
         found = None if dim is None else substitute(dim, lambda _: self.nominal_dim)
         return max(0, found) if isinstance(found, int) else self.nominal_dim
 
 
-CPU = CostModel(op_seconds=0.5e-6, output_seconds=0.33e-6, block_bytes_per_second=25e9, strided_bytes_per_second=12e9)
-"""onnxruntime 1.31's CPU provider in one thread: the figures that `benchmarks/calibrate.py` printed, rounded."""
+CPU = CostModel(
+    op_seconds=0.5e-6,
+    output_seconds=0.33e-6,
+    block_bytes_per_second=25e9,
+    strided_bytes_per_second=12e9,
+    slow_kernels={  # on [1, 128, 768], they take 1.7 to 15 times as long as the ops that they replace
+        "Elu": 1e-9,
+        "LpNormalization": 1.5e-9,
+        "PRelu": 4e-9,
+        "ReduceL1": 0.6e-9,
+        "ReduceLogSum": 0.9e-9,
+        "ReduceLogSumExp": 5e-9,
+        "ReduceSumSquare": 0.6e-9,
+        "Softplus": 10e-9,
+    },
+)
+"""onnxruntime 1.31's CPU provider in one thread: figures that `benchmarks/calibrate.py` printed, rounded."""
 FEWEST_OPS = CostModel(op_seconds=1, output_seconds=0, block_bytes_per_second=inf, strided_bytes_per_second=inf)
 """Moving data costs nothing."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, external_data_helper, helper
 from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
 from passwright.core.verify.decision_boundaries import MAX_BOUNDARIES, decision_boundaries
@@ -61,6 +61,13 @@ def test_boundaries_are_found(body: str, want: tuple[float, ...]) -> None:
 
 def test_clip_attributes_are_boundaries() -> None:
     assert points_of("y = Clip<max=6.0, min=-0.5>(x)", opset=6) == (-0.5, 6)
+
+
+def test_weights_in_files_that_are_not_there_are_no_boundaries() -> None:
+    model = load("g (float[N,4] x) => (y) { y = Less(x, far) }", weights={"far": np.zeros(4, np.float32)})
+    external_data_helper.set_external_data(model.graph.initializer[0], "weights.bin")
+    model.graph.initializer[0].ClearField("raw_data")
+    assert decision_boundaries(from_onnx(model).graph.inputs[0]).points == ()
 
 
 def test_boundary_count_is_limited() -> None:

@@ -183,6 +183,11 @@ class Tensor:
         return tuple(map(int, self.array.reshape(-1).tolist()))
 
     @property
+    def is_readable(self) -> bool:
+        """Whether its elements can be read: not those in another file, of a model that came as a message."""
+        return self.mapped is not None or not self.is_external
+
+    @property
     def array(self) -> np.ndarray[Any, Any]:
         """The elements; read-only. Types that NumPy lacks come as ml_dtypes, strings as objects."""
         if self._array is None:
@@ -191,7 +196,7 @@ class Tensor:
         return self._array
 
     def _decode(self) -> np.ndarray[Any, Any]:
-        if self.mapped is None and self.is_external:
+        if not self.is_readable:
             raise ModelError(f"{self.name}: its data is in another file; load the model by its path")
         try:
             if self.mapped is None or not self.mapped.is_raw or element_bits(self.dtype) % 8:

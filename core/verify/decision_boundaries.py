@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import Declined
 from ..ir.op import Op
 from ..ir.traits import Trait, data_inputs, ops_with
 from ..ir.values import Value
@@ -117,13 +116,11 @@ def _activation_thresholds(op: Op) -> Iterator[float]:
 
 
 def _constant_elements(value: Value | None) -> list[float]:
-    """The distinct numbers of a small constant; empty for other values."""
-    if value is None or value.tensor is None or value.tensor.size > MAX_CONSTANT_SIZE:
+    """The distinct numbers of a small constant that can be read; empty for other values."""
+    tensor = None if value is None else value.tensor
+    if tensor is None or not tensor.is_readable or tensor.size > MAX_CONSTANT_SIZE:
         return []
-    try:
-        array = value.const
-    except Declined:
-        return []
+    array = tensor.array
     if array.dtype.kind not in "iufV" or array.size == 0:
         return []
     return np.unique(array.astype(np.float64)).tolist()

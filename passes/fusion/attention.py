@@ -58,7 +58,10 @@ BOUNDED_THROUGH = {
     **dict.fromkeys(("Unsqueeze", "Reshape", "Expand", "Transpose"), (0, 1)),
 }
 """The operators whose inputs from one index to another are bounded in place of their result."""
-MASK_OPS = ops_with(Trait.MOVES_DATA) | {"Add", "Sub", "Mul", "Div", "Where", "Max", "Min", "Sum", "Neg", "Cast"}
+MASK_OPS = ops_with(Trait.MOVES_DATA) | {
+    "Add", "Cast", "Concat", "ConstantOfShape", "Div", "Max", "Min", "Mul", "Neg", "Pad", "ScatterElements",
+    "ScatterND", "Sub", "Sum", "Trilu", "Where",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +264,10 @@ def may_hold_lowest(mask: Value, limit: float) -> bool:
             continue
         seen.add(v)
         op = v.producer
-        if v.is_const:
-            data = np.abs(v.const[np.isfinite(v.const)])
-            if data.size and data.max() >= limit:
+        fill = op.attr("value") if op is not None and op.type == "ConstantOfShape" else None
+        if v.is_const or fill is not None:
+            data = np.abs(v.const if v.is_const else fill.array)
+            if data.max(initial=0, where=np.isfinite(data)) >= limit:
                 return True
         elif op is None or len(seen) > MAX_MASK_OPS:
             return True

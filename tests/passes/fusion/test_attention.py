@@ -401,13 +401,20 @@ def test_scores_of_a_mask_that_are_replaced() -> None:
 @pytest.mark.parametrize("low", [np.finfo(np.float32).min, -np.finfo(np.float32).max / 2, -1e9])
 @pytest.mark.parametrize(
     "mask",
-    ["m = Where(c, zero, low)", "f = Cast<to=1>(c) i = Sub(one, f) m = Mul(i, low)", "m = Add(zero, n)"],
-    ids=["where", "product", "input"],
+    [
+        "m = Where(c, zero, low)",
+        "f = Cast<to=1>(c) i = Sub(one, f) m = Mul(i, low)",
+        "m = Add(zero, n)",
+        "l, r = Split<axis=3>(n, parts) m = Concat<axis=3>(l, r)",
+        "s = Shape(c) f = ConstantOfShape<value=float[1] fill {LOW}>(s) u = Trilu(f, above) m = Where(c, u, low)",
+    ],
+    ids=["where", "product", "input", "parts", "triangle"],
 )
 def test_rows_that_are_masked_throughout(mask: str, low: float) -> None:
     text = f"g ({Q}, bool[b,1,5,7] c, float[b,1,5,7] n) => (float[b,h,s,d] y)"
     numbers = {"zero": np.float32(0), "one": np.float32(1), "low": np.float32(low)}
-    before = load(f"{text} {{ {SCORES} {mask} z = Add(a, m) {LAST} }}", 23, numbers)
+    numbers |= {"parts": np.array([3, 4]), "above": np.array(0)}
+    before = load(f"{text} {{ {SCORES} {mask.replace('LOW', str(low))} z = Add(a, m) {LAST} }}", 23, numbers)
     after = to_onnx(apply_passes(before, FUSE_ATTENTION)[0])
     assert "Attention" in op_types(after)
     rng = np.random.default_rng(0)

@@ -1,7 +1,7 @@
 """The framework: IR, rule language, pass manager and verification. It never imports rewrites or the application."""
 
 from .errors import Declined, PassesError, require
-from .inference.shape_functions import broadcasts_to, same_extent
+from .inference.shape_functions import broadcasts_to, same_extent, same_extent_if_broadcast
 from .io.convert import from_onnx, to_onnx
 from .io.model import Model
 from .ir.effects import is_known, is_pure, may_drop
@@ -55,5 +55,6 @@ __all__ = [
     "rule",
     "run_pass",
     "same_extent",
+    "same_extent_if_broadcast",
     "to_onnx",
 ]

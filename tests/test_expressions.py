@@ -20,6 +20,7 @@ from passwright.core.ir.expressions import (
     is_known_le,
     is_symbolic_only,
     is_tentative,
+    least_of,
     lower_bound,
     maximum,
     minimum,
@@ -120,6 +121,39 @@ def test_sums_and_products_are_canonical(one: Any, other: Any) -> None:
 )
 def test_canonical_forms(x: SymInt | None, text: str) -> None:
     assert str(x) == text
+
+
+@pytest.mark.parametrize(
+    ("x", "low"),
+    [
+        (add("n", -3), -3),
+        (subtract("n", "m"), None),
+        (subtract("n", minimum("n", 3)), 0),
+        (subtract("n", maximum(subtract("n", 3), 0)), 0),
+        (subtract(add("n", 2), maximum("n", "m")), None),
+        (subtract(maximum("n", "m"), minimum("n", "m")), 0),
+        (subtract(maximum("n", 5), minimum("m", 3)), 2),
+        (multiply("m", add("n", -1)), None),
+        (floor_divide(maximum(subtract("n", 3), 4), 2), 2),
+        (floor_divide(add("n", -1), 2), -1),
+    ],
+    ids=str,
+)
+def test_lower_bounds(x: SymInt, low: int | None) -> None:
+    assert lower_bound(x) == low
+
+
+def test_bounds_of_many_minima_take_linear_time() -> None:
+    """Nested 60 deep, two cases each."""
+    x: SymInt = "n"
+    for i in range(60):
+        x = maximum(subtract(f"a{i}", x), 0)
+    assert lower_bound(x) == 0
+
+
+@given(pair=pairs(), values=numbers)
+def test_least_case(pair: Any, values: dict[str, int]) -> None:
+    assert min(at(case, values) for case in least_of(pair[0])) == at(pair[0], values)
 
 
 def test_unknowns_equal_only_themselves() -> None:

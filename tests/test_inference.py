@@ -90,6 +90,8 @@ def test_golden_models(path: Path) -> None:
 I64 = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] most = {-1}, int64 i = {1}"
 HEAD = f"g (float[N,M,8] x, float[N,3,H,W] z, float[?] q, bool b) => (float[] y) <{I64}>"
 
+LAST_TWO = "l = Constant<value_ints=[-2]>() e = Constant<value_ints=[9223372036854775807]>() w = Slice(x, l, e, one)"
+
 
 def inferred(text: str, opset: int = 18) -> str:
     """The inferred shape of y as text, with its elements if they are known; ? is an unnamed size."""
@@ -120,6 +122,14 @@ def inferred(text: str, opset: int = 18) -> str:
         ("u = Unsqueeze(x, zero) y = Squeeze(u, zero)", "[N, M, 8]"),
         ("y = Squeeze(x)", "any rank"),
         ("y = Slice(x, one, most, one)", "[N, max(0, max(0, M - 1) - min(1, M)), 8]"),
+        ("e = Constant<value_ints=[9223372036854775807]>() y = Slice(x, most, e, one)", "[N, M - max(0, M - 1), 8]"),
+        ("e = Constant<value_ints=[9223372036854775807]>() w = Slice(x, most, e, one) y = Add(w, x)", "[N, ?, 8]"),
+        ("w = Slice(x, zero, two, one) y = Add(x, w)", "[N, M, 8]"),
+        (f"{LAST_TWO} a = Concat<axis=1>(w, x) c = Concat<axis=1>(x, x) y = Add(a, c)", "[N, 2*M, 8]"),
+        (
+            f"{LAST_TWO} a = Concat<axis=1>(x, w) s = Shape<start=1,end=2>(a) y = Expand(one, s)",
+            "[2*M - max(0, M - 2)]",
+        ),
         ("e = Constant<value_ints=[2147483647]>() y = Slice(x, zero, e, one)", "[N, M, 8]"),
         ("e = Constant<value_ints=[-9223372036854775808]>() y = Slice(x, most, e, one, most)", "[N, M, 8]"),
         ("e = Constant<value_ints=[9223372036854775807]>() y = Slice(x, most, e, two, most)", "[N, M, ?]"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ..errors import Declined, require
 from ..ir import expressions as sym
 from ..ir.dims import Dim, Shape, merge_dim
-from ..ir.expressions import Call, Expr, SymInt, is_known_le, is_known_nonnegative
+from ..ir.expressions import Expr, SymInt, is_known_le, is_known_nonnegative, least_of
 from ..ir.op import Op
 from ..ir.op_schemas import input_names
 from ..ir.traits import Trait, ops_with
@@ -53,10 +53,7 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
 
 
 def broadcast_dim(a: Dim, b: Dim) -> Dim:
-    """The extent of two that are broadcast; None if it depends on which of them is 1.
-
-    A dim d and min(d, n), of a number n above 1, are equal wherever they can be broadcast.
-    """
+    """The extent of two that are broadcast; None if it depends on which of them is 1."""
     if b in {a, 1} or _is_capped(b, a):
         return a
     if _is_capped(a, b):
@@ -66,13 +63,17 @@ def broadcast_dim(a: Dim, b: Dim) -> Dim:
     return a if isinstance(a, int) else None
 
 
+def same_extent_if_broadcast(a: Dim, b: Dim) -> bool:
+    """Whether two dims are known to be equal wherever they can be broadcast, as d and min(d, 2) are."""
+    return same_extent(a, b) or _is_capped(a, b) or _is_capped(b, a)
+
+
 def _is_capped(cap: Dim, d: Dim) -> bool:
-    """Whether `cap` is min(d, n) of a number n above 1."""
-    match cap.terms if isinstance(cap, Expr) else ():
-        case (((Call(function="min", args=args),), 1),):
-            return d in args and all(a == d or (isinstance(a, int) and a > 1) for a in args)
-        case _:
-            return False
+    """Whether `cap` is the least of `d` and of extents above 1. If one of these is the least, `d` is above 1 too."""
+    if not isinstance(cap, Expr) or d is None:
+        return False
+    cases = least_of(cap)
+    return d in cases and all(case == d or is_known_le(2, case) for case in cases)
 
 
 def _transpose(op: Op) -> list[Shape]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from math import gcd
+from operator import itemgetter
 
 
 @dataclass(slots=True, eq=False)
@@ -204,39 +205,79 @@ def divide(a: SymInt, b: SymInt) -> SymInt | None:
     return from_terms(out)
 
 
-def lower_bound(x: SymInt) -> int | None:
+MAX_CASES = 32
+"""Cases of minima and maxima into which an expression is divided for a bound."""
+
+
+def _divide_into_cases(x: SymInt, limit: int) -> tuple[bool, list[SymInt]]:
+    """Expressions of which `x` is the least (True) or the greatest, by one of its minima or maxima; [] without one.
+
+    A minimum is taken first: where `x` has both, a bound may choose another case of the maximum for each of them.
+    """
+    terms = terms_of(x)
+    splits = [
+        ((call.function == "min") == (factor > 0), (call,), call.args)
+        for (call, *others), factor in ((p, f) for p, f in terms.items() if p)
+        if not others and isinstance(call, Call) and call.function != "//" and len(call.args) <= limit
+    ]
+    if not splits:
+        return True, []
+    is_least, product, args = max(splits, key=itemgetter(0))
+    factor = terms.pop(product)
+    rest = from_terms(terms)
+    return is_least, [add(rest, multiply(a, factor)) for a in args]
+
+
+def least_of(x: SymInt, limit: int = MAX_CASES) -> list[SymInt]:
+    """Expressions of which `x` is the least, at most `limit`: of `n + min(m, 3)`, `n + m` and `n + 3`."""
+    is_least, cases = _divide_into_cases(x, limit)
+    return [y for case in cases for y in least_of(case, limit // len(cases))] if is_least and cases else [x]
+
+
+def lower_bound(x: SymInt, limit: int = MAX_CASES) -> int | None:
     """A lower bound of `x`, given that no extent is negative; None where none is known."""
     if isinstance(x, int | str):
         return x if isinstance(x, int) else 0
+    is_least, cases = _divide_into_cases(x, limit)
+    if not cases:
+        return _lower_bound_of_sum(x, limit)
+    bounds = [lower_bound(case, limit // len(cases)) for case in cases]
+    known = [low for low in bounds if low is not None]
+    if not is_least:
+        return max(known, default=None)
+    return min(known) if len(known) == len(bounds) else None
+
+
+def _lower_bound_of_sum(x: Expr, limit: int) -> int | None:
     out = 0
     for product, factor in x.terms:
         low = 1
         for a in product:
-            known = _atom_lower_bound(a)
-            if known is None or known < 0:
-                is_scaled_atom = len(x.terms) == len(product) == 1 and factor > 0
-                return known * factor if known is not None and is_scaled_atom else None
+            known = _lower_bound_of_atom(a, limit)
+            if known is None or (known < 0 and len(product) > 1):
+                return None
             low *= known
-        if factor < 0:
+        if factor < 0 and product:
             return None
         out += factor * low
     return out
 
 
-def _atom_lower_bound(a: Atom) -> int | None:
+def _lower_bound_of_atom(a: Atom, limit: int) -> int | None:
     if isinstance(a, str):
         return 0
     if isinstance(a, Unknown):
         return a.lower_bound
-    if a.function == "//":
-        low, divisor = lower_bound(a.args[0]), a.args[1]
-        if low is None or low < 0:
-            return None
-        return low // divisor if isinstance(divisor, int) else 0
-    known = [low for x in a.args if (low := lower_bound(x)) is not None]
+    bounds = [lower_bound(x, limit) for x in a.args]
+    known = [low for low in bounds if low is not None]
     if a.function == "max":
         return max(known, default=None)
-    return min(known) if len(known) == len(a.args) else None
+    if a.function == "min":
+        return min(known) if len(known) == len(bounds) else None
+    low, divisor = bounds[0], a.args[1]
+    if low is None or not (isinstance(divisor, int) or low >= 0):
+        return None
+    return low // divisor if isinstance(divisor, int) else 0
 
 
 def is_known_le(a: SymInt, b: SymInt) -> bool:

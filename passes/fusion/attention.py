@@ -18,13 +18,14 @@ from ...core import (
     Op,
     RulePass,
     Value,
-    broadcasts_to,
     conditional,
     made_from,
     require,
     rule,
     same_extent,
+    same_extent_if_broadcast,
 )  # fmt: skip
+from ...core.ir.dims import Shape
 from ...core.ir.dtypes import DISCRETE_TYPES, HALF_OR_SINGLE
 from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import (
@@ -213,9 +214,15 @@ def build_mask(g: Build, scores: Scores, v: Value, *, guarded: bool) -> Value | 
         total = mask if total is None else g.Add(total, mask)
     if total is None:
         return None
-    require(broadcasts_to(total.shape, scores.shape), "the mask stretches the scores")
+    require(is_added_to_each_score(total.shape, scores.shape), "the mask stretches the scores")
     mask = expand_mask(g, total, scores, v)
     return g.Unsqueeze(mask, axes=[1]) if mask.rank == scores.q.rank == 3 else mask
+
+
+def is_added_to_each_score(mask: Shape, scores: Shape) -> bool:
+    """Whether the sum of a mask and scores, which the model computes, has the shape of the scores."""
+    pairs = zip(mask[::-1], scores[::-1], strict=False)
+    return len(mask) <= len(scores) and all(m == 1 or same_extent_if_broadcast(m, s) for m, s in pairs)
 
 
 def replaced_mask(g: Build, where: Op, mask: Value, low: float) -> Value:
@@ -280,7 +287,7 @@ def expand_mask(g: Build, mask: Value, scores: Scores, v: Value) -> Value:
     """The mask with all rows and columns of the scores: onnxruntime broadcasts the first two dims only."""
     require(mask.rank > 0, "a number is added to all scores")
     have, want = (1, *mask.shape)[-2:], scores.shape[-2:]
-    kept = list(map(same_extent, have, want))
+    kept = list(map(same_extent_if_broadcast, have, want))
     if all(kept) and mask.rank > 1:
         return mask
     sizes = [1 if is_kept else d for is_kept, d in zip(kept, want, strict=True)]

@@ -463,6 +463,36 @@ CACHE = "float[b,2,p,4] kp, float[b,2,p,3] vp"
 JOINS = "kt = Concat<axis=2>(kp, k) vt = Concat<axis=-2>(vp, v)"
 
 
+WINDOW = (
+    "g (float[b,2,s,4] q, float[b,2,s,4] k, float[b,2,s,3] v, float[b,2,p,4] kp, float[b,2,p,3] vp,"
+    " float[s,p] mp, float[s,s] ms) => (float[b,2,s,d] y)"
+)
+LAST_THREE = (
+    "<float low = {-1e30}, int64[1] start = {-3}, int64[1] end = {9223372036854775807}, int64[1] axis = {2}>"
+    " { kw = Slice(kp, start, end, axis) vw = Slice(vp, start, end, axis)"
+    " kt = Concat<axis=2>(kw, k) vt = Concat<axis=2>(vw, v) m = Concat<axis=1>(mp, ms)"
+)
+
+
+def test_cut_cache_with_a_mask_of_the_whole_becomes() -> None:
+    """The sum with the mask fails unless nothing is cut off, as in steps that an exporter traced in the window."""
+    before = f"{WINDOW} {LAST_THREE} t = Transpose<perm=[0,1,3,2]>(kt) a = MatMul(q, t) z = Add(a, m)"
+    before += " e = Softmax(z) y = MatMul(e, vt) }"
+    after = f"{WINDOW} {LAST_THREE} n = Max(m, low) y = Attention<scale=1.0>(q, kt, vt, n) }}"
+    becomes(before, after, FUSE_ATTENTION, opset=23)
+
+
+def test_cut_cache_that_a_mask_stretches_stays() -> None:
+    """One score, of the last key, is added to each number of a longer mask."""
+    body = LAST_THREE.replace("{-3}", "{-1}").replace("kt =", "kx =").replace("vt =", "vx =")
+    stays(
+        f"{WINDOW} {body} t = Transpose<perm=[0,1,3,2]>(kw) a = MatMul(q, t) z = Add(a, mp)"
+        " e = Softmax(z) y = MatMul(e, vp) }",
+        FUSE_ATTENTION,
+        opset=23,
+    )
+
+
 @pytest.mark.parametrize("mask", ["", ", m"])
 def test_cache_becomes(mask: str) -> None:
     signature = (

@@ -27,6 +27,7 @@ from ...core import (
 )  # fmt: skip
 from ...core.ir.dims import Shape
 from ...core.ir.dtypes import DISCRETE_TYPES, HALF_OR_SINGLE
+from ...core.ir.expressions import is_known_le
 from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import (
     Inputs,
@@ -214,15 +215,20 @@ def build_mask(g: Build, scores: Scores, v: Value, *, guarded: bool) -> Value | 
         total = mask if total is None else g.Add(total, mask)
     if total is None:
         return None
-    require(is_added_to_each_score(total.shape, scores.shape), "the mask stretches the scores")
+    require(total.rank > 0, "a number is added to all scores")
+    require(is_added_to_each_score(total.shape, scores, v), "the mask stretches the scores")
     mask = expand_mask(g, total, scores, v)
     return g.Unsqueeze(mask, axes=[1]) if mask.rank == scores.q.rank == 3 else mask
 
 
-def is_added_to_each_score(mask: Shape, scores: Shape) -> bool:
-    """Whether the sum of a mask and scores, which the model computes, has the shape of the scores."""
-    pairs = zip(mask[::-1], scores[::-1], strict=False)
-    return len(mask) <= len(scores) and all(m == 1 or same_extent_if_broadcast(m, s) for m, s in pairs)
+def is_added_to_each_score(mask: Shape, scores: Scores, v: Value) -> bool:
+    """Whether the sum of a mask and scores, which the model computes, has the shape of the scores.
+
+    A mask cannot add columns if there is a value for each key: MatMul fails unless there is one for each column.
+    """
+    fits = [m == 1 or same_extent_if_broadcast(m, s) for m, s in zip(mask[::-1], scores.shape[::-1], strict=False)]
+    fits[0] = fits[0] or same_extent(scores.shape[-1], v.shape[-2])
+    return len(mask) <= len(scores.shape) and all(fits)
 
 
 def replaced_mask(g: Build, where: Op, mask: Value, low: float) -> Value:
@@ -285,9 +291,10 @@ def may_hold_lowest(mask: Value, limit: float) -> bool:
 
 def expand_mask(g: Build, mask: Value, scores: Scores, v: Value) -> Value:
     """The mask with all rows and columns of the scores: onnxruntime broadcasts the first two dims only."""
-    require(mask.rank > 0, "a number is added to all scores")
     have, want = (1, *mask.shape)[-2:], scores.shape[-2:]
-    kept = list(map(same_extent_if_broadcast, have, want))
+    kept = [
+        same_extent_if_broadcast(m, d) or (m is not None and is_known_le(2, m)) for m, d in zip(have, want, strict=True)
+    ]
     if all(kept) and mask.rank > 1:
         return mask
     sizes = [1 if is_kept else d for is_kept, d in zip(kept, want, strict=True)]

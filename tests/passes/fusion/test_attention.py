@@ -475,11 +475,38 @@ LAST_THREE = (
 
 
 def test_cut_cache_with_a_mask_of_the_whole_becomes() -> None:
-    """The sum with the mask fails unless nothing is cut off, as in steps that an exporter traced in the window."""
+    """As in steps that an exporter traced in the window: the sum with the mask fails where something is cut off."""
     before = f"{WINDOW} {LAST_THREE} t = Transpose<perm=[0,1,3,2]>(kt) a = MatMul(q, t) z = Add(a, m)"
     before += " e = Softmax(z) y = MatMul(e, vt) }"
     after = f"{WINDOW} {LAST_THREE} n = Max(m, low) y = Attention<scale=1.0>(q, kt, vt, n) }}"
     becomes(before, after, FUSE_ATTENTION, opset=23)
+
+
+def test_cut_cache_with_a_mask_of_the_window_becomes() -> None:
+    """As in steps that an exporter traced behind the window, which fail before it is full."""
+    window = WINDOW.replace("float[s,p] mp", "float[s,3] mp")
+    before = f"{window} {LAST_THREE} t = Transpose<perm=[0,1,3,2]>(kt) a = MatMul(q, t) z = Add(a, m)"
+    before += " e = Softmax(z) y = MatMul(e, vt) }"
+    after = f"{window} {LAST_THREE} n = Max(m, low) y = Attention<scale=1.0>(q, kt, vt, n) }}"
+    becomes(before, after, FUSE_ATTENTION, opset=23)
+
+
+KEYS_AND_VALUES = "g (float[b,2,5,4] q, float[b,2,t,4] k, float[b,2,{},3] v, float[5,u] m) => (float[b,2,5,3] y)"
+
+
+def test_mask_with_columns_of_another_name_is_expanded() -> None:
+    """It has one column or one for each key, since any other sum does not fit the values."""
+    signature = KEYS_AND_VALUES.format("t")
+    numbers = "<float low = {-1e30}, int64[1] one = {1}>"
+    before = f"{signature} {{ {SCORES} z = Add(a, m) {LAST} }}"
+    expand = "n = Max(m, low) l = Shape<start=2,end=3>(v) d = Concat<axis=0>(one, l) w = Expand(n, d)"
+    after = f"{signature} {numbers} {{ {expand} y = Attention<scale=1.0>(q, k, v, w) }}"
+    result = becomes(before, after, FUSE_ATTENTION, opset=23)
+    require_equivalent(load(before, 23), result, u=1)
+
+
+def test_mask_with_columns_of_other_values_stays() -> None:
+    stays(f"{KEYS_AND_VALUES.format('u')} {{ {SCORES} z = Add(a, m) {LAST} }}", FUSE_ATTENTION, opset=23)
 
 
 def test_cut_cache_that_a_mask_stretches_stays() -> None:

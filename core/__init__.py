@@ -8,6 +8,7 @@ from .ir.effects import is_known, is_pure, may_drop
 from .ir.graph import Graph
 from .ir.op import Op
 from .ir.origin import made_from
+from .ir.quantization_spec import QuantizationSpec, Range
 from .ir.tensor import Tensor
 from .ir.values import Value
 from .ort.evaluation import evaluate
@@ -15,7 +16,6 @@ from .pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, r
 from .plugins.plugin import Placed, Plugin
 from .rewriting.builder import Build
 from .rewriting.ledger import Ledger
-from .rewriting.quantization_spec import QuantizationSpec, Range
 from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
 
 __all__ = [

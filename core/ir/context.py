@@ -12,11 +12,11 @@ from .cost_model import CPU, CostModel
 from .expressions import SymInt, Unknown, from_atom
 from .mutation_log import MutationLog, ReplacementLog
 from .op import Op
+from .quantization_spec import QuantizationSpec
 from .tensor import Tensor
 from .values import Value
 
 if TYPE_CHECKING:
-    from ..rewriting.quantization_spec import QuantizationSpec
     from .graph import Graph
 
 FRESH_NAME_MARK = "_pw"  # before the number of each name made here

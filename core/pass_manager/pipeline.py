@@ -14,10 +14,10 @@ from ..errors import FailureKind, GraphError, ModelError, NoFixpoint, PassFailed
 from ..ir.context import Runs
 from ..ir.cost_model import CostModel
 from ..ir.graph import Graph
+from ..ir.quantization_spec import QuantizationSpec
 from ..ir.subgraphs import total_op_count
 from ..rewriting.driver import RuleIndex, rewrite
 from ..rewriting.ledger import Ledger
-from ..rewriting.quantization_spec import QuantizationSpec
 from ..rewriting.rules import Rule
 from ..support.watchdog import NoProgress
 

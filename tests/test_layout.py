@@ -23,7 +23,7 @@ CORE_FLOORS = (
     {"inference", "ort", "rewriting"},
     {"io"},
     {"transform"},
-    {"verify"},
+    {"calibration", "verify"},
     {"pass_manager"},
     {"plugins"},
 )

@@ -1,0 +1,223 @@
+"""Collection of statistics: runs of a model in a worker process, in groups of values that fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from ..errors import ModelError
+from ..io.files import ModelFile, as_loadable
+from ..io.model import Model
+from ..io.model_source import ModelSource, model_source
+from ..ir.dtypes import FLOATS
+from ..ir.graph import defined_values
+from ..ort import value_files
+from ..ort.sessions import ENABLE_ALL, Loadable, SessionConfig
+from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
+from ..support.suggestions import did_you_mean
+from .exposure import Exposed, add_sizes, expose
+from .statistics import ChannelStatistics, Histogram, ValueStatistics
+
+MEMORY_BYTES = 512 << 20  # of the values that are kept at a time
+OPTIMIZED = SessionConfig(ENABLE_ALL, prepack_weights=True)
+RUN_TIMEOUT = 600.0  # seconds to load the model and run one sample
+Feeds = Mapping[str, Any]
+
+
+def collect_statistics(
+    model: Model | ModelSource | onnx.ModelProto | str | Path,
+    names: Iterable[str],
+    feeds: Iterable[Feeds],
+    *,
+    channels: Mapping[str, int] | None = None,
+    histograms: bool = True,
+    memory_bytes: int = MEMORY_BYTES,
+    config: SessionConfig = OPTIMIZED,
+) -> dict[str, ValueStatistics]:
+    """Run `model` on each of `feeds` and collect the statistics of the named values, in the order of `names`.
+
+    The feeds, inputs by name and perhaps of another shape each, are read once and kept in files. If the values need
+    more than `memory_bytes` on the largest sample, the model is run on all samples several times, for some of the
+    values each. `channels`: axes along which to collect maxima and means, by name. Names may be of values in the bodies
+    of If, Loop and Scan. Those of values that are not floats, and of bodies whose values cannot be outputs, are left
+    out.
+
+    Raises ModelError for names that the model lacks, without samples, if the model does not run on a sample, and if a
+    value is NaN.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        found = _Calibrated.open(model, stack)
+        wanted = found.floats_named(dict.fromkeys((*names, *(channels or {}))))
+        samples = _write_samples(feeds, folder)
+        run = _Collection(found, samples, folder, dict(channels or {}), histograms, config)
+        stack.callback(run.worker.terminate)
+        collected: dict[str, ValueStatistics] = {}
+        for group in run.groups(wanted, memory_bytes):
+            collected |= run.collect(group)
+    return {name: collected[name] for name in wanted if name in collected}
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    paths: list[Path]
+    largest: int  # the number of the one with the largest arrays
+
+
+def _write_samples(feeds: Iterable[Feeds], folder: Path) -> _Samples:
+    """Write each of `feeds` to a file, as the runs for several groups need them again."""
+    paths, sizes = list[Path](), list[int]()
+    for number, arrays in enumerate(feeds):
+        path = folder / f"sample{number}"
+        value_files.write_value(dict(arrays), path)
+        paths.append(path)
+        sizes.append(sum(np.asarray(a).nbytes for a in arrays.values()))
+    if not paths:
+        raise ModelError("there are no samples to calibrate with")
+    return _Samples(paths, int(np.argmax(sizes)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Calibrated:
+    """A model to calibrate: its graph, and its message without external weights, which are in `weight_folder`."""
+
+    model: Model
+    proto: onnx.ModelProto
+    weight_folder: Path | None
+
+    @classmethod
+    def open(cls, model: Model | ModelSource | onnx.ModelProto | str | Path, stack: ExitStack) -> _Calibrated:
+        """Write a large model to a file with its weights apart, once, unless that is where it comes from."""
+        source = model if isinstance(model, Model | ModelSource) else model_source(model, inline=True)
+        loaded = source if isinstance(source, Model) else source.load()
+        if isinstance(source, ModelSource) and source.is_external and not source.edits:
+            assert isinstance(source.origin, ModelFile)
+            path = source.origin.path
+            proto = onnx.ModelProto.FromString(path.read_bytes())
+            if len(proto.functions) == len(loaded.header.functions):  # none was inlined
+                return cls(loaded, proto, path.resolve().parent)
+        written: Loadable = stack.enter_context(as_loadable(loaded))
+        if isinstance(written, bytes):
+            return cls(loaded, onnx.ModelProto.FromString(written), None)
+        return cls(loaded, onnx.ModelProto.FromString(written.read_bytes()), written.parent)
+
+    def floats_named(self, names: Iterable[str]) -> dict[str, int]:
+        """The element types of the values of these names that are floats, or may be. Raises ModelError."""
+        dtypes: dict[str, int] = {}
+        for graph in self.model.graph.with_subgraphs():
+            for value in defined_values(graph):
+                if value.name and dtypes.get(value.name, 0) not in FLOATS:
+                    dtypes[value.name] = -1 if value.type is not None else value.known_dtype
+        for name in names:
+            if name not in dtypes:
+                raise ModelError(f"the model has no value named '{name}'{did_you_mean(name, dtypes)}")
+        return {name: dtypes[name] for name in names if dtypes[name] in FLOATS or not dtypes[name]}
+
+
+@dataclass(slots=True)
+class _Collection:
+    """Runs of a model on samples, in one worker process."""
+
+    calibrated: _Calibrated
+    samples: _Samples
+    folder: Path
+    channels: Mapping[str, int]
+    histograms: bool
+    config: SessionConfig
+    numbers: count[int] = field(default_factory=count)
+    worker: WorkerProcess = field(
+        default_factory=lambda: WorkerProcess(module_command(f"{__package__}.collection_worker"), RUN_TIMEOUT)
+    )
+
+    def groups(self, wanted: Mapping[str, int], memory_bytes: int) -> Iterator[dict[str, int]]:
+        """Groups of values, in the order of the graph, that need up to `memory_bytes` each on the largest sample.
+
+        The number of elements of each value is found by a run that outputs nothing else.
+        """
+        proto, exposed = self._exposing(wanted)
+        if not exposed:
+            return
+        sizes = add_sizes(proto, (e for outputs in exposed.values() for e in outputs))
+        self._load(proto)
+        largest = self.samples.largest
+        probe = {"sizes": str(self.samples.paths[largest]), "outputs": list(sizes.values())}
+        counts: dict[str, int] = self._request(probe, largest)["sizes"]
+        group: dict[str, int] = {}
+        total = 0
+        for name, outputs in exposed.items():
+            needed = sum(counts[sizes[e.output]] * (8 if e.dtype == TensorProto.DOUBLE else 4) for e in outputs)
+            if group and total + needed > memory_bytes:
+                yield group
+                group, total = {}, 0
+            group[name] = wanted[name]
+            total += needed
+        yield group
+
+    def collect(self, group: Mapping[str, int]) -> dict[str, ValueStatistics]:
+        """The statistics of a group of values over all samples."""
+        proto, exposed = self._exposing(group)
+        self._load(proto)
+        collected = [
+            {
+                "name": name,
+                "tensors": [e.output for e in outputs if not e.is_summary],
+                "summaries": [e.output for e in outputs if e.is_summary],
+                "axis": self.channels.get(name),  # None for no channels
+            }
+            for name, outputs in exposed.items()
+        ]
+        self._request({"collect": collected, "histograms": self.histograms})
+        for number, path in enumerate(self.samples.paths):
+            self._request({"sample": number, "feeds": str(path)}, number)
+        results = self.folder / f"results{next(self.numbers)}"
+        self._request({"write": str(results)})
+        return {s.name: s for s in map(_read_statistics, value_files.read_value(results))}
+
+    def _exposing(self, names: Mapping[str, int]) -> tuple[onnx.ModelProto, dict[str, list[Exposed]]]:
+        """A copy of the model whose outputs are values, and these by name."""
+        proto = onnx.ModelProto()
+        proto.CopyFrom(self.calibrated.proto)
+        return proto, expose(proto, names, names)
+
+    def _load(self, proto: onnx.ModelProto) -> None:
+        """Load a model in the worker process. Raises ModelError."""
+        path = self.folder / f"{next(self.numbers)}.onnx"
+        path.write_bytes(proto.SerializeToString())
+        folder = self.calibrated.weight_folder
+        self._request(
+            {
+                "model": str(path),
+                "folder": None if folder is None else str(folder),
+                "config": asdict(self.config),
+            }
+        )
+        path.unlink()
+
+    def _request(self, message: Message, sample: int | None = None) -> Message:
+        """Send a request, about a sample if given. Raises ModelError."""
+        subject = "the model cannot be calibrated" if sample is None else f"the model does not run on sample {sample}"
+        try:
+            reply = self.worker.request(message)
+        except RequestFailed as e:
+            raise ModelError(f"{subject}: {e}") from e
+        except WorkerExit as e:
+            raise ModelError(f"{subject}: {e.describe('onnxruntime')}") from e
+        if refusal := reply.get("refusal"):
+            raise ModelError(refusal)
+        return reply
+
+
+def _read_statistics(fields: dict[str, Any]) -> ValueStatistics:
+    """The statistics that a worker process wrote as dicts."""
+    parts: dict[str, type] = {"histogram": Histogram, "channels": ChannelStatistics}
+    made: dict[str, Any] = {name: part(**fields[name]) for name, part in parts.items() if fields[name] is not None}
+    return ValueStatistics(**{**fields, **made})

@@ -1,0 +1,194 @@
+"""Ranges of values, from their statistics."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from ..errors import ModelError
+from .statistics import Array, Histogram, ValueStatistics
+
+Method = Literal["minmax", "percentile", "entropy", "mse"]
+METHODS: tuple[Method, ...] = get_args(Method)
+PERCENTILE = 99.99  # per cent of the elements, inside the range
+LEVELS = 256  # of a quantized value
+ENTROPY_CANDIDATES = 128  # ranges among which the least divergence is sought
+SMOOTHING = 1e-4  # of the average density, in an outermost bin that has outliers alone
+MSE_CANDIDATES, MSE_ROUNDS = 32, 3  # of each end, in each round; each round refines the last one
+
+
+class Range(NamedTuple):
+    """A range of numbers that holds zero."""
+
+    low: float
+    high: float
+
+    @property
+    def symmetric(self) -> Range:
+        """The least range around it with zero in the middle."""
+        high = max(self.high, -self.low)
+        return Range(0.0 - high, high)
+
+
+def value_range(
+    statistics: ValueStatistics,
+    method: Method = "minmax",
+    *,
+    percentile: float = PERCENTILE,
+    levels: int = LEVELS,
+    symmetric: bool = False,
+) -> Range:
+    """The range of a value to quantize; numbers outside are clamped to it.
+
+    - minmax: all numbers that count.
+    - percentile: `percentile` per cent of the elements; as much is cut off at each end.
+    - entropy: least Kullback-Leibler divergence between the distributions before and after quantization (S. Migacz,
+      8-bit inference with TensorRT, GTC 2017); zeros, which are exact, are left out.
+    - mse: least expected squared error of quantization; zeros are exact.
+
+    `levels` are those of the quantized type; with `symmetric` they lie evenly around zero. A value without histogram,
+    of a Loop or Scan body, gets its minmax. Raises ModelError for an unknown method or a percentile that is none.
+    """
+    if method not in METHODS:
+        raise ModelError(f"calibration method {method!r} is unknown; choose {', '.join(METHODS)}")
+    if not 0 < percentile <= 100:
+        raise ModelError(f"percentile {percentile:g} is not between 0 and 100")
+    whole = Range(min(statistics.low, 0.0), max(statistics.high, 0.0) + 0.0)
+    whole = whole.symmetric if symmetric else whole
+    if method == "minmax" or statistics.histogram is None or not statistics.histogram.counts.any():
+        return whole
+    density = _Density.of(statistics.histogram, folded=symmetric)
+    if method == "percentile":
+        found = _percentile_range(density, statistics.zeros, percentile, folded=symmetric)
+    elif method == "entropy":
+        found = _entropy_range(density, levels // 2 if symmetric else levels)
+    else:
+        found = _least_error_range(density, levels, folded=symmetric)
+    # An end in the two outermost bins is that of all numbers, so that few distinct numbers stay exact.
+    low = whole.low if found[0] < density.first + 2 else min(float(found[0]) * density.width, 0.0)
+    high = whole.high if found[1] > density.end - 2 else max(float(found[1]) * density.width, 0.0)
+    return Range(0.0, high).symmetric if symmetric else Range(low, high)
+
+
+class _Density(NamedTuple):
+    """Counts in bins of width 1 from `first` on, none empty at either end; `width` is theirs in units of the value."""
+
+    counts: Array
+    first: int
+    width: float
+
+    @classmethod
+    def of(cls, histogram: Histogram, *, folded: bool) -> _Density:
+        """The density of a histogram with zero among its edges, or of the magnitudes."""
+        used = np.flatnonzero(histogram.counts)
+        first, end = min(histogram.first + int(used[0]), 0), max(histogram.first + int(used[-1]) + 1, 0)
+        counts = np.zeros(end - first, np.int64)
+        counts[histogram.first + used - first] = histogram.counts[used]
+        if not folded:
+            return cls(counts, first, histogram.width)
+        positive, negative = counts[-first:], counts[:-first][::-1] if first else counts[:0]
+        magnitudes = np.zeros(max(end, -first), np.int64)
+        magnitudes[:end] += positive
+        magnitudes[:-first] += negative
+        return cls(magnitudes, 0, histogram.width)
+
+    @property
+    def end(self) -> int:
+        """The last edge."""
+        return self.first + len(self.counts)
+
+    def cumulative(self, numbers: Array) -> Array:
+        """`numbers`, one for each bin, summed up to each edge."""
+        return np.concatenate([np.zeros(1, numbers.dtype), np.cumsum(numbers)])
+
+
+def _percentile_range(density: _Density, zeros: int, percentile: float, *, folded: bool) -> tuple[float, float]:
+    """The ends beyond which the remaining elements lie, half of them at each end; all of them if `folded`."""
+    counts, first = density.counts, density.first
+    total = int(counts.sum()) + zeros
+    beyond = np.array([total * (1 - percentile / 100) * (1 if folded else 0.5)])
+    edges = np.arange(first, density.end + 1, dtype=np.float64)
+    below, above = density.cumulative(counts)[: 1 - first], density.cumulative(counts[-first:][::-1])
+    low, high = np.interp(beyond, below, edges[: 1 - first]), np.interp(beyond, above, edges[-first:][::-1])
+    return float(low[0]), float(high[0])
+
+
+def _entropy_range(density: _Density, levels: int) -> tuple[float, float]:
+    """The window with the least divergence among those within some magnitude, of at least one bin for each level.
+
+    Outliers count in the outermost bins. A level spreads its count over those of its bins that have any.
+    """
+    counts, first, end = density.counts.astype(np.float64), density.first, density.end
+    bound = max(end, -first)
+    magnitudes = np.unique(np.linspace(min(levels // 2, bound), bound, ENTROPY_CANDIDATES).astype(np.int64))
+    starts, ends = np.maximum(-magnitudes, first) - first, np.minimum(magnitudes, end) - first
+    is_wide = ends - starts >= levels
+    if not is_wide.any():
+        return first, end
+    starts, ends = starts[is_wide], ends[is_wide]
+    up_to, nonempty = density.cumulative(counts), density.cumulative(density.counts > 0).astype(np.int64)
+    entropy = density.cumulative(_x_log_x(counts))
+    left, right, inside = up_to[starts], up_to[-1] - up_to[ends], up_to[ends] - up_to[starts]
+    borders = starts[:, None] + (ends - starts)[:, None] * np.arange(levels + 1) // levels
+    masses, bins = np.diff(up_to[borders]), np.diff(nonempty[borders])
+    heights = masses / np.maximum(bins, 1)  # of the bins that are not empty, in the quantized distribution
+    floor = SMOOTHING * inside / (ends - starts)
+    own = entropy[ends] - entropy[starts]
+    other = (masses * _log(heights)).sum(1)
+    for outliers, bin_count, height in (
+        (left, counts[starts], heights[:, 0]),
+        (right, counts[ends - 1], heights[:, -1]),
+    ):
+        own += _x_log_x(bin_count + outliers) - _x_log_x(bin_count)
+        other += outliers * _log(np.maximum(np.where(bin_count > 0, height, 0), floor))
+    divergence = (own - other) / up_to[-1] + _log(inside / up_to[-1])
+    best = int(np.argmin(np.where(inside > 0, divergence, np.inf)))
+    return first + int(starts[best]), first + int(ends[best])
+
+
+def _log(numbers: Array) -> Array:
+    """The logarithm; 0 of zero."""
+    return np.log(np.where(numbers > 0, numbers, 1))
+
+
+def _x_log_x(numbers: Array) -> Array:
+    return numbers * _log(numbers)
+
+
+def _least_error_range(density: _Density, levels: int, *, folded: bool) -> tuple[float, float]:
+    """The ends with the least sum of squared errors.
+
+    The error is x**2 for numbers that become zero, step**2 / 12 on average for others inside, and the square of the
+    distance to the end outside. Both ends are sought on a grid, which is refined around the best.
+    """
+    edges = np.arange(density.first, density.end + 1, dtype=np.float64)
+    middles, counts = edges[:-1] + 0.5, density.counts.astype(np.float64)
+    moments = [density.cumulative(m) for m in (counts, counts * middles, counts * (middles**2 + 1 / 12))]
+
+    def below(ends: Array) -> tuple[Array, ...]:
+        """Count, sum and sum of squares of the numbers below some ends, which are linear in each bin."""
+        return tuple(np.interp(ends, edges, m) for m in moments)
+
+    n, total, squares = (m[-1] for m in moments)
+    step_count = (levels - 1) / 2 if folded else levels - 1
+    reach = np.array([edges[0], edges[-1]])
+    lowest, highest = np.zeros(2), np.ones(2)  # of the grid, as a share of the reach
+    best = reach
+    for _ in range(MSE_ROUNDS):
+        shares = np.linspace(lowest, highest, MSE_CANDIDATES)
+        lows, highs = (shares * reach).T
+        n_low, sum_low, squares_low = below(lows)
+        n_high, sum_high, squares_high = below(highs)
+        under = squares_low - 2 * lows * sum_low + lows**2 * n_low
+        n_over, sum_over, squares_over = n - n_high, total - sum_high, squares - squares_high
+        over = squares_over - 2 * highs * sum_over + highs**2 * n_over
+        steps = (highs[None, :] - lows[:, None]) / step_count
+        n_down, _, squares_down = below(np.maximum(-steps / 2, lows[:, None]))
+        n_up, _, squares_up = below(np.minimum(steps / 2, highs[None, :]))
+        rounded = n_high[None, :] - n_low[:, None] - (n_up - n_down)
+        errors = under[:, None] + over[None, :] + squares_up - squares_down + rounded * steps**2 / 12
+        place = np.array(np.unravel_index(np.argmin(errors), errors.shape))
+        best = (shares * reach)[place, np.arange(2)]
+        lowest, highest = (shares[np.clip(place + d, 0, MSE_CANDIDATES - 1), np.arange(2)] for d in (-1, 1))
+    return float(best[0]), float(best[1])

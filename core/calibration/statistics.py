@@ -1,0 +1,261 @@
+"""Streaming statistics of values, in memory that does not depend on the number of samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import floor, frexp, inf, isnan, ldexp, nan
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+
+Array = np.ndarray[Any, Any]
+
+BINS = 4096
+"""Bins of a histogram: at least half of them lie between its lowest and its highest number."""
+LOWEST_EXPONENT = -126  # of the width of bins, whose reciprocal is a float32
+CHUNK_ELEMENTS = 1 << 18  # elements that are counted together, few enough to stay in a cache
+FAR = (2.0**12, 2.0**29, 2.0**80)
+"""Magnitudes from which numbers are counted apart, as they may be masks: -10000 and -65504, -1e9, -3.4e38."""
+POSITIVE_MASK_ORDER = 2  # in FAR, from which positive numbers may be masks too
+MASK_DISTANCE = 64.0  # of a mask from zero, in multiples of the magnitude of all other numbers
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Counts of numbers in `BINS` bins of equal width, a power of two; zero is an edge of a bin.
+
+    Bin i holds the numbers from (`first` + i) * `width`, that included, to the next edge. Other numbers make the bins
+    wider, by merging 2, 4, ... of them, so that no count is lost or moved over an edge.
+    """
+
+    counts: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    exponent: int = LOWEST_EXPONENT
+    first: int = 0
+
+    @property
+    def width(self) -> float:
+        """The width of a bin."""
+        return ldexp(1.0, self.exponent)
+
+    @property
+    def edges(self) -> Array:
+        """The edges of the bins in ascending order, one more than bins."""
+        return np.arange(self.first, self.first + BINS + 1) * self.width
+
+    def add(self, numbers: Array, low: float, high: float) -> None:
+        """Count finite floats, which lie between `low` and `high`."""
+        self.cover(low, high)
+        positions = np.floor(numbers * numbers.dtype.type(ldexp(1.0, -self.exponent)))
+        positions -= self.first
+        self.counts += np.bincount(positions.astype(np.intp), minlength=BINS)
+
+    def add_histogram(self, other: Histogram) -> None:
+        """Add the counts of another histogram."""
+        found = np.flatnonzero(other.counts)
+        if not len(found):
+            return
+        ends = other.edges[[found[0], found[-1] + 1]]
+        self.cover(ends[0], ends[1] - other.width / 2, other.exponent)
+        places = ((other.first + found) >> min(self.exponent - other.exponent, 62)) - self.first
+        np.add.at(self.counts, places, other.counts[found])
+
+    def cover(self, low: float, high: float, exponent: int = LOWEST_EXPONENT) -> None:
+        """Widen and move the bins, at least to the width of `exponent`, until they hold `low`, `high` and zero."""
+        used = np.flatnonzero(self.counts)
+        if len(used):
+            low, high = min(low, (self.first + used[0]) * self.width), max(high, (self.first + used[-1]) * self.width)
+        low, high = min(low, 0.0), max(high, 0.0)
+        ends = self.first * self.width, (self.first + BINS) * self.width
+        if ends[0] <= low and high < ends[1] and exponent <= self.exponent:
+            return
+        wider = max(self.exponent, exponent, frexp(high / BINS - low / BINS)[1] - 1)
+        while floor(ldexp(high, -wider)) - floor(ldexp(low, -wider)) >= BINS:
+            wider += 1
+        first = floor(ldexp(low, -wider))
+        counts = np.zeros(BINS, np.int64)
+        np.add.at(counts, ((self.first + used) >> min(wider - self.exponent, 62)) - first, self.counts[used])
+        self.counts, self.exponent, self.first = counts, wider, first
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatistics:
+    """Statistics along an axis: for each channel the greatest magnitude and the mean of its finite elements."""
+
+    axis: int
+    maxima: Array = field(repr=False)
+    means: Array = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueStatistics:
+    """Statistics of a value over all samples.
+
+    `low` and `high` are those of the numbers that count; both are 0 if there are none. Left out of them and of the
+    `histogram` are `infinities` and `masks`: finite numbers so far from all others that they only mark elements to be
+    ignored. `lowest` and `highest` include the masks. `zeros` of the `count` elements are zero, and in no bin.
+    `samples` are those in which the value was computed. A value of a Loop or Scan body has no histogram, no count, and
+    a range that holds zero.
+    """
+
+    name: str
+    low: float = 0.0
+    high: float = 0.0
+    lowest: float = 0.0
+    highest: float = 0.0
+    count: int = 0
+    zeros: int = 0
+    masks: int = 0
+    infinities: int = 0
+    samples: int = 0
+    histogram: Histogram | None = field(default=None, repr=False)
+    channels: ChannelStatistics | None = field(default=None, repr=False)
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether some elements are masks or infinite: clamped to the range, they no longer mask anything."""
+        return bool(self.masks or self.infinities)
+
+    @property
+    def magnitude(self) -> float:
+        """The greatest magnitude of the numbers that count."""
+        return max(abs(self.low), abs(self.high))
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """Numbers of one order of magnitude, and of one sign if they are far from zero."""
+
+    low: float = inf
+    high: float = -inf
+    count: int = 0
+    histogram: Histogram | None = None
+
+    def add(self, numbers: Array, low: float, high: float, *, counted: bool) -> None:
+        self.low, self.high, self.count = min(self.low, low), max(self.high, high), self.count + numbers.size
+        if counted:
+            self.histogram = self.histogram or Histogram()
+            self.histogram.add(numbers, low, high)
+
+    def include(self, other: _Cluster) -> None:
+        self.low, self.high, self.count = min(self.low, other.low), max(self.high, other.high), self.count + other.count
+        if other.histogram is not None:
+            self.histogram = self.histogram or Histogram()
+            self.histogram.add_histogram(other.histogram)
+
+
+@dataclass(slots=True)
+class StatisticsCollector:
+    """Collects the statistics of one value, sample by sample.
+
+    Masks are told from other numbers at the end. From a magnitude of 4096, numbers are counted apart by sign and order
+    of magnitude (`FAR`). Such a cluster is one of masks if it is negative or beyond 5e8, and all of it at least 64
+    times as far from zero as every number that counts: -10000 is a mask next to 100, and a number next to 200.
+    """
+
+    name: str
+    has_histogram: bool = True
+    channel_axis: int | None = None
+    count: int = 0
+    zeros: int = 0
+    infinities: int = 0
+    samples: int = 0
+    _near: _Cluster = field(default_factory=_Cluster)
+    _far: dict[tuple[int, bool], _Cluster] = field(default_factory=dict[tuple[int, bool], _Cluster])
+    _channels: tuple[Array, Array, Array] | None = None
+
+    def add(self, array: Array, sample: int) -> None:
+        """Add the elements of a float array, of any shape. Raises ModelError for NaN."""
+        self.samples += 1
+        self._add_elements(array, sample)
+        self.count += array.size
+        if self.channel_axis is not None:
+            self._add_channels(array, self.channel_axis)
+
+    def add_summary(self, summary: Array, sample: int) -> None:
+        """Add a summary (`exposure.SUMMARY`) of elements whose number is not known. Raises ModelError for NaN."""
+        self.samples += 1
+        zeros = self.zeros
+        near_low, near_high, far_low, far_high, has_nan = summary.astype(np.float64).tolist()
+        extremes = [-near_low, near_high, *(x for x in (-far_low, far_high) if x), *([nan] if has_nan else ())]
+        self._add_elements(np.array(extremes), sample)
+        self.zeros = zeros
+
+    def _add_elements(self, array: Array, sample: int) -> None:
+        flat = array.reshape(-1)
+        for start in range(0, flat.size, CHUNK_ELEMENTS):
+            chunk = flat[start : start + CHUNK_ELEMENTS]
+            chunk = chunk if chunk.dtype in {np.dtype(np.float32), np.dtype(np.float64)} else chunk.astype(np.float32)
+            low, high = float(chunk.min()), float(chunk.max())
+            if isnan(low) or isnan(high):
+                raise ModelError(f"{self.name} is NaN in sample {sample}; remove the sample or repair the model")
+            if -FAR[0] < low and high < FAR[0]:
+                self._add_cluster(self._near, chunk, low, high)
+            else:
+                self._add_far(chunk)
+
+    def _add_cluster(self, cluster: _Cluster, numbers: Array, low: float, high: float) -> None:
+        """Add numbers to a cluster; zeros are taken out of its histogram."""
+        cluster.add(numbers, low, high, counted=self.has_histogram)
+        if low <= 0 <= high:
+            zeros = numbers.size - int(np.count_nonzero(numbers))
+            self.zeros += zeros
+            if cluster.histogram is not None:
+                cluster.histogram.counts[-cluster.histogram.first] -= zeros
+
+    def _add_far(self, numbers: Array) -> None:
+        finite = numbers[np.isfinite(numbers)]
+        self.infinities += numbers.size - finite.size
+        orders = np.digitize(np.abs(finite), FAR)
+        for order in np.flatnonzero(np.bincount(orders, minlength=1)).tolist():
+            among = finite[orders == order]
+            for is_negative in (False, True) if order else (False,):
+                chosen = among[(among < 0) == is_negative] if order else among
+                if chosen.size:
+                    cluster = self._far.setdefault((order, is_negative), _Cluster()) if order else self._near
+                    self._add_cluster(cluster, chosen, float(chosen.min()), float(chosen.max()))
+
+    def _add_channels(self, array: Array, axis: int) -> None:
+        if not -array.ndim <= axis < array.ndim:
+            raise ModelError(f"{self.name} of shape {array.shape} has no axis {axis}")
+        others = tuple(i for i in range(array.ndim) if i != axis % array.ndim)
+        wide = array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
+        finite = np.isfinite(wide)
+        known = wide if finite.all() else np.where(finite, wide, 0)
+        found = (
+            np.abs(known).max(others, initial=0.0).astype(np.float64),
+            known.sum(others, dtype=np.float64),
+            finite.sum(others, dtype=np.int64),
+        )
+        if self._channels is None:
+            self._channels = found
+        elif len(self._channels[0]) != len(found[0]):
+            raise ModelError(
+                f"{self.name} has {len(found[0])} channels on axis {axis}, before {len(self._channels[0])}"
+            )
+        else:
+            maxima, sums, counts = self._channels
+            self._channels = np.maximum(maxima, found[0]), sums + found[1], counts + found[2]
+
+    def statistics(self) -> ValueStatistics:
+        """The statistics of all samples so far."""
+        kept, masks, lowest, highest = _Cluster(), 0, inf, -inf
+        kept.include(self._near)
+        for (order, is_negative), cluster in sorted(self._far.items()):
+            lowest, highest = min(lowest, cluster.low), max(highest, cluster.high)
+            may_mask = kept.count and (is_negative or order >= POSITIVE_MASK_ORDER)
+            if may_mask and min(abs(cluster.low), abs(cluster.high)) >= MASK_DISTANCE * max(-kept.low, kept.high):
+                masks += cluster.count
+            else:
+                kept.include(cluster)
+        lowest, highest = min(lowest, kept.low), max(highest, kept.high)
+        ends = (kept.low, kept.high) if kept.count else (0.0, 0.0)
+        extremes = (lowest, highest) if kept.count or masks else (0.0, 0.0)
+        channels = None
+        if self._channels is not None and self.channel_axis is not None:
+            maxima, sums, counts = self._channels
+            channels = ChannelStatistics(self.channel_axis, maxima, sums / np.maximum(counts, 1))
+        histogram = (kept.histogram or Histogram()) if self.has_histogram else None
+        counted = (self.count, self.zeros, masks, self.infinities, self.samples)
+        return ValueStatistics(self.name, *ends, *extremes, *counted, histogram, channels)

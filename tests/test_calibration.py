@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core.calibration.methods import METHODS, Method, Range, value_range
+from passwright.core.calibration.methods import METHODS, Method, calibrated_ranges, value_range
 from passwright.core.calibration.statistics import BINS, StatisticsCollector, ValueStatistics
 from passwright.core.errors import ModelError
+from passwright.core.ir.quantization_spec import Range
 
 Array = np.ndarray[Any, Any]
 LOWEST = float(np.finfo(np.float32).min)
@@ -94,6 +95,13 @@ def test_masks_do_not_count(numbers: list[float], ends: tuple[float, float], mas
         assert list(value_range(found)) == np.array(ends, np.float32).tolist()
         assert (found.masks, found.infinities) == (masks, infinities)
         assert found.has_masks == bool(masks or infinities)
+
+
+def test_values_with_masks_have_no_range() -> None:
+    parts = {"plain": [1, -2], "mask": [0, LOWEST], "infinite": [1, -inf], "never": None}
+    collected = {name: statistics_of(*([numbers] if numbers else [])) for name, numbers in parts.items()}
+    assert calibrated_ranges(collected) == {"plain": (-2, 1)}
+    assert calibrated_ranges(collected, symmetric=True) == {"plain": (-2, 2)}
 
 
 def test_nan_is_refused_with_name_and_sample() -> None:

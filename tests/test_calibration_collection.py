@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto
-from passwright.core.calibration.collection import collect_statistics
+from passwright.core import from_onnx
+from passwright.core.calibration.collection import _Collection, _write_samples, collect_statistics
 from passwright.core.calibration.exposure import expose
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
+from passwright.core.errors import ModelError
+from passwright.core.io.model_source import model_source
+from passwright.core.ort.value_files import read_value
 from rewriting import load, run
 
 Array = np.ndarray[Any, Any]
@@ -118,3 +126,72 @@ def test_exposed_models_are_valid(opset: int) -> None:
     found = expose(model, [*OUTER, *INNER], dtypes)
     assert set(found) == {*OUTER, *INNER}
     assert run(model, SAMPLES[1])
+
+
+@pytest.mark.parametrize(
+    ("names", "change", "message"),
+    [
+        pytest.param(["aa"], {}, "the model has no value named 'aa'; did you mean a?", id="unknown name"),
+        pytest.param(["a"], {"x": np.full((2, 3), np.nan, np.float32)}, "a is NaN in sample 1; ", id="NaN"),
+        pytest.param(["m"], {"x": np.full((2, 3), np.nan, np.float32)}, "m is NaN in sample 1; ", id="NaN in a Loop"),
+        pytest.param(
+            ["a"], {"x": np.zeros((2, 4), np.float32)}, "the model does not run on sample 1: onnx", id="shape"
+        ),
+    ],
+)
+def test_errors(names: list[str], change: dict[str, Array], message: str) -> None:
+    with pytest.raises(ModelError) as e:
+        collect_statistics(load(TEXT), names, [SAMPLES[1], SAMPLES[1] | change])
+    assert str(e.value).startswith(message)
+
+
+def test_samples_are_needed() -> None:
+    with pytest.raises(ModelError, match=r"^there are no samples to calibrate with$"):
+        collect_statistics(load(TEXT), ["a"], iter([]))
+
+
+def test_weights_in_other_files_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = np.arange(3000, dtype=np.float32).reshape(3, 1000)
+    model = load("g (float[N,3] x) => (float[N,1000] y) { z = Relu(x) y = MatMul(z, w) }", weights={"w": weights})
+    path = tmp_path / "model.onnx"
+    onnx.save_model(model, str(path), save_as_external_data=True, location="weights.bin", size_threshold=0)
+    monkeypatch.setattr("passwright.core.calibration.collection.as_loadable", None)  # it would copy them
+    x = np.float32([[1, -1, 2]])
+    found = collect_statistics(model_source(path, inline=False), ["y", "z"], [{"x": x}], memory_bytes=1)
+    assert (found["y"].high, found["z"].high) == ((np.maximum(x, 0) @ weights).max(), 2)
+
+
+def test_models_with_weights_over_the_limit_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("passwright.core.io.files.MAX_IN_MEMORY_BYTES", 100)
+    weights = np.arange(3000, dtype=np.float32).reshape(3, 1000)
+    model = load("g (float[N,3] x) => (float[N,1000] y) { z = Relu(x) y = MatMul(z, w) }", weights={"w": weights})
+    found = collect_statistics(from_onnx(model), ["y", "z"], [{"x": np.float32([[1, -1, 2]])}], memory_bytes=1)
+    assert found["y"].high == weights[0, -1] + 2 * weights[2, -1]
+
+
+def test_groups_keep_to_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load("""g (float[N,3] x) => (float[N,3] e) {
+        a = Relu(x) t = Concat<axis=0>(a, a) b = Relu(t) c = Neg(b) d = Abs(x) f = Cast<to=11>(d) e = Neg(d) }""")
+    groups: list[list[str]] = []
+    monkeypatch.setattr(_Collection, "collect", lambda _, group: groups.append(list(group)) or {})
+    samples = [{"x": np.zeros((rows, 3), np.float32)} for rows in (1, 10, 2)]
+    collect_statistics(model, "abcdeft", samples, memory_bytes=4 * 60)
+    assert groups == [["a"], ["t"], ["b"], ["c"], ["d"], ["f"], ["e"]]
+    groups.clear()
+    collect_statistics(model, "abcdeft", samples, memory_bytes=4 * 120)
+    assert groups == [["a", "t"], ["b", "c"], ["d", "f", "e"]]
+
+
+def test_memory_does_not_depend_on_the_samples() -> None:
+    """Of the statistics, and of the samples in the process that reads them."""
+    peaks: list[int] = []
+    for count in (3, 40):
+        feeds = ({"x": RNG.normal(size=(40_000, 3)).astype(np.float32)} for _ in range(count))
+        tracemalloc.start()
+        collector = StatisticsCollector("x", channel_axis=1)
+        with TemporaryDirectory() as folder:
+            for number, path in enumerate(_write_samples(feeds, Path(folder)).paths):
+                collector.add(read_value(path)["x"], number)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from ..errors import ModelError
+from ..ir.quantization_spec import Range
 from .statistics import Array, Histogram, ValueStatistics
 
 Method = Literal["minmax", "percentile", "entropy", "mse"]
@@ -18,19 +20,6 @@ SMOOTHING = 1e-4  # of the average density, in an outermost bin that has outlier
 MSE_CANDIDATES, MSE_ROUNDS = 32, 3  # of each end, in each round; each round refines the last one
 
 
-class Range(NamedTuple):
-    """A range of numbers that holds zero."""
-
-    low: float
-    high: float
-
-    @property
-    def symmetric(self) -> Range:
-        """The least range around it with zero in the middle."""
-        high = max(self.high, -self.low)
-        return Range(0.0 - high, high)
-
-
 def value_range(
     statistics: ValueStatistics,
     method: Method = "minmax",
@@ -39,7 +28,7 @@ def value_range(
     levels: int = LEVELS,
     symmetric: bool = False,
 ) -> Range:
-    """The range of a value to quantize; numbers outside are clamped to it.
+    """The range of a value to quantize, which holds zero; numbers outside are clamped to it.
 
     - minmax: all numbers that count.
     - percentile: `percentile` per cent of the elements; as much is cut off at each end.
@@ -55,7 +44,7 @@ def value_range(
     if not 0 < percentile <= 100:
         raise ModelError(f"percentile {percentile:g} is not between 0 and 100")
     whole = Range(min(statistics.low, 0.0), max(statistics.high, 0.0) + 0.0)
-    whole = whole.symmetric if symmetric else whole
+    whole = _symmetric(whole) if symmetric else whole
     if method == "minmax" or statistics.histogram is None or not statistics.histogram.counts.any():
         return whole
     density = _Density.of(statistics.histogram, folded=symmetric)
@@ -68,7 +57,32 @@ def value_range(
     # An end in the two outermost bins is that of all numbers, so that few distinct numbers stay exact.
     low = whole.low if found[0] < density.first + 2 else min(float(found[0]) * density.width, 0.0)
     high = whole.high if found[1] > density.end - 2 else max(float(found[1]) * density.width, 0.0)
-    return Range(0.0, high).symmetric if symmetric else Range(low, high)
+    return _symmetric(Range(0.0, high)) if symmetric else Range(low, high)
+
+
+def calibrated_ranges(
+    collected: Mapping[str, ValueStatistics],
+    method: Method = "minmax",
+    *,
+    percentile: float = PERCENTILE,
+    levels: int = LEVELS,
+    symmetric: bool = False,
+) -> dict[str, Range]:
+    """The ranges of values that can be quantized, by name, see `value_range`.
+
+    A value without samples has none; one with masks, which must not be clamped, stays as it is. Raises ModelError.
+    """
+    return {
+        name: value_range(statistics, method, percentile=percentile, levels=levels, symmetric=symmetric)
+        for name, statistics in collected.items()
+        if statistics.samples and not statistics.has_masks
+    }
+
+
+def _symmetric(found: Range) -> Range:
+    """The least range around another one with zero in the middle."""
+    high = max(found.high, -found.low)
+    return Range(0.0 - high, high)
 
 
 class _Density(NamedTuple):

@@ -9,18 +9,23 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Op, QuantizationSpec, Range, Value, require
-from ...core.ir.dtypes import HALF_OR_SINGLE
-from ..cleanup.quantization import MAX_DEPTH, MOVEMENTS
+from ..arithmetic.value_ranges import ValueRange
 from ..support.operand_queries import Array, known, operand, required_producer, required_scalar
 
 PER_CHANNEL_OPSET = 13  # of DequantizeLinear with one scale for each index of an axis
-HALF_OPSET = 19  # of QuantizeLinear for half precision
 MAX_BIAS = 1 << 30  # as an int32, with a bit to spare for what is added to it
+TINY, HUGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+UNBOUNDED = ValueRange()
+
+
+def required_spec(g: Build) -> QuantizationSpec:
+    """The spec of the running pipeline; declines without one."""
+    return known(g.graph.context.quantization, "the pipeline does not quantize")
 
 
 def quantization_spec(g: Build, operator: str) -> QuantizationSpec:
-    """The spec of the running pipeline; declines without one, and operators that its target does not compute so."""
-    spec = known(g.graph.context.quantization, "the pipeline does not quantize")
+    """As `required_spec`; declines operators that the target does not compute on integers, too."""
+    spec = required_spec(g)
     require(operator in spec.operators, f"the target has no {operator} of integers that is faster")
     return spec
 
@@ -31,71 +36,74 @@ def integer_limits(dtype: int) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
-def activation_parameters(given: Range, dtype: int) -> tuple[np.float32, int]:
+def activation_parameters(given: Range, dtype: int, within: ValueRange = UNBOUNDED) -> tuple[np.float32, int]:
     """The scale and the zero point with which integers of a type represent a range, which is extended to 0.
 
-    0 is represented exactly, as padding has to be. A range of 0 alone gets the scale 1.
+    0 is represented exactly, as padding has to be. The integers represent no number beyond the bounds `within`, between
+    which 0 is, so that a clamp to them changes nothing. A range of 0 alone gets the scale 1.
     """
-    low, high = min(given.low, 0.0), max(given.high, 0.0)
+    low, high = min(max(given.low, within.low), 0.0), max(min(given.high, within.high), 0.0)
     least, greatest = integer_limits(dtype)
-    scale = np.float32((high - low) / (greatest - least))
-    if not np.isfinite(scale) or scale < np.finfo(np.float32).tiny:
-        return np.float32(1), 0
-    return scale, int(np.clip(np.rint(least - low / float(scale)), least, greatest))
+    scale = (high - low) / (greatest - least)
+    if scale < TINY:
+        return np.float32(1), int(np.clip(0, least, greatest))
+    zero = int(np.clip(np.rint(least - low / scale), least, greatest))
+    if zero > least:
+        scale = min(scale, within.low / (least - zero))
+    if zero < greatest:
+        scale = min(scale, within.high / (greatest - zero))
+    return np.float32(scale), zero
 
 
-def is_dequantized(v: Value) -> bool:
-    """Whether a value is the output of a DequantizeLinear."""
-    return v.producer is not None and v.producer.type == "DequantizeLinear" and not v.producer.domain
+def dequantizer(g: Build, v: Value) -> Op | None:
+    """The DequantizeLinear that makes a value of activations, one scale for all; None if there is none in this graph.
+
+    Declines a value that is dequantized in another form, which the ops of integers do not take.
+    """
+    maker = v.producer
+    if maker is None or maker.type != "DequantizeLinear" or maker.domain or maker.graph is not g.graph:
+        return None
+    scale, zero = operand(maker, 1), maker.input(2)
+    plain = scale.is_const and scale.const.size == 1 and zero is not None and zero.is_const
+    require(plain and operand(maker).dtype == required_spec(g).activations, f"{v.name} is quantized in another form")
+    return maker
 
 
-def is_quantized(op: Op) -> bool:
-    """Whether all readers of the first output of an op quantize it."""
-    readers = op.outputs[0].consumers
-    return bool(readers) and all(r.type == "QuantizeLinear" for r in readers) and not op.graph.is_output(op.outputs[0])
+def has_integers(g: Build, v: Value) -> bool:
+    """Whether a value is dequantized, or quantized for another op."""
+    return dequantizer(g, v) is not None or any(r.type == "QuantizeLinear" and r.graph is g.graph for r in v.consumers)
 
 
-def source_of_movement(v: Value) -> Op | None:
-    """The DequantizeLinear whose numbers an op, or several, have moved to `v`, or that made it; None for others."""
-    for _ in range(MAX_DEPTH):
-        maker = v.producer
-        if maker is None or maker.domain:
-            return None
-        if maker.type == "DequantizeLinear":
-            return maker if maker.inputs[1] is not None and maker.inputs[1].const.size == 1 else None
-        if maker.type not in (*MOVEMENTS, "MaxPool", "Split") or maker.inputs[0] is None:
-            return None
-        v = maker.inputs[0]
-    return None
+def range_of(g: Build, v: Value) -> Range:
+    """The calibrated range of a value; declines values without one, and ranges that are not finite."""
+    given = known(required_spec(g).ranges.get(v.name), f"{v.name} has no calibrated range")
+    require(-HUGE <= given.low <= given.high <= HUGE, f"the range of {v.name} is not finite: {given.low}, {given.high}")
+    return given
 
 
-def quantized(g: Build, v: Value, of: Value | None = None) -> Value:
+def quantized(g: Build, v: Value, of: Value | None = None, within: ValueRange = UNBOUNDED) -> Value:
     """DequantizeLinear(QuantizeLinear(v)), with the calibrated range of the value `of`, `v` itself by default.
 
-    `v` itself if it is dequantized already; with the same parameters if it was moved since. Declines values without a
-    range, and those that are not of half or single precision.
+    `v` itself if it is dequantized already. Declines values without a range, and those not of single precision.
     """
-    if is_dequantized(v):
+    if dequantizer(g, v) is not None:
         return v
-    dequantize = source_of_movement(v)
-    if of is None and dequantize is not None:
-        return g.DequantizeLinear(g.QuantizeLinear(v, *dequantize.inputs[1:]), *dequantize.inputs[1:])
     source = v if of is None else of
-    spec = known(g.graph.context.quantization, "the pipeline does not quantize")
-    return with_parameters(g, v, known(spec.ranges.get(source.name), f"{source.name} has no calibrated range"), source)
+    return with_parameters(g, v, range_of(g, source), source, within)
 
 
-def with_parameters(g: Build, v: Value, given: Range, like: Value) -> Value:
-    """DequantizeLinear(QuantizeLinear(v)) for that range, of the element type of `like`."""
-    spec = known(g.graph.context.quantization, "the pipeline does not quantize")
-    require(like.dtype in HALF_OR_SINGLE, f"{like.name} is not of half or single precision")
-    require(
-        like.dtype == TensorProto.FLOAT or g.opset >= HALF_OPSET,
-        f"no QuantizeLinear of halves before opset {HALF_OPSET}",
-    )
-    scale, zero = activation_parameters(given, spec.activations)
-    parameters = g.const(scale, like=like), g.const(np.array(zero, helper.tensor_dtype_to_np_dtype(spec.activations)))
+def with_parameters(g: Build, v: Value, given: Range, like: Value, within: ValueRange = UNBOUNDED) -> Value:
+    """DequantizeLinear(QuantizeLinear(v)) for that range; `like` has the element type of `v`."""
+    require_single(like)
+    activations = required_spec(g).activations
+    scale, zero = activation_parameters(given, activations, within)
+    parameters = g.const(scale), g.const(np.array(zero, helper.tensor_dtype_to_np_dtype(activations)))
     return g.DequantizeLinear(g.QuantizeLinear(v, *parameters), *parameters)
+
+
+def require_single(v: Value) -> None:
+    """Decline values not of single precision: onnxruntime computes no group of another on integers."""
+    require(v.dtype == TensorProto.FLOAT, f"{v.name} is not of single precision")
 
 
 def quantized_constant(g: Build, v: Value) -> Value:
@@ -106,15 +114,29 @@ def quantized_constant(g: Build, v: Value) -> Value:
 
 def scale_of(x: Value) -> float:
     """The scale of a dequantized value."""
-    maker = required_producer(x, "DequantizeLinear")
-    return float(required_scalar(operand(maker, 1)))
+    return float(required_scalar(operand(required_producer(x, "DequantizeLinear"), 1)))
 
 
 def weight_scales(weights: Array, limit: int, axis: int | None) -> Array:
-    """The scales, in float64, with which `limit` represents the largest weight: one number, or one along `axis`."""
+    """The scales, in float64, with which `limit` represents the largest weight: one number, or one along `axis`.
+
+    0 where all weights are 0.
+    """
     others = None if axis is None else tuple(i for i in range(weights.ndim) if i != axis)
-    largest = np.abs(weights).max(axis=others, initial=0.0).astype(np.float64)
-    return np.where(largest > 0, largest / limit, 1.0)
+    return np.abs(weights).max(axis=others, initial=0.0).astype(np.float64) / limit
+
+
+def usable_scales(scales: Array, x_scale: float, bias: Array | None) -> Array:
+    """Scales of weights, in float32, at least as large as given, with which an int32 of scale * `x_scale` holds a bias.
+
+    The products have all digits of a float32. Declines scales that are too large for one.
+    """
+    if bias is not None:
+        largest = np.abs(bias) if scales.ndim else np.abs(bias).max(initial=0.0)
+        scales = np.maximum(scales, largest / (MAX_BIAS * x_scale))
+    scales = np.where(scales > 0, np.maximum(scales, TINY / min(x_scale, 1.0)), 1.0)
+    require(bool((scales * max(x_scale, 1.0) <= HUGE).all()), "the weights or the bias are too large for a scale")
+    return scales.astype(np.float32)
 
 
 def along(scales: Array, rank: int, axis: int | None) -> Array:
@@ -124,26 +146,34 @@ def along(scales: Array, rank: int, axis: int | None) -> Array:
 
 def constant_weights(w: Value) -> Array:
     """The elements of constant weights, in float64; declines those that cannot be quantized."""
-    require(w.dtype in HALF_OR_SINGLE, f"{w.name} is not of half or single precision")
+    require_single(w)
     weights = w.const.astype(np.float64)
     require(weights.size > 0 and bool(np.isfinite(weights).all()), f"{w.name} is empty or not finite")
     return weights
 
 
-def quantized_weight(g: Build, like: Value, weights: Array, scales: Array, axis: int | None) -> Value:
-    """DequantizeLinear of weights as integers with `scales`, those of an `axis` if it is given."""
-    spec = known(g.graph.context.quantization, "the pipeline does not quantize")
+def constant_bias(b: Value) -> Array:
+    """The elements of a constant bias, in one dim and in float64; declines those that differ from row to row."""
+    numbers = b.const.astype(np.float64)
+    is_row = numbers.ndim < 2 or numbers.size == numbers.shape[-1]
+    require(is_row and bool(np.isfinite(numbers).all()), f"{b.name} is not one row of finite numbers")
+    return numbers.reshape(-1)
+
+
+def quantized_weight(g: Build, weights: Array, scales: Array, axis: int | None) -> Value:
+    """DequantizeLinear of weights as integers with `scales` in float32, those of an `axis` if it is given."""
+    spec = required_spec(g)
     zero = 128 if spec.weights == TensorProto.UINT8 else 0
     limit = spec.weight_limit
     kind = helper.tensor_dtype_to_np_dtype(spec.weights)
-    integers = np.clip(np.rint(weights / along(scales, weights.ndim, axis)), -limit, limit) + zero
-    zeros = np.full(scales.shape, zero, kind)
-    parameters = g.const(integers.astype(kind)), g.const(scales, like=like), g.const(zeros)
+    divisors = along(scales.astype(np.float64), weights.ndim, axis)
+    integers = np.clip(np.rint(weights / divisors), -limit, limit) + zero
+    parameters = g.const(integers.astype(kind)), g.const(scales), g.const(np.full(scales.shape, zero, kind))
     return g.DequantizeLinear(*parameters, axis=axis if scales.ndim else None)
 
 
-def quantized_bias(g: Build, like: Value, bias: Array, scales: Array) -> Value:
-    """DequantizeLinear of a bias as int32, with one scale or one for each element."""
-    integers = g.const(np.rint(bias / scales).astype(np.int32))
-    zeros = g.const(np.zeros(scales.shape, np.int32))
-    return g.DequantizeLinear(integers, g.const(scales, like=like), zeros, axis=0 if scales.ndim else None)
+def quantized_bias(g: Build, bias: Array, scales: Array) -> Value:
+    """DequantizeLinear of a bias as int32, with one scale in float32 or one for each element."""
+    integers = g.const(np.rint(bias / scales.astype(np.float64)).astype(np.int32))
+    return g.DequantizeLinear(integers, g.const(scales), g.const(np.zeros(scales.shape, np.int32)),
+                              axis=0 if scales.ndim else None)  # fmt: skip

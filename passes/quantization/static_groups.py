@@ -1,68 +1,94 @@
-"""Groups of QuantizeLinear, DequantizeLinear and an operator, which onnxruntime computes on integers."""
+"""Groups of QuantizeLinear, DequantizeLinear and an operator, which onnxruntime computes on integers.
+
+A rule quantizes one operator: its constant operands, its other operands unless they are quantized already, and its
+result. Values keep their names, by which the rules find the calibrated ranges. Ops with weights quantize the values
+that they read; others are quantized only where the integers of their operands are there.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ...core import LOSSY, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, LOSSY, Build, Op, Range, RulePass, Value, require, rule
 from ..arithmetic.clamp_rules import required_clamp
-from ..arithmetic.value_ranges import CLAMPS
+from ..arithmetic.value_ranges import CLAMPS, ValueRange
+from ..cleanup.quantization import BYTES, MOVABLE_TYPES, MOVEMENTS
 from ..linear.convolution import group_count
 from ..linear.weighted_products import alpha_or_beta
-from ..support.operand_queries import Array, known, operand, unless_declined
+from ..support.operand_queries import Array, known, known_scalar, operand, unless_declined
 from .parameters import (
-    MAX_BIAS,
     PER_CHANNEL_OPSET,
+    UNBOUNDED,
+    constant_bias,
     constant_weights,
-    is_quantized,
+    dequantizer,
+    has_integers,
+    integer_limits,
     quantization_spec,
     quantized,
     quantized_bias,
     quantized_constant,
     quantized_weight,
+    required_spec,
     scale_of,
-    source_of_movement,
+    usable_scales,
     weight_scales,
+    with_parameters,
 )
 
+JOINS = ("Add", "Mul", "Concat")
 UNARY_OPS = ("Sigmoid", "Softmax", "LeakyRelu", "AveragePool", "GlobalAveragePool")
-ADDITIVE_OPS = ("Add", "Mul", "Concat")
+KNOWN_RANGES = {"Sigmoid": Range(0.0, 1.0), "Softmax": Range(0.0, 1.0)}
+MIN_STEPS = 16  # of the integers of a sum that an operand spans; with fewer, it would hardly change the sum
+BYTE_MOVEMENTS = ("DepthToSpace", "SpaceToDepth", "MaxPool", "Resize", "Pad")
 
 
-def require_root(op: Op, clamp: Op | None) -> Value:
-    """The value of a group: the output of the clamp behind an op, or its own; declines one that another root has."""
+def group_output(op: Op, clamp: Op | None) -> tuple[Value, ValueRange]:
+    """The value that an op computes for a group, behind its clamp if there is one, and the bounds of that.
+
+    Declines an op that is quantized together with the clamp that reads it.
+    """
     out = op.outputs[0]
     if clamp is not None:
-        required_clamp(clamp)
-        return clamp.outputs[0]
+        bounds = required_clamp(clamp)[1]
+        require(bounds.low <= 0 <= bounds.high, "0 is not within the bounds")
+        return clamp.outputs[0], bounds
     readers = list(out.consumers)
     is_clamped = len(readers) == 1 and not op.graph.is_output(out) and readers[0].type in CLAMPS
-    require(not is_clamped or unless_declined(required_clamp, readers[0]) is None, "it is quantized behind its clamp")
-    require(not is_quantized(op), "it is quantized")
-    return out
+    require(not is_clamped or unless_declined(group_output, op, readers[0]) is None, "its clamp is quantized with it")
+    return out, UNBOUNDED
 
 
-def quantized_linear(
-    g: Build, op: Op, of: Value, w: Array, axis: int | None, bias: Array | None, **attrs: Any
-) -> Value:
-    """An op of a value, constant weights and a bias, quantized; the range is that of `of`.
+def is_quantized(g: Build, op: Op) -> bool:
+    """Whether all inputs of an op are dequantized and all readers quantize its result."""
+    out = op.outputs[0]
+    readers = [r.type for r in out.consumers]
+    is_inner = bool(readers) and set(readers) == {"QuantizeLinear"} and not op.graph.is_output(out)
+    return is_inner and all(v is None or dequantizer(g, v) is not None for v in op.inputs)
 
-    `axis` is that of the output channels of the weights, with a scale for each.
+
+def quantized_operands(g: Build, x: Value, w: Array, axis: int | None, bias: Array | None) -> list[Value]:
+    """A value, weights and a bias, quantized for one op.
+
+    The weights have one scale for each index of `axis`, the output channels; one for all if it is None, or where the
+    spec or the opset wants that.
     """
-    spec = quantization_spec(g, op.type)
-    x = quantized(g, operand(op))
+    spec = required_spec(g)
+    varying = quantized(g, x)
     axis = axis if spec.per_channel and g.opset >= PER_CHANNEL_OPSET else None
-    scales = weight_scales(w, spec.weight_limit, axis)
-    biases: tuple[Value, ...] = ()
-    if bias is not None:
-        x_scale = scale_of(x)
-        largest = np.abs(bias) if axis is not None else np.abs(bias).max(initial=0.0)
-        scales = np.maximum(scales, largest / (MAX_BIAS * x_scale))
-        biases = (quantized_bias(g, operand(op), bias, x_scale * scales.astype(np.float32)),)
-    weights = quantized_weight(g, operand(op, 1), w, scales, axis)
-    return quantized(g, getattr(g, op.type)(x, weights, *biases, **attrs), of)
+    x_scale = scale_of(varying)
+    scales = usable_scales(weight_scales(w, spec.weight_limit, axis), x_scale, bias)
+    weights = quantized_weight(g, w, scales, axis)
+    return [varying, weights] if bias is None else [varying, weights, quantized_bias(g, bias, x_scale * scales)]
+
+
+def product_output(g: Build, made: Value, op: Op, clamp: Op | None) -> Value:
+    """The result of a product of integers: of floats, as onnxruntime can give it, unless a clamp is behind.
+
+    `quantize_product_output` quantizes it where others want integers.
+    """
+    of, bounds = group_output(op, clamp)
+    return made if clamp is None else quantized(g, made, of, bounds)
 
 
 @rule(
@@ -72,11 +98,12 @@ def quantized_linear(
 )
 def quantize_conv(g: Build, conv: Op, clamp: Op | None = None) -> Value:
     """Conv(x, w, b) => Quantized(Conv(Quantized(x), w as int8, b as int32)); so with a Relu or Clip behind it"""
-    of, b = require_root(conv, clamp), conv.input(2)
-    w = operand(conv, 1)
+    quantization_spec(g, "Conv")
+    (of, bounds), w, b = group_output(conv, clamp), operand(conv, 1), conv.input(2)
     group_count(conv, w)
-    bias = None if b is None else b.const.astype(np.float64)
-    return quantized_linear(g, conv, of, constant_weights(w), 0, bias, **conv.attrs)
+    bias = None if b is None else constant_bias(b)
+    operands = quantized_operands(g, operand(conv), constant_weights(w), 0, bias)
+    return quantized(g, g.Conv(*operands, **conv.attrs), of, bounds)
 
 
 @rule(
@@ -85,10 +112,46 @@ def quantize_conv(g: Build, conv: Op, clamp: Op | None = None) -> Value:
     contract=LOSSY,
 )
 def quantize_matmul(g: Build, w: Value, product: Op, clamp: Op | None = None) -> Value:
-    """MatMul(x, w) => Quantized(MatMul(Quantized(x), w as int8)); so with a Relu or Clip behind it"""
-    of = require_root(product, clamp)
+    """MatMul(x, w) => MatMul(Quantized(x), w as int8); quantized with a Relu or Clip behind it"""
+    quantization_spec(g, "MatMul")
     require(product.inputs[1] is w, "the weights are the first factor")
-    return quantized_linear(g, product, of, constant_weights(w), 1 if w.rank == 2 else None, None)
+    require(clamp is not None or added_bias(product) is None, "the bias is added to integers")
+    operands = quantized_operands(g, operand(product), constant_weights(w), matmul_axis(w), None)
+    return product_output(g, g.MatMul(*operands), product, clamp)
+
+
+@rule(
+    lambda g, w, product, b, add, clamp: (
+        g.one_of(*CLAMPS)(g.Add(g.MatMul(..., g.const(w)) @ product, g.const(b)) @ add, ...) @ clamp
+    ),
+    lambda g, w, product, b, add: g.Add(g.MatMul(..., g.const(w)) @ product, g.const(b)) @ add,
+    contract=LOSSY,
+)
+def quantize_biased_matmul(g: Build, w: Value, product: Op, b: Value, add: Op, clamp: Op | None = None) -> Value:
+    """Add(MatMul(x, w), b) => Add(MatMul(Quantized(x), w as int8), b as int32); quantized with a Relu or Clip behind
+
+    onnxruntime makes it one QGemm where it knows the shape.
+    """
+    quantization_spec(g, "MatMul")
+    require(product.inputs[1] is w, "the weights are the first factor")
+    require(added_bias(product) is add, "another op reads the product")
+    operands = quantized_operands(g, operand(product), constant_weights(w), matmul_axis(w), constant_bias(b))
+    return product_output(g, g.Add(g.MatMul(*operands[:2]), operands[2]), add, clamp)
+
+
+def matmul_axis(w: Value) -> int | None:
+    """The axis of the weights of a MatMul along which scales may differ."""
+    return 1 if w.rank == 2 else None
+
+
+def added_bias(product: Op) -> Op | None:
+    """The Add that alone reads a MatMul, of one constant number for each column of its weights; None for others."""
+    out = product.outputs[0]
+    add = next(iter(out.consumers), None)
+    if add is None or len(out.consumers) > 1 or add.type != "Add" or add.domain or product.graph.is_output(out):
+        return None
+    biases = [v for v in add.inputs if v is not None and v.is_const and v.shape == operand(product, 1).shape[-1:]]
+    return add if biases and operand(product, 1).rank == 2 else None
 
 
 @rule(
@@ -97,17 +160,17 @@ def quantize_matmul(g: Build, w: Value, product: Op, clamp: Op | None = None) ->
     contract=LOSSY,
 )
 def quantize_gemm(g: Build, gemm: Op, clamp: Op | None = None) -> Value:
-    """Gemm(x, w, b) => Quantized(Gemm(Quantized(x), w as int8, b as int32)); so with a Relu or Clip behind it"""
-    of, w, b = require_root(gemm, clamp), operand(gemm, 1), gemm.input(2)
+    """Gemm(x, w, b) => Gemm(Quantized(x), w as int8, b as int32); quantized with a Relu or Clip behind it"""
+    quantization_spec(g, "Gemm")
+    w, b = operand(gemm, 1), gemm.input(2)
     weights = constant_weights(w) * alpha_or_beta(gemm, "alpha")
     axis = 0 if gemm.attr("transB", 0) else 1
-    columns = weights.shape[axis]
     bias = None
     if b is not None:
-        require(b.rank == 1 or (b.rank == 2 and b.static_shape[0] == 1), f"{b.name} is not one row")
-        bias = np.broadcast_to(b.const.astype(np.float64).reshape(-1) * alpha_or_beta(gemm, "beta"), columns)
-    attrs = {name: gemm.attr(name, 0) for name in ("transA", "transB") if gemm.attr(name, 0)}
-    return quantized_linear(g, gemm, of, weights, axis, bias, **attrs)
+        bias = np.broadcast_to(constant_bias(b) * alpha_or_beta(gemm, "beta"), weights.shape[axis])
+    operands = quantized_operands(g, operand(gemm), weights, axis, bias)
+    attrs = {name: 1 for name in ("transA", "transB") if gemm.attr(name, 0)}
+    return product_output(g, g.Gemm(*operands, **attrs), gemm, clamp)
 
 
 @rule(
@@ -116,25 +179,59 @@ def quantize_gemm(g: Build, gemm: Op, clamp: Op | None = None) -> Value:
     contract=LOSSY,
 )
 def quantize_product(g: Build, product: Op, clamp: Op | None = None) -> Value:
-    """MatMul(x, y) => Quantized(MatMul(x, y)), where x and y are dequantized"""
+    """MatMul(x, y) => MatMul(Quantized(x), Quantized(y)); quantized with a Relu or Clip behind it"""
     quantization_spec(g, "MatMul")
-    of = require_root(product, clamp)
-    factors = [quantized(g, dequantized_operand(v)) for v in product.inputs]
-    return quantized(g, g.MatMul(*factors), of)
+    x, y = operand(product), operand(product, 1)
+    require(not y.is_const, "the second factor has weights")
+    require(dequantizer(g, x) is None or dequantizer(g, y) is None, "it is quantized")
+    factors = [quantized_constant(g, v) if v.is_const else quantized(g, v) for v in (x, y)]
+    return product_output(g, g.MatMul(*factors), product, clamp)
+
+
+@rule(lambda g, product: g.one_of("MatMul", "Gemm", "Add")(...) @ product, contract=LOSSY)
+def quantize_product_output(g: Build, product: Op) -> Value:
+    """MatMul(x, y) => Quantized(MatMul(x, y)), where x and y are dequantized and only some readers want integers
+
+    onnxruntime computes a product on integers if all its readers quantize it, or none, and a clamp is not the only one.
+    """
+    require(is_integer_product(product), "it is not computed on integers")
+    out = product.outputs[0]
+    readers = [r.type for r in out.consumers]
+    others = [t for t in readers if t != "QuantizeLinear"] + ["output"] * product.graph.is_output(out)
+    is_mixed = bool(others) and "QuantizeLinear" in readers
+    require(is_mixed or others in (["Relu"], ["Clip"]), "its readers want the same")
+    return quantized(g, getattr(g, product.type)(*product.inputs, **product.attrs), out)
+
+
+def is_integer_product(op: Op) -> bool:
+    """Whether an op is a product of dequantized factors, or adds a dequantized bias to one."""
+    makers = [v.producer for v in op.inputs if v is not None]
+    products = [m for m in makers if m is not None and m.type == "MatMul"] if op.type == "Add" else []
+    makers += [v.producer for product in products for v in product.inputs if v is not None]
+    read = {None if m is None else m.type for m in makers if m not in products}
+    return read == {"DequantizeLinear"} and len(products) == (op.type == "Add")
 
 
 @rule(
-    lambda g, op, clamp: g.one_of(*CLAMPS)(g.one_of(*ADDITIVE_OPS)(...) @ op, ...) @ clamp,
-    lambda g, op: g.one_of(*ADDITIVE_OPS)(...) @ op,
+    lambda g, op, clamp: g.one_of(*CLAMPS)(g.one_of(*JOINS)(...) @ op, ...) @ clamp,
+    lambda g, op: g.one_of(*JOINS)(...) @ op,
     contract=LOSSY,
 )
-def quantize_sum(g: Build, op: Op, clamp: Op | None = None) -> Value:
+def quantize_join(g: Build, op: Op, clamp: Op | None = None) -> Value:
     """Add(x, y) => Quantized(Add(x, y)), where x and y are dequantized or constant; so for Mul, Concat"""
     quantization_spec(g, op.type)
-    of = require_root(op, clamp)
-    require(any(v is not None and not v.is_const for v in op.inputs), "it is constant")
-    parts = [quantized_constant(g, v) if v.is_const else quantized(g, dequantized_operand(v)) for v in filled(op)]
-    return quantized(g, getattr(g, op.type)(*parts, **op.attrs), of)
+    of, bounds = group_output(op, clamp)
+    inputs = [operand(op, i) for i in range(len(op.inputs))]
+    varying = [v for v in inputs if not v.is_const]
+    require(bool(varying) and all(has_integers(g, v) for v in varying), "an operand is not quantized for another op")
+    require(not is_quantized(g, op), "it is quantized")
+    parts = [quantized_constant(g, v) if v.is_const else quantized(g, v) for v in inputs]
+    result = quantized(g, getattr(g, op.type)(*parts, **op.attrs), of, bounds)
+    least, greatest = integer_limits(required_spec(g).activations)
+    for v, part in zip(inputs, parts, strict=True) if op.type != "Mul" else ():
+        steps = scale_of(part) * (greatest - least) / scale_of(result)
+        require(v.is_const or steps >= MIN_STEPS, f"{v.name} spans {steps:.2g} of the integers of the result")
+    return result
 
 
 @rule(
@@ -145,25 +242,78 @@ def quantize_sum(g: Build, op: Op, clamp: Op | None = None) -> Value:
 def quantize_unary(g: Build, op: Op, clamp: Op | None = None) -> Value:
     """Sigmoid(x) => Quantized(Sigmoid(x)), where x is dequantized; so for Softmax, LeakyRelu and average pools"""
     quantization_spec(g, op.type)
-    of = require_root(op, clamp)
-    x = quantized(g, dequantized_operand(operand(op)))
-    return quantized(g, getattr(g, op.type)(x, **op.attrs), of)
+    of, bounds = group_output(op, clamp)
+    require(has_integers(g, operand(op)), "the operand is not quantized for another op")
+    require(not is_quantized(g, op), "it is quantized")
+    made = getattr(g, op.type)(quantized(g, operand(op)), **op.attrs)
+    given = KNOWN_RANGES.get(op.type) if clamp is None else None
+    return quantized(g, made, of, bounds) if given is None else with_parameters(g, made, given, of)
 
 
-def filled(op: Op) -> list[Value]:
-    """The inputs of an op, none of which may be left out."""
-    return [operand(op, i) for i in range(len(op.inputs))]
+@rule(lambda g, op: g.one_of(*MOVEMENTS, *BYTE_MOVEMENTS[2:])(...) @ op, contract=EXACT)
+def move_dequantization(g: Build, op: Op) -> Value:
+    """Transpose(DequantizeLinear(x, s, z)) => DequantizeLinear(Transpose(x), s, z), so other movements, MaxPool, Pad
+
+    So for a Resize that repeats elements.
+    """
+    dequantize = known(dequantizer(g, operand(op)), f"{operand(op).name} is not dequantized")
+    x, scale, zero = (operand(dequantize, i) for i in range(3))
+    require(not x.is_const, "it is constant")
+    require(x.dtype in (BYTES if op.type in BYTE_MOVEMENTS else MOVABLE_TYPES), f"onnxruntime has no {op.type} of it")
+    others = list(op.inputs[1:])
+    if op.type == "Pad":
+        others[1:2] = [padding_of_zeros(g, op, zero)]
+    require(op.type != "MaxPool" or (op.version >= 12 and len(op.outputs) == 1), "it is not a MaxPool of bytes alone")
+    is_copy = op.type != "Resize" or (
+        op.attr("mode", "nearest") == "nearest"
+        and op.attr("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize"
+    )
+    require(is_copy, "it computes other numbers")
+    return g.DequantizeLinear(getattr(g, op.type)(x, *others, **op.attrs), scale, zero)
 
 
-def dequantized_operand(v: Value | None) -> Value:
-    """A value whose integers are there, perhaps moved; declines others, for which they would only be made."""
-    v = known(v, "an operand is left out")
-    require(source_of_movement(v) is not None, f"{v.name} is not quantized for another op")
-    return v
+def padding_of_zeros(g: Build, pad: Op, zero: Value) -> Value | None:
+    """The number with which integers are padded in place of 0; declines other numbers."""
+    require(pad.version >= 11, "onnxruntime has no Pad of bytes at this opset")
+    if pad.attr("mode", "constant") != "constant":
+        return None
+    require(pad.input(2) is None or known_scalar(pad.input(2)) == 0, "it is not padded with zeros")
+    return g.const(zero.const.reshape(()))
+
+
+@rule(lambda g, split: g.Split(...) @ split, contract=EXACT)
+def split_dequantization(g: Build, split: Op) -> tuple[Value, ...]:
+    """Split(DequantizeLinear(x, s, z)) => DequantizeLinear(part of Split(x), s, z) for each part"""
+    dequantize = known(dequantizer(g, operand(split)), f"{operand(split).name} is not dequantized")
+    x, scale, zero = (operand(dequantize, i) for i in range(3))
+    require(not x.is_const and len(split.outputs) > 1, "it is constant, or one part")
+    parts: tuple[Value, ...] = g.Split(x, *split.inputs[1:], outputs=len(split.outputs), **split.attrs)
+    return tuple(g.DequantizeLinear(part, scale, zero) for part in parts)
+
+
+@rule(lambda g, relu: g.Relu(...) @ relu, contract=EXACT)
+def clamp_integers(g: Build, relu: Op) -> Value:
+    """Relu(DequantizeLinear(x, s, z)) => DequantizeLinear(Clip(x, z), s, z)"""
+    dequantize = known(dequantizer(g, operand(relu)), f"{operand(relu).name} is not dequantized")
+    x, scale, zero = (operand(dequantize, i) for i in range(3))
+    require(not x.is_const and g.opset >= 12, "it is constant, or there is no Clip of bytes")
+    return g.DequantizeLinear(g.Clip(x, g.const(zero.const.reshape(()))), scale, zero)
 
 
 QUANTIZE_STATIC = RulePass(
     "quantize-static",
-    (quantize_conv, quantize_matmul, quantize_gemm, quantize_product, quantize_sum, quantize_unary),
+    (
+        quantize_conv,
+        quantize_biased_matmul,
+        quantize_matmul,
+        quantize_gemm,
+        quantize_product,
+        quantize_product_output,
+        quantize_join,
+        quantize_unary,
+        move_dequantization,
+        split_dequantization,
+        clamp_integers,
+    ),
 )
 """Integer arithmetic with calibrated ranges of activations."""

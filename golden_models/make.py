@@ -22,18 +22,18 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def prepare_venv(folder: Path) -> Path:
+def prepare_venv(folder: Path, requirements: Path = REQUIREMENTS) -> Path:
     """Return the python of a venv in `folder` that holds the pinned requirements."""
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         print(f"making a venv in {folder}", flush=True)
         venv.create(folder, with_pip=True)
     installed = folder / "golden-requirements.txt"
-    wanted = REQUIREMENTS.read_text()
+    wanted = requirements.read_text()
     if not installed.exists() or installed.read_text() != wanted:
-        print(f"installing {REQUIREMENTS.name}", flush=True)
+        print(f"installing {requirements.name}", flush=True)
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-r", REQUIREMENTS], check=True)
+        subprocess.run([*pip, "-r", requirements], check=True)
         installed.write_text(wanted)
     return python
 

@@ -1,0 +1,112 @@
+"""Accuracy of the trained models: functions of outputs by name and labels, for `--metric metrics.py:NAME`."""
+
+import numpy as np
+
+BLANK = 0  # the class of CTC between two characters; behind the last character of a label
+
+
+def characters(outputs, labels):
+    """1 minus the edit distance to the true text, per true character.
+
+    Scores of classes [N, steps, classes], read greedily by CTC; labels of classes [N, length], filled up with BLANK.
+    """
+    (scores,) = outputs.values()
+    errors = total = 0
+    for steps, label in zip(np.argmax(scores, -1), labels, strict=True):
+        read = [c for c, before in zip(steps, [BLANK, *steps[:-1]], strict=True) if c not in {BLANK, before}]
+        truth = label[label != BLANK].tolist()
+        errors += _edit_distance(read, truth)
+        total += len(truth)
+    return 1 - errors / total
+
+
+def _edit_distance(a, b):
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        before, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
+    return row[-1]
+
+
+def area_under_curve(outputs, labels):
+    """The probability that a true row has a higher score than a false one; equal scores count half.
+
+    The first output has one score per row; labels 0 or 1.
+    """
+    scores = np.reshape(next(iter(outputs.values())), -1)
+    negative = np.sort(scores[labels == 0])
+    positive = scores[labels == 1]
+    below = np.searchsorted(negative, positive, "left") + np.searchsorted(negative, positive, "right")
+    return np.mean(below) / 2 / len(negative)
+
+
+def partner_rank(outputs, labels):
+    """The share of all other rows that are less similar to a row than its partner, by the cosine; the mean of all rows.
+
+    The first output has vectors [N, width]; the two rows with the same label are partners.
+    """
+    similarity = _similarities(next(iter(outputs.values())))
+    is_partner = labels[:, None] == labels
+    np.fill_diagonal(is_partner, val=False)
+    best = np.max(similarity, axis=1, where=is_partner, initial=-np.inf)
+    return np.mean(np.sum(similarity < best[:, None], axis=1) - 1) / (len(labels) - 2)
+
+
+def nearest_neighbour(outputs, labels):
+    """The share of rows whose nearest other row, by cosine similarity, has the same label. Vectors [N, ..., width]."""
+    nearest = np.argmax(_similarities(next(iter(outputs.values()))), axis=1)
+    return np.mean(labels[nearest] == labels)
+
+
+def _similarities(vectors):
+    """The cosines between all rows, -inf of a row with itself."""
+    flat = np.reshape(vectors, (len(vectors), -1)).astype(np.float64)
+    flat = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    found = flat @ flat.T
+    np.fill_diagonal(found, -np.inf)
+    return found
+
+
+CONFIDENCE, SAME_BOX = 0.25, 0.5  # the score of a detection, the overlap of two boxes of one object
+
+
+def detections(outputs, labels):
+    """F1 of the boxes found against those of the labels, [N, boxes, 5]: a class and the corners, class -1 for no box.
+
+    The first output is that of a YOLO, [N, 4 + classes, anchors]: centres, sizes, scores.
+    """
+    hits = found = wanted = 0
+    for prediction, label in zip(next(iter(outputs.values())), labels, strict=True):
+        boxes = boxes_of(prediction)
+        truth = [box for box in label if box[0] >= 0]
+        found, wanted = found + len(boxes), wanted + len(truth)
+        for box in boxes:
+            overlaps = [_overlap(box[1:], other[1:]) if box[0] == other[0] else 0 for other in truth]
+            if overlaps and max(overlaps) >= SAME_BOX:
+                truth.pop(int(np.argmax(overlaps)))
+                hits += 1
+    return 2 * hits / max(found + wanted, 1)
+
+
+def boxes_of(prediction):
+    """The class and corners of each object in [4 + classes, anchors], best first, after non-maximum suppression."""
+    classes, scores = np.argmax(prediction[4:], 0), np.max(prediction[4:], 0)
+    centre, size = prediction[:2], prediction[2:4]
+    corners = np.concatenate([centre - size / 2, centre + size / 2]).T
+    kept = []
+    for i in np.argsort(-scores, kind="stable"):
+        if scores[i] < CONFIDENCE:
+            break
+        if all(box[0] != classes[i] or _overlap(box[1:], corners[i]) < SAME_BOX for box in kept):
+            kept.append(np.array([classes[i], *corners[i]]))
+    return kept
+
+
+def _overlap(a, b):
+    """The intersection of two boxes divided by their union."""
+    sides = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
+    if sides.min() <= 0:
+        return 0.0
+    common = np.prod(sides)
+    return common / (np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - common)

@@ -1,0 +1,91 @@
+"""The trained models: their accuracy in onnxruntime, and the metrics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from passwright.app.bench.accuracy import LabelledSet, Metric, load_metric
+from passwright.app.bench.bench import accuracy_of
+from passwright.core.io.model_source import model_source
+from passwright.core.ort.sessions import SessionConfig
+
+FOLDER = Path(__file__).parent.parent / "golden_models" / "trained"
+MODELS = sorted(FOLDER.glob("*.onnx"))
+METRICS = FOLDER / "metrics.py"
+
+
+def metric(name: str) -> Metric:
+    return load_metric(f"{METRICS}:{name}" if name else "")[1]
+
+
+def test_both_digit_models_are_there() -> None:
+    assert [path.stem for path in MODELS] == ["digits_cnn", "digits_mlp"]
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem)
+def test_accuracy_is_that_of_the_recipe(path: Path) -> None:
+    facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    labelled = LabelledSet.read(FOLDER / f"{path.stem}_labelled.npz")
+    found = accuracy_of(model_source(path, inline=False), SessionConfig(), labelled, metric(facts["metric"]))
+    assert found == pytest.approx(facts["float32"], abs=2e-3)
+    assert found >= 0.97
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem)
+def test_sets_are_small_and_disjoint(path: Path) -> None:
+    files = sorted(FOLDER.glob(f"{path.stem}*"))
+    assert [file.name.removeprefix(path.stem) for file in files] == [
+        ".json", ".onnx", "_calibration.npz", "_labelled.npz",
+    ]  # fmt: skip
+    assert sum(file.stat().st_size for file in files) < 300_000
+    (value,) = onnx.load(path).graph.input
+    calibration, labelled = (np.load(file)[value.name] for file in files[2:])
+    assert not {row.tobytes() for row in calibration} & {row.tobytes() for row in labelled}
+
+
+def one_hot(classes: list[int], count: int) -> np.ndarray[Any, Any]:
+    return np.eye(count, dtype=np.float32)[classes]
+
+
+def test_characters() -> None:
+    """CTC drops repetitions and blanks; of seven true characters, one is wrong and one is missing."""
+    scores = np.stack([one_hot([0, 1, 1, 0, 1, 2, 3, 0], 5), one_hot([0, 3, 3, 4, 0, 0, 0, 0], 5)])
+    labels = np.array([[1, 1, 2, 3], [3, 1, 2, 0]])
+    assert metric("characters")({"scores": scores}, labels) == pytest.approx(1 - 2 / 7)
+
+
+def test_area_under_curve() -> None:
+    scores, labels = np.array([[0.1], [0.4], [0.4], [0.9]]), np.array([0, 0, 1, 1])
+    assert metric("area_under_curve")({"speech_probs": scores}, labels) == 3.5 / 4
+
+
+def test_partner_rank() -> None:
+    """Two pairs: of the two other rows 2, 1, 0 and 2 are further from a row than its partner."""
+    angles = np.radians([0, 20, 35, 80])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], 1)
+    assert metric("partner_rank")({"embedding": vectors}, np.array([0, 0, 1, 1])) == pytest.approx(5 / 2 / 4)
+
+
+def test_nearest_neighbour() -> None:
+    vectors = np.array([[1, 0], [2, 0.1], [0, 1], [0.5, 1.0]]).reshape(4, 1, 2)
+    assert metric("nearest_neighbour")({"embedding": vectors}, np.array([0, 0, 1, 0])) == 0.5
+
+
+def yolo(*boxes: tuple[float, ...]) -> np.ndarray[Any, Any]:
+    """Anchors with a centre, a size and the scores of two classes."""
+    return np.array(boxes, np.float32).T
+
+
+def test_detections() -> None:
+    """One object found twice, one of another class, one below the confidence, and one that is not labelled."""
+    found = yolo(
+        (10, 10, 10, 10, 0.9, 0), (11, 10, 10, 10, 0.8, 0), (50, 50, 20, 20, 0, 0.7), (80, 80, 10, 10, 0.2, 0),
+        (30, 90, 10, 10, 0.6, 0.1),
+    )  # fmt: skip
+    labels = np.array([[0, 5, 5, 15, 15], [0, 40, 40, 60, 60], [0, 75, 75, 85, 85], [-1, -1, -1, -1, -1]])
+    assert metric("detections")({"output0": found[None]}, labels[None]) == pytest.approx(2 * 1 / (3 + 3))

@@ -1,0 +1,254 @@
+"""Size, accuracy and latency of quantized models: onnxruntime's own recipes and `passes quantize`.
+
+`python golden_models/trained/make.py --out DIR` makes the models and their data. Each recipe is a process of its own
+with a time limit; all results are then timed in one race with the original, under ORT ALL. `--json` holds the results,
+and a folder beside it the files; a second call continues with the missing ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import geometric_mean
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import onnx
+from measured_runs import run_script
+from passwright.app.bench.bench import BenchReport, bench
+from passwright.app.environment import machine_summary
+from passwright.app.measure.benchmark import BenchmarkConfig
+from passwright.core.errors import PassesError, format_error
+from quantization_recipes import RECIPES
+from speedup import write_results
+from speedup_table import Ratio
+from table import MEGABYTE, markdown
+from verdicts import checker_objection
+
+FLOAT, OURS = "float32", "passes quantize"
+RECIPE_LABELS = (*RECIPES, OURS)
+BUDGET = 0.01  # of the float model's accuracy
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A trained model with its files."""
+
+    path: Path
+    metric: str
+
+    @classmethod
+    def read(cls, facts: Path) -> Subject:
+        name = json.loads(facts.read_text())["metric"]
+        return cls(facts.with_suffix(".onnx"), f"{facts.with_name('metrics.py')}:{name}" if name else "")
+
+    def data(self, kind: str) -> Path:
+        return self.path.with_name(f"{self.path.stem}_{kind}.npz")
+
+    @property
+    def options(self) -> list[str]:
+        """The data and the criterion, for `passes quantize`."""
+        found = ["--data", str(self.data("calibration")), "--labelled", str(self.data("labelled"))]
+        return [*found, *(["--metric", self.metric] if self.metric else [])]
+
+
+def make(label: str, subject: Subject, folder: Path, timeout: float) -> dict[str, Any]:
+    """Quantize a model in a process of its own: its `seconds`, and a `failure` if there is one."""
+    result, start = folder / f"{label.lower().replace(' ', '-')}.onnx", perf_counter()
+    result.unlink(missing_ok=True)
+    if label == OURS:
+        failure = quantize(subject, result, timeout)
+    else:
+        arguments = [label, subject.path, subject.data("calibration"), result]
+        failure = run_script("quantization_recipes.py", *arguments, timeout=timeout)
+    if failure is None and not result.exists():
+        failure = "fails: it wrote no model"
+    return {"file": str(result), "seconds": perf_counter() - start, "failure": failure or ""}
+
+
+def quantize(subject: Subject, result: Path, timeout: float) -> str | None:
+    """Run the command, its report beside the result. None if all went well, else why it failed, in a line."""
+    command = [sys.executable, "-m", "passwright", "quantize", str(subject.path), "-o", str(result), *subject.options]
+    command += ["--budget", f"{BUDGET:.0%}", "--report", str(result.with_suffix(".json"))]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        return f"> {timeout:g} s"
+    lines = [line.strip() for line in done.stderr.splitlines() if any(map(str.isalnum, line))]  # none of a frame
+    return f"fails: {lines[-1] if lines else done.returncode}" if done.returncode else None
+
+
+def race(subject: Subject, made: dict[str, Any], threads: int, batch: int, effort: BenchmarkConfig) -> dict[str, Any]:
+    """Bytes, accuracy, and latency against the original, of all that was made; `invalid` is why a file is no model."""
+    labels = [FLOAT, *(label for label in RECIPE_LABELS if label in made and not made[label]["failure"])]
+    files = [subject.path, *(Path(made[label]["file"]) for label in labels[1:])]
+    with TemporaryDirectory() as folder:
+        inputs = Path(folder) / "inputs.npz"
+        first_rows(subject, inputs, batch)
+        report = bench(
+            files, inputs, batches=(batch,), threads=threads, labelled_set=subject.data("labelled"),
+            metric=subject.metric, effort=effort,
+        )  # fmt: skip
+    return {
+        "machine": machine_summary(), "threads": threads, "batch": batch, "min_time": effort.min_time,
+        "sets": effort.process_sets, "versions": report.versions, "rows": dict(rows(labels, files, report)),
+    }  # fmt: skip
+
+
+def first_rows(subject: Subject, path: Path, batch: int) -> None:
+    """Write the first samples of the labelled set."""
+    with np.load(subject.data("labelled")) as arrays:
+        count = len(arrays["labels"])
+        feeds = {k: a[:batch] if a.ndim and len(a) == count else a for k, a in arrays.items() if k != "labels"}
+    np.savez(path, **feeds)
+
+
+def rows(labels: list[str], files: list[Path], report: BenchReport) -> Iterator[tuple[str, dict[str, Any]]]:
+    original = files[0].read_bytes()
+    for label, file, found in zip(labels, files, report.models, strict=True):
+        measured = found.measured
+        ratio = next(iter(found.ratios.values()), None)
+        yield (
+            label,
+            {
+                "bytes": found.bytes,
+                "invalid": measured.failure or checker_fault(file),
+                "accuracy": found.accuracy,
+                "accuracy_failure": found.accuracy_failure,
+                "seconds": next((x.median for x in measured.latencies.values()), None),
+                "ratio": [ratio.ratio, ratio.low, ratio.high] if ratio else None,
+                "is_original": label != FLOAT and file.read_bytes() == original,
+            },
+        )
+
+
+def checker_fault(model: Path) -> str:
+    """The objection of the ONNX checker, which knows no operator of onnxruntime's own; empty if there is none."""
+    domains = {entry.domain for entry in onnx.load(model, load_external_data=False).opset_import}
+    return checker_objection(model) if domains <= {"", "ai.onnx", "ai.onnx.ml"} else ""
+
+
+def verdict(label: str, facts: dict[str, Any]) -> str:
+    """The outcome of a recipe for a model."""
+    if failure := facts["made"][label]["failure"]:
+        return "timeout" if failure.startswith(">") else "error"
+    row = facts["race"]["rows"][label]
+    if row["invalid"] or row["accuracy"] is None:
+        return "invalid"
+    if row["is_original"]:
+        return "original"
+    if row["accuracy"] < (1 - BUDGET) * facts["race"]["rows"][FLOAT]["accuracy"]:
+        return "outside the budget"
+    return {-1: "faster", 0: "as fast", 1: "slower"}[Ratio(*row["ratio"]).direction]
+
+
+GOOD = ("faster", "as fast", "original")
+
+
+def format_results(results: dict[str, Any]) -> Iterator[str]:
+    """A table of all models and recipes, then the conclusions."""
+    raced = {name: facts for name, facts in results.items() if facts.get("race")}
+    header = ["model", "recipe", "MB", "size", "accuracy", "latency", "outcome", "seconds to make"]
+    yield from markdown(header, (cells for name, facts in raced.items() for cells in model_cells(name, facts)))
+    yield ""
+    for label in RECIPE_LABELS:
+        yield conclusion(label, [facts for facts in raced.values() if label in facts["made"]])
+    yield from (f"- {name}, {line}" for name, facts in raced.items() for line in fault_lines(facts))
+    yield from (f"- {name}: not measured: {facts['failure']}" for name, facts in results.items() if "failure" in facts)
+    yield from sorted({conditions(facts["race"]) for facts in raced.values()})
+
+
+def model_cells(name: str, facts: dict[str, Any]) -> Iterator[list[str]]:
+    base = facts["race"]["rows"][FLOAT]
+    yield [name, FLOAT, f"{base['bytes'] / MEGABYTE:.2f}", "", f"{base['accuracy']:.4f}",
+           f"{1e3 * base['seconds']:.3g} ms", "", ""]  # fmt: skip
+    for label in (label for label in RECIPE_LABELS if label in facts["made"]):
+        row, made = facts["race"]["rows"].get(label), facts["made"][label]
+        cells = ["", "", "", ""]
+        if row is not None:
+            size = [f"{row['bytes'] / MEGABYTE:.2f}", f"{row['bytes'] / base['bytes']:.2f}"]
+            accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.4f}"
+            cells = [*size, accuracy, str(Ratio(*row["ratio"])) if row["ratio"] else ""]
+        yield ["", label, *cells, verdict(label, facts), f"{made['seconds']:.0f}"]
+
+
+def conclusion(label: str, models: list[dict[str, Any]]) -> str:
+    """How often each outcome occurred, and the means of latency and size where the accuracy is within the budget."""
+    outcomes = [verdict(label, facts) for facts in models]
+    counts = ", ".join(f"{outcomes.count(word)} {word}" for word in dict.fromkeys(sorted(outcomes)))
+    told = [facts["race"]["rows"] for facts, word in zip(models, outcomes, strict=True) if word in {*GOOD, "slower"}]
+    if not told:
+        return f"- {label}: {counts}"
+    latency = geometric_mean(r[label]["ratio"][0] for r in told)
+    size = geometric_mean(r[label]["bytes"] / r[FLOAT]["bytes"] for r in told)
+    return f"- {label}: {counts}; within the budget in the geometric mean latency {latency:.2f}, size {size:.2f}"
+
+
+def fault_lines(facts: dict[str, Any]) -> Iterator[str]:
+    for label, made in facts["made"].items():
+        row = facts["race"]["rows"].get(label, {})
+        fault = made["failure"] or row.get("invalid") or row.get("accuracy_failure")
+        if fault:
+            yield f"{label}: {fault[:160]}"
+
+
+def conditions(race: dict[str, Any]) -> str:
+    effort = f"{race['min_time']:g} s of calls a row in {race['sets']} sets of processes"
+    version = f"onnxruntime {race['versions']['onnxruntime']}"
+    return f"- {race['machine']}; {version}; threads: {race['threads']}; batch {race['batch']}; {effort}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the trained models")
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--recipes", nargs="+", choices=RECIPE_LABELS, default=RECIPE_LABELS, help="only these")
+    parser.add_argument(
+        "--json", type=Path, required=True, metavar="FILE", help="the results; those present are not made again"
+    )
+    parser.add_argument("--again", nargs="*", choices=RECIPE_LABELS, default=[], help="make these again")
+    parser.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a call")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of onnxruntime; 0: all cores")
+    parser.add_argument("--min-time", type=float, default=0.5, metavar="SECONDS", help="of calls of a row")
+    parser.add_argument("--sets", type=int, default=5, metavar="N", help="of fresh processes")
+    parser.add_argument("--timeout", type=float, default=900, metavar="SECONDS", help="of a recipe")
+    parser.add_argument("--table", action="store_true", help="only write the table of the results")
+    options = parser.parse_args()
+    results: dict[str, Any] = json.loads(options.json.read_text()) if options.json.exists() else {}
+    found = {path.stem: path for path in sorted(options.folder.resolve().glob("*.json"))}
+    if unknown := set(options.models or ()) - set(found):
+        sys.exit(f"no such model in {options.folder}: {', '.join(sorted(unknown))}")
+    for name in () if options.table else options.models or found:
+        measure(name, Subject.read(found[name]), results, options)
+        write_results(results, options.json)
+    print(*format_results(results), sep="\n")
+
+
+def measure(name: str, subject: Subject, results: dict[str, Any], options: argparse.Namespace) -> None:
+    """Make what is missing, and race all of it if anything is new."""
+    facts = results.setdefault(name, {"made": {}, "race": None})
+    folder = options.json.resolve().with_suffix("") / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for label in options.recipes:
+        if label not in facts["made"] or label in options.again:
+            facts["made"][label], facts["race"] = make(label, subject, folder, options.timeout), None
+            print(f"{name}: {label}: {facts['made'][label]['failure'] or 'done'}", file=sys.stderr, flush=True)
+    if facts["race"] is None:
+        effort = BenchmarkConfig(options.min_time, options.sets)
+        facts.pop("failure", None)
+        try:
+            facts["race"] = race(subject, facts["made"], options.threads, options.batch, effort)
+        except PassesError as e:
+            facts["failure"] = format_error(e)
+        print(f"{name}: {facts.get('failure', 'raced')}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""`benchmarks/quantization.py`: outcomes, and the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LABEL = "ORT static"
+
+
+@pytest.fixture
+def quantization(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import quantization
+
+    return quantization
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    """A model of half the size that needs half the time and is as accurate."""
+    facts = {"bytes": 500_000, "invalid": "", "accuracy": 0.9, "accuracy_failure": "", "seconds": 1e-3,
+             "ratio": [0.5, 0.4, 0.6], "is_original": False}  # fmt: skip
+    return facts | changes
+
+
+def result(failure: str = "", **changes: Any) -> dict[str, Any]:
+    race = {"machine": "a machine", "versions": {"onnxruntime": "1.31.1"}, "threads": 1, "batch": 1, "min_time": 0.5,
+            "sets": 5, "rows": {"float32": row(bytes=1_000_000, ratio=None, seconds=2e-3)}}  # fmt: skip
+    if not failure:
+        race["rows"][LABEL] = row(**changes)
+    return {"made": {LABEL: {"file": "x.onnx", "seconds": 3.0, "failure": failure}}, "race": race}
+
+
+@pytest.mark.parametrize(
+    ("facts", "outcome"),
+    [
+        (result(), "faster"),
+        (result(ratio=[1.0, 0.9, 1.1]), "as fast"),
+        (result(ratio=[1.2, 1.1, 1.3]), "slower"),
+        (result(ratio=[1.0, 0.9, 1.1], is_original=True), "original"),
+        (result(accuracy=0.8911), "faster"),
+        (result(accuracy=0.8909), "outside the budget"),
+        (result(accuracy=0.8909, ratio=[1.2, 1.1, 1.3]), "outside the budget"),
+        (result(accuracy=None, accuracy_failure="it does not run"), "invalid"),
+        (result(accuracy=None, ratio=None, invalid="INVALID_GRAPH"), "invalid"),
+        (result(invalid="No Op registered for QuickGelu"), "invalid"),
+        (result("fails: ValueError: no"), "error"),
+        (result("> 900 s"), "timeout"),
+    ],
+)
+def test_outcome(quantization: Any, facts: dict[str, Any], outcome: str) -> None:
+    assert quantization.verdict(LABEL, facts) == outcome
+
+
+def test_table(quantization: Any) -> None:
+    results = {
+        "fast": result(),
+        "broken": result("fails: ValueError: no"),
+        "unusable": {"made": {}, "race": None, "failure": "x"},
+    }
+    text = "\n".join(quantization.format_results(results))
+    assert "| fast | float32 | 1.00 |  | 0.9000 | 2 ms |  |  |" in text
+    assert "|  | ORT static | 0.50 | 0.50 | 0.9000 | **0.50 ± 0.10** | faster | 3 |" in text
+    assert "|  | ORT static |  |  |  |  | error | 3 |" in text
+    assert "- ORT static: 1 error, 1 faster; within the budget in the geometric mean latency 0.50, size 0.50" in text
+    assert "- broken, ORT static: fails: ValueError: no" in text
+    assert "- unusable: not measured: x" in text
+    assert text.count("a machine") == 1
+
+
+@pytest.mark.slow
+def test_recipe_of_onnxruntime(quantization: Any, tmp_path: Path) -> None:
+    subject = quantization.Subject.read(ROOT / "golden_models" / "trained" / "digits_mlp.json")
+    made = {label: quantization.make(label, subject, tmp_path, 120) for label in ("ORT dynamic", "ORT U8S8")}
+    assert "ShapeInferenceError" in made["ORT dynamic"]["failure"]
+    race = quantization.race(subject, made, 1, 1, quantization.BenchmarkConfig(0.05, 2))
+    found = race["rows"]["ORT U8S8"]
+    assert found["bytes"] < race["rows"]["float32"]["bytes"] / 2
+    assert found["accuracy"] > 0.98
+    assert not found["invalid"]

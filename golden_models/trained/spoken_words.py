@@ -42,7 +42,7 @@ def spectrograms(sound: np.ndarray) -> np.ndarray:
 def make() -> LabelledModel:
     path = unpacked(PACKAGE) / "package" / "models" / "embedding_model.onnx"
     calibration = spectrograms(clips(VOICES[:4], 2, 1)[0])
-    sound, labels = clips(VOICES, 3, 2)
+    sound, labels = clips(VOICES, 6, 2)
     labelled = {"input_1": spectrograms(sound), "labels": labels}
     return LabelledModel(path, {"input_1": calibration}, labelled, source(PACKAGE))
 

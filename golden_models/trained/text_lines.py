@@ -75,7 +75,7 @@ def make_direction() -> LabelledModel:
             image[:, :, :width] = image[:, ::-1, width - 1 :: -1].copy()
         return images
 
-    labelled = {"x": turned(2 * LABELLED, 4), "labels": np.arange(2 * LABELLED) % 2}
+    labelled = {"x": turned(3 * LABELLED, 4), "labels": np.arange(3 * LABELLED) % 2}
     return LabelledModel(path, {"x": turned(CALIBRATION, 3)}, labelled, source(PACKAGE))
 
 

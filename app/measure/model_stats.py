@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from google.protobuf.message import DecodeError
 from onnx import inliner
 
-from ...core.errors import ModelError
+from ...core.io.files import load_without_weights
 from ...core.ir import op_schemas
 from ...core.ir.op_schemas import canonical_domain, qualified_op_type
 from ...core.ort.backends import backend_message
@@ -54,21 +53,9 @@ class ModelStats:
         return not self.nonstandard_operators
 
 
-def read_proto(path: Path) -> onnx.ModelProto:
-    """Read a model without the files of its weights. Raises ModelError for other files."""
-    library: Any = onnx  # its argument has no types
-    try:
-        model: onnx.ModelProto = library.load(path, load_external_data=False)
-    except (DecodeError, OSError) as e:
-        raise ModelError(f"{path} is not an ONNX model that can be read") from e
-    if not model.HasField("graph"):
-        raise ModelError(f"{path}: it has no graph")
-    return model
-
-
 def compute_model_stats(path: Path) -> ModelStats:
     """Count the model in a file, without reading the files of weights. Raises ModelError for one that is unreadable."""
-    model = read_proto(path)
+    model = load_without_weights(path)
     nodes = [*all_nodes([*model.graph.node, *(n for f in model.functions for n in f.node)])]
     graphs = [model.graph, *(body for n in nodes for body in subgraphs(n))]
     constants = [a for n in nodes if _is_constant(n) for a in n.attribute]
@@ -80,8 +67,6 @@ def compute_model_stats(path: Path) -> ModelStats:
     size = sum(f.stat().st_size for f in files if f.is_file())
     parameters = sum(prod(t.dims) for t in tensors)
     parameters += sum(len(a.floats) + len(a.ints) + len(a.strings) + (a.name in SCALAR_ATTRIBUTES) for a in constants)
-    for tensor in tensors:
-        tensor.ClearField("raw_data")
     flat = _inlined(model)
     ops = dict(sorted(_count_live(flat.graph).items()))
     return ModelStats(ops, parameters, size, _nonstandard_operators(flat), _checker_error(path))

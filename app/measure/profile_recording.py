@@ -13,13 +13,14 @@ from typing import Any
 import onnx
 
 from ...core.errors import EvaluationError, ModelLoadError
-from ...core.io.files import ModelFile, load
+from ...core.io.files import ModelFile, load, load_without_weights, staged
+from ...core.io.model import serialize
+from ...core.ir.graph import Graph
+from ...core.ir.tensor import Tensor
 from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
-from ...core.serialization.proto_queries import all_nodes
-from .model_stats import read_proto
 from .profile_trace import ProfiledRun, read_trace
 
 PROFILE_TIMEOUT = 600.0  # seconds for a model, in addition to the requested ones
@@ -54,21 +55,21 @@ def record_profile(
 
     Raises ModelError for a file without a model, EvaluationError if onnxruntime does not load or run it, or crashes.
     """
-    is_external = has_external_weights(path)
-    model = read_proto(path)
+    file = ModelFile(path)
+    model = load(file, inline=False)
     make_node_names_unique(model.graph)
-    with TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        copy, saves = folder / "model.onnx", folder / "ran.onnx"
-        copy.write_bytes(model.SerializeToString())
-        graphs = [model.graph]
+    with (
+        TemporaryDirectory() as temporary,
+        staged(model, Path(temporary) / "model.onnx", external=bool(file.external_files)) as copy,
+    ):
+        folder, saves = Path(temporary), Path(temporary) / "ran.onnx"
+        graphs = [serialize(model, _without_elements).to_proto().graph]
         value_files.write_value(dict(feeds), folder / "feeds")
         request = {
             "setting": asdict(replace(config, optimized_model_path=str(saves), profile_prefix=str(folder / "profile"))),
             "model": str(copy),
-            "folder": str(path.resolve().parent) if is_external else "",
             "feeds": str(folder / "feeds"),
-            "outputs": [v.name for v in model.graph.output],
+            "outputs": [v.name for v in model.graph.outputs],
             "min_time": min_time,
         }
         try:
@@ -82,30 +83,26 @@ def record_profile(
         if not runs:
             raise EvaluationError(TOO_MANY_EVENTS)
         if reply["saved"] and saves.exists():
-            graphs.append(read_proto(saves).graph)
-    for weight in (w for graph in graphs for w in graph.initializer):
-        weight.ClearField("raw_data")
+            graphs.append(load_without_weights(saves).graph)
     return Recording(runs, *graphs)
 
 
-def has_external_weights(path: Path) -> bool:
-    """Whether a model has weights in other files. Raises ModelError if it is not a model."""
-    file = ModelFile(path)
-    load(file, inline=False)
-    return bool(file.external_files)
+def _without_elements(tensor: Tensor, name: str) -> Iterator[bytes]:
+    yield tensor.proto_without_elements(name).SerializeToString()
 
 
-def make_node_names_unique(graph: onnx.GraphProto) -> None:
+def make_node_names_unique(graph: Graph) -> None:
     """Give each node a unique name: a nameless one that of its first output, a duplicate one a number."""
-    taken = {node.name for node in all_nodes(graph.node)}
+    ops = [op for g in graph.with_subgraphs() for op in g.sorted_ops()]
+    taken = {op.name for op in ops}
     seen: set[str] = set()
-    for node in all_nodes(graph.node):
-        stem = node.name or next(filter(None, node.output), node.op_type)
-        if not node.name or node.name in seen:
+    for op in ops:
+        stem = op.name or next((v.name for v in op.outputs if v.name), op.type)
+        if not op.name or op.name in seen:
             numbered = (f"{stem} #{n}" for n in count(2))
-            node.name = next(name for name in chain([stem], numbered) if name not in taken)
-        taken.add(node.name)
-        seen.add(node.name)
+            op.name = next(name for name in chain([stem], numbered) if name not in taken)
+        taken.add(op.name)
+        seen.add(op.name)
 
 
 def profile_replies(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -114,22 +111,20 @@ def profile_replies(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     Raises EvaluationError.
     """
     config = SessionConfig(**request["setting"])
-    folder = Path(request["folder"]) if request["folder"] else None
     model = Path(request["model"])
-    loadable = model.read_bytes() if folder is not None else model
     feeds = value_files.read_value(Path(request["feeds"]))
     outputs: list[str] = request["outputs"]
     unsaved = replace(config, optimized_model_path="")
     try:
-        pilot, saved = OnnxRuntime(loadable, config, folder=folder), True
+        pilot, saved = OnnxRuntime(model, config), True
     except ModelLoadError:  # providers that compile nodes cannot save the model
-        pilot, saved = OnnxRuntime(loadable, unsaved, folder=folder), False
+        pilot, saved = OnnxRuntime(model, unsaved), False
     pilot.run(outputs, feeds)
     first = read_trace(pilot.end_profile())
     del pilot
     if not first:
         raise EvaluationError(TOO_MANY_EVENTS)
-    session = OnnxRuntime(loadable, unsaved, folder=folder)
+    session = OnnxRuntime(model, unsaved)
     for _ in range(WARMUP_RUNS):
         session.run(outputs, feeds)
     repeat(lambda: session.run(outputs, feeds), request["min_time"], max_runs(len(first[0].kernels)))

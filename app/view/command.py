@@ -24,11 +24,11 @@ def view(
     """Show a model in Netron, if that is installed."""
     with one_line_errors():
         from ...core.errors import ModelError  # noqa: PLC0415 - its package imports onnx
+        from ...core.io.files import ModelFile, load  # noqa: PLC0415 - as above
         from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - as above
-        from ..measure.profile_recording import has_external_weights  # noqa: PLC0415 - imports onnx
         from ..terminal import printable  # noqa: PLC0415 - imports rich
 
-        has_external_weights(model)  # raises ModelError unless it is a model
+        load(ModelFile(model), inline=False)  # raises ModelError unless it is a model
         try:
             netron: Any = importlib.import_module("netron")
         except ImportError as e:

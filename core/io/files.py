@@ -72,13 +72,29 @@ class ModelFile:
 
 def load(file: ModelFile, *, inline: bool = True) -> Model:
     """Load a model; nodes are parsed, weights are not. Raises ModelError with a one-line message."""
-    path = file.path
+    with _one_line_errors(file.path):
+        return _load(file, inline)
+
+
+def load_without_weights(path: Path) -> onnx.ModelProto:
+    """The message of a model without the elements of large initializers. Raises ModelError with a one-line message."""
+    with _one_line_errors(path):
+        model, info, nodes, initializers = _read_parts(MappedFile(path))
+        model.graph.CopyFrom(info)
+        model.graph.node.extend(nodes)
+        model.graph.initializer.extend(t.header(t.name) for t in initializers)
+        return model
+
+
+@contextmanager
+def _one_line_errors(path: Path) -> Generator[None]:
+    """Raise errors of reading the model in `path` as ModelError with a one-line message."""
     if path.is_dir() or not path.is_file():
         raise ModelError(f"{path} is a folder, not a model" if path.is_dir() else f"{path} does not exist")
     if path.stat().st_size == 0:
         raise ModelError(f"{path} is empty")
     try:
-        return _load(file, inline)
+        yield
     except ModelError as e:
         raise ModelError(f"{path}: {e}") from e
     except DecodeError as e:
@@ -89,6 +105,18 @@ def load(file: ModelFile, *, inline: bool = True) -> Model:
 
 def _load(file: ModelFile, inline: bool) -> Model:
     source = MappedFile(file.path)
+    header, info, nodes, tensors = _read_parts(source)
+    opsets_of(header)  # refuses unknown versions before anything is read
+    initializers = [file.resolve_external(t) for t in tensors]
+    model = import_model(header, info, nodes, initializers, file.read_tensor, inline=inline)
+    source.release_pages()
+    return model
+
+
+def _read_parts(
+    source: MappedFile,
+) -> tuple[onnx.ModelProto, onnx.GraphProto, Iterator[onnx.NodeProto], Iterator[Tensor]]:
+    """The header of a model, its graph without nodes and initializers, and both of these as they are read."""
     data = source.view()
     header, graphs = onnx.ModelProto(), list[wire_format.Field]()
     for f in wire_format.parse_fields(data, 0, len(data)):
@@ -98,20 +126,15 @@ def _load(file: ModelFile, inline: bool) -> Model:
             header.MergeFromString(bytes(data[f.tag_start : f.end]))
     if len(graphs) != 1:
         raise ModelError("not an ONNX model: it has no graph" if not graphs else "it has more than one graph")
-    opsets_of(header)  # refuses unknown versions before anything is read
     nodes, tensors, rest = array("q"), array("q"), bytearray()  # bounds in compact form, of perhaps a million nodes
     for f in wire_format.parse_fields(data, graphs[0].begin, graphs[0].end):
         if f.number in {NODE, INITIALIZER}:
             (nodes if f.number == NODE else tensors).extend((f.begin, f.end))
         else:
             rest += data[f.tag_start : f.end]
-    spans = zip(tensors[::2], tensors[1::2], strict=True)
-    initializers = [file.resolve_external(Tensor.from_wire(source, a, b)) for a, b in spans]
+    initializers = (Tensor.from_wire(source, a, b) for a, b in zip(tensors[::2], tensors[1::2], strict=True))
     protos = (onnx.NodeProto.FromString(bytes(data[a:b])) for a, b in zip(nodes[::2], nodes[1::2], strict=True))
-    info = onnx.GraphProto.FromString(bytes(rest))
-    model = import_model(header, info, protos, initializers, file.read_tensor, inline=inline)
-    source.release_pages()
-    return model
+    return header, onnx.GraphProto.FromString(bytes(rest)), protos, initializers
 
 
 def weight_bytes(model: Model) -> int:

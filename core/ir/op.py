@@ -147,13 +147,10 @@ class Op:
     @name.setter
     def name(self, name: str) -> None:
         self._name = name
-
-    @property
-    def is_renamed(self) -> bool:
-        """Whether its name differs from the one in the file."""
-        if self._name is None or self.loaded_proto_bytes is None:  # a name that was never read was not changed
-            return False
-        return self._name != onnx.NodeProto.FromString(self.loaded_proto_bytes).name
+        if self.proto_bytes is not None:
+            node = onnx.NodeProto.FromString(self.proto_bytes)
+            node.name = name
+            self.proto_bytes = node.SerializeToString(deterministic=True)
 
     @property
     def label(self) -> str:

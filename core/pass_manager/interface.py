@@ -138,7 +138,7 @@ def require_same_fields(before: Messages, after: Messages, whose: str) -> None:
 
 def require_same_annotations(op: Op) -> None:
     """Raise InterfaceError unless an op of the file keeps name, doc string and metadata, apart from our provenance."""
-    if op.loaded_proto_bytes is None or (op.proto_bytes == op.loaded_proto_bytes and not op.is_renamed):
+    if op.loaded_proto_bytes is None or op.proto_bytes == op.loaded_proto_bytes:
         return
     before = onnx.NodeProto.FromString(op.loaded_proto_bytes)
     rest = op.proto_bytes if op.proto_bytes is not None else onnx.NodeProto(name=op.name).SerializeToString()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
+import shutil
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+
+from environment import ROOT
 
 import passwright
 
@@ -31,6 +35,19 @@ def test_names_for_type_checkers_match_run_time() -> None:
     assert {*stated, "__version__"} == set(passwright.__all__)
     for name, module in stated.items():
         assert getattr(sys.modules.get(module) or __import__(module, fromlist=["_"]), name) is getattr(passwright, name)
+
+
+def test_type_checker_finds_no_error(tmp_path: Path) -> None:
+    """Its modules lie in other folders of the repository, where a type checker does not look for them."""
+    checked = tmp_path / "passwright"
+    shutil.copytree(FACE.parent, checked, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("app", "core", "passes", "testing"):
+        (checked / folder).symlink_to(ROOT / folder)
+    settings = {"include": ["passwright/*.py"], "typeCheckingMode": "strict"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [Path(sys.executable).with_name("basedpyright"), "--warnings", "--pythonpath", sys.executable]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stdout.strip()) == (0, "0 errors, 0 warnings, 0 notes")
 
 
 def test_package_is_typed() -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import EvaluationError, ModelError
-from ...core.pass_manager.pass_selection import UsageError
-from ...core.plugins.discovery import import_file, plugin_errors
+from ...core.plugins.discovery import function_in_file, plugin_errors
 from ...core.verify.given_inputs import checked_inputs, read_arrays
 from ...core.verify.input_generation import InputSet
 from ...core.verify.input_specs import InputSpec
@@ -113,15 +112,10 @@ def load_metric(text: str) -> tuple[str, Metric]:
     """
     if not text:
         return TOP_1, top_1
-    file, _, name = (text, "", DEFAULT_FUNCTION) if text.endswith(".py") else text.rpartition(":")
-    if not file.endswith(".py") or not name.isidentifier():
-        raise UsageError(f"--metric {text}: not of the form file.py:function")
-    found: Any = getattr(import_file(Path(file)), name, None)
-    if not callable(found):
-        raise UsageError(f"--metric {text}: {file} has no function {name}")
+    name, found = function_in_file("--metric", text, DEFAULT_FUNCTION)
 
     def metric(outputs: Mapping[str, Any], labels: Array) -> float:
-        with plugin_errors(file, text):
+        with plugin_errors(text.removesuffix(f":{name}"), text):
             result: Any = found(dict(outputs), labels)
             value = float(result)
         if not isfinite(value):

@@ -83,6 +83,21 @@ def make_feeds(
         return _generated_feeds(inputs, batches, fixed, seed, run_failure)
 
 
+def drawn_feeds(source: ModelSource, count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Normal inputs of verification, `count` draws of a single sample, on which the model runs.
+
+    Raises UnverifiableError if no inputs can be generated or the model does not run.
+    """
+    loaded = source.load()
+    inputs = input_specs(loaded)
+    require_generatable(inputs)
+    symbol = batch_symbol(inputs)
+    with isolated_run_check(source, [v.name for v in loaded.graph.outputs]) as run_failure:
+        ranked, first = _first_accepted(inputs, {} if symbol is None else {symbol: 1}, {}, seed, run_failure)
+        others = (_accepted_at(ranked, first.sizes, seed, run_failure, draw)[0] for draw in range(1, count))
+        return [i.feeds for i in (first, *others) if i is not None]
+
+
 def batch_symbol(inputs: Sequence[InputSpec]) -> str | None:
     """The symbol of the batch: one with that name, or the first dim of most inputs."""
     required = [i for i in inputs if i.default is None and i.type_kind == TENSOR]
@@ -220,11 +235,11 @@ def _size_assignments(inputs: list[InputSpec], with_batch: Sizes, fixed: Sizes) 
 
 
 def _accepted_at(
-    inputs: list[InputSpec], sizes: Sizes, seed: int, run_failure: RunCheck
+    inputs: list[InputSpec], sizes: Sizes, seed: int, run_failure: RunCheck, draw: int = 0
 ) -> tuple[InputSet | None, str]:
     """The first input set of these sizes on which the model runs, or the first failure."""
     first_failure = ""
-    for input_set in generate_input_sets(inputs, "normal", sizes, (seed, 0)):
+    for input_set in generate_input_sets(inputs, "normal", sizes, (seed, draw)):
         failure = run_failure(input_set.feeds)
         if not failure:
             return input_set, ""

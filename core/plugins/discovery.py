@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ..errors import PluginError, format_error
+from ..pass_manager.pass_selection import UsageError
 from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
 from .pass_registry import Entry, PassEntry, PassRegistry, PipelineEntry, all_rules
@@ -144,6 +146,20 @@ def import_file(path: Path) -> ModuleType:
     with plugin_errors(str(path), str(path)):
         spec.loader.exec_module(module)
     return module
+
+
+def function_in_file(option: str, text: str, default_name: str) -> tuple[str, Callable[..., Any]]:
+    """The name and function that `text`, the value of an option, gives as `file.py` or `file.py:name`.
+
+    Raises PluginError for a file that cannot be run, UsageError for a function that does not exist.
+    """
+    file, _, name = (text, "", default_name) if text.endswith(".py") else text.rpartition(":")
+    if not file.endswith(".py") or not name.isidentifier():
+        raise UsageError(f"{option} {text}: not of the form file.py:function")
+    found: Any = getattr(import_file(Path(file)), name, None)
+    if not callable(found):
+        raise UsageError(f"{option} {text}: {file} has no function {name}")
+    return name, found
 
 
 def registry_from_module(module: ModuleType, source: str) -> PassRegistry:

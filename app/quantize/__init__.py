@@ -1,0 +1,1 @@
+"""`passes quantize`: compression within a budget of accuracy."""

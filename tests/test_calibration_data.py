@@ -1,0 +1,245 @@
+"""Samples for calibration, from files and from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import numpy_helper
+from passwright.app.quantize.calibration_data import (
+    CalibrationData,
+    draw_calibration_data,
+    read_calibration_data,
+    split_samples,
+)
+from passwright.core import from_onnx
+from passwright.core.errors import ModelError, PassesError
+from passwright.core.io.model_source import model_source
+from passwright.core.verify.input_specs import InputSpec, input_specs
+from rewriting import load
+
+Array = np.ndarray[Any, Any]
+ROWS = np.arange(20, dtype=np.float32).reshape(10, 2)
+READER = """
+import numpy as np
+def reader():
+    print("reading")
+    for i in range(4):
+        yield {"x": np.full((1, 2), i, np.float32)}
+def arrays():
+    return {"x": np.zeros((3, 2), np.float32)}
+def broken():
+    yield {"x": np.zeros((1, 2), np.float32)}
+    raise ValueError("no more files")
+def nothing():
+    return 5
+"""
+
+
+def specs(inputs: str, body: str = "y = Identity(x)") -> list[InputSpec]:
+    return input_specs(from_onnx(load(f"g ({inputs}) => (float[A,B] y) {{ {body} }}")))
+
+
+BATCHED = specs("float[N,2] x")
+
+
+class DataReader:
+    """As `onnxruntime.quantization.CalibrationDataReader`: samples, then None."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def get_next(self) -> dict[str, Array] | None:
+        self.left -= 1
+        return {"x": np.full((1, 2), self.left, np.float32)} if self.left >= 0 else None
+
+
+def firsts(data: CalibrationData) -> list[float]:
+    """The first number of each sample, which has one row."""
+    return [sample["x"][0, 0].item() for sample in data if sample["x"].shape == (1, 2)]
+
+
+def once(count: int) -> Iterator[dict[str, Array]]:
+    return ({"x": ROWS[i : i + 1]} for i in range(count))
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param({"x": ROWS}, [0, 2, 4, 6, 8, 10, 12, 14, 16, 18], id="arrays"),
+        pytest.param({"x": ROWS, "labels": np.arange(10)}, list(range(0, 20, 2)), id="labels"),
+        pytest.param([{"x": ROWS[:1]}, {"x": ROWS[3:4]}], [0, 6], id="list"),
+        pytest.param([{"x": [[7.0, 1.0]]}], [7], id="numbers"),
+        pytest.param(once(3), [0, 2, 4], id="generator"),
+        pytest.param(DataReader(3), [2, 1, 0], id="CalibrationDataReader"),
+    ],
+)
+def test_python_data(data: Any, expected: list[float]) -> None:
+    found = read_calibration_data(data, BATCHED)
+    assert firsts(found) == expected
+    assert firsts(found) == expected  # a second time
+    assert str(found).startswith(f"{len(expected)} sample")
+    assert firsts(found[1:]) == expected[1:]
+    assert not found.drawn
+
+
+@pytest.fixture(name="folder")
+def make_folder(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "a.npz", x=ROWS)
+    np.savez(tmp_path / "b.npz", x=ROWS[:2] + 100)
+    (tmp_path / "data.py").write_text(READER)
+    for i in range(3):
+        (folder := tmp_path / "cases" / f"test_data_set_{i}").mkdir(parents=True)
+        (folder / "input_0.pb").write_bytes(numpy_helper.from_array(ROWS[i : i + 1]).SerializeToString())
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param("a.npz", list(range(0, 20, 2)), id=".npz"),
+        pytest.param(["a.npz", "b.npz"], [*range(0, 20, 2), 100, 102], id="several .npz"),
+        pytest.param("cases", [0, 2, 4], id="folder of test data"),
+        pytest.param("cases/test_data_set_1", [2], id="one set of test data"),
+        pytest.param(["b.npz", "cases", "data.py"], [100, 102, 0, 2, 4, 0, 1, 2, 3], id="all kinds"),
+        pytest.param("data.py", [0, 1, 2, 3], id="file.py"),
+        pytest.param("data.py:reader", [0, 1, 2, 3], id="file.py:function"),
+        pytest.param("data.py:arrays", [0, 0, 0], id="function with arrays"),
+    ],
+)
+def test_files(folder: Path, names: str | list[str], expected: list[float]) -> None:
+    data = folder / names if isinstance(names, str) else [str(folder / name) for name in names]
+    assert firsts(read_calibration_data(data, BATCHED)) == expected
+
+
+@pytest.mark.parametrize(
+    ("inputs", "arrays", "shapes"),
+    [
+        pytest.param("float[2,2] x", {"x": ROWS[:7]}, [(2, 2)] * 3, id="fixed batch of 2"),
+        pytest.param("float[1,2] x", {"x": ROWS}, [(1, 2)] * 10, id="fixed batch of 1"),
+        pytest.param("float[T,batch] x", {"x": ROWS}, [(10, 1)] * 2, id="batch on another axis"),
+        pytest.param(
+            "float[N,2] x, float[3] z", {"x": ROWS, "z": ROWS[0, [0, 0, 0]]}, [(1, 2)] * 10, id="shared input"
+        ),
+        pytest.param("float x, float[3] z", {"x": np.float32(1), "z": np.zeros(3, np.float32)}, [()], id="no batch"),
+    ],
+)
+def test_samples_of_arrays(inputs: str, arrays: dict[str, Array], shapes: list[tuple[int, ...]]) -> None:
+    found = read_calibration_data(arrays, specs(inputs))
+    assert [sample["x"].shape for sample in found] == shapes
+    assert all(sample.keys() == arrays.keys() for sample in found)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        pytest.param("none.npz", "none.npz does not exist", id="no file"),
+        pytest.param("data.py", "is not an .npz file of arrays", id="not an .npz"),
+        pytest.param([], "the data: there are no samples", id="empty list"),
+        pytest.param(DataReader(0), "the data: there are no samples", id="empty reader"),
+        pytest.param({"x": ROWS[:0]}, "the data: x has fewer rows than the batch of the model, 1", id="no rows"),
+        pytest.param(
+            {"y": ROWS}, "the given (the data) inputs name y, which is not an input of the model (x)", id="name"
+        ),
+        pytest.param([{}], "the given (the data) inputs lack x", id="missing input"),
+        pytest.param(
+            {"x": ROWS.astype(int)}, "x of the given (the data) inputs is int64; the model needs float32", id="type"
+        ),
+        pytest.param(
+            {"x": np.zeros((4, 3), np.float32)},
+            "the data: a sample of x has shape [1, 3]; the model needs [N, 2]",
+            id="shape",
+        ),
+        pytest.param([{"x": ROWS[0]}], "the data: a sample of x has shape [2]; the model needs [N, 2]", id="rank"),
+        pytest.param([ROWS], "the data: a sample is of type ndarray, not arrays by name", id="arrays without names"),
+        pytest.param(5, "the data: int is no source of samples; give files, or an iterable", id="number"),
+    ],
+)
+def test_errors(tmp_path: Path, data: Any, message: str) -> None:
+    if isinstance(data, str):
+        (tmp_path / "data.npz").write_text("no archive")
+        data = tmp_path / data.replace(".py", ".npz")
+    with pytest.raises(PassesError) as e:
+        read_calibration_data(data, BATCHED)
+    assert str(e.value).endswith(message)
+    assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("data.py:other", "data.py has no function other", id="no function"),
+        pytest.param("data.py:broken", "data.py:broken: ValueError: no more files", id="raises"),
+        pytest.param(
+            "data.py:nothing", "data.py:nothing: int is no source of samples; give files, or an iterable", id="5"
+        ),
+        pytest.param("data.py:a b", "data.py:a b: not of the form file.py:function", id="no name"),
+        pytest.param("other.py", "other.py is not a Python file", id="no file"),
+    ],
+)
+def test_errors_of_functions(folder: Path, text: str, message: str) -> None:
+    with pytest.raises(PassesError) as e:
+        read_calibration_data(str(folder / text), BATCHED)
+    assert str(e.value).endswith(message)
+
+
+def test_rows_of_inputs_have_to_agree() -> None:
+    inputs = specs("float[N,2] x, float[N,2] z", "y = Add(x, z)")
+    with pytest.raises(ModelError, match=r"^the data: 10 rows of x and 9 rows of z do not agree$"):
+        read_calibration_data({"x": ROWS, "z": ROWS[:9]}, inputs)
+
+
+def test_limit() -> None:
+    chosen = firsts(read_calibration_data({"x": ROWS}, BATCHED, limit=4))
+    assert len(chosen) == 4
+    assert chosen == sorted(chosen) == firsts(read_calibration_data({"x": ROWS}, BATCHED, limit=4))
+    assert chosen != firsts(read_calibration_data({"x": ROWS}, BATCHED, limit=4, seed=1)) != [0, 2, 4, 6]
+    reader = DataReader(1000)
+    assert firsts(read_calibration_data(reader, BATCHED, limit=4)) == [999, 998, 997, 996]
+    assert reader.left == 996  # no more were read
+
+
+def test_kept_samples_are_removed() -> None:
+    data = read_calibration_data(once(2), BATCHED)
+    (kept,) = {folder.path for folder in data.folders}
+    part = split_samples(data).search
+    del data
+    assert firsts(part) == [0, 2]
+    del part
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(3, (1, 1, 1)), (4, (2, 1, 1)), (10, (6, 2, 2))])
+def test_parts_are_disjoint(count: int, sizes: tuple[int, ...]) -> None:
+    data = read_calibration_data({"x": ROWS[:count]}, BATCHED)
+    parts = split_samples(data)
+    found = [firsts(part) for part in (parts.calibration, parts.search, parts.report)]
+    assert tuple(map(len, found)) == sizes
+    assert sorted(x for part in found for x in part) == firsts(data)
+    assert parts.note == (
+        f"{count} samples of the data: {sizes[0]} for calibration, {sizes[1]} for the search, {sizes[2]} for the report"
+    )
+    assert [firsts(p) for p in (split_samples(data).calibration, split_samples(data).search)] == found[:2]
+
+
+def test_few_samples_are_shared() -> None:
+    parts = split_samples(read_calibration_data({"x": ROWS[:1]}, BATCHED))
+    assert firsts(parts.calibration) == firsts(parts.search) == firsts(parts.report) == [0]
+    assert parts.note == (
+        "calibration, search and report share 1 sample of the data; give 3 or more to keep them apart"
+    )
+
+
+def test_drawn_samples() -> None:
+    source = model_source(
+        load("g (float[N,3] x, int64[N,1] i) => (float[N,1] y) { y = GatherElements<axis=1>(x, i) }"), inline=True
+    )
+    found = draw_calibration_data(source, 4)
+    assert (len(found), found.drawn, str(found)) == (4, True, "4 samples drawn at random")
+    assert len({sample["x"].tobytes() for sample in found}) == 4
+    assert all(sample["x"].shape == (1, 3) for sample in found)
+    again = draw_calibration_data(source, 4)
+    assert all(np.array_equal(a["x"], b["x"]) for a, b in zip(found, again, strict=True))

@@ -15,7 +15,15 @@ from ..arithmetic.value_ranges import CLAMPS, ValueRange
 from ..cleanup.quantization import BYTES, MOVABLE_TYPES, MOVEMENTS
 from ..linear.convolution import group_count
 from ..linear.weighted_products import alpha_or_beta
-from ..support.operand_queries import Array, known, known_scalar, operand, unless_declined
+from ..support.operand_queries import (
+    Array,
+    has_one_use,
+    known,
+    known_scalar,
+    operand,
+    required_producer,
+    unless_declined,
+)
 from .parameters import (
     PER_CHANNEL_OPSET,
     UNBOUNDED,
@@ -317,3 +325,24 @@ QUANTIZE_STATIC = RulePass(
     ),
 )
 """Integer arithmetic with calibrated ranges of activations."""
+
+
+@rule(lambda g, v, outer: g.QuantizeLinear(v, ...) @ outer, shared=True, contract=EXACT)
+def keep_in_float(g: Build, v: Value, outer: Op) -> Value:
+    """QuantizeLinear(Conv(DequantizeLinear(x), w)) => QuantizeLinear(Max(Conv(DequantizeLinear(x), w)))
+
+    onnxruntime rounds the weights of a Conv, ConvTranspose or Gemm to 8 bits, with one scale for all, if it is between
+    such ops, even if there is a clamp as well. The Max of one value is a copy.
+    """
+    inner = v
+    while inner.producer is not None and inner.producer.type in {"Relu", "Clip"} and has_one_use(inner):
+        inner = operand(inner.producer)
+    op = required_producer(inner, "Conv", "ConvTranspose", "Gemm")
+    require(has_one_use(inner), "another op reads the floats")
+    required_producer(operand(op), "DequantizeLinear")
+    require(operand(op, 1).is_const, "the weights are not floats that are constant")
+    return g.QuantizeLinear(g.Max(v), *outer.inputs[1:], **outer.attrs)
+
+
+KEEP_IN_FLOAT = RulePass("keep-in-float", (keep_in_float,))
+"""Ops without quantized weights, protected from onnxruntime's own quantization; after all other passes."""

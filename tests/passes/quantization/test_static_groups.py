@@ -20,7 +20,7 @@ from passwright.core import Fixpoint, Pipeline, QuantizationSpec, Range
 from passwright.core.ort.sessions import SessionConfig, create_session
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
-from passwright.passes.quantization.static_groups import QUANTIZE_STATIC
+from passwright.passes.quantization.static_groups import KEEP_IN_FLOAT, QUANTIZE_STATIC
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
 
 OPERATORS = frozenset({
@@ -333,3 +333,29 @@ def test_the_error_of_a_net_is_within_the_bound_of_its_scales(
     assert op_types(made).count("QuantizeLinear") >= len(layers)
     (found,) = run(made, {"x": x})
     assert (np.abs(found + exact) <= 1.01 * error).all()
+
+
+PAIR = "q = QuantizeLinear(x, s, z) e = DequantizeLinear(q, s, z)"
+BACK = "r = QuantizeLinear(c, s, z) y = DequantizeLinear(r, s, z)"
+
+
+@pytest.mark.parametrize(
+    ("body", "x", "kept"),
+    [
+        pytest.param(f"{PAIR} c = Conv(e, w1, b1) {BACK}", X, "Conv Max", id="conv"),
+        pytest.param(f"{PAIR} d = Conv(e, w1, b1) c = Relu(d) {BACK}", X, "FusedConv Max", id="relu"),
+        pytest.param(f"{PAIR} c = ConvTranspose(e, w1) {BACK}", X, "ConvTranspose Max", id="transposed"),
+        pytest.param(f"{PAIR} c = Gemm(e, m1, c1) {BACK}", MATRIX, "Gemm Max", id="gemm"),
+    ],
+)
+def test_onnxruntime_quantizes_no_op_that_stays_in_float(body: str, x: Any, kept: str, tmp_path: Path) -> None:
+    constants = {"s": np.float32(0.05), "z": np.uint8(128)}
+    text = f"g (float[{','.join(map(str, x.shape))}] x) => (float[{','.join('abcd'[: x.ndim])}] y) {{ {body} }}"
+    used = {name: array for name, array in WEIGHTS.items() if re.search(rf"\b{name}\b", body)}
+    model = load(text, 17, used | constants)
+    made = to_onnx(apply_passes(model, KEEP_IN_FLOAT)[0])
+    assert np.array_equal(run(model, {"x": x})[0], run(made, {"x": x})[0])
+    assert sorted(fused_ops(made, tmp_path)) == sorted(kept.split())
+    assert op_types(to_onnx(apply_passes(made, KEEP_IN_FLOAT)[0])) == op_types(made)
+    (before,), (after,), (wanted,) = optimized_run(model, {"x": x}), optimized_run(made, {"x": x}), run(model, {"x": x})
+    assert np.abs(after - wanted).mean() < np.abs(before - wanted).mean()

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from onnx import TensorProto
+from passwright.app import environment
 from passwright.core import Build, RulePass, Value, rule
 from passwright.core.ir.cost_model import CPU
 from passwright.core.ir.op_schemas import split_op_type
+from passwright.core.ort.sessions import SessionConfig, create_session
+from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.passes.pipelines import PIPELINES, pipeline_for
-from passwright.passes.targets import NEVER, ORT, OperatorSupport, Target
+from passwright.passes.targets import (
+    NEVER,
+    ORT,
+    QUANTIZATION_TARGETS,
+    SEVEN_BITS,
+    OperatorSupport,
+    QuantizationTarget,
+    Target,
+)
 from rewriting import load, op_types
 
 from passwright import explain, optimize
@@ -99,3 +112,55 @@ def test_ort_raises_the_opset_and_adds_no_contributed_operator() -> None:
     assert op_types(result) == ["Softmax"]
     assert result.opset_import[0].version >= 23
     assert not ORT.may_add("SkipLayerNormalization", "com.microsoft", 1, [FLOAT])
+
+
+MACHINES = [
+    ("x86_64", "flags\t\t: fpu avx2 avx512f avx512_vnni", "x86-vnni"),
+    ("AMD64", "flags\t\t: avx2 avx_vnni", "x86-vnni"),
+    ("x86_64", "model name\t: some\nflags\t\t: fpu avx2 avx512f", "x86"),
+    ("x86_64", None, "x86"),
+    ("aarch64", "Features\t: asimd", "arm"),
+    ("arm64", None, "arm"),
+    ("riscv64", None, "portable"),
+]
+
+
+@pytest.mark.parametrize(("machine", "cpuinfo", "target"), MACHINES)
+def test_quantization_target_of_a_machine(
+    machine: str, cpuinfo: str | None, target: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "cpuinfo"
+    if cpuinfo is not None:
+        file.write_text(cpuinfo)
+    monkeypatch.setattr(environment, "CPUINFO", file)
+    monkeypatch.setattr(environment.platform, "machine", lambda: machine)
+    assert environment.quantization_target() is QUANTIZATION_TARGETS[target]
+    assert environment.quantization_target("arm").name == "arm"
+
+
+def test_unknown_quantization_target() -> None:
+    with pytest.raises(UsageError, match="--for x86-vni: no target has that name; did you mean x86-vnni or x86"):
+        environment.quantization_target("x86-vni")
+
+
+def sums_of_products(target: QuantizationTarget) -> tuple[float, float]:
+    """The sum of 64 products of the largest activations and weights of a target, in onnxruntime, and the right one."""
+    limit, kind = target.weight_limit, "int8" if target.activations == TensorProto.INT8 else "uint8"
+    zero = -128 if kind == "int8" else 0
+    text = f"""g (float[1,64] x) => (float[1,2] y)
+        <float one = {{1}}, {kind} z = {{{zero}}}, float out = {{10000}}, int8 none = {{0}}> {{
+        q = QuantizeLinear(x, one, z) d = DequantizeLinear(q, one, z) w = DequantizeLinear(weights, one, none)
+        m = MatMul(d, w) r = QuantizeLinear(m, out, z) y = DequantizeLinear(r, out, z) }}"""
+    model = load(text, 13, {"weights": np.full((64, 2), limit, np.int8)})
+    session = create_session(model.SerializeToString(), SessionConfig("ENABLE_ALL", prepack_weights=True))
+    (found,) = session.run(None, {"x": np.full((1, 64), 255, np.float32)})
+    return float(found[0, 0]), 255.0 * limit * 64
+
+
+def test_sums_with_the_largest_weights_are_exact() -> None:
+    machine = environment.quantization_target()
+    for target in {machine.name: machine, "portable": QUANTIZATION_TARGETS["portable"]}.values():
+        found, wanted = sums_of_products(target)
+        assert abs(found - wanted) <= 5000, target.name
+    found, wanted = sums_of_products(replace(machine, weight_limit=SEVEN_BITS + 1))
+    assert (abs(found - wanted) > 5000) == (machine.name == "x86"), "the limit is too low for this machine"

@@ -45,6 +45,7 @@ from .parameters import (
 )
 
 JOINS = ("Add", "Mul", "Concat")
+WEIGHTED_OPS = ("Conv", "ConvTranspose", "Gemm")
 UNARY_OPS = ("Sigmoid", "Softmax", "LeakyRelu", "AveragePool", "GlobalAveragePool")
 KNOWN_RANGES = {"Sigmoid": Range(0.0, 1.0), "Softmax": Range(0.0, 1.0)}
 MIN_STEPS = 16  # of the integers of a sum that an operand spans; with fewer, it would hardly change the sum
@@ -332,17 +333,19 @@ def keep_in_float(g: Build, v: Value, outer: Op) -> Value:
     """QuantizeLinear(Conv(DequantizeLinear(x), w)) => QuantizeLinear(Max(Conv(DequantizeLinear(x), w)))
 
     onnxruntime rounds the weights of a Conv, ConvTranspose or Gemm to 8 bits, with one scale for all, if it is between
-    such ops, even if there is a clamp as well. The Max of one value is a copy.
+    such ops, even if there is a clamp as well. The Max of one value is a copy. So for other ops that onnxruntime would
+    compute on integers although the target does not want it.
     """
     inner = v
     while inner.producer is not None and inner.producer.type in {"Relu", "Clip"} and has_one_use(inner):
         inner = operand(inner.producer)
-    op = required_producer(inner, "Conv", "ConvTranspose", "Gemm")
+    op = required_producer(inner, *WEIGHTED_OPS, *JOINS, *UNARY_OPS)
     require(has_one_use(inner), "another op reads the floats")
     required_producer(operand(op), "DequantizeLinear")
-    require(operand(op, 1).is_const, "the weights are not floats that are constant")
+    is_wanted = operand(op, 1).is_const if op.type in WEIGHTED_OPS else op.type not in required_spec(g).operators
+    require(is_wanted, "the weights are quantized, or the target computes it on integers")
     return g.QuantizeLinear(g.Max(v), *outer.inputs[1:], **outer.attrs)
 
 
 KEEP_IN_FLOAT = RulePass("keep-in-float", (keep_in_float,))
-"""Ops without quantized weights, protected from onnxruntime's own quantization; after all other passes."""
+"""Ops in float, protected from onnxruntime's own quantization; after all other passes."""

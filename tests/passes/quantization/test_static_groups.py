@@ -346,6 +346,7 @@ BACK = "r = QuantizeLinear(c, s, z) y = DequantizeLinear(r, s, z)"
         pytest.param(f"{PAIR} d = Conv(e, w1, b1) c = Relu(d) {BACK}", X, "FusedConv Max", id="relu"),
         pytest.param(f"{PAIR} c = ConvTranspose(e, w1) {BACK}", X, "ConvTranspose Max", id="transposed"),
         pytest.param(f"{PAIR} c = Gemm(e, m1, c1) {BACK}", MATRIX, "Gemm Max", id="gemm"),
+        pytest.param(f"{PAIR} c = Softmax<axis = 1>(e) {BACK}", MATRIX, "Softmax Max", id="an operator left out"),
     ],
 )
 def test_onnxruntime_quantizes_no_op_that_stays_in_float(body: str, x: Any, kept: str, tmp_path: Path) -> None:
@@ -353,9 +354,13 @@ def test_onnxruntime_quantizes_no_op_that_stays_in_float(body: str, x: Any, kept
     text = f"g (float[{','.join(map(str, x.shape))}] x) => (float[{','.join('abcd'[: x.ndim])}] y) {{ {body} }}"
     used = {name: array for name, array in WEIGHTS.items() if re.search(rf"\b{name}\b", body)}
     model = load(text, 17, used | constants)
-    made = to_onnx(apply_passes(model, KEEP_IN_FLOAT)[0])
+    spec = replace(UNSIGNED, operators=frozenset({"Conv"}))
+    keep = Pipeline("keep", (KEEP_IN_FLOAT,), quantization=spec)
+    made = to_onnx(apply_passes(model, keep)[0])
     assert np.array_equal(run(model, {"x": x})[0], run(made, {"x": x})[0])
     assert sorted(fused_ops(made, tmp_path)) == sorted(kept.split())
-    assert op_types(to_onnx(apply_passes(made, KEEP_IN_FLOAT)[0])) == op_types(made)
+    assert op_types(to_onnx(apply_passes(made, keep)[0])) == op_types(made)
+    if "Softmax" in kept:
+        return
     (before,), (after,), (wanted,) = optimized_run(model, {"x": x}), optimized_run(made, {"x": x}), run(model, {"x": x})
     assert np.abs(after - wanted).mean() < np.abs(before - wanted).mean()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from onnx import TensorProto
+
+Rounding = Literal["nearest", "mse", "hqq", "gptq"]
 
 
 class Range(NamedTuple):
@@ -24,6 +27,11 @@ class QuantizationSpec:
     or uint8; weights use integers up to `weight_limit` and, but for convolutions and products without `per_channel`,
     one scale for each output channel. `operators` are those that the target computes on integers, and `opset` the first
     at which it does.
+    Dynamic and weight-only schemes round weights by `rounding`, where "gptq" takes `grams`: for the input of a product,
+    by name, X^T X of all rows X that it has in the calibration data, (columns, columns) in float64. They leave products
+    of fewer than `min_weights` weights in float, which onnxruntime computes as fast. Weight-only schemes use
+    `weight_bits`, 4 or 8, one scale for each `block` weights of an output channel (0: for all of them), and the zero
+    point that fits each best unless `symmetric`.
     """
 
     ranges: Mapping[str, Range] = field(default_factory=dict[str, Range])
@@ -32,3 +40,9 @@ class QuantizationSpec:
     weight_limit: int = 127
     per_channel: bool = True
     operators: frozenset[str] = frozenset()
+    rounding: Rounding = "nearest"
+    grams: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, np.ndarray[Any, Any]])
+    min_weights: int = 1 << 15
+    weight_bits: int = 8
+    block: int = 0
+    symmetric: bool = True

@@ -1,0 +1,222 @@
+"""Rounding of weights to few bits: to the nearest, with clipping, by half-quadratic splitting, and by GPTQ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..support.operand_queries import Array
+
+KEPT_PARTS = np.linspace(1.0, 0.4, 31)  # of the range of a block, tried as its clipped range
+SLAB_ELEMENTS = 1 << 22  # weights rounded at a time, so that temporary arrays stay small
+GPTQ_ROWS = 128  # rows between two updates of all later ones
+GPTQ_DAMPING = 0.01  # of the mean of the diagonal
+HQQ_NORM, HQQ_BETA, HQQ_GROWTH, HQQ_STEPS = 0.7, 10.0, 1.01, 20  # p, beta, kappa and iterations of the paper
+
+
+class Grid(NamedTuple):
+    """The integers that weights become, `least` to `greatest`, with the zero point `zero`; None: one for each block.
+
+    `block` consecutive weights of a column have one scale; 0: all of a column. `-1`: all weights. `floats` is the NumPy
+    type in which scales are stored.
+    """
+
+    least: int
+    greatest: int
+    zero: int | None = 0
+    block: int = 0
+    floats: Any = np.float32
+
+    def extent(self, rows: int) -> int:
+        """The rows of a block of a matrix with `rows` of them."""
+        return min(self.block, rows) if self.block > 0 else rows
+
+
+class Rounded(NamedTuple):
+    """Integers (rows, columns), and the scales (float64) and zero points (int64) of blocks (blocks, columns)."""
+
+    integers: Array
+    scales: Array
+    zeros: Array
+
+    def weights(self, extent: int) -> Array:
+        """The numbers that the integers stand for, with blocks of `extent` rows."""
+        rows = len(self.integers)
+        scales, zeros = (np.repeat(a, extent, axis=0)[:rows] for a in (self.scales, self.zeros))
+        return (self.integers - zeros) * scales
+
+
+Parameters = tuple[Array, Array]
+"""Scales in float64 and zero points in int64, each of shape (blocks, columns)."""
+
+
+def range_parameters(low: Array, high: Array, grid: Grid) -> Parameters:
+    """The parameters with which a grid represents ranges that contain 0."""
+    if grid.zero is None:
+        scales = stored_scales((high - low) / (grid.greatest - grid.least), grid)
+        return scales, np.clip(np.rint(grid.least - low / scales), grid.least, grid.greatest).astype(np.int64)
+    reach = min(grid.greatest - grid.zero, grid.zero - grid.least)
+    scales = stored_scales(np.maximum(-low, high) / reach, grid)
+    return scales, np.full(scales.shape, grid.zero, np.int64)
+
+
+def stored_scales(scales: Array, grid: Grid) -> Array:
+    """Scales as the model stores them, again in float64; 1 for blocks of zeros."""
+    held = np.where(scales > 0, np.maximum(scales, np.finfo(grid.floats).tiny), 1.0)
+    return held.astype(grid.floats).astype(np.float64)
+
+
+def integers_of(blocks: Array, parameters: Parameters, grid: Grid) -> Array:
+    """The nearest integers to weights in blocks, (blocks, rows, columns)."""
+    scales, zeros = parameters
+    return np.clip(np.rint(blocks / scales[:, None]) + zeros[:, None], grid.least, grid.greatest)
+
+
+def errors_of(blocks: Array, parameters: Parameters, grid: Grid) -> Array:
+    """The errors of weights in blocks after rounding."""
+    scales, zeros = parameters
+    return blocks - (integers_of(blocks, parameters, grid) - zeros[:, None]) * scales[:, None]
+
+
+def nearest_parameters(blocks: Array, grid: Grid) -> Parameters:
+    """The parameters that represent the whole range of each block."""
+    return range_parameters(blocks.min(axis=1, initial=0.0), blocks.max(axis=1, initial=0.0), grid)
+
+
+def clipping_parameters(blocks: Array, grid: Grid) -> Parameters:
+    """The parameters with the least sum of squared errors in each block, among ranges clipped to KEPT_PARTS."""
+    low, high = blocks.min(axis=1, initial=0.0), blocks.max(axis=1, initial=0.0)
+    tried = (range_parameters(low * kept, high * kept, grid) for kept in KEPT_PARTS)
+    return best_parameters(tried, lambda p: (errors_of(blocks, p, grid) ** 2).sum(axis=1))
+
+
+def best_parameters(tried: Any, cost: Callable[[Parameters], Array]) -> Parameters:
+    """For each block the parameters of the least cost, the first of equal ones."""
+    first = next(tried)
+    scales, zeros, least = first[0].copy(), first[1].copy(), cost(first)
+    for found in tried:
+        costs = cost(found)
+        better = costs < least
+        np.copyto(scales, found[0], where=better)
+        np.copyto(zeros, found[1], where=better)
+        np.copyto(least, costs, where=better)
+    return scales, zeros
+
+
+def half_quadratic_parameters(blocks: Array, grid: Grid) -> Parameters:
+    """The parameters with the least sum of |error| ** 0.7, found by HQQ (Badri and Shaji, 2023).
+
+    Errors e and parameters are alternately solved for: e by shrinkage, zero points as the mean of q - (w - e) / s, as
+    in the paper but rounded, and scales by least squares, since formats with integer zero points leave little to the
+    former. Errors count in units of the first scale, so that the result does not depend on the size of weights.
+    """
+    first = nearest_parameters(blocks, grid)
+    unit = first[0][:, None]
+
+    def steps() -> Any:
+        parameters, beta = first, HQQ_BETA
+        yield parameters
+        for _ in range(HQQ_STEPS):
+            integers = integers_of(blocks, parameters, grid)
+            wanted = blocks - unit * shrunk(errors_of(blocks, parameters, grid) / unit, beta)
+            yield (parameters := refitted(wanted, integers, parameters, grid))
+            beta *= HQQ_GROWTH
+
+    return best_parameters(steps(), lambda p: (np.abs(errors_of(blocks, p, grid) / unit) ** HQQ_NORM).sum(axis=1))
+
+
+def shrunk(errors: Array, beta: float) -> Array:
+    """The generalized soft threshold sign(e) * max(|e| - |e| ** (p - 1) / beta, 0); 0 for no error."""
+    size = np.maximum(np.abs(errors), np.finfo(np.float64).tiny)
+    return np.sign(errors) * np.maximum(size - size ** (HQQ_NORM - 1) / beta, 0)
+
+
+def refitted(wanted: Array, integers: Array, parameters: Parameters, grid: Grid) -> Parameters:
+    """The parameters with which given integers are nearest to wanted weights."""
+    scales, zeros = parameters
+    if grid.zero is None:
+        means = np.rint((integers - wanted / scales[:, None]).mean(axis=1))
+        zeros = np.clip(means, grid.least, grid.greatest).astype(np.int64)
+    distances = integers - zeros[:, None]
+    squares = (distances**2).sum(axis=1)
+    fitted = (wanted * distances).sum(axis=1) / np.where(squares > 0, squares, 1)
+    return np.where(fitted > 0, stored_scales(fitted, grid), scales), zeros
+
+
+FINDERS: dict[str, Callable[[Array, Grid], Parameters]] = {
+    "nearest": nearest_parameters,
+    "mse": clipping_parameters,
+    "hqq": half_quadratic_parameters,
+    "gptq": clipping_parameters,
+}
+
+
+def rounded_weights(weights: Array, grid: Grid, method: str = "nearest", gram: Array | None = None) -> Rounded:
+    """Weights (rows, columns), of which rows are summed, as integers.
+
+    `method` is one of FINDERS. `gram` is the sum of the outer products of inputs, X^T X of shape (rows, rows): GPTQ
+    lets later rows make up for the errors of earlier ones by it; without it, it is the method "mse". O(weights), with
+    `gram` O(rows * weights).
+    """
+    find = FINDERS[method]
+    if grid.block < 0:
+        flat = rounded_columns(weights.reshape(-1, 1), grid, find)
+        return flat._replace(integers=flat.integers.reshape(weights.shape))
+    if method == "gptq" and gram is not None:
+        return gptq(weights, grid, gram, find)
+    width = max(1, SLAB_ELEMENTS // max(1, len(weights)))
+    slabs = [rounded_columns(weights[:, i : i + width], grid, find) for i in range(0, weights.shape[1], width)]
+    return Rounded(*(np.concatenate(parts, axis=1) for parts in zip(*slabs, strict=True)))
+
+
+def rounded_columns(weights: Array, grid: Grid, find: Callable[[Array, Grid], Parameters]) -> Rounded:
+    """Weights with the parameters that `find` finds for blocks, rounded to the nearest."""
+    blocks = in_blocks(weights.astype(np.float64), grid.extent(len(weights)))
+    parameters = find(blocks, grid)
+    integers = integers_of(blocks, parameters, grid).reshape(-1, weights.shape[1])[: len(weights)]
+    return Rounded(integers.astype(np.int64), *parameters)
+
+
+def in_blocks(weights: Array, extent: int) -> Array:
+    """Weights as (blocks, rows of a block, columns), the last block filled with zeros, which have no error."""
+    rows, columns = weights.shape
+    missing = -rows % extent
+    return np.pad(weights, ((0, missing), (0, 0))).reshape(-1, extent, columns)
+
+
+def gptq(weights: Array, grid: Grid, gram: Array, find: Callable[[Array, Grid], Parameters]) -> Rounded:
+    """Rows rounded one after the other, the errors of each spread over the later ones (Frantar et al., 2022).
+
+    The inverse of the Gram matrix of the rows left is read off the Cholesky factor of the whole inverse. The parameters
+    of a block are found when its first row is reached.
+    """
+    left, rows = weights.astype(np.float64), len(weights)
+    upper = inverse_factor(gram)
+    step = grid.extent(rows) if grid.block > 0 else GPTQ_ROWS
+    integers = np.empty(weights.shape, np.int64)
+    found: list[Parameters] = []
+    for start in range(0, rows, step):
+        end = min(start + step, rows)
+        if not found or grid.block > 0:
+            block = left[start:end] if grid.block > 0 else left
+            found.append(find(in_blocks(block, step if grid.block > 0 else rows), grid))
+        (scales,), (zeros,) = found[-1]
+        errors = np.empty((end - start, weights.shape[1]))
+        for i in range(start, end):
+            integers[i] = np.clip(np.rint(left[i] / scales) + zeros, grid.least, grid.greatest)
+            errors[i - start] = (left[i] - (integers[i] - zeros) * scales) / upper[i, i]
+            left[i + 1 : end] -= np.outer(upper[i, i + 1 : end], errors[i - start])
+        left[end:] -= upper[start:end, end:].T @ errors
+    scales, zeros = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Rounded(integers, scales, zeros)
+
+
+def inverse_factor(gram: Array) -> Array:
+    """The upper triangular U with U^T U the inverse of a damped Gram matrix; an input that is always 0 counts alone."""
+    damped = np.array(gram, np.float64)
+    diagonal = np.einsum("ii->i", damped)  # a view
+    diagonal[diagonal == 0] = 1
+    diagonal += GPTQ_DAMPING * diagonal.mean()
+    return np.linalg.cholesky(np.linalg.inv(damped)).T

@@ -11,7 +11,7 @@ from onnx import TensorProto
 from ...core import Build, Op, Value, require, same_extent
 from ...core.ir.dims import Shape
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import Array, downcast_constant, operand, values_along_axis
+from ..support.operand_queries import Array, downcast_constant, operand, unless_declined, values_along_axis
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
 GEMM_TYPES = CPU_FLOATS
@@ -124,3 +124,19 @@ def build_gemm(g: Build, a: Value, b: Value, **attrs: Any) -> Value:
     require(a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
     # Opset 11 made the bias optional.
     return g.Gemm(a, b, None if g.opset >= 11 else g.const([0], like=a), **attrs)
+
+
+def left_factor(g: Build, p: WeightedProduct) -> Value:
+    """The first factor of a product, transposed if a Gemm says so."""
+    return g.Transpose(p.x, perm=[1, 0]) if p.op.attr("transA", 0) and p.op.type == "Gemm" else p.x
+
+
+def add_bias(g: Build, p: WeightedProduct, product: Value) -> Value:
+    """A product of the factors of `p`, times alpha, plus the bias of `p`: a constant as one row where it is one."""
+    beta = alpha_or_beta(p.op, "beta")
+    if p.c is None or beta == 0:
+        return product
+    row = unless_declined(lambda: p.bias) if p.c.is_const else None
+    if row is not None:
+        return g.Add(product, g.const(np.broadcast_to(row, p.extents[1:]), like=p.w))
+    return g.Add(product, p.c if beta == 1 else g.Mul(p.c, g.const(beta, like=p.c)))

@@ -1,0 +1,104 @@
+"""Integer arithmetic with ranges of activations computed in each run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from ...core import LOSSY, Build, Op, QuantizationSpec, RulePass, Value, require, rule
+from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
+from ..support.operand_queries import Array, operand
+from .parameters import constant_weights, quantization_spec
+from .weight_rounding import Grid, Rounded, rounded_weights
+
+MIN_EXTENT = 32  # rows and columns of weights: for fewer, integers were 0.5 to 0.9 times as fast as floats
+
+
+def integer_weights(weights: Array, spec: QuantizationSpec, *, per_channel: bool, gram: Array | None = None) -> Rounded:
+    """Weights, of which columns are output channels, rounded with one zero point for all."""
+    zero = 128 if spec.weights == TensorProto.UINT8 else 0
+    grid = Grid(zero - spec.weight_limit, zero + spec.weight_limit, zero, 0 if per_channel else -1)
+    return rounded_weights(weights, grid, spec.rounding, gram)
+
+
+def require_many_weights(p: WeightedProduct, spec: QuantizationSpec) -> None:
+    """Decline weights that are too few for integer arithmetic to be faster, or that cannot be quantized."""
+    require(min(p.extents) >= MIN_EXTENT and p.w.const.size >= spec.min_weights, f"{p.w.name} has few weights")
+    constant_weights(p.w)
+
+
+@rule(
+    lambda g, w, product: g.MatMul(..., g.const(w)) @ product,
+    lambda g, w, product: g.Gemm(..., g.const(w), ...) @ product,
+    contract=LOSSY,
+)
+def quantize_product_dynamically(g: Build, w: Value, product: Op) -> Value:
+    """MatMul(x, w) + b => Cast(MatMulInteger(xq, wq, z)) * (s * sw) + b, with xq, s, z = DynamicQuantizeLinear(x)"""
+    spec, p = quantization_spec(g, product.type), product_of(product, shared=True)
+    require(product.inputs[1] is w, "the weights are the first factor")
+    require_many_weights(p, spec)
+    require_safe_bias(product)
+    x = left_factor(g, p)
+    integers, scale, zero = g.DynamicQuantizeLinear(as_type(g, x, TensorProto.FLOAT), outputs=3)
+    per_channel = spec.per_channel and p.w.rank == 2
+    rounded = integer_weights(p.weights, spec, per_channel=per_channel, gram=spec.grams.get(p.x.name))
+    kind = helper.tensor_dtype_to_np_dtype(spec.weights)
+    zeros = g.const(rounded.zeros.reshape(-1).astype(kind)) if rounded.zeros.any() else None
+    sums = g.MatMulInteger(integers, g.const(rounded.integers.astype(kind)), zero, zeros)
+    # onnxruntime fuses these with the scale of x as the first factor, and a bias of one row behind them.
+    scales = g.Mul(scale, g.const(rounded.scales.reshape(-1).astype(np.float32)))
+    return add_bias(g, p, as_type(g, g.Mul(g.Cast(sums, to=TensorProto.FLOAT), scales), x.dtype))
+
+
+def require_safe_bias(product: Op) -> None:
+    """Decline a constant behind a product that adds dims to it.
+
+    onnxruntime takes any constant of one row, added to fused integers, to be a bias of their columns.
+    """
+    shape = product.outputs[0].known_shape
+    rank = 1 if shape is None else len(shape)
+    added = (v for r in product.outputs[0].consumers if r.type == "Add" for v in r.inputs if v is not None)
+    require(all(v.rank <= rank for v in added if v.is_const), "a constant behind it may add dims to it")
+
+
+def as_type(g: Build, v: Value, dtype: int) -> Value:
+    """A value cast to an element type if it has another."""
+    return v if v.dtype == dtype else g.Cast(v, to=dtype)
+
+
+@rule(lambda g, w, r, lstm: g.LSTM(..., g.const(w), g.const(r), ...) @ lstm, contract=LOSSY)
+def quantize_lstm_dynamically(g: Build, w: Value, r: Value, lstm: Op) -> Any:
+    """LSTM(x, w, r, ...) => DynamicQuantizeLSTM(x, w as int8, r as int8, ...)"""
+    spec = quantization_spec(g, "LSTM")
+    require(lstm.version >= 7, "before opset 7, an attribute says which outputs there are")
+    require(not lstm.attr("layout", 0), "onnxruntime runs no LSTM with the batch first")
+    require(operand(lstm).dtype == w.dtype == TensorProto.FLOAT, "onnxruntime has it for single precision alone")
+    require(w.rank == r.rank == 3 and lstm.inputs[1] is w and lstm.inputs[2] is r, "the weights are not of rank 3")
+    require(w.const.size + r.const.size >= spec.min_weights, f"{w.name} and {r.name} have few weights")
+    require(all(v.known_dtype and v.known_shape for v in lstm.outputs), "the shapes of its outputs are unknown")
+    parts = [gate_weights(g, v, spec) for v in (w, r)]
+    others = [lstm.input(i) for i in range(3, 8)]
+    parameters = [v for _, scales, zeros in parts for v in (scales, zeros)]
+    attrs = {name: value for name, value in lstm.attrs.items() if name != "layout"}
+    inputs = (operand(lstm), parts[0][0], parts[1][0], *others, *parameters)
+    return g.domain("com.microsoft").DynamicQuantizeLSTM(*inputs, outputs=len(lstm.outputs), **attrs)
+
+
+def gate_weights(g: Build, w: Value, spec: QuantizationSpec) -> tuple[Value, Value, Value]:
+    """Weights (directions, 4 * hidden, inputs) as integers (directions, inputs, 4 * hidden), scales and zero points."""
+    rounded = [integer_weights(m.T, spec, per_channel=spec.per_channel) for m in constant_weights(w)]
+    kind = helper.tensor_dtype_to_np_dtype(spec.weights)
+    integers, scales, zeros = (np.stack(parts) for parts in zip(*rounded, strict=True))
+    shape = (len(rounded), -1) if spec.per_channel else (len(rounded),)
+    scale, zero = scales.reshape(shape).astype(np.float32), zeros.reshape(shape).astype(kind)
+    return g.const(integers.astype(kind)), g.const(scale), g.const(zero)
+
+
+QUANTIZE_DYNAMIC = RulePass("quantize-dynamic", (quantize_product_dynamically, quantize_lstm_dynamically))
+"""Integer arithmetic of MatMul, Gemm and LSTM, with ranges of activations computed in each run.
+
+Not of Conv, whose ConvInteger is as slow as float or slower, nor of GRU: onnxruntime has no GRU of integers, and with
+int8 weights behind a DequantizeLinear it ran 0.3 to 0.9 times as fast (see `store-weights`).
+"""

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from ...core import LOSSY, Build, Op, QuantizationSpec, RulePass, Value, require, rule
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array, operand
-from .parameters import constant_weights, quantization_spec
+from .parameters import float_weights, quantization_spec
 from .weight_rounding import Grid, Rounded, rounded_weights
 
 MIN_EXTENT = 32  # rows and columns of weights: for fewer, integers were 0.5 to 0.9 times as fast as floats
@@ -26,7 +26,7 @@ def integer_weights(weights: Array, spec: QuantizationSpec, *, per_channel: bool
 def require_many_weights(p: WeightedProduct, spec: QuantizationSpec) -> None:
     """Decline weights that are too few for integer arithmetic to be faster, or that cannot be quantized."""
     require(min(p.extents) >= MIN_EXTENT and p.w.const.size >= spec.min_weights, f"{p.w.name} has few weights")
-    constant_weights(p.w)
+    float_weights(p.w)
 
 
 @rule(
@@ -88,7 +88,7 @@ def quantize_lstm_dynamically(g: Build, w: Value, r: Value, lstm: Op) -> Any:
 
 def gate_weights(g: Build, w: Value, spec: QuantizationSpec) -> tuple[Value, Value, Value]:
     """Weights (directions, 4 * hidden, inputs) as integers (directions, inputs, 4 * hidden), scales and zero points."""
-    rounded = [integer_weights(m.T, spec, per_channel=spec.per_channel) for m in constant_weights(w)]
+    rounded = [integer_weights(m.T, spec, per_channel=spec.per_channel) for m in float_weights(w)]
     kind = helper.tensor_dtype_to_np_dtype(spec.weights)
     integers, scales, zeros = (np.stack(parts) for parts in zip(*rounded, strict=True))
     shape = (len(rounded), -1) if spec.per_channel else (len(rounded),)

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Op, QuantizationSpec, Range, Value, require
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..arithmetic.value_ranges import ValueRange
 from ..support.operand_queries import Array, known, operand, required_producer, required_scalar
 
@@ -145,8 +146,14 @@ def along(scales: Array, rank: int, axis: int | None) -> Array:
 
 
 def constant_weights(w: Value) -> Array:
-    """The elements of constant weights, in float64; declines those that cannot be quantized."""
+    """The elements of constant weights of single precision, in float64; declines those that cannot be quantized."""
     require_single(w)
+    return float_weights(w)
+
+
+def float_weights(w: Value) -> Array:
+    """As `constant_weights`, of half precision too."""
+    require(w.dtype in HALF_OR_SINGLE, f"{w.name} is not of half or single precision")
     weights = w.const.astype(np.float64)
     require(weights.size > 0 and bool(np.isfinite(weights).all()), f"{w.name} is empty or not finite")
     return weights

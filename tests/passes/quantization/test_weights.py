@@ -1,0 +1,317 @@
+"""Tests of weights of 4 or 8 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loaded_by_ort import decibels, loaded
+from passwright.core import Pipeline, QuantizationSpec, RulePass
+from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
+from passwright.passes.quantization.weight_rounding import Grid, rounded_weights
+from passwright.passes.quantization.weights import QUANTIZE_WEIGHTS, STORE_WEIGHTS
+from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
+
+OPERATORS = frozenset({"MatMul", "Gemm", "Gather", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN"})
+EIGHT = QuantizationSpec(operators=OPERATORS, min_weights=0)
+FOUR = replace(EIGHT, weight_bits=4, block=32)
+ROWS, COLUMNS = 80, 24  # the last block of 32 rows is not full
+MATMUL = "g (float[M,80] x) => (float[M,24] y) { y = MatMul(x, w) }"
+
+
+def normal(*dims: int, seed: int = 0) -> np.ndarray:
+    return (np.random.default_rng((seed, *dims)).normal(0.1, 1, dims)).astype(np.float32)
+
+
+W, B, X = normal(ROWS, COLUMNS), normal(COLUMNS), normal(5, ROWS)
+
+
+def quantized(model: onnx.ModelProto, spec: QuantizationSpec | None, p: RulePass = QUANTIZE_WEIGHTS) -> onnx.ModelProto:
+    made = to_onnx(apply_passes(model, Pipeline("weights", (p, MergeDuplicates()), quantization=spec))[0])
+    onnx.checker.check_model(made)
+    return made
+
+
+def quantized_text(
+    text: str, weights: Mapping[str, Any], spec: QuantizationSpec, opset: int = 21, p: RulePass = QUANTIZE_WEIGHTS
+) -> onnx.ModelProto:
+    return quantized(load(text, opset, weights), spec, p)
+
+
+def rounded(w: np.ndarray, bits: int, block: int, *, symmetric: bool) -> np.ndarray:
+    """Weights after rounding, block by block and column by column."""
+    made = np.empty(w.shape)
+    block = block or len(w)
+    for i in range(0, len(w), block):
+        for c in range(w.shape[1]):
+            part = w[i : i + block, c].astype(np.float64)
+            low, high = min(part.min(), 0), max(part.max(), 0)
+            if symmetric:
+                scale, zero, limits = (
+                    max(-low, high) / (2 ** (bits - 1) - 1),
+                    0,
+                    (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1),
+                )
+            else:
+                scale, zero, limits = (high - low) / (2**bits - 1), 0, (0, 2**bits - 1)
+            scale = float(np.float32(scale)) or 1.0
+            if not symmetric:
+                zero = round(-low / scale)
+            made[i : i + block, c] = (np.clip(np.rint(part / scale) + zero, *limits) - zero) * scale
+    return made
+
+
+FORMS = [
+    pytest.param(EIGHT, 13, "DequantizeLinear", id="8 bits"),
+    pytest.param(replace(EIGHT, symmetric=False), 13, "DequantizeLinear", id="8 bits with zero points"),
+    pytest.param(replace(EIGHT, block=32), 21, "DequantizeLinear", id="8 bits in blocks"),
+    pytest.param(replace(EIGHT, block=32), 20, "MatMulNBits", id="8 bits in blocks before opset 21"),
+    pytest.param(replace(EIGHT, block=16, symmetric=False), 17, "MatMulNBits", id="8 bits in blocks with zero points"),
+    pytest.param(FOUR, 21, "DequantizeLinear", id="4 bits"),
+    pytest.param(replace(FOUR, block=0), 21, "DequantizeLinear", id="4 bits and one scale"),
+    pytest.param(replace(FOUR, symmetric=False), 21, "DequantizeLinear", id="4 bits with zero points"),
+    pytest.param(FOUR, 11, "MatMulNBits", id="4 bits before opset 21"),
+    pytest.param(replace(FOUR, symmetric=False), 17, "MatMulNBits", id="4 bits with zero points before opset 21"),
+    pytest.param(replace(FOUR, block=0), 17, "MatMulNBits", id="4 bits and one scale before opset 21"),
+    pytest.param(replace(FOUR, block=0, symmetric=False), 17, "MatMulNBits", id="4 bits, one zero point, before 21"),
+    pytest.param(replace(FOUR, block=128), 21, "DequantizeLinear", id="4 bits in a block larger than the rows"),
+    pytest.param(replace(FOUR, block=256, symmetric=False), 17, "MatMulNBits", id="4 bits, zero points, large block"),
+]
+
+
+@pytest.mark.parametrize(("spec", "opset", "form"), FORMS)
+def test_weights_of_a_product(spec: QuantizationSpec, opset: int, form: str) -> None:
+    made = quantized_text(MATMUL, {"w": W}, spec, opset)
+    assert form in op_types(made)
+    wanted = X @ rounded(W, spec.weight_bits, spec.block, symmetric=spec.symmetric)
+    operators, (got,) = loaded(made, {"x": X})
+    assert operators == ["MatMulNBits"]
+    assert decibels(wanted, got) > 35  # its kernel makes int8 of the activations
+    if form == "DequantizeLinear":
+        np.testing.assert_allclose(run(made, {"x": X})[0], wanted, rtol=0, atol=1e-4)
+    sizes = sum(a.nbytes for a in initializers(made).values() if a.dtype.itemsize > 1)
+    assert sizes <= 4 * COLUMNS * -(-ROWS // (spec.block or 128))  # of floats, only the scales
+
+
+def test_one_scale_before_opset_13() -> None:
+    made = quantized_text(MATMUL, {"w": W}, EIGHT, 11)
+    scale = np.float64(np.float32(np.abs(W).max() / 127))
+    np.testing.assert_allclose(run(made, {"x": X})[0], X @ (np.rint(W / scale) * scale), rtol=0, atol=1e-4)
+    assert loaded(made, {"x": X})[0] == ["MatMulNBits"]
+
+
+@pytest.mark.parametrize(
+    ("call", "w", "wanted"),
+    [
+        ("m = MatMul(x, w) y = Add(m, b)", W, lambda w: X @ w + B),
+        ("y = Gemm(x, w)", W, lambda w: X @ w),
+        ("y = Gemm<transB=1>(x, w, b)", W.T.copy(), lambda w: X @ w + B),
+        ("y = Gemm<alpha=0.5, beta=3.0>(x, w, b)", W, lambda w: X @ w / 2 + 3 * B),
+        ("t = Transpose(x) y = Gemm<transA=1>(t, w, b)", W, lambda w: X @ w + B),
+        ("c = Neg(b) y = Gemm<beta=2.0>(x, w, c)", W, lambda w: X @ w - 2 * B),
+    ],
+)
+@pytest.mark.parametrize(("spec", "opset"), [(EIGHT, 13), (FOUR, 21), (FOUR, 17)])
+def test_gemm(call: str, w: np.ndarray, wanted: Any, spec: QuantizationSpec, opset: int) -> None:
+    named = {"w": w, "b": B} if "b)" in call else {"w": w}
+    made = quantized_text(f"g (float[M,80] x) => (float[M,24] y) {{ {call} }}", named, spec, opset)
+    operators, (got,) = loaded(made, {"x": X})
+    assert "MatMulNBits" in operators
+    assert decibels(wanted(rounded(W, spec.weight_bits, spec.block, symmetric=True)), got) > 35
+
+
+@pytest.mark.parametrize("dims", [(2, 5, ROWS), (0, ROWS), (2, 0, ROWS)])
+@pytest.mark.parametrize(("spec", "opset"), [(EIGHT, 13), (FOUR, 21), (FOUR, 17)])
+def test_inputs_of_any_rank_and_extent(dims: tuple[int, ...], spec: QuantizationSpec, opset: int) -> None:
+    names = ",".join("AB"[: len(dims) - 1])
+    text = f"g (float[{names},80] x) => (float[{names},24] y) {{ m = MatMul(x, w) y = Add(m, b) }}"
+    x = normal(*dims)
+    operators, (got,) = loaded(quantized_text(text, {"w": W, "b": B}, spec, opset), {"x": x})
+    assert operators == ["MatMulNBits"]
+    assert got.shape == (*dims[:-1], COLUMNS)
+    if x.size:
+        assert decibels(x @ rounded(W, spec.weight_bits, spec.block, symmetric=True) + B, got) > 35
+
+
+@pytest.mark.parametrize(("spec", "opset"), [(EIGHT, 13), (FOUR, 21), (EIGHT, 21)])
+def test_weights_of_two_products_and_of_bodies(spec: QuantizationSpec, opset: int) -> None:
+    """onnxruntime fuses no DequantizeLinear whose integers have two readers, and fails at those of outer graphs."""
+    twice = "g (float[M,80] x) => (float[M,24] y) { n = Neg(x) a = MatMul(x, w) b = MatMul(n, w) y = Sub(a, b) }"
+    made = quantized_text(twice, {"w": W}, spec, opset)
+    operators, (got,) = loaded(made, {"x": X})
+    assert operators.count("MatMulNBits") == 2
+    assert decibels(2 * X @ rounded(W, spec.weight_bits, spec.block, symmetric=True), got) > 35
+    model = load(
+        """g (float[M,80] x, bool c) => (float[M,24] y) {
+            y = If (c) <then_branch = t () => (float[M,24] p) { p = MatMul(x, w) },
+                        else_branch = e () => (float[M,24] q) { q = Gemm<beta=2.0>(x, v, b) }> }""",
+        opset,
+        {"w": W, "b": B, "v": normal(ROWS, COLUMNS, seed=1)},
+    )
+    made = quantized(model, spec)
+    for branch in (True, False):
+        feeds = {"x": X, "c": np.array(branch)}
+        operators, (got,) = loaded(made, feeds)
+        assert operators.count("MatMulNBits") == 2
+        assert decibels(run(model, feeds)[0], got) > (30 if spec is EIGHT else 15)
+
+
+@pytest.mark.parametrize(("spec", "opset"), [(EIGHT, 13), (EIGHT, 19), (FOUR, 21), (FOUR, 17)])
+def test_halves(spec: QuantizationSpec, opset: int) -> None:
+    text = "g (float16[M,80] x) => (float16[M,24] y) { y = Gemm<alpha=0.5, beta=2.0>(x, w, b) }"
+    made = quantized_text(text, {"w": W.astype(np.float16), "b": B.astype(np.float16)}, spec, opset)
+    operators, (got,) = loaded(made, {"x": X.astype(np.float16)})
+    assert "MatMulNBits" in operators
+    assert got.dtype == np.float16
+    assert (
+        decibels(X @ rounded(W / 2, spec.weight_bits, spec.block, symmetric=True) + 2 * B, got) > 30
+    )  # the scales are halves, too
+
+
+def test_methods_of_rounding() -> None:
+    """Clipping and GPTQ give the integers of `rounded_weights`, with the Gram matrix of the input."""
+    x = normal(300, ROWS, seed=3) @ normal(ROWS, ROWS, seed=4)
+    gram = (x.T @ x).astype(np.float64)
+    errors = {}
+    for method in ("nearest", "mse", "hqq", "gptq"):
+        made = quantized_text(MATMUL, {"w": W}, replace(FOUR, rounding=method, grams={"x": gram}))
+        wanted = rounded_weights(W, Grid(-8, 7, 0, 32), method, gram)
+        errors[method] = float(np.square(run(made, {"x": x})[0] - x @ W).sum())
+        np.testing.assert_allclose(run(made, {"x": X})[0], X @ wanted.weights(32), rtol=0, atol=1e-4)
+    assert errors["gptq"] < 0.7 * errors["mse"] < 0.7 * errors["nearest"]
+
+
+PRODUCT_STAYS = {
+    "weights first": ("g (float[24,M] x) => (float[80,M] y) { y = MatMul(w, x) }", {"w": W}),
+    "both computed": ("g (float[M,80] x, float[80,N] w) => (float[M,N] y) { y = MatMul(x, w) }", {}),
+    "batch of weights": ("g (float[2,M,80] x) => (float[2,M,24] y) { y = MatMul(x, w) }", {"w": normal(2, 80, 24)}),
+    "double": ("g (double[M,80] x) => (double[M,24] y) { y = MatMul(x, w) }", {"w": W.astype(np.float64)}),
+    "infinite": (MATMUL, {"w": np.where(W > 2, np.float32(np.inf), W)}),
+    "overridable": ("g (float[M,80] x, float[80,24] w) => (float[M,24] y) { y = MatMul(x, w) }", {"w": W}),
+    "no rows": ("g (float[M,0] x) => (float[M,24] y) { y = MatMul(x, w) }", {"w": normal(0, 24)}),
+    "other axis": ("g (int64[N] i) => (float[80,N] y) { y = Gather<axis=1>(w, i) }", {"w": W}),
+    "table of integers": ("g (int64[N] i) => (int64[N,24] y) { y = Gather(w, i) }", {"w": np.ones((80, 24), np.int64)}),
+    "vector": ("g (int64[N] i) => (float[N] y) { y = Gather(w, i) }", {"w": normal(80)}),
+    "computed table": ("g (float[M,80] x, int64[N] i) => (float[N,80] y) { y = Gather(x, i) }", {}),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCT_STAYS)
+def test_stays(name: str) -> None:
+    text, weights = PRODUCT_STAYS[name]
+    model = load(text, 21, weights)
+    for spec in (EIGHT, FOUR):
+        assert quantized(model, spec) == model
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [None, QuantizationSpec(), replace(EIGHT, min_weights=W.size + 1), replace(FOUR, block=24), replace(FOUR, block=8)],
+)
+def test_stays_without_a_spec_for_it(spec: QuantizationSpec | None) -> None:
+    model = load(MATMUL, 21, {"w": W})
+    assert quantized(model, spec) == model
+
+
+@given(
+    st.integers(1, 70), st.integers(1, 40), st.sampled_from([0, 16, 32, 64]), st.booleans(), st.sampled_from([17, 21]),
+    st.integers(0, 9),
+)  # fmt: skip
+def test_any_extents_of_4_bits(k: int, n: int, block: int, symmetric: bool, opset: int, seed: int) -> None:
+    w, x = normal(k, n, seed=seed), normal(3, k, seed=seed)
+    spec = replace(FOUR, block=block, symmetric=symmetric)
+    made = quantized_text("g (float[M,K] x) => (float[M,N] y) { y = MatMul(x, w) }", {"w": w}, spec, opset)
+    operators, (got,) = loaded(made, {"x": x})
+    assert operators == ["MatMulNBits"]
+    wanted = rounded(w, 4, block, symmetric=symmetric)
+    # int8 of activations have steps of a 127th of the largest in a block
+    bound = np.abs(x).max() / 127 / 2 * np.abs(wanted).sum(axis=0) * 1.01 + 1e-4
+    assert (np.abs(got - x @ wanted) <= bound).all()
+
+
+@pytest.mark.parametrize("index_dims", [(1,), (2, 3), (0,)])
+@pytest.mark.parametrize("tail", [(24,), (4, 6)])
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_tables(index_dims: tuple[int, ...], tail: tuple[int, ...], per_channel: bool, dtype: Any) -> None:
+    table = (normal(50, *tail) * np.geomspace(0.01, 10, 50).reshape(-1, *[1] * len(tail))).astype(dtype)
+    kind = "float" if dtype is np.float32 else "float16"
+    dims = ",".join([*"AB"[: len(index_dims)], *map(str, tail)])
+    text = f"g (int64[{','.join('AB'[: len(index_dims)])}] i) => ({kind}[{dims}] y) {{ y = Gather(w, i) }}"
+    model = load(text, 13, {"w": table})
+    made = quantized(model, replace(EIGHT, per_channel=per_channel))
+    i = np.random.default_rng(0).integers(-50, 50, index_dims)
+    flat = np.abs(table.astype(np.float64)).reshape(50, -1)
+    scale = flat.max(axis=1) if per_channel else np.full(50, flat.max())
+    (got,) = loaded(made, {"i": i})[1]
+    assert got.dtype == dtype
+    step = scale[i].reshape(*index_dims, *[1] * len(tail)) / 127
+    slack = 0.51 if dtype is np.float32 else 0.6
+    assert (np.abs(got.astype(np.float64) - table[i]) <= slack * step).all()
+    assert not any(a.size >= table.size and a.itemsize > 1 for a in initializers(made).values())
+
+
+STORED = {
+    "Conv": ("g (float[1,6,9,9] x) => (float[1,8,7,7] y) { y = Conv(x, w, b) }", {"w": normal(8, 6, 3, 3)}, 0),
+    "group": ("g (float[1,6,9,9] x) => (float[1,8,7,7] y) { y = Conv<group=2>(x, w) }", {"w": normal(8, 3, 3, 3)}, 0),
+    "ConvTranspose": ("g (float[1,6,9,9] x) => (float[1,8,11,11] y) { y = ConvTranspose<group=2>(x, w) }",
+                      {"w": normal(6, 4, 3, 3)}, 1),
+    "GRU": ('g (float[5,2,6] x) => (float[5,2,2,8] y) { y = GRU<hidden_size=8, direction="bidirectional">(x, w, r) }',
+            {"w": normal(2, 24, 6), "r": normal(2, 24, 8)}, 1),
+    "LSTM": ("g (float[5,2,6] x) => (float[1,2,8] y) { u, v, y = LSTM<hidden_size=8>(x, w, r) }",
+             {"w": normal(1, 32, 6), "r": normal(1, 32, 8)}, 1),
+    "RNN": ("g (float[5,2,6] x) => (float[5,1,2,8] y) { y = RNN<hidden_size=8>(x, w, r) }",
+            {"w": normal(1, 8, 6), "r": normal(1, 8, 8)}, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("opset", [11, 13, 21])
+def test_stored_weights(name: str, opset: int) -> None:
+    """The result is that of the model with the rounded weights."""
+    text, weights, axis = STORED[name]
+    others = {"b": normal(8)} if ", b)" in text else {}
+    made = quantized(load(text, opset, {**weights, **others}), EIGHT, STORE_WEIGHTS)
+    assert op_types(made).count("DequantizeLinear") == len(weights)
+
+    def stored(w: np.ndarray) -> np.ndarray:
+        along = None if opset < 13 else tuple(i for i in range(w.ndim) if i != axis)
+        scale = (np.abs(w).max(axis=along, keepdims=True) / 127).astype(np.float32)
+        return (np.rint(w / scale.astype(np.float64)) * scale).astype(np.float32)
+
+    x = normal(*(1, 6, 9, 9) if "Conv" in text else (5, 2, 6))
+    (wanted,) = run(load(text, opset, {**{n: stored(w) for n, w in weights.items()}, **others}), {"x": x})
+    np.testing.assert_allclose(loaded(made, {"x": x})[1][0], wanted, rtol=0, atol=1e-4)
+
+
+def test_stored_halves() -> None:
+    text = "g (float16[1,6,9,9] x) => (float16[1,8,7,7] y) { y = Conv(x, w) }"
+    w, x = normal(8, 6, 3, 3).astype(np.float16), normal(1, 6, 9, 9).astype(np.float16)
+    for opset in (13, 21):
+        model = load(text, opset, {"w": w})
+        made = quantized(model, EIGHT, STORE_WEIGHTS)
+        assert "DequantizeLinear" in op_types(made)
+        assert decibels(run(model, {"x": x})[0], loaded(made, {"x": x})[1][0]) > 35
+
+
+@pytest.mark.parametrize(
+    "spec", [replace(EIGHT, min_weights=433), replace(EIGHT, operators=frozenset({"MatMul"})), None]
+)
+def test_weights_are_not_stored(spec: QuantizationSpec | None) -> None:
+    text, weights, _ = STORED["Conv"]
+    model = load(text, 17, {**weights, "b": normal(8)})
+    assert quantized(model, spec, STORE_WEIGHTS) == model
+    computed = load("g (float[1,6,9,9] x, float[8,6,3,3] w) => (float[1,8,7,7] y) { y = Conv(x, w) }", 17)
+    assert quantized(computed, EIGHT, STORE_WEIGHTS) == computed
+
+
+def test_weights_are_stored_once() -> None:
+    text, weights, _ = STORED["Conv"]
+    made = quantized_text(text, {**weights, "b": normal(8)}, EIGHT, 17, STORE_WEIGHTS)
+    assert quantized(made, EIGHT, STORE_WEIGHTS) == made

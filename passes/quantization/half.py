@@ -1,0 +1,319 @@
+"""Conversion of single precision to half, op by op, and of weights alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import TensorProto
+
+from ...core import Graph, Ledger, Op, Range, Tensor, Value, made_from, require
+from ...core.errors import Declined
+from ...core.ir.context import Runs
+from ...core.ir.origin import inherit_name
+from ...core.ir.subgraphs import enclosing_op
+from ...core.ir.traits import Trait, ops_with, roles
+from ...core.ort.kernels import runs_on_cpu
+from ..support.operand_queries import Array, known
+
+SINGLE, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
+HALF_TEXT = "tensor(float16)"
+LARGEST = 65504.0
+HEADROOM = 2.0  # by which other inputs may exceed the calibrated ones
+SMALLEST = 2.0**-14  # of full precision
+EPSILON = 2.0**-10
+MAX_EXACT_INTEGER = 2048
+EXACT_TYPES = frozenset({TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8})
+# Saturating a bound at the largest half changes no result: their other operand is none beyond it.
+BOUNDED_BY_CONSTANTS = frozenset({"Clip", "Max", "Min"})
+
+CALIBRATED_OPS = frozenset({"Cast", "Div", "ReduceMean", "ReduceSum"})
+"""Operators that give large numbers for some operands, and so are half only where that is known not to happen."""
+
+STEEP = "its result may overflow or lose its digits where the operand is moderate"
+GEOMETRY = "its operands are coordinates, which need more digits"
+SPECTRUM = "its sums are of numbers of many magnitudes"
+DRAWN = "it draws other numbers in half precision"
+# Steep are those that PyTorch's autocast leaves in single precision ("CUDA Ops that can autocast to float32"), and such
+# as square or add up many numbers.
+WIDE_OPS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("Acos", "Acosh", "Asin", "Atanh", "Cosh", "CumProd", "CumSum", "Det", "Exp", "GlobalLpPool", "LRN", "Log",
+         "LpNormalization", "LpPool", "MeanVarianceNormalization", "NegativeLogLikelihoodLoss", "Pow", "Reciprocal",
+         "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare", "Sinh",
+         "SoftmaxCrossEntropyLoss", "Softplus", "Tan"),
+        STEEP,
+    ),
+    **dict.fromkeys(("AffineGrid", "DeformConv", "GridSample", "MaxRoiPool", "RoiAlign"), GEOMETRY),
+    **dict.fromkeys(("BlackmanWindow", "DFT", "HammingWindow", "HannWindow", "MelWeightMatrix", "STFT"), SPECTRUM),
+    **dict.fromkeys(sorted(ops_with(Trait.RANDOM)), DRAWN),
+}  # fmt: skip
+"""Operators that stay in single precision whatever their operands are, each with the reason."""
+
+FREE_RESULTS = frozenset({"Cast", "ConstantOfShape"})  # operators with an attribute for the type of the result
+QUANTIZING_OPS = frozenset({"DequantizeLinear", "DynamicQuantizeLinear", "QuantizeLinear"})
+PRODUCTS = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
+
+
+def to_half(wide: Array, name: str, *, saturates: bool = False) -> Array:
+    """Numbers in half precision; declines an overflow, or digits lost of the largest.
+
+    A finite number beyond the largest half becomes that half if `saturates`.
+    """
+    finite = np.where(np.isfinite(wide), wide, 0)
+    if saturates:
+        finite = np.clip(finite, -LARGEST, LARGEST)
+    most = np.abs(finite).max(initial=0)
+    require(most <= LARGEST, f"{name} has elements beyond {LARGEST:.0f}, the largest half")
+    narrow = finite.astype(np.float16)
+    lost = np.abs(narrow.astype(np.float32) - finite).max(initial=0)
+    require(bool(lost <= EPSILON * most), f"{name} is as small as {most:.2g}, where halves lose digits")
+    return np.where(np.isfinite(wide), narrow, wide).astype(np.float16)
+
+
+def home_of(v: Value, near: Graph) -> Graph:
+    """The graph that defines `v`, which is read in `near`."""
+    if v.producer is not None:
+        return v.producer.graph
+    homes = (g for g in near.with_enclosing() if v in g.initializers or v in g.inputs or v in g.sparse_initializers)
+    return known(next(homes, None), f"{v.name} is not defined")
+
+
+def is_half_as_single(v: Value) -> bool:
+    """Whether a value is Cast from half to single precision."""
+    op = v.producer
+    return op is not None and op.type == "Cast" and not op.domain and op.attr("to") == SINGLE and _is_half(op.input(0))
+
+
+def _is_half(v: Value | None) -> bool:
+    return v is not None and v.known_dtype == HALF
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """The inputs and outputs of an op that become half, by position."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def halves_of(op: Op) -> Halves | None:
+    """The inputs and outputs of single precision that become half together; None where no result would.
+
+    Declines an op for which its schema, or something that is not a tensor, forbids that.
+    """
+    spec = op.schema
+    results = [i for i, v in enumerate(op.outputs) if v.name and v.known_dtype == SINGLE]
+    if not results or op.subgraphs:
+        return None
+    if spec is None:
+        raise Declined(f"ONNX defines no {op.domain or op.type}")
+    if any(v is not None and v.type is not None for v in (*op.inputs, *op.outputs)):
+        raise Declined("it reads or makes a sequence or an optional value")
+    require(all(v is None or v.known_dtype for v in op.inputs), "the type of an operand is unknown")
+    allows = {c.type_param_str for c in spec.type_constraints if HALF_TEXT in c.allowed_type_strs}
+    formals = [spec.inputs[min(i, len(spec.inputs) - 1)].type_str for i in range(len(op.inputs))] if spec.inputs else []
+    singles = [i for i, v in enumerate(op.inputs) if v is not None and v.known_dtype == SINGLE]
+    for i in singles:
+        if roles(op.type).get(i) in {"extent", "index"}:
+            allows.discard(formals[i])
+    inputs = [i for i in singles if formals[i] in allows]
+    tied = {formals[i] for i in inputs} | (allows if op.type in FREE_RESULTS else frozenset[str]())
+    made = [spec.outputs[min(i, len(spec.outputs) - 1)].type_str for i in range(len(op.outputs))]
+    outputs = [i for i in results if made[i] in tied]
+    require(outputs, f"{op.type} has no form of half precision at opset {op.version}")
+    return Halves(tuple(inputs), tuple(outputs))
+
+
+def require_convertible(op: Op, halves: Halves, runs: Runs) -> None:
+    """Decline an op that is to stay in single precision."""
+    require(op.type not in WIDE_OPS, WIDE_OPS.get(op.type, ""))
+    require(op.type not in QUANTIZING_OPS and not is_in_quantized_group(op), "it belongs to a quantized group")
+    dtypes = [0 if v is None else HALF if i in halves.inputs else v.known_dtype for i, v in enumerate(op.inputs)]
+    require(runs(op.type, op.domain, op.version, dtypes), f"the target runs no {op.type} of halves")
+    for v in (op.inputs[i] for i in halves.inputs):
+        if v is not None and v.is_const:
+            to_half(v.const, v.name, saturates=op.type in BOUNDED_BY_CONSTANTS)
+    require(not crashes_onnxruntime(op), "onnxruntime may crash where a MatMul follows it")
+    free_type_attributes(op)
+    spec = op.graph.context.quantization
+    ranges: Mapping[str, Range] = {} if spec is None else spec.ranges
+    fed = [v for v in (op.inputs[i] for i in halves.inputs) if v is not None and not v.is_const]
+    for v in (*fed, *(op.outputs[i] for i in halves.outputs)):
+        if (found := ranges.get(v.name)) is not None:
+            most = max(abs(found.low), abs(found.high))
+            require(most * HEADROOM <= LARGEST, f"{v.name} reaches {most:.6g}, and halves end at {LARGEST:.0f}")
+            require(most == 0 or most >= SMALLEST, f"{v.name} is at most {most:.2g}, where halves lose digits")
+    if op.type in CALIBRATED_OPS:
+        require_moderate(op, ranges.get(op.outputs[0].name))
+
+
+def crashes_onnxruntime(op: Op) -> bool:
+    """Whether an op is a Transpose whose half form may crash onnxruntime (microsoft/onnxruntime #28392).
+
+    It merges a Transpose that moves the first axis before the last one into a MatMul that reads it.
+    """
+    if op.type != "Transpose":
+        return False
+    n = len(op.attr("perm") or ())
+    is_merged = n > 2 and list(op.attr("perm")) == [*range(1, n - 1), 0, n - 1]
+    return is_merged and any(reader.type == "MatMul" for reader in op.outputs[0].consumers)
+
+
+def require_moderate(op: Op, found: Range | None) -> None:
+    """Decline an op of CALIBRATED_OPS whose result is not known to be moderate."""
+    if op.type == "Cast":
+        source = known(op.input(0), "it casts nothing").known_dtype
+        most = None if found is None else max(map(abs, found))
+        is_exact = source in EXACT_TYPES or (most is not None and most <= MAX_EXACT_INTEGER)
+        require(is_exact, f"integers may exceed {MAX_EXACT_INTEGER}, up to which halves are exact")
+    elif op.type != "Div" or not known(op.input(1), "it divides by nothing").is_const:
+        require(found is not None, "its result may exceed the largest half, and its range is not calibrated")
+
+
+def is_in_quantized_group(op: Op) -> bool:
+    """Whether an op reads dequantized values, or all its readers quantize."""
+    makers = (v.producer for v in op.inputs if v is not None)
+    if any(p is not None and p.type == "DequantizeLinear" and not p.domain for p in makers):
+        return True
+    readers = [r for v in op.outputs for r in v.consumers]
+    return bool(readers) and all(r.type == "QuantizeLinear" and not r.domain for r in readers)
+
+
+def single_values(op: Op, halves: Halves) -> Iterator[Value]:
+    """The computed values that would be half on both sides, if their other ops were, too."""
+    for i in halves.inputs:
+        v = op.inputs[i]
+        if v is not None and not v.is_const:
+            yield v
+    yield from (op.outputs[i] for i in halves.outputs)
+
+
+def is_worthwhile(op: Op, halves: Halves) -> bool:
+    """Whether an op holds weights, multiplies matrices, or stands beside halves: others follow these."""
+    if op.type in PRODUCTS:
+        return True
+    fed = [v for v in (op.inputs[i] for i in halves.inputs) if v is not None]
+    if any(v.tensor is not None and v.tensor.size > 1 for v in fed) or any(map(is_half_as_single, fed)):
+        return True
+    return any(r.type == "Cast" and r.attr("to") == HALF for i in halves.outputs for r in op.outputs[i].consumers)
+
+
+def select_groups(candidates: dict[Op, Halves]) -> list[Op]:
+    """The candidates, in order, that are worthwhile or connected to such by values of single precision. O(edges)."""
+    touching: dict[Value, list[Op]] = {}
+    for op, halves in candidates.items():
+        for v in single_values(op, halves):
+            touching.setdefault(v, []).append(op)
+    chosen = {op for op, halves in candidates.items() if is_worthwhile(op, halves)}
+    stack = list(chosen)
+    while stack:
+        op = stack.pop()
+        for v in single_values(op, candidates[op]):
+            new = [o for o in touching.pop(v, ()) if o not in chosen]
+            chosen.update(new)
+            stack += new
+    return [op for op in candidates if op in chosen]
+
+
+@dataclass(slots=True)
+class HalfValues:
+    """The half forms of values of single precision, each made once, in the graph that defines the value."""
+
+    by: str
+    made: dict[tuple[Value, bool], Value] = field(default_factory=dict[tuple[Value, bool], Value])
+    casts: list[Op] = field(default_factory=list[Op])
+
+    def of(self, v: Value, reader: Op, *, saturates: bool) -> Value:
+        """The half form of `v`, which `reader` reads; of a constant `to_half`."""
+        key = v, saturates and v.is_const
+        if key not in self.made:
+            self.made[key] = self._make(v, reader, saturates=saturates)
+        return self.made[key]
+
+    def _make(self, v: Value, reader: Op, *, saturates: bool) -> Value:
+        if is_half_as_single(v) and v.producer is not None and v.producer.inputs[0] is not None:
+            return v.producer.inputs[0]
+        home = home_of(v, reader.graph)
+        if v.is_const:
+            return home.add_constant(Tensor.from_array(to_half(v.const, v.name, saturates=saturates)), v.name)
+        near = known(enclosing_op(home, reader), f"{v.name} is defined elsewhere")
+        return self.cast(v, HALF, near)
+
+    def cast(self, v: Value, to: int, near: Op) -> Value:
+        """Cast(v, to), made for the op `near` and in its graph."""
+        op = new_op("Cast", {"to": to}, near)
+        made_from(near.graph.add_op(op, [v], [Value(near.graph.fresh_name(v.name))]), self.by, (near,))
+        self.casts.append(op)
+        return op.outputs[0]
+
+
+def new_op(op_type: str, attrs: dict[str, object], near: Op) -> Op:
+    """An op of the standard domain for the place of `near`."""
+    op = Op(op_type, "", "", attrs, None)
+    op.order_key = near.order_key
+    return op
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertToHalf:
+    """f(x, w) => Cast(f(Cast(x, half), w as half), single), for each op that bears it
+
+    Neighbouring casts cancel as they are made, so that values between two half ops are half; inputs and outputs of the
+    model and of bodies stay of single precision. The reasons why others stay are the declines of the ledger.
+    """
+
+    name: str = "convert-to-half"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Convert each op in a change of its own, named after its first output. O(ops + constants)."""
+        runs = graph.context.runs or runs_on_cpu
+        candidates: dict[Op, Halves] = {}
+        for g in graph.with_subgraphs():
+            for op in g.sorted_ops():
+                try:
+                    if op.type != "Constant" and (halves := halves_of(op)) is not None:
+                        require_convertible(op, halves, runs)
+                        candidates[op] = halves
+                except Declined as why:
+                    ledger.record_decline(self.name, op.outputs[0].name, str(why))
+        chosen = select_groups(candidates)
+        for op in candidates.keys() - set(chosen) if ledger.record else ():
+            ledger.record_decline(self.name, op.outputs[0].name, "no op with weights or halves is near")
+        values = HalfValues(self.name)
+        changes = sum(self._convert(op, candidates[op], values, ledger) for op in chosen)
+        for cast in values.casts[::-1]:
+            cast.graph.prune([cast])
+        return changes
+
+    def _convert(self, op: Op, halves: Halves, values: HalfValues, ledger: Ledger) -> bool:
+        if not ledger.may_change(self.name, op.outputs[0].name, exact=False):
+            return False
+        if not ledger.request_change(self.name, op.outputs[0].name, (op,), exact=False):
+            return False
+        graph, saturates = op.graph, op.type in BOUNDED_BY_CONSTANTS
+        inputs = [
+            values.of(v, op, saturates=saturates) if v is not None and i in halves.inputs else v
+            for i, v in enumerate(op.inputs)
+        ]
+        new = new_op(op.type, {**op.attrs, **free_type_attributes(op)}, op)
+        made = [Value(graph.fresh_name(v.name) if v.name else "") for v in op.outputs]
+        made_from(graph.add_op(new, inputs, made), self.name, (op,))
+        inherit_name(new, op)
+        for i, old in enumerate(op.outputs):
+            if old.consumers or graph.is_output(old) or old in graph.pinned:
+                graph.take_over(values.cast(made[i], SINGLE, new) if i in halves.outputs else made[i], old)
+        graph.discard([op])
+        return True
+
+
+def free_type_attributes(op: Op) -> dict[str, object]:
+    """The attributes that make the result half of an op whose operands do not."""
+    if op.type == "Cast":
+        return {"to": HALF}
+    if op.type == "ConstantOfShape":
+        fill = op.attr("value")
+        wide = np.zeros(1, np.float32) if fill is None else fill.array
+        return {"value": Tensor.from_array(to_half(wide, "the fill"))}
+    return {}

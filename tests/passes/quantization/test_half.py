@@ -1,0 +1,265 @@
+"""Tests of the conversion of single precision to half."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, checker, numpy_helper
+from passwright.core import Ledger, Pipeline, QuantizationSpec, Range, from_onnx
+from passwright.core.ort.backends import OnnxReference
+from passwright.core.rewriting.ledger import Exclusions
+from passwright.passes.quantization.half import ConvertToHalf, crashes_onnxruntime
+from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
+
+RNG = np.random.default_rng(0)
+W = RNG.normal(0, 0.3, (4, 4)).astype(np.float32)
+NAME = ConvertToHalf().name
+
+
+def converted(
+    model: onnx.ModelProto, ranges: Mapping[str, Range] | None = None, **weights: Any
+) -> tuple[onnx.ModelProto, Ledger]:
+    """The valid model after the conversion, and its ledger."""
+    model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in weights.items())
+    spec = None if ranges is None else QuantizationSpec(ranges)
+    result, ledger = apply_passes(model, Pipeline("half", (ConvertToHalf(),), quantization=spec))
+    made = to_onnx(result)
+    checker.check_model(made, full_check=True)
+    return made, ledger
+
+
+def feeds_of(model: onnx.ModelProto) -> dict[str, Any]:
+    """Moderate numbers for each input of single precision, of 2 for each symbol."""
+    rng = np.random.default_rng(1)
+    shapes = {v.name: [d.dim_value or 2 for d in v.type.tensor_type.shape.dim] for v in model.graph.input}
+    return {name: rng.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def require_near(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Mapping[str, Any], share: float) -> None:
+    """Compare outputs; differences are at most that share of the largest number."""
+    for old, new in zip(run(before, feeds), run(after, feeds), strict=True):
+        assert old.dtype == new.dtype
+        assert old.shape == new.shape
+        assert np.abs(old - new).max(initial=0) <= share * np.abs(old).max(initial=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        pytest.param("a = MatMul(x, w) y = Relu(a)", ["Cast", "MatMul", "Relu", "Cast"], id="chain"),
+        pytest.param(
+            "a = MatMul(x, w) b = Transpose<perm=[1,0]>(a) y = MatMul(b, w)",
+            ["Cast", "MatMul", "Transpose", "MatMul", "Cast"],
+            id="movement between products",
+        ),
+        pytest.param(
+            "a = MatMul(x, w) e = Exp(a) y = MatMul(e, w)",
+            ["Cast", "MatMul", "Cast", "Exp", "Cast", "MatMul", "Cast"],
+            id="wide op between halves",
+        ),
+        pytest.param(
+            "a = Cast<to=10>(x) b = Relu(a) c = Cast<to=1>(b) y = Tanh(c)",
+            ["Cast", "Relu", "Tanh", "Cast"],
+            id="an op behind halves joins them",
+        ),
+        pytest.param("i = Constant<value_int=1>() b = Cast<to=9>(x) f = Cast<to=1>(b) a = MatMul(x, w) y = Mul(a, f)",
+                     ["Constant", "Cast", "Cast", "Cast", "MatMul", "Mul", "Cast"], id="truth values become halves"),
+        pytest.param("z = Constant<value = float[1] {0.5}>() a = MatMul(x, w) y = Add(a, z)",
+                     ["Cast", "MatMul", "Add", "Cast"], id="constant op"),
+    ],
+)  # fmt: skip
+def test_neighbours_share_one_cast(text: str, left: list[str]) -> None:
+    graph = f"g (float[4,4] x) => (float[4,4] y) {{ {text} }}"
+    weights = {"w": W} if "w)" in text else {}
+    model = load(graph, weights=weights)
+    made, _ = converted(load(graph), **weights)
+    assert [t for t in op_types(made) if t != "Constant"] == [t for t in left if t != "Constant"]
+    require_near(model, made, feeds_of(model), 4e-3)
+    assert all(a.dtype == np.float16 for a in initializers(made).values())
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "reason"),
+    [
+        pytest.param("a = MatMul(x, w) y = Exp(a)", "y", "may overflow", id="steep"),
+        pytest.param("a = MatMul(x, w) y = ReduceMean<axes=[1]>(a)", "y", "not calibrated", id="sum"),
+        pytest.param("a = MatMul(x, w) y = Div(x, a)", "y", "not calibrated", id="computed divisor"),
+        pytest.param("a = MatMul(x, w) y = Add(a, big)", "y", "big has elements beyond 65504", id="large weight"),
+        pytest.param("a = MatMul(x, w) y = Add(a, tiny)", "y", "tiny is as small as 1e-10", id="small weight"),
+        pytest.param("a = MatMul(x, w) y = Max(a, tiny)", "y", "tiny is as small as 1e-10", id="small bound"),
+        pytest.param("a = MatMul(x, w) y = GridSample(p, q) z = Add(a, a)", "y", "coordinates", id="coordinates"),
+        pytest.param("s = Shape(x) f = Cast<to=1>(s) a = MatMul(x, w) m = ReduceSum(f) y = Mul(a, m)", "f",
+                     "integers may exceed 2048", id="counts"),
+        pytest.param("a = MatMul(x, w) y = Celu(a)", "y", "no form of half precision at opset 17", id="schema"),
+        pytest.param("q = QuantizeLinear(x, s) d = DequantizeLinear(q, s) y = MatMul(d, w)", "y", "quantized group",
+                     id="quantized"),
+        pytest.param("s = SequenceConstruct(x, x) y = SequenceAt(s, zero) a = MatMul(x, w)", "y", "sequence",
+                     id="sequence"),
+        pytest.param("y = Tanh(x)", "y", "no op with weights", id="nothing to gain"),
+        pytest.param("y = local.f(x)", "y", "ONNX defines no", id="operator of another domain"),
+    ],
+)  # fmt: skip
+def test_ops_that_stay_wide_say_why(text: str, place: str, reason: str) -> None:
+    numbers = {
+        "w": W,
+        "big": np.array([1e5], np.float32),
+        "tiny": np.array([1e-10], np.float32),
+        "s": np.array(0.1, np.float32),
+        "zero": np.array(0, np.int64),
+        "p": np.ones((1, 1, 2, 2), np.float32),
+        "q": np.zeros((1, 2, 2, 2), np.float32),
+    }
+    model = load(f"g (float[4,4] x) => (float[n,m] y) {{ {text} }}")
+    made = {name for n in model.graph.node for name in n.output}
+    read = {name for n in model.graph.node for name in n.input} - made
+    if "local." in text:
+        model.opset_import.add(domain="local", version=1)
+    model.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in numbers.items() if n in read)
+    _, ledger = apply_passes(model, ConvertToHalf())
+    assert reason in ledger.declines[NAME][place]
+
+
+def test_calibrated_ranges_decide() -> None:
+    text = "g (float[4,4] x) => (float[4,1] y) { a = MatMul(x, w) b = Mul(a, a) y = ReduceMean<axes=[1]>(b) }"
+    moderate = {"a": Range(-3, 3), "b": Range(0, 9), "y": Range(0, 9)}
+    made, ledger = converted(load(text), moderate, w=W)
+    assert op_types(made) == ["Cast", "MatMul", "Mul", "ReduceMean", "Cast"]
+    made, ledger = converted(load(text), moderate | {"b": Range(0, 4e4), "y": Range(0, 1e-6)}, w=W)
+    assert op_types(made) == ["Cast", "MatMul", "Cast", "Mul", "ReduceMean"]
+    assert ledger.declines[NAME]["b"] == "b reaches 40000, and halves end at 65504"
+    assert ledger.declines[NAME]["y"] == "b reaches 40000, and halves end at 65504"
+    _, ledger = converted(load(text), moderate | {"y": Range(0, 1e-6)}, w=W)
+    assert ledger.declines[NAME]["y"] == "y is at most 1e-06, where halves lose digits"
+
+
+def test_an_overflow_without_the_calibrated_range_would_show() -> None:
+    text = "g (float[4,4] x) => (float[4,4] y) { a = MatMul(x, w) b = Mul(a, k) y = Mul(b, r) }"
+    weights = {"w": W, "k": np.array([6e4], np.float32), "r": np.array([1 / 6e4 * 10], np.float32)}
+    model = load(text, weights=weights)
+    feeds = {"x": np.full((4, 4), 5, np.float32)}
+    blind, _ = converted(load(text), **weights)
+    with np.errstate(over="ignore", invalid="ignore"):
+        (found,) = OnnxReference(blind.SerializeToString()).run(["y"], feeds)  # onnxruntime keeps to single precision
+    assert not np.isfinite(found).all()
+    informed, _ = converted(load(text), {"b": Range(-3e5, 3e5)}, **weights)
+    require_near(model, informed, feeds, 4e-3)
+
+
+def test_infinite_masks_and_wide_bounds_are_kept() -> None:
+    text = (
+        "g (float[4,4] x) => (float[4,4] y) { a = MatMul(x, w) b = Add(a, mask) c = Softmax(b) y = Clip(c, low, high) }"
+    )
+    mask = np.triu(np.full((4, 4), -np.inf, np.float32), 1)
+    limit = np.finfo(np.float32).max
+    weights = {"w": W, "mask": mask, "low": np.array(0.01, np.float32), "high": np.array(limit)}
+    model = load(text, weights=weights)
+    made, _ = converted(load(text), **weights)
+    assert op_types(made) == ["Cast", "MatMul", "Add", "Softmax", "Clip", "Cast"]
+    require_near(model, made, feeds_of(model), 2e-3)
+
+
+def test_an_excluded_op_is_left_wide() -> None:
+    model = load("g (float[4,4] x) => (float[4,4] y) { a = MatMul(x, w) b = MatMul(a, w) y = MatMul(b, w) }",
+                 weights={"w": W})  # fmt: skip
+    graph = from_onnx(model)
+    ledger = Ledger(exclusions=Exclusions(changes={(NAME, "b"): 0}))
+    ConvertToHalf().run(graph.graph, ledger)
+    made = to_onnx(graph)
+    assert op_types(made) == ["Cast", "MatMul", "Cast", "MatMul", "Cast", "MatMul", "Cast"]
+    assert sorted(str(a.dtype) for a in initializers(made).values()) == ["float16", "float32"]
+    require_near(model, made, feeds_of(model), 4e-3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("""c = ReduceMax<keepdims=0>(x) b = Greater(c, zero) y = If(b) <
+            then_branch = t () => (float[4,4] p) { q = MatMul(x, w) p = Relu(q) },
+            else_branch = e () => (float[4,4] r) { r = MatMul(x, w) }>""", id="If with captured values and weights"),
+        pytest.param("""h = MatMul(x, w) y = Loop(n, yes, h) <
+            body = l (int64 i, bool k, float[4,4] s) => (bool k2, float[4,4] s2) {
+                k2 = Identity(k) q = MatMul(s, w) o = Add(q, h) s2 = Tanh(o) }>""", id="Loop with a captured half"),
+        pytest.param("""h = ReduceMax<axes=[0], keepdims=0>(x) f, y = Scan<num_scan_inputs=1,
+            body = l (float[4] s, float[4] e) => (float[4] s2, float[4] o) {
+                m = MatMul(e, w) s2 = Add(s, m) o = Tanh(s2) }>(h, x)""", id="Scan"),
+    ],
+)  # fmt: skip
+def test_bodies_are_converted(text: str) -> None:
+    model = load(f"g (float[4,4] x) => (float[4,4] y) {{ {text} }}")
+    read = {name for n in model.graph.node for name in n.input}
+    weights: dict[str, Any] = {"w": W}
+    weights |= {"zero": np.array(0, np.float32)} if "zero" in read else {}
+    weights |= {"n": np.array(3), "yes": np.array(True)} if "n" in read else {}
+    made, ledger = converted(load(f"g (float[4,4] x) => (float[4,4] y) {{ {text} }}"), **weights)
+    before = load(f"g (float[4,4] x) => (float[4,4] y) {{ {text} }}", weights=weights)
+    body = next(a.g for n in made.graph.node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH)
+    assert "Cast" in [n.op_type for n in body.node]
+    assert ledger.counts[NAME][NAME] >= 2
+    dtypes = [a.dtype for a in initializers(made).values() if a.size > 1]
+    assert dtypes == [np.float16]  # one copy of the weights for all bodies
+    require_near(before, made, feeds_of(before), 4e-3)
+
+
+def test_sizes_are_halved_and_weights_shared_with_wide_ops_are_there_twice() -> None:
+    big = RNG.normal(0, 0.1, (64, 64)).astype(np.float32)
+    text = "g (float[4,64] x) => (float[4,64] y, float[64,64] z) { a = MatMul(x, w) y = MatMul(a, w) z = Exp(w) }"
+    model = load(text, weights={"w": big})
+    made, _ = converted(load(text), w=big)
+    assert sorted((str(a.dtype), a.size) for a in initializers(made).values()) == [("float16", 4096), ("float32", 4096)]
+    alone = load(text.replace(", float[64,64] z", "").replace("z = Exp(w)", ""))
+    assert converted(alone, w=big)[0].ByteSize() < 0.55 * model.ByteSize()
+
+
+def test_a_transpose_that_crashes_onnxruntime_stays_wide() -> None:
+    text = "g (float[2,3,4] x) => (float[3,2,4] y) { a = Relu(x) t = Transpose<perm=[1,0,2]>(a) y = MatMul(t, w) }"
+    model = load(text, weights={"w": W})
+    (transpose,) = from_onnx(model).graph.ops("Transpose")
+    assert crashes_onnxruntime(transpose)
+    made, ledger = converted(model)
+    assert ledger.declines[NAME]["t"] == "onnxruntime may crash where a MatMul follows it"
+    onnxruntime.InferenceSession(made.SerializeToString())
+    assert [n.op_type for n in made.graph.node if n.output[0] == "t"] == ["Transpose"]
+
+
+OPS = ("Relu", "Tanh", "Sigmoid", "Neg", "Abs", "Softmax", "Identity", "Exp", "Sqrt", "ReduceMax", "MatMul", "Gemm",
+       "Add", "Mul", "Concat", "Where", "Transpose", "LayerNormalization", "Clip")  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.sampled_from(OPS), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12))
+def test_random_nets_stay_valid_and_near(steps: list[tuple[str, int, int]]) -> None:
+    """The result is valid, of the same interface, and near the float model where its values are moderate."""
+    lines, names = ["x0 = Tanh(x)"], ["x0"]
+    for i, (op, first, second) in enumerate(steps, 1):
+        a, b, out = names[first % len(names)], names[second % len(names)], f"x{i}"
+        lines.append({
+            "MatMul": f"{out} = MatMul({a}, w)",
+            "Gemm": f"{out} = Gemm<alpha = 0.5>({a}, w, c)",
+            "Add": f"{out} = Add({a}, {b})",
+            "Mul": f"m{i} = Tanh({b}) {out} = Mul({a}, m{i})",
+            "Exp": f"m{i} = Tanh({a}) {out} = Exp(m{i})",
+            "Sqrt": f"m{i} = Sigmoid({a}) {out} = Sqrt(m{i})",
+            "ReduceMax": f"m{i} = ReduceMax<axes = [1]>({a}) {out} = Add(m{i}, {b})",
+            "Concat": f"m{i} = Concat<axis = 1>({a}, {b}) {out} = MatMul(m{i}, ww)",
+            "Where": f"{out} = Where(mask, {a}, {b})",
+            "Transpose": f"{out} = Transpose<perm = [1, 0]>({a})",
+            "LayerNormalization": f"{out} = LayerNormalization({a}, c)",
+            "Clip": f"{out} = Clip({a}, low, high)",
+        }.get(op, f"{out} = {op}({a})"))  # fmt: skip
+        names.append(out)
+    text = f"g (float[4,4] x) => (float[4,4] {names[-1]}, float[4,4] {names[len(names) // 2]}x) {{ {' '.join(lines)}"
+    text += f" {names[len(names) // 2]}x = Identity({names[len(names) // 2]}) }}"
+    weights = {"w": W, "ww": np.concatenate([W, -W]), "c": W[0], "mask": W > 0, "low": np.array(-2, np.float32),
+               "high": np.array(3e38, np.float32)}  # fmt: skip
+    read = {name for n in load(text).graph.node for name in n.input}
+    weights = {name: a for name, a in weights.items() if name in read}
+    model = load(text, weights=weights)
+    made, _ = converted(load(text), **weights)
+    assert [v.type.tensor_type.elem_type for v in made.graph.output] == [TensorProto.FLOAT] * 2
+    require_near(model, made, feeds_of(model), 0.03)

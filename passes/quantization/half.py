@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import ml_dtypes
 import numpy as np
 from onnx import TensorProto
 
 from ...core import Graph, Ledger, Op, Range, Tensor, Value, made_from, require
 from ...core.errors import Declined
 from ...core.ir.context import Runs
+from ...core.ir.op_schemas import ONNX_DOMAIN
 from ...core.ir.origin import inherit_name
-from ...core.ir.subgraphs import enclosing_op
+from ...core.ir.subgraphs import all_constants, enclosing_op
 from ...core.ir.traits import Trait, ops_with, roles
 from ...core.ort.kernels import runs_on_cpu
+from ...core.pass_manager.pass_selection import UsageError
 from ..support.operand_queries import Array, known
 
 SINGLE, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
@@ -51,6 +54,7 @@ WIDE_OPS: Mapping[str, str] = {
 }  # fmt: skip
 """Operators that stay in single precision whatever their operands are, each with the reason."""
 
+CAST_OPSET = 6
 FREE_RESULTS = frozenset({"Cast", "ConstantOfShape"})  # operators with an attribute for the type of the result
 QUANTIZING_OPS = frozenset({"DequantizeLinear", "DynamicQuantizeLinear", "QuantizeLinear"})
 PRODUCTS = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
@@ -268,6 +272,9 @@ class ConvertToHalf:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Convert each op in a change of its own, named after its first output. O(ops + constants)."""
+        if graph.opsets.get(ONNX_DOMAIN, 0) < CAST_OPSET:
+            ledger.record_decline(self.name, "", f"before opset {CAST_OPSET}, Cast names its type in text")
+            return 0
         runs = graph.context.runs or runs_on_cpu
         candidates: dict[Op, Halves] = {}
         for g in graph.with_subgraphs():
@@ -317,3 +324,79 @@ def free_type_attributes(op: Op) -> dict[str, object]:
         wide = np.zeros(1, np.float32) if fill is None else fill.array
         return {"value": Tensor.from_array(to_half(wide, "the fill"))}
     return {}
+
+
+MIN_STORED_ELEMENTS = 128  # of a weight; a Cast takes about 100 bytes
+BRAIN_CAST_OPSET = 13  # of bfloat16
+
+
+def to_brain(wide: Array, name: str) -> Array:
+    """Numbers in bfloat16, of 8 digits and the range of single precision; declines an overflow."""
+    narrow = wide.astype(ml_dtypes.bfloat16)
+    require(bool((np.isfinite(narrow.astype(np.float32)) == np.isfinite(wide)).all()), f"{name} overflows")
+    return narrow
+
+
+STORED_TYPES = {
+    "float16": (to_half, CAST_OPSET),
+    "bfloat16": (to_brain, BRAIN_CAST_OPSET),
+}
+"""The types of stored weights, each with its conversion and the first opset at which Cast reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreWeights:
+    """w => Cast(w in 16 bits, single), for each weight of single precision: half the size on disk
+
+    onnxruntime computes the Casts when it loads the model, and runs it as before. `to` is float16 or bfloat16. To run
+    last: folding of constants would undo it.
+    """
+
+    to: str = "float16"
+    name: str = "store-weights"
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for another type."""
+        if self.to not in STORED_TYPES:
+            raise UsageError(f"to={self.to} is not a type for weights: {' or '.join(STORED_TYPES)}")
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Convert each weight in a change of its own, named after the weight. O(ops + weights)."""
+        convert, opset = STORED_TYPES[self.to]
+        if graph.opsets.get(ONNX_DOMAIN, 0) < opset:
+            ledger.record_decline(self.name, "", f"{self.to} needs opset {opset}")
+            return 0
+        changes = 0
+        for v in list(all_constants(graph)):
+            try:
+                self._require_stored(v)
+                narrow = convert(v.const, v.name)
+            except Declined as why:
+                ledger.record_decline(self.name, v.name, str(why))
+                continue
+            if ledger.request_change(self.name, v.name, (v,), exact=False):
+                self._store(v, narrow)
+                changes += 1
+        return changes
+
+    def _require_stored(self, v: Value) -> None:
+        """Decline a constant that is small, of another type, or the scale of quantized numbers."""
+        require(v.known_dtype == SINGLE, f"{v.name} is not of single precision")
+        size = 0 if v.tensor is None else v.tensor.size
+        require(size >= MIN_STORED_ELEMENTS and bool(v.consumers), f"{v.name} is small or not read")
+        require(all(op.type not in QUANTIZING_OPS for op in v.consumers), f"{v.name} belongs to quantized groups")
+        home = home_of(v, next(iter(v.consumers)).graph)
+        require(not home.is_output(v) and v not in home.pinned, f"{v.name} has a name to keep")
+
+    def _store(self, v: Value, narrow: Array) -> None:
+        reader = next(iter(v.consumers))
+        home = home_of(v, reader.graph)
+        stored = home.add_constant(Tensor.from_array(narrow), v.name)
+        cast = new_op("Cast", {"to": SINGLE}, known(enclosing_op(home, reader), f"{v.name} is defined elsewhere"))
+        made_from(home.add_op(cast, [stored], [Value(home.fresh_name(v.name))]), self.name, (reader,))
+        home.replace_value(v, cast.outputs[0])
+        maker = v.producer
+        if maker is not None and not v.consumers:
+            home.prune([maker])
+        else:
+            home.drop_initializer(v)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,9 @@ from hypothesis import strategies as st
 from onnx import TensorProto, checker, numpy_helper
 from passwright.core import Ledger, Pipeline, QuantizationSpec, Range, from_onnx
 from passwright.core.ort.backends import OnnxReference
+from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.rewriting.ledger import Exclusions
-from passwright.passes.quantization.half import ConvertToHalf, crashes_onnxruntime
+from passwright.passes.quantization.half import ConvertToHalf, StoreWeights, crashes_onnxruntime
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
 
 RNG = np.random.default_rng(0)
@@ -226,6 +229,68 @@ def test_a_transpose_that_crashes_onnxruntime_stays_wide() -> None:
     assert ledger.declines[NAME]["t"] == "onnxruntime may crash where a MatMul follows it"
     onnxruntime.InferenceSession(made.SerializeToString())
     assert [n.op_type for n in made.graph.node if n.output[0] == "t"] == ["Transpose"]
+
+
+def stored(model: onnx.ModelProto, to: str = "float16") -> tuple[onnx.ModelProto, Ledger]:
+    """The valid model after the weights are stored in 16 bits, and the ledger."""
+    result, ledger = apply_passes(model, StoreWeights(to))
+    made = to_onnx(result)
+    checker.check_model(made, full_check=True)
+    return made, ledger
+
+
+@pytest.mark.parametrize(("to", "share"), [("float16", 1e-3), ("bfloat16", 8e-3)])
+def test_stored_weights_are_cast_when_onnxruntime_loads(to: str, share: float, tmp_path: Path) -> None:
+    big = RNG.normal(0, 0.1, (64, 64)).astype(np.float32)
+    text = """g (float[4,64] x, bool b) => (float[4,64] y) { a = MatMul(x, w) h = Tanh(a) y = If(b) <
+        then_branch = t () => (float[4,64] p) { p = MatMul(h, w) },
+        else_branch = e () => (float[4,64] q) { u = Constant<value = float[2] {1, 2}>() q = MatMul(h, v) }> }"""
+    model = load(text, weights={"w": big, "v": -big})
+    made, ledger = stored(model, to)
+    assert ledger.counts["store-weights"]["store-weights"] == 2
+    assert made.ByteSize() < 0.53 * model.ByteSize()
+    feeds = {"x": RNG.uniform(-1, 1, (4, 64)).astype(np.float32)}
+    for b in (True, False):
+        require_near(model, made, feeds | {"b": np.array(b)}, share)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(tmp_path / "loaded.onnx")
+    onnxruntime.InferenceSession(made.SerializeToString(), options)
+    loaded = onnx.load(tmp_path / "loaded.onnx")
+    inner = [n.op_type for n in loaded.graph.node for a in n.attribute for n in a.g.node]
+    assert "Cast" not in [*op_types(loaded), *inner]
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "to", "opset", "reason"),
+    [
+        pytest.param("y = MatMul(x, w)", {"w": W}, "float16", 17, "w is small or not read", id="small"),
+        pytest.param("y = Mul(x, w)", {"w": np.full((99, 4), 1e5, np.float32)}, "float16", 17,
+                     "w has elements beyond 65504, the largest half", id="overflow"),
+        pytest.param("y = Mul(x, w)", {"w": np.full((99, 4), 1e-6, np.float32)}, "float16", 17,
+                     "w is as small as 1e-06, where halves lose digits", id="underflow"),
+        pytest.param("y = Mul(x, w)", {"w": np.full((99, 4), 3.4e38, np.float32)}, "bfloat16", 17, "w overflows",
+                     id="overflow of bfloat16"),
+        pytest.param("y = Mul(x, w)", {"w": np.ones((99, 4), np.float32)}, "bfloat16", 12, "bfloat16 needs opset 13",
+                     id="older opset"),
+        pytest.param("y = Mul(x, w)", {"w": np.ones((99, 4), np.float64)}, "float16", 17,
+                     "w is not of single precision", id="double"),
+        pytest.param("q = QuantizeLinear<axis=0>(x, w) y = DequantizeLinear<axis=0>(q, w)",
+                     {"w": np.ones(300, np.float32)}, "float16", 17, "w belongs to quantized groups", id="scales"),
+    ],
+)  # fmt: skip
+def test_weights_that_are_not_stored_say_why(
+    text: str, weights: Mapping[str, Any], to: str, opset: int, reason: str
+) -> None:
+    model = load(f"g (float[99,4] x) => (float[n,m] y) {{ {text} }}", opset, weights)
+    result, ledger = apply_passes(model, StoreWeights(to))
+    assert to_onnx(result) == model
+    assert reason in ledger.declines["store-weights"].values()
+
+
+def test_other_types_are_refused() -> None:
+    with pytest.raises(UsageError, match=re.escape("to=int8 is not a type for weights: float16 or bfloat16")):
+        StoreWeights("int8")
 
 
 OPS = ("Relu", "Tanh", "Sigmoid", "Neg", "Abs", "Softmax", "Identity", "Exp", "Sqrt", "ReduceMax", "MatMul", "Gemm",

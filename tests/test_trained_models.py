@@ -76,6 +76,12 @@ def test_nearest_neighbour() -> None:
     assert metric("nearest_neighbour")({"embedding": vectors}, np.array([0, 0, 1, 0])) == 0.5
 
 
+def test_pixels() -> None:
+    """Two pixels found, one of them right, one missed."""
+    scores, labels = np.array([[0.9, 0.4], [0.3, 0.0]]), np.array([[True, False], [True, False]])
+    assert metric("pixels")({"mask": scores[None, None]}, labels[None]) == 0.5
+
+
 def yolo(*boxes: tuple[float, ...]) -> np.ndarray[Any, Any]:
     """Anchors with a centre, a size and the scores of two classes."""
     return np.array(boxes, np.float32).T

@@ -68,6 +68,16 @@ def _similarities(vectors):
     return found
 
 
+FOREGROUND = 0.3  # the score of a pixel that is part of a text
+
+
+def pixels(outputs, labels):
+    """F1 of the pixels found. Scores [N, 1, height, width] in 0..1, labels [N, height, width] of bool."""
+    (scores,) = outputs.values()
+    found = scores[:, 0] > FOREGROUND
+    return 2 * np.sum(found & labels) / max(np.sum(found) + np.sum(labels), 1)
+
+
 CONFIDENCE, SAME_BOX = 0.25, 0.5  # the score of a detection, the overlap of two boxes of one object
 
 

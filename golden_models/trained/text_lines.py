@@ -23,16 +23,24 @@ def words() -> list[str]:
     return [word for word in found if word.isascii() and word.isalnum() and 3 <= len(word) <= 9]
 
 
+def some_text(draw: np.random.Generator, vocabulary: list[str]) -> str:
+    """One to three words, some in capitals."""
+    chosen = [str(draw.choice(vocabulary)) for _ in range(draw.integers(1, 4))]
+    return " ".join(word.upper() if draw.random() < 0.15 else word.title() if draw.random() < 0.3 else word
+                    for word in chosen)  # fmt: skip
+
+
+def some_font(draw: np.random.Generator, size: int) -> ImageFont.FreeTypeFont:
+    folder = unpacked("matplotlib") / "matplotlib" / "mpl-data" / "fonts" / "ttf"
+    return ImageFont.truetype(str(folder / f"{draw.choice(FONTS)}.ttf"), size)
+
+
 def lines(count: int, width: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
     """Texts with their images [3, HEIGHT, width] in -1..1: fonts, sizes, colours, blur and noise vary."""
     draw, vocabulary = np.random.default_rng(seed), words()
-    folder = unpacked("matplotlib") / "matplotlib" / "mpl-data" / "fonts" / "ttf"
     while count:
-        chosen = [str(draw.choice(vocabulary)) for _ in range(draw.integers(1, 4))]
-        text = " ".join(word.upper() if draw.random() < 0.15 else word.title() if draw.random() < 0.3 else word
-                        for word in chosen)  # fmt: skip
-        size = int(HEIGHT * SCALE * draw.uniform(0.55, 0.72))
-        font = ImageFont.truetype(str(folder / f"{draw.choice(FONTS)}.ttf"), size)
+        text = some_text(draw, vocabulary)
+        font = some_font(draw, int(HEIGHT * SCALE * draw.uniform(0.55, 0.72)))
         left, top, right, bottom = font.getbbox(text)
         if (right - left) / SCALE > width - 16:
             continue

@@ -7,8 +7,8 @@ from .labelled_model import LabelledModel, TrainedModel
 from .packages import source, unpacked
 from .text_lines import PACKAGE, some_font, some_text, words
 
-SIDE, SHRINK = 384, 0.4  # of a page; of the regions that the network was trained on, as in arXiv:1911.08947
-CALIBRATION, LABELLED = 16, 48
+SIDE, SHRINK = 256, 0.4  # of a page; of the regions that the network was trained on, as in arXiv:1911.08947
+CALIBRATION, LABELLED = 24, 64
 
 
 def pages(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -160,6 +160,7 @@ def format_results(results: dict[str, Any]) -> Iterator[str]:
     yield ""
     for label in RECIPE_LABELS:
         yield conclusion(label, [facts for facts in raced.values() if label in facts["made"]])
+    yield from against_best_recipe(raced)
     yield from (f"- {name}, {line}" for name, facts in raced.items() for line in fault_lines(facts))
     yield from (f"- {name}: not measured: {facts['failure']}" for name, facts in results.items() if "failure" in facts)
     yield from sorted({conditions(facts["race"]) for facts in raced.values()})
@@ -189,6 +190,28 @@ def conclusion(label: str, models: list[dict[str, Any]]) -> str:
     latency = geometric_mean(r[label]["ratio"][0] for r in told)
     size = geometric_mean(r[label]["bytes"] / r[FLOAT]["bytes"] for r in told)
     return f"- {label}: {counts}; within the budget in the geometric mean latency {latency:.2f}, size {size:.2f}"
+
+
+def against_best_recipe(raced: dict[str, Any]) -> Iterator[str]:
+    """Where passwright's result is faster and slower than the best right one of onnxruntime, or than the original."""
+    found: dict[str, list[str]] = {"faster": [], "as fast": [], "slower": [], "not usable": []}
+    for name, facts in raced.items():
+        if OURS not in facts["made"]:
+            continue
+        rows, original = facts["race"]["rows"], Ratio(1, 1, 1)
+        right = [label for label in RECIPES if label in facts["made"] and verdict(label, facts) in GOOD]
+        best = min((Ratio(*rows[label]["ratio"]) for label in right), key=lambda r: r.value, default=original)
+        best = min(best, original, key=lambda r: r.value)
+        if verdict(OURS, facts) not in {*GOOD, "slower"}:
+            found["not usable"].append(name)
+            continue
+        ours = Ratio(*rows[OURS]["ratio"])
+        found["faster" if ours.high < best.low else "slower" if ours.low > best.high else "as fast"].append(name)
+    if any(found.values()):
+        counts = "; ".join(
+            f"{word} on {len(names)}{': ' * bool(names)}{', '.join(names)}" for word, names in found.items()
+        )
+        yield f"- {OURS}, against the best right recipe of onnxruntime or the original: {counts}"
 
 
 def fault_lines(facts: dict[str, Any]) -> Iterator[str]:

@@ -71,6 +71,28 @@ def test_table(quantization: Any) -> None:
     assert text.count("a machine") == 1
 
 
+def test_comparison_with_best_recipe(quantization: Any) -> None:
+    """Wrong results are no competition; where there are no others, the original is."""
+
+    def with_ours(theirs: dict[str, Any], *ratio: float) -> dict[str, Any]:
+        facts = result(**theirs)
+        facts["made"][quantization.OURS] = {"failure": ""}
+        facts["race"]["rows"][quantization.OURS] = row(ratio=ratio)
+        return facts
+
+    raced = {
+        "a": with_ours({}, 0.3, 0.2, 0.35),
+        "b": with_ours({}, 0.6, 0.55, 0.65),
+        "c": with_ours({}, 0.7, 0.65, 0.75),
+        "d": with_ours({"accuracy": 0.1}, 0.7, 0.6, 0.8),
+        "e": with_ours({"accuracy": 0.1}, 1.2, 1.1, 1.3),
+    }
+    raced["f"] = with_ours({}, 0.3, 0.2, 0.35)
+    raced["f"]["race"]["rows"][quantization.OURS]["accuracy"] = 0.5
+    (line,) = quantization.against_best_recipe(raced)
+    assert line.endswith(": faster on 2: a, d; as fast on 1: b; slower on 2: c, e; not usable on 1: f")
+
+
 @pytest.mark.slow
 def test_recipe_of_onnxruntime(quantization: Any, tmp_path: Path) -> None:
     subject = quantization.Subject.read(ROOT / "golden_models" / "trained" / "digits_mlp.json")

@@ -69,6 +69,7 @@ def test_partner_rank() -> None:
     angles = np.radians([0, 20, 35, 80])
     vectors = np.stack([np.cos(angles), np.sin(angles)], 1)
     assert metric("partner_rank")({"embedding": vectors}, np.array([0, 0, 1, 1])) == pytest.approx(5 / 2 / 4)
+    assert metric("partner_rank")({"embedding": vectors}, np.array([0, 0, 1, 2])) == pytest.approx(3 / 2 / 2)
 
 
 def test_nearest_neighbour() -> None:

@@ -44,12 +44,16 @@ def area_under_curve(outputs, labels):
 def partner_rank(outputs, labels):
     """The share of all other rows that are less similar to a row than its partner, by the cosine; the mean of all rows.
 
-    The first output has vectors [N, width]; the two rows with the same label are partners.
+    The first output has vectors [N, width]; the two rows with the same label are partners. Rows without one do not
+    count.
     """
     similarity = _similarities(next(iter(outputs.values())))
     is_partner = labels[:, None] == labels
     np.fill_diagonal(is_partner, val=False)
+    rows = is_partner.any(1)
+    similarity, is_partner = similarity[rows], is_partner[rows]
     best = np.max(similarity, axis=1, where=is_partner, initial=-np.inf)
+    # A row itself, at -inf, is always below its partner.
     return np.mean(np.sum(similarity < best[:, None], axis=1) - 1) / (len(labels) - 2)
 
 

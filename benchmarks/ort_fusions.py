@@ -82,6 +82,8 @@ def norm_races() -> Iterator[Race]:
         yield Race(f"SkipLayerNormFusion, {size}", x, add, without=APART, inputs=inputs, weights=weights)
         yield Race(f"BiasSkipLayerNormFusion, {size}", x, biased, without=APART, inputs=inputs, weights=weights)
         yield Race(f"order of sums in `ort`, {size}", x, biased, late, inputs=inputs, weights=weights)
+        summed = add.replace("Add", "Sum")
+        yield Race(f"Sum in `ort`, {size}", x, add, summed, inputs=inputs, weights=weights)
         yield Race(f"SkipSimplifiedLayerNormalization, {size}", x, rms, skip_rms, inputs=inputs, weights=weights)
 
 

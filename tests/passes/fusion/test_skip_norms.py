@@ -24,21 +24,44 @@ def test_becomes(total: str) -> None:
     becomes(before, after, KEEP_NORMS_APART, opset=17)
 
 
+def test_sum_without_bias_becomes() -> None:
+    for inner in ("", "r = Relu(t) z = Neg(r)"):
+        before = f"{G} {C} {{ t = Add(x, s) {inner} y = LayerNormalization(t, w, b) }}"
+        becomes(before, before.replace("Add", "Sum"), KEEP_NORMS_APART, opset=17)
+
+
+@pytest.mark.parametrize(
+    "shapes", ["float[2,3,5,4] x, float[2,3,5,4] s", "float[5,4] x, float[5,4] s", "double[2,5,4] x, double[2,5,4] s"]
+)
+def test_sum_that_onnxruntime_does_not_fuse_stays(shapes: str) -> None:
+    kind = shapes.partition("[")[0]
+    text = f"g ({shapes}, {kind}[4] w, {kind}[4] b) => ({kind}[{shapes[shapes.index('[') + 1 : shapes.index(']')]}] y)"
+    stays(f"{text} {{ t = Add(x, s) y = LayerNormalization(t, w, b) }}", KEEP_NORMS_APART, opset=17)
+
+
 @pytest.mark.parametrize(
     "body",
     [
         pytest.param("a = Add(x, b) t = Add(a, s) y = Relu(t)", id="no norm"),
         pytest.param("a = Add(x, s) t = Add(a, b) y = LayerNormalization(t, w, b)", id="apart"),
-        pytest.param("a = Add(x, wide) t = Add(a, s) y = LayerNormalization(t, w, b)", id="a bias of three dims"),
-        pytest.param("r = ReduceMax(s) a = Add(x, b) t = Add(a, r) y = LayerNormalization(t, w, b)", id="broadcast"),
+        pytest.param("a = Add(x, s) t = Add(a, wide) y = LayerNormalization(t, w, b)", id="a bias of three dims"),
     ],
 )
 def test_stays(body: str) -> None:
     stays(f"{G} {C} {{ {body} }}", KEEP_NORMS_APART, opset=17)
 
 
-def test_onnxruntime_fuses_the_norm_only_before(tmp_path: Path) -> None:
-    body = "m = MatMul(x, v) a = Add(m, b) t = Add(a, s) y = LayerNormalization(t, w, b)"
+@pytest.mark.parametrize("total", ["a = Add(x, wide) t = Add(a, s)", "r = ReduceMax(s) a = Add(x, b) t = Add(a, r)"])
+def test_sum_with_another_bias_becomes(total: str) -> None:
+    before, after = (
+        f"{G} {C} {{ {text} y = LayerNormalization(t, w, b) }}" for text in (total, total.replace("t = Add", "t = Sum"))
+    )
+    becomes(before, after, KEEP_NORMS_APART, opset=17)
+
+
+@pytest.mark.parametrize("bias", ["a = Add(m, b)", "a = Identity(m)"])
+def test_onnxruntime_fuses_the_norm_only_before(tmp_path: Path, bias: str) -> None:
+    body = f"m = MatMul(x, v) {bias} t = Add(a, s) y = LayerNormalization(t, w, b)"
     before = load(f"{G} {C} {{ {body} }}", 17, {"v": np.eye(4, dtype=np.float32)})
     after = to_onnx(apply_passes(before, KEEP_NORMS_APART)[0])
     counts = [

@@ -36,6 +36,8 @@ NUMBERS: dict[str, Any] = {
     "split": [0, 0, -1, SIZE], "join": [0, 0, WIDTH], "grouped": [1, KV_HEADS, HEADS // KV_HEADS, SIZE],
     "ungrouped": [1, 1, WIDTH], "repeats": [1, 1, HEADS // KV_HEADS, 1, 1],
     "repeated": [1, HEADS, -1, SIZE], "end": np.array([PAST], np.int32), "total": np.array(PAST + 1, np.int32),
+    "step": 1 / 32, "coarse": 1 / 64, "small": 1 / 256, "fine": 1 / 512,
+    "zero_u8": np.array(128, np.uint8), "zero_i8": np.array(0, np.int8),
 }  # fmt: skip
 """The small constants of the models."""
 
@@ -136,6 +138,33 @@ def product_races() -> Iterator[Race]:
     fused = "i = Cast<to=6>({x}) j = Sub(i, i)"
     fused += " {y}, m = com.microsoft.EmbedLayerNormalization<epsilon=1e-5>(i, j, w, p, s, g, b)"
     yield Race("EmbedLayerNormalization, 128", (1, 128), embed, fused, without=APART, weights=tables, copies=1)
+
+
+def quantized_races() -> Iterator[Race]:
+    """Products and convolutions between pairs of QuantizeLinear and DequantizeLinear, and of integers."""
+    selector, nhwc = ("QDQSelectorActionTransformer",), ("NhwcTransformer",)
+    for kind, zero in (("uint8", "zero_u8"), ("int8", "zero_i8")):
+        before = f"q{{n}} = QuantizeLinear({{x}}, step, {zero}) d{{n}} = DequantizeLinear(q{{n}}, step, {zero})"
+        weight = " i{n} = QuantizeLinear(w{n}, fine, zero_i8) v{n} = DequantizeLinear(i{n}, fine, zero_i8)"
+        # Of few bits: without VNNI, onnxruntime's kernels saturate at sums of larger products.
+        filters = " i{n} = QuantizeLinear(w{n}, coarse, zero_i8) v{n} = DequantizeLinear(i{n}, small, zero_i8)"
+        after = f"r{{n}} = QuantizeLinear(c{{n}}, step, {zero}) {{y}} = DequantizeLinear(r{{n}}, step, {zero})"
+        for rows in (128, 1):
+            product, weights = f"{before}{weight} c{{n}} = MatMul(d{{n}}, v{{n}}) {after}", {"w{n}": (WIDTH, WIDTH)}
+            name = f"QDQSelectorActionTransformer, {kind} MatMul {rows}x{WIDTH}"
+            yield Race(name, (1, rows, WIDTH), product, without=selector, weights=weights)
+        image, weights = (1, 32, 28, 28), {"w{n}": (32, 32, 3, 3)}
+        conv = f"{before}{filters} c{{n}} = Conv<pads=[1,1,1,1]>(d{{n}}, v{{n}}) {after}"
+        name = f"QDQSelectorActionTransformer, {kind} Conv"
+        yield Race(name, image, conv, without=(*selector, *nhwc), weights=weights)
+        yield Race(f"NhwcTransformer, {kind} Conv", image, conv, without=nhwc, weights=weights)
+    for rows in (128, 1):
+        dynamic = "q{n}, s{n}, z{n} = DynamicQuantizeLinear({x}) i{n} = QuantizeLinear(w{n}, fine, zero_i8)"
+        dynamic += " p{n} = MatMulInteger(q{n}, i{n}, z{n}, zero_i8) f{n} = Cast<to=1>(p{n}) m{n} = Mul(s{n}, fine)"
+        without = ("MatMulIntegerToFloatFusion", "DynamicQuantizeMatMulFusion")
+        name = f"DynamicQuantizeMatMulFusion, {rows}x{WIDTH}"
+        weights = {"w{n}": (WIDTH, WIDTH)}
+        yield Race(name, (1, rows, WIDTH), dynamic + " {y} = Mul(f{n}, m{n})", without=without, weights=weights)
 
 
 def attention_races() -> Iterator[Race]:
@@ -316,7 +345,9 @@ def shortest_runs(sessions: Sequence[Any], feeds: Mapping[str, Any], seconds: fl
     return best
 
 
-RACES = [*norm_races(), *activation_races(), *product_races(), *attention_races(), *decoding_races()]
+RACES = [
+    *norm_races(), *activation_races(), *product_races(), *quantized_races(), *attention_races(), *decoding_races(),
+]  # fmt: skip
 
 
 def main() -> None:

@@ -259,13 +259,39 @@ def test_expressions_of_long_chains_are_small(step: str, length: int) -> None:
     assert all(d is not None and expr_size(d) <= MAX_EXPR_SIZE for d in shape)
 
 
-def test_shapes_of_consumers_follow_new_op() -> None:
-    """The output shape of the replaced op is unknown, that of the new op is known."""
+@pytest.mark.parametrize(
+    ("declared", "before"),
+    [("", "?"), (", float[a] r", "a"), (", float[a] r, float[b] y", "a"), (", float[N] r, float[b] y", "N")],
+)
+def test_shapes_of_consumers_follow_new_op(declared: str, before: str) -> None:
+    """The output shape of the replaced op is unknown or declared, that of the new op is known."""
+    numbers = f"<int64[1] c = {{-1}}{declared}>"
     graph = from_onnx(
-        load("g (float[N,4] x, int64[1] k) => (float[] y) <int64[1] c = {-1}> { r = Reshape(x, k) y = Relu(r) }")
+        load(f"g (float[N,4] x, int64[1] k) => (float[] y) {numbers} {{ r = Reshape(x, k) y = Relu(r) }}")
     ).graph
     old, y = next(graph.ops("Reshape")), graph.outputs[0]
-    assert [is_unresolved(d) for d in y.shape] == [True]
+    assert [re.sub(r"\?\d+", "?", str(d)) for d in y.shape] == [before]
+    assert [is_unresolved(d) for d in y.shape] == [before != "N"]
     new = graph.add_op(Op("Reshape", "", "", {}, None), [old.inputs[0], *graph.initializers], [Value("new")])
     graph.take_over(new.outputs[0], old.outputs[0])
-    assert str(y.shape[0]) == "4*N"
+    assert str(y.shape[0]) == ("N" if before == "N" else "4*N")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (bool[N] x) => (int64[] y) <int64[1,nz] i> { i = NonZero(x) y = Neg(i) }",
+        "g (float[N] x) => (float[] y) <float[a,nz] i> { i = my.own.Op(x) y = Neg(i) }",
+    ],
+)
+def test_declared_symbols_that_inference_never_replaces(text: str) -> None:
+    """They are not looked up again and again."""
+    y = from_onnx(load(text)).graph.outputs[0]
+    assert y.shape[1] == "nz"
+    assert y.is_fully_known
+
+
+def test_equal_declared_symbols_are_one_extent() -> None:
+    text = "g (float[N,4] x, int64[1] k) => (float[] y) <float[a] r, float[a] s>"
+    graph = from_onnx(load(f"{text} {{ r = Reshape(x, k) s = Reshape(x, k) y = Add(r, s) }}")).graph
+    assert graph.outputs[0].shape == ("a",)

@@ -12,11 +12,10 @@ from functools import partial
 import onnx
 
 from ..errors import Declined
-from ..ir.dims import Elements, Shape, is_unresolved
-from ..ir.expressions import Expr, SymInt, expr_size
+from ..ir.dims import Shape
+from ..ir.expressions import DeclaredSymbol, SymInt, expr_size
 from ..ir.op import Op
 from ..ir.traits import Trait, ops_with
-from ..ir.values import Value
 from .element_inference import MAX_EXPR_SIZE, infer_elements, is_tracked
 from .schema_inference import infer_from_schema
 from .shape_functions import SHAPE_FUNCTIONS
@@ -57,17 +56,8 @@ def infer(op: Op) -> None:
             stack += waiting
             continue
         stack.pop()
-        is_new, here.inferred_epoch = here.inferred_epoch < 0, now
-        before = [(v.recorded_type[1], v.elements) for v in here.outputs] if is_new else []
+        here.inferred_epoch = now
         _infer_op(here)
-        if any(_was_refined(v, *recorded) for v, recorded in zip(here.outputs, before, strict=False)):
-            op.graph.context.inference_epoch += 1  # the op replaced another one, whose outputs were read before
-
-
-def _was_refined(v: Value, shape: Shape | None, elements: Elements | None) -> bool:
-    """Whether a tentative unknown was replaced in the shape or elements of `v`."""
-    found = (*(v.recorded_type[1] or ()), *(v.elements or ()))
-    return any(isinstance(x, Expr) and is_unresolved(x) and x not in found for x in (*(shape or ()), *(elements or ())))
 
 
 def _pending_dependencies(op: Op) -> Iterator[Op]:
@@ -87,6 +77,8 @@ def _infer_op(op: Op) -> None:
         infer_from_subgraphs(op)
     elif op.domain or not _infer_built_in(op, spec):
         infer_from_schema(op, spec)
+    if spec is None or op.type in DATA_DEPENDENT_OPS:
+        _settle_declared_symbols(op)
     new_unknown = partial(op.graph.context.new_unknown, tentative=op.type not in DATA_DEPENDENT_OPS)
     for v in op.outputs:
         shape = v.recorded_type[1]
@@ -94,6 +86,15 @@ def _infer_op(op: Op) -> None:
             v.merge_type(0, tuple(new_unknown() if d is None else d for d in shape), inferred=True)
     if spec is not None and not op.domain:
         _infer_elements(op, partial(new_unknown, lower_bound=None))
+
+
+def _settle_declared_symbols(op: Op) -> None:
+    """Keep the declared symbols of outputs, which inference will never replace."""
+    for v in op.outputs:
+        dtype, shape = v.recorded_type
+        if any(isinstance(d, DeclaredSymbol) for d in shape or ()):
+            v.clear_shape()
+            v.merge_type(dtype, tuple(str(d) if isinstance(d, DeclaredSymbol) else d for d in shape or ()))
 
 
 def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:

@@ -6,7 +6,7 @@ import onnx
 from onnx import checker, helper, shape_inference
 
 from ..ir.dims import Dim
-from ..ir.expressions import SymInt
+from ..ir.expressions import DeclaredSymbol, SymInt
 from ..ir.op import Op
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ir.values import declared_shape
@@ -17,7 +17,7 @@ ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has
 
 def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
     """Infer the output types with `onnx.shape_inference.infer_node_outputs`."""
-    names: dict[SymInt, str] = {}  # of dims that are expressions
+    names: dict[SymInt, str] = {}  # of dims that are expressions or may be replaced
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
     for v in op.inputs:
@@ -49,6 +49,6 @@ def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
 
 def _dim_name(dim: Dim, names: dict[SymInt, str]) -> int | str | None:
     """A number or a name for a dim."""
-    if dim is None or isinstance(dim, int | str):
+    if dim is None or isinstance(dim, int) or (isinstance(dim, str) and not isinstance(dim, DeclaredSymbol)):
         return dim
     return names.setdefault(dim, f"{ANONYMOUS_DIM_PREFIX}{len(names)}")

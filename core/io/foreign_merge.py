@@ -15,7 +15,7 @@ from ..ir.origin import inherit_name, set_origin
 from ..ir.tensor import Tensor, tensors_equal
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
-from ..serialization.importer import Importer, declare_input, merge_declared_type
+from ..serialization.importer import Importer, declare_computed, declare_input
 from ..serialization.node_attributes import NodeKey, node_key
 from ..serialization.proto_queries import opset_versions, used_domains
 from .convert import from_onnx
@@ -40,7 +40,7 @@ def reset_inference(graph: Graph, declared: Collection[Value]) -> None:
         infos = [*zip(g.outputs, g.declared.outputs, strict=True), *g.declared.value_infos]
         for v, info in infos:
             if v is not None and v.tensor is None:
-                merge_declared_type(v, onnx.ValueInfoProto.FromString(info).type)
+                declare_computed(v, onnx.ValueInfoProto.FromString(info).type, g.context)
     graph.context.inference_epoch += 1
     graph.mark_changed()
 

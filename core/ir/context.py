@@ -41,6 +41,7 @@ class GraphContext:
     reserved_names: set[str] | None = None  # names of the model that `fresh_name` might generate
     fresh_name_count: int = 0
     unknown_count: int = 0
+    input_symbols: set[str] = field(default_factory=set[str])  # of the dims of graph inputs, those of bodies too
     interned_tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small ones made by rewrites
     replacement_log: ReplacementLog | None = None  # kept for name maps
     mutation_log: MutationLog | None = None  # kept where the size of each change is recorded

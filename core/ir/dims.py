@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .expressions import Expr, SymInt, is_tentative
+from .expressions import SymInt, atoms, is_tentative
 
 Dim = SymInt | None
 """An extent: a number, a symbol, an expression of them, or nothing known."""
@@ -22,7 +22,7 @@ def as_integers(dims: Iterable[Dim]) -> tuple[int, ...] | None:
 
 def is_unresolved(dim: Dim) -> bool:
     """Whether inference may still refine a dim."""
-    return dim is None or (isinstance(dim, Expr) and is_tentative(dim))
+    return dim is None or is_tentative(dim)
 
 
 def contradict(a: Shape | None, b: Shape | None) -> bool:
@@ -33,10 +33,16 @@ def contradict(a: Shape | None, b: Shape | None) -> bool:
 
 
 def merge_dim(a: Dim, b: Dim) -> Dim:
-    """The more precise of two facts about a dim: a number, then a symbol, then a tentative unknown; else `a`."""
-    if b is None or isinstance(a, int):
-        return a
-    return b if a is None or isinstance(b, int) or (is_unresolved(a) and not is_unresolved(b)) else a
+    """The more precise of two facts about a dim: a number, a symbol, a declared one, a tentative unknown; else `a`."""
+    return b if _precision(b) > _precision(a) else a
+
+
+def _precision(dim: Dim) -> int:
+    if dim is None or isinstance(dim, int):
+        return 0 if dim is None else 4
+    if not is_tentative(dim):
+        return 3
+    return 2 if all(isinstance(a, str) for a in atoms(dim)) else 1
 
 
 def merge_inferred_dim(a: Dim, b: Dim) -> Dim:

@@ -29,6 +29,12 @@ class Unknown:
         return f"?{self.number}"
 
 
+class DeclaredSymbol(str):
+    """A symbol that only declared types of computed values name, equal to a plain `str`. Inference may replace it."""
+
+    __slots__ = ()
+
+
 class Call:
     """An unevaluated function of expressions: `function` is //, min or max."""
 
@@ -328,8 +334,12 @@ def atoms(x: SymInt) -> set[Atom]:
 
 
 def is_tentative(x: SymInt) -> bool:
-    """Whether inference may still refine a part of `x`."""
-    return isinstance(x, Expr) and any(isinstance(a, Unknown) and a.tentative for a in atoms(x))
+    """Whether inference may still replace a part of `x`."""
+    return isinstance(x, DeclaredSymbol) or (isinstance(x, Expr) and any(map(_is_tentative_atom, atoms(x))))
+
+
+def _is_tentative_atom(a: Atom) -> bool:
+    return isinstance(a, DeclaredSymbol) or (isinstance(a, Unknown) and a.tentative)
 
 
 def is_symbolic_only(x: SymInt) -> bool:

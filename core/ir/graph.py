@@ -301,7 +301,8 @@ class Graph:
         self.require_replaceable(old, new)
         swaps = self.is_output(old)
         record_use_replacement(self.context.replacement_log, old, new, swaps=swaps)
-        if not old.is_fully_known or (new.is_const and not old.is_const):
+        is_refined = not old.is_fully_known and new.known_facts != old.recorded_facts
+        if is_refined or (new.is_const and not old.is_const):
             self.context.inference_epoch += 1  # inference of its consumers may find more now
         for op in old.consumers:
             op.replace_edge("inputs", old, new)
@@ -342,8 +343,8 @@ class Graph:
         op.replace_edge("outputs", new, old)
         old.producer, new.producer = op, None
         if was_inferred and not old.is_fully_known:
-            op.inferred_epoch = -1
-            self.context.infer(op)  # inference of its consumers may find more now
+            recorded, op.inferred_epoch = old.recorded_facts, -1
+            self.context.inference_epoch += old.known_facts != recorded  # inference of its consumers may find more now
         self.mark_changed()
 
     def replace_value(self, old: Value, new: Value) -> Op | None:

@@ -141,6 +141,17 @@ class Value:
         """Element type and shape as recorded so far, without inference."""
         return self._dtype, self._shape
 
+    @property
+    def recorded_facts(self) -> tuple[int, Shape | None, Elements | None]:
+        """Element type, shape and elements as recorded so far, without inference."""
+        return self._dtype, self._shape, self.elements
+
+    @property
+    def known_facts(self) -> tuple[int, Shape | None, Elements | None]:
+        """Element type, shape and elements, inferred if necessary."""
+        self._infer()
+        return self.recorded_facts
+
     def merge_type(self, dtype: int, shape: Shape | None, *, inferred: bool = False) -> None:
         """Record a type where none is known; of a known shape, only symbols are replaced by numbers.
 

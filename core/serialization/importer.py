@@ -13,6 +13,8 @@ from onnx import AttributeProto, helper
 from ..errors import GraphError, ModelError
 from ..ir import op_schemas
 from ..ir.context import Declarations, GraphContext
+from ..ir.dims import Dim
+from ..ir.expressions import DeclaredSymbol
 from ..ir.graph import Graph
 from ..ir.op import Op, attribute_value
 from ..ir.tensor import SMALL_TENSOR_BYTES, STRING, Tensor
@@ -161,12 +163,12 @@ class Importer:
         header = graph.declared.header
         graph.outputs = [lookup(info.name) for info in header.output]
         for info, value in zip(header.output, graph.outputs, strict=True):
-            merge_declared_type(value, info.type)
+            declare_computed(value, info.type, self.context)
             graph.declared.outputs.append(info.SerializeToString(deterministic=True))
         for info in header.value_info:
             value = names.get(info.name)
             if value is not None:
-                merge_declared_type(value, info.type)
+                declare_computed(value, info.type, self.context)
             graph.declared.value_infos.append((value, info.SerializeToString(deterministic=True)))
         for note in header.quantization_annotation:
             noted = [note.tensor_name, *(p.value for p in note.quant_parameter_tensor_names)]
@@ -185,21 +187,25 @@ def _require_utf8(*strings: object) -> None:
         raise ModelError("it is damaged: a name is not UTF-8 text")
 
 
-def merge_declared_type(value: Value, proto: onnx.TypeProto) -> Value:
-    """Record the declared type of a ValueInfoProto in `value`."""
+def declare_input(value: Value, proto: onnx.TypeProto, context: GraphContext) -> Value:
+    """Record the declared type of an input, with a new unknown extent for each undeclared dim."""
+    _declare(value, proto, lambda d: context.new_unknown() if d is None else d)
+    context.input_symbols.update(d for d in value.recorded_type[1] or () if isinstance(d, str))
+    return value
+
+
+def declare_computed(value: Value, proto: onnx.TypeProto, context: GraphContext) -> None:
+    """Record the declared type of a computed value; inference may replace symbols that no input has."""
+    known = context.input_symbols
+    _declare(value, proto, lambda d: DeclaredSymbol(d) if isinstance(d, str) and d not in known else d)
+
+
+def _declare(value: Value, proto: onnx.TypeProto, dim: Callable[[Dim], Dim]) -> None:
     if proto.HasField("tensor_type"):
-        value.merge_type(proto.tensor_type.elem_type, declared_shape(proto.tensor_type))
+        shape = declared_shape(proto.tensor_type)
+        value.merge_type(proto.tensor_type.elem_type, None if shape is None else tuple(map(dim, shape)))
     elif proto.WhichOneof("value"):
         value.type = proto
-    return value
-
-
-def declare_input(value: Value, proto: onnx.TypeProto, context: GraphContext) -> Value:
-    """`merge_declared_type`, with a new unknown extent for each undeclared dim."""
-    dtype, shape = merge_declared_type(value, proto).recorded_type
-    if shape is not None and None in shape:
-        value.merge_type(dtype, tuple(context.new_unknown() if d is None else d for d in shape))
-    return value
 
 
 def _edgeless_proto_bytes(node: onnx.NodeProto, stripped: bool) -> bytes:

@@ -75,7 +75,9 @@ def _with_sizes(value: Value | None, info: bytes, shape: Sequence[int] | None, s
             if d.dim_param in sizes:
                 d.dim_value = sizes[d.dim_param]
         if value is not None and proto.type.HasField("tensor_type"):
-            value.merge_type(tensor.elem_type, declared_shape(tensor))
+            known = declared_shape(tensor)
+            numbers = None if known is None else tuple(d if isinstance(d, int) else None for d in known)
+            value.merge_type(tensor.elem_type, numbers)
         elif value is not None:
             value.type = proto.type
     return proto.SerializeToString(deterministic=True)

@@ -242,11 +242,42 @@ def test_functions_that_are_not_inlined() -> None:
     same = onnx.parser.parse_model((FUNCTION % (3, "Sin")).replace("{{", "{").replace("}}", "}"))
     require_equivalent(same, converted(same, 21))
     other = onnx.parser.parse_model((FUNCTION % (1, "ReduceMean<axes=[1]>")).replace("{{", "{").replace("}}", "}"))
-    with pytest.raises(Declined, match="local function f, which is not inlined, has ReduceMean of opset 13"):
-        plan_conversion(from_onnx(other).graph, 21)
-    loaded = from_onnx(other, inline=True)
-    plan_conversion(loaded.graph, 21).apply(loaded.graph, "raise-opset")
-    require_equivalent(other, to_onnx(loaded))
+    for inline in (False, True):
+        loaded = from_onnx(other, inline=inline)
+        plan_conversion(loaded.graph, 21).apply(loaded.graph, "raise-opset")
+        result = to_onnx(loaded)
+        require_equivalent(other, result)
+        assert [f.opset_import[0].version for f in result.functions] == [21] * (not inline)
+
+
+CALLS = """<ir_version: 8, opset_import: ["": 11, "local": 1]>
+g (float[2,3] x, bool[1] flag) => (float[a,b] y) {
+    c = Squeeze<axes=[0]>(flag) s = local.outer<depth=0.25>(x, c) y = Relu(s) }
+<opset_import: ["": 11, "local": 1], domain: "local"> outer <depth>(a, c) => (b) {
+    u = If(c) <then_branch = t () => (v) { w = local.inner(a) v = ReduceSum<axes=[1]>(w) },
+               else_branch = e () => (z) { z = ReduceSum<axes=[0]>(a) }>
+    f = Elu<alpha: float = @depth>(u)
+    b = Add(f, f) }
+<opset_import: ["": 11], domain: "local"> inner (a) => (b) { h = Unsqueeze<axes=[0]>(a) b = Squeeze<axes=[0]>(h) }"""
+
+
+def test_functions_that_call_each_other_and_have_bodies() -> None:
+    model = onnx.parser.parse_model(CALLS)
+    result = converted(model, 21)
+    require_equivalent(model, result)
+    assert [f.name for f in result.functions] == ["outer", "inner"]
+    assert result.functions[0].node[-2].attribute[0].ref_attr_name == "depth"
+
+
+def test_function_that_does_not_run_at_a_higher_opset() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 16, "local": 1]>
+    g (float[1,1,4,4] x, float[1,4] r, int64[1] i) => (float[1,1,2,2] y) { y = local.f(x, r, i) }
+    <opset_import: ["": 16], domain: "local">
+    f (x, r, i) => (y) { y = RoiAlign<output_height=2, output_width=2>(x, r, i) }""")
+    plan = plan_highest_conversion(from_onnx(model).graph, NEWEST, runs_on_cpu)
+    assert plan.version == 21
+    why = "RoiAlign y: RoiAlign does not run at opset 22 on all types, and its types are unknown"
+    assert plan.obstacle == f"opset 22 is not possible: local function f, which is not inlined: {why}"
 
 
 def test_highest_possible_opset() -> None:

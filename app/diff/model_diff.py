@@ -9,8 +9,7 @@ from pathlib import Path
 
 import onnx
 
-from ...core.errors import ModelError
-from ...core.io.convert import from_onnx
+from ...core.io.convert import from_function
 from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
@@ -142,7 +141,8 @@ def _functions_by_name(header: onnx.ModelProto) -> dict[str, onnx.FunctionProto]
 
 def _diff_functions(f: onnx.FunctionProto, g: onnx.FunctionProto, a: Model, b: Model) -> GraphDifference:
     """Compare two functions of one name, with their opsets and attributes; nothing from outside is visible in them."""
-    found = _diff_graphs(_as_model(f, a), _as_model(g, b), lambda _side, _value: None)
+    before, after = from_function(f, a.header.ir_version), from_function(g, b.header.ir_version)
+    found = _diff_graphs(before, after, lambda _side, _value: None)
     found.interface += _table_deltas(_opset_table(f), _opset_table(g))
     attributes = [
         {f"attribute {name}": "required" for name in function.attribute}
@@ -155,15 +155,3 @@ def _diff_functions(f: onnx.FunctionProto, g: onnx.FunctionProto, a: Model, b: M
     found.interface += _table_deltas(*attributes)
     found.notes += _table_deltas({"doc string": f.doc_string}, {"doc string": g.doc_string})
     return found
-
-
-def _as_model(function: onnx.FunctionProto, model: Model) -> Model:
-    """The body of a function as the graph of a model of its own."""
-    proto = onnx.ModelProto(ir_version=model.header.ir_version, opset_import=function.opset_import)
-    proto.graph.node.extend(function.node)
-    proto.graph.input.extend(onnx.ValueInfoProto(name=name) for name in function.input)
-    proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
-    try:
-        return from_onnx(proto)
-    except ModelError as e:
-        raise ModelError(f"function {qualified_op_type(function.domain, function.name)}: {e}") from e

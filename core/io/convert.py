@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
-from onnx import inliner
+from onnx import helper, inliner
 
 from ..errors import ModelError
 from ..inference.driver import infer
@@ -70,6 +70,28 @@ def from_onnx(model: onnx.ModelProto, *, inline: bool = False) -> Model:
     opsets_of(header)  # refuses unknown versions before anything is read
     tensors = list(map(Tensor.from_proto, model.graph.initializer))
     return import_model(header, info, model.graph.node, tensors, Tensor.from_proto, inline=inline)
+
+
+def from_function(function: onnx.FunctionProto, ir_version: int) -> Model:
+    """The body of a local function as a model of its own, of which no type is known. Raises ModelError."""
+    model = onnx.ModelProto(ir_version=ir_version, opset_import=function.opset_import)
+    model.graph.node.extend(function.node)
+    model.graph.input.extend(onnx.ValueInfoProto(name=name) for name in function.input)
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
+    try:
+        return from_onnx(model)
+    except ModelError as e:
+        raise ModelError(f"function {op_schemas.qualified_op_type(function.domain, function.name)}: {e}") from e
+
+
+def to_function(body: Model, function: onnx.FunctionProto) -> onnx.FunctionProto:
+    """`function` with another body; constants become nodes, since a function has no initializers."""
+    model = to_onnx(body)
+    found = copy_without(function, "node", "opset_import")
+    constants = (helper.make_node("Constant", [], [t.name], value=t) for t in model.graph.initializer)
+    found.node.extend((*constants, *model.graph.node))
+    found.opset_import.extend(model.opset_import)
+    return found
 
 
 def import_model(

@@ -43,6 +43,8 @@ def export_header(model: Model) -> onnx.ModelProto:
     """The header for export, with imports of domains that rewrites added, and the opset to which they converted it."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.header)
+    del proto.functions[:]
+    proto.functions.extend(model.graph.context.functions)
     if model.graph.context.value_info == "strip":
         for function in proto.functions:
             strip_value_info(function)

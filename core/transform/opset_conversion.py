@@ -16,8 +16,8 @@ from operator import attrgetter
 import onnx
 from onnx import AttributeProto, defs, helper, version_converter
 
-from ..errors import Declined
-from ..ir import op_schemas
+from ..errors import Declined, ModelError
+from ..io.convert import from_function, to_function
 from ..ir.context import Runs
 from ..ir.graph import Graph
 from ..ir.op import Op, attribute_value, without_trailing_omitted
@@ -27,7 +27,7 @@ from ..ir.tensor import KNOWN_DTYPES, SMALL_TENSOR_BYTES, Tensor, element_type, 
 from ..ir.values import Value
 from ..ort.backends import strip_source_locations
 from ..serialization.node_attributes import bare_node
-from ..serialization.proto_queries import all_nodes, opset_versions
+from ..serialization.proto_queries import opset_versions
 from .conversion_corrections import LoneNode, correct_after, correct_before
 
 PLAIN_ATTRIBUTES = frozenset({
@@ -51,18 +51,20 @@ Nodes = Sequence[onnx.NodeProto]
 class OpsetConversion:
     """The conversion of a graph to opset `version`, and the nodes that replace ops; other ops stay as they are.
 
-    `is_exact`: results are the same bit for bit. `obstacle`: the reason why the next higher opset is not possible, if a
-    higher one was requested.
+    `functions`: the local functions after it. `is_exact`: results are the same bit for bit. `obstacle`: the reason why
+    the next higher opset is not possible, if a higher one was requested.
     """
 
     version: int
     replacements: Mapping[Op, Nodes]
     is_exact: bool = True
     obstacle: str = ""
+    functions: Sequence[onnx.FunctionProto] = ()
 
     def apply(self, graph: Graph, by: str) -> None:
         """Convert `graph`, for which this was planned; new ops are recorded as made by `by`. O(ops)."""
         graph.opsets[ONNX_DOMAIN] = self.version
+        graph.context.functions = self.functions
         imported = helper.make_opsetid(ONNX_DOMAIN, self.version)
         _raise_ir_version(graph, helper.find_min_ir_version_for([imported], ignore_unknown=True))
         constants: dict[tuple[Graph, bytes], Value] = {}
@@ -92,11 +94,14 @@ def plan_conversion(
     current = graph.opsets.get(ONNX_DOMAIN)
     if current is None:
         raise Declined("the model imports no standard opset")
-    for f in graph.context.functions:
-        _require_same_in_function(f, version)
+    bodies = [
+        _convert_function(f, graph.context.ir_version, version, runs, same_kernels=same_kernels)
+        for f in graph.context.functions
+    ]
     ops = _standard_ops(graph)
     replacements = _convert(ops, current, version, runs, same_kernels=same_kernels)
-    return OpsetConversion(version, replacements, not any(_gets_other_kernel(op, version) for op in ops))
+    is_exact = all(exact for _, exact in bodies) and not any(_gets_other_kernel(op, version) for op in ops)
+    return OpsetConversion(version, replacements, is_exact, functions=[f for f, _ in bodies])
 
 
 def plan_highest_conversion(
@@ -114,7 +119,7 @@ def plan_highest_conversion(
         except Declined as e:
             obstacle = f"opset {candidate} is not possible: {e}"
             suspects.update({e.op: None} if isinstance(e, Unconvertible) else {})
-    return OpsetConversion(current, {}, obstacle=obstacle)
+    return OpsetConversion(current, {}, obstacle=obstacle, functions=graph.context.functions)
 
 
 def _convert(
@@ -132,13 +137,22 @@ def _convert(
     return replacements
 
 
-def _require_same_in_function(function: onnx.FunctionProto, version: int) -> None:
-    """Decline if an operator in a local function changed: onnxruntime runs its body at the opset of the model."""
-    own = opset_versions(function).get(ONNX_DOMAIN, version)
-    for node in all_nodes(function.node):
-        is_standard = op_schemas.canonical_domain(node.domain) == ONNX_DOMAIN
-        if is_standard and _version_of(node.op_type, own) != _version_of(node.op_type, version):
-            raise Declined(f"local function {function.name}, which is not inlined, has {node.op_type} of opset {own}")
+def _convert_function(
+    function: onnx.FunctionProto, ir_version: int, version: int, runs: Runs | None, *, same_kernels: bool
+) -> tuple[onnx.FunctionProto, bool]:
+    """A local function at opset `version`, and whether it computes the same bit for bit.
+
+    onnxruntime runs its body at the opset of the model, whichever it imports.
+    """
+    if ONNX_DOMAIN not in opset_versions(function):
+        return function, True
+    try:
+        body = from_function(function, ir_version)
+        plan = plan_conversion(body.graph, version, runs, same_kernels=same_kernels)
+    except (Declined, ModelError) as e:
+        raise Declined(f"local function {function.name}, which is not inlined: {e}") from e
+    plan.apply(body.graph, "")
+    return to_function(body, function), plan.is_exact
 
 
 def _gets_other_kernel(op: Op, version: int) -> bool:
@@ -337,6 +351,8 @@ def _require_runnable(op: Op, nodes: Nodes | None, version: int, runs: Runs) -> 
         if kind == op.type and _keeps_kernels(op.type, len(op.inputs), op.version, version, runs):
             continue
         dtypes = [v.known_dtype if v is not None else 0 for v in op.inputs] if kind == op.type else []
+        if dtypes and not any(dtypes):
+            raise Unconvertible(op, f"{kind} does not run at opset {version} on all types, and its types are unknown")
         if runs(op.type, op.domain, op.version, dtypes) and not runs(kind, op.domain, version, dtypes):
             given = ", ".join(dict.fromkeys(element_type(d) for d in dtypes if d))
             raise Unconvertible(op, f"{kind}{given and f' of {given}'} does not run at opset {version}")

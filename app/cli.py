@@ -17,6 +17,7 @@ from .listing import command as list_passes
 from .new import command as new
 from .options import OptionalLevelCommand
 from .profile import command as profile
+from .quantize import command as quantize
 from .run import command as run
 from .verify import command as verify
 from .view import command as view
@@ -33,6 +34,7 @@ OPTIMIZE, VERIFY, INSPECT, MEASURE, PLUGINS = (
 )  # fmt: skip
 app.command(epilog=run.EXIT_CODES, rich_help_panel=OPTIMIZE)(run.run)
 app.command("list", rich_help_panel=OPTIMIZE)(list_passes.list_passes)
+app.command(epilog=quantize.EXIT_CODES, rich_help_panel=OPTIMIZE)(quantize.quantize)
 app.command(epilog=verify.EXIT_CODES, rich_help_panel=VERIFY)(verify.verify)
 app.command(cls=OptionalLevelCommand, epilog=bisect.EXIT_CODES, rich_help_panel=VERIFY)(bisect.bisect)
 app.command(epilog=explain.EXIT_CODES, rich_help_panel=INSPECT)(explain.explain)

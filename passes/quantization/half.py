@@ -353,7 +353,7 @@ class StoreWeights:
     """
 
     to: str = "float16"
-    name: str = "store-weights"
+    name: str = "store-half-weights"
 
     def __post_init__(self) -> None:
         """Raise UsageError for another type."""

@@ -1,0 +1,128 @@
+"""Schemes of compression, and the candidates that they make of a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import PassesError
+from ...core.io.files import publish, staged, weight_bytes
+from ...core.io.model import MAX_MESSAGE_BYTES, Model, serialize
+from ...core.io.model_source import ModelSource
+from ...core.ir.op import Op
+from ...core.ir.quantization_spec import QuantizationSpec
+from ...core.pass_manager.pass_manager import PassManager, static_failure
+from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves
+from ...core.rewriting.changes import Change, ChangeKey
+from ...core.rewriting.ledger import Exclusions
+from ...core.rewriting.rules import LOSSY
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A way to compress: `lossy` passes, and then those that clean up, for the settings of a spec.
+
+    `settings` are fields of the spec; `variants`, by name, change some, and are tried in order until one is within the
+    budget. `needs_ranges`: of activations, from data; there is then a variant for each method of calibration.
+    """
+
+    name: str
+    description: str
+    lossy: Sequence[Pass]
+    after: Sequence[Pass] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    variants: Sequence[tuple[str, Mapping[str, Any]]] = (("", {}),)
+    needs_ranges: bool = False
+
+    def pipeline(self, spec: QuantizationSpec) -> Pipeline:
+        """The passes of the scheme with a spec."""
+        return Pipeline(self.name, (*self.lossy, *self.after), quantization=spec)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The names under which lossy changes are recorded: of rules, or of passes without rules."""
+        inner = [q for p in self.lossy for q in leaves(p)]
+        rules = (r for q in inner if isinstance(q, RulePass) for r in q.rules)
+        passes = (q.name for q in inner if not isinstance(q, RulePass))
+        return frozenset((*(r.name for r in rules if r.contract == LOSSY), *passes))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A compressed model and the lossy changes that made it."""
+
+    model: Model = field(repr=False)
+    changes: tuple[Change, ...]
+    is_external: bool
+
+    @property
+    def keys(self) -> frozenset[ChangeKey]:
+        """The changes as keys of exclusions."""
+        return frozenset((c.by, c.place) for c in self.changes)
+
+    def write(self, destination: Path) -> None:
+        """Write the model, with external weights if the original has such, or beyond 2 GB."""
+        external = self.is_external or weight_bytes(self.model) > MAX_MESSAGE_BYTES
+        with staged(self.model, destination, external=external) as stage:
+            publish(stage, destination)
+
+    @property
+    def digest(self) -> str:
+        """A digest of the serialized model."""
+        exported, found = serialize(self.model), sha256()
+        for chunk in (exported.header, exported.body, *(piece for t in exported.initializers for piece in t)):
+            found.update(chunk)
+        return found.hexdigest()
+
+
+@dataclass(frozen=True)
+class CandidateBuilder:
+    """Makes candidates of a float model: by one scheme, with or without some of its changes."""
+
+    source: ModelSource
+    scheme: Scheme
+    spec: QuantizationSpec
+
+    def build(self, left: Collection[ChangeKey] = ()) -> Candidate:
+        """The candidate without the changes `left`. Raises PassesError if a rule fails or the result is not valid."""
+        exclusions = Exclusions(changes=dict.fromkeys(left, 0))
+        manager = PassManager(
+            self.source.load, self.scheme.pipeline(self.spec), exclusions=exclusions, value_info="strip"
+        )
+        attempt = manager.run(record=True)
+        failure = static_failure(attempt, try_export=True)
+        if failure is not None:
+            raise attempt.error or PassesError(failure.message)
+        made = tuple(c for c in attempt.ledger.changes if c.by in self.scheme.sources)
+        return Candidate(attempt.model, made, self.source.is_external)
+
+
+def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, str]:
+    """The operators that lossy changes are about, by key: the type of the op at the place, depthwise Conv apart.
+
+    `model` is the float model.
+    """
+    makers = {v.name: op for g in model.graph.with_subgraphs() for op in g.ops() for v in op.outputs}
+    return {(c.by, c.place): operator_kind(weighted_op(makers[c.place])) for c in changes if c.place in makers}
+
+
+def weighted_op(op: Op) -> Op:
+    """The op in front of a clamp, with which it is quantized, or itself."""
+    maker = op.inputs[0].producer if op.type in {"Relu", "Clip", "Max", "Min"} and op.inputs[0] is not None else None
+    return op if maker is None else maker
+
+
+def operator_kind(op: Op) -> str:
+    """The operator; of a Conv of single channels, depthwise Conv."""
+    groups = int(op.attr("group", 1)) if op.type == "Conv" else 1
+    return "depthwise Conv" if groups > 1 and op.outputs[0].known_shape is not None else op.type
+
+
+def by_operator(operators: Mapping[ChangeKey, str]) -> Iterator[tuple[str, frozenset[ChangeKey]]]:
+    """The changes of each operator, the most frequent first."""
+    for name, _ in Counter(operators.values()).most_common():
+        yield name, frozenset(key for key, other in operators.items() if other == name)

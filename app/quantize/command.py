@@ -1,0 +1,115 @@
+"""`passes quantize`: compress a model within a budget of accuracy."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options
+from ..exit_codes import one_line_errors, show_progress_and_report
+
+EXIT_CODES = """Exit codes: 0 done, with a compressed model or the original; 1 bad model, data or labels; 2 usage; 3 the
+optimized float model is wrong, nothing written; 4 the original runs on no inputs, nothing written."""
+CRITERION, SEARCH = "Accuracy", "Search"
+
+
+def quantize(
+    model: options.Model,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write the model.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Inputs to calibrate with: an .npz, a folder of ONNX test data, or file.py:reader; may be repeated.",
+        ),
+    ] = None,
+    scheme: Annotated[
+        str, typer.Option(metavar="NAMES", help="auto, or some of static, dynamic, weights8, weights4, half.")
+    ] = "auto",
+    format: Annotated[  # noqa: A002 - the name of the option
+        str, typer.Option(metavar="FORMAT", help="qdq, or qoperator for runtimes without QuantizeLinear fusions.")
+    ] = "qdq",
+    calibrate: Annotated[
+        str, typer.Option(metavar="METHOD", help="minmax, percentile, entropy or mse; all in this order by default.")
+    ] = "",
+    target: Annotated[
+        str, typer.Option("--for", metavar="NAME", help="x86-vnni, x86, arm or portable; this machine by default.")
+    ] = "",
+    leave: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A value or operator to keep in float; may be repeated.")
+    ] = None,
+    labelled: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="An .npz with inputs and labels, for an accuracy.", rich_help_panel=CRITERION
+        ),
+    ] = None,
+    metric: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE:NAME",
+            help="Accuracy of outputs and labels, as file.py:function; without it, top-1.",
+            rich_help_panel=CRITERION,
+        ),
+    ] = "",
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="LOSS", help="The loss allowed: 1% of the original's figure, or 0.5pt.", rich_help_panel=CRITERION
+        ),
+    ] = "1%",
+    trials: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Candidates to score at most.", rich_help_panel=SEARCH)
+    ] = 60,
+    time: Annotated[
+        float,
+        typer.Option(
+            min=0, metavar="SECONDS", help="Seconds after which no candidate is begun.", rich_help_panel=SEARCH
+        ),
+    ] = 1800.0,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Keep results of trials here; an interrupted search goes on.", rich_help_panel=SEARCH
+        ),
+    ] = None,
+    batch: options.Batch = "1",
+    threads: options.Threads = 0,
+    min_time: options.MinTime = 1.0,
+    seed: options.Seed = 0,
+    json: options.Json = None,
+) -> None:
+    """Make a model smaller and faster for onnxruntime, within a budget of accuracy and never slower."""
+    with one_line_errors():
+        from .quantize import QuantizationOptions, quantize_model  # noqa: PLC0415 - imports onnx and numpy
+        from .render import show_quantization  # noqa: PLC0415 - imports rich
+
+        chosen = partial(
+            QuantizationOptions,
+            output=output,
+            data=data,
+            labelled=labelled,
+            metric=metric,
+            scheme=scheme,
+            format=format,
+            budget=budget,
+            calibrate=calibrate,
+            target=target,
+            leave=leave or (),
+            trials=trials,
+            seconds=time,
+            threads=threads,
+            min_time=min_time,
+            batches=options.parse_batches(batch),
+            seed=seed,
+            report_to=options.report_file(json),
+            journal=journal,
+        )
+        show_progress_and_report(
+            json,
+            lambda progress: quantize_model(model, chosen(progress=progress)).report,
+            partial(show_quantization, output=output),
+        )

@@ -1,0 +1,69 @@
+"""The reasons why ops stay in float."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ...core.io.model_source import model_source
+from ...core.ir.dtypes import FLOATS
+from ...core.ir.op import Op
+from ...core.ir.traits import Trait, ops_with
+from ...core.pass_manager.pipeline import RulePass, leaves
+from ...core.rewriting.rules import Rule
+from ..explain.match_report import diagnose_match
+from .search import Built
+
+QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
+MOVEMENTS = ops_with(Trait.MOVES_DATA)
+
+
+@dataclass(frozen=True, slots=True)
+class FloatOp:
+    """An op that computes in float: the value of its first output, its operator, and the reason."""
+
+    value: str
+    operator: str
+    reason: str
+
+
+def float_ops(built: Built) -> list[FloatOp]:
+    """The ops of a candidate that compute in float, with the reason of each; those that only move data are left out."""
+    model = model_source(built.path, inline=True).load()
+    model.graph.context.quantization = built.builder.spec
+    by_place = {place: reason for (_, place), reason in built.left.items()}
+    lossy = [q for p in built.builder.scheme.lossy for q in leaves(p)]
+    rules = [r for q in lossy if isinstance(q, RulePass) for r in q.rules]
+    found: list[FloatOp] = []
+    for op in (op for g in model.graph.with_subgraphs() for op in g.sorted_ops()):
+        if op.outputs and op.outputs[0].known_dtype in FLOATS and _computes_in_float(op):
+            reason = next((by_place[v.name] for v in op.outputs if v.name in by_place), "") or _clamped(op, by_place)
+            found.append(FloatOp(op.outputs[0].name, op.type, reason or _reason(op, rules)))
+    return found
+
+
+def _computes_in_float(op: Op) -> bool:
+    """Whether an op does arithmetic that is not part of a quantized group."""
+    if op.type in QUANTIZERS or (op.type in MOVEMENTS and not op.domain) or op.type in {"Identity", "Constant"}:
+        return False
+    operands = [v for v in op.inputs if v is not None and not v.is_const]
+    makers = [v.producer for v in operands]
+    is_group = bool(makers) and all(m is not None and m.type == "DequantizeLinear" for m in makers)
+    return not is_group and any(v.known_dtype in FLOATS for v in operands)
+
+
+def _clamped(op: Op, by_place: Mapping[str, str]) -> str:
+    """The reason of the group of an op with the clamp behind it."""
+    readers = list(op.outputs[0].consumers)
+    return by_place.get(readers[0].outputs[0].name, "") if len(readers) == 1 and readers[0].outputs else ""
+
+
+def _reason(op: Op, rules: list[Rule]) -> str:
+    """The reason that a rule for the operator gives; that there is none for other operators."""
+    return next(_declines(op, rules), f"the scheme has no rule for {op.type}")
+
+
+def _declines(op: Op, rules: list[Rule]) -> Iterator[str]:
+    for r in (r for r in rules if op.type in r.root_types):
+        for failure in diagnose_match(r, op).failures:
+            yield failure.reason

@@ -1,0 +1,47 @@
+"""Results of trials, kept in a file so that an interrupted search can go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import ModelError
+
+
+@dataclass(slots=True)
+class Journal:
+    """Results by key, appended to `path` as lines of JSON as soon as they are known; None: kept in memory only."""
+
+    path: Path | None = None
+    _known: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
+    reused: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        """Read the results of an earlier run. Raises ModelError for a file that holds something else."""
+        if self.path is None or not self.path.exists():
+            return
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+            whole = [line for line in lines if line.endswith("\n")]  # the last one may have been interrupted
+            self._known = dict(map(json.loads, whole))
+            if len(whole) < len(lines):
+                self.path.write_text("".join(whole), encoding="utf-8")
+        except (OSError, ValueError, TypeError) as e:
+            raise ModelError(f"{self.path} is not a journal of `passes quantize`; name another file") from e
+
+    def result(self, key: str, compute: Callable[[], Any]) -> Any:
+        """The known result of a key, or the computed one, of JSON types."""
+        if key in self._known:
+            self.reused += 1
+            return self._known[key]
+        found = self._known[key] = compute()
+        if self.path is not None:
+            try:
+                with self.path.open("a", encoding="utf-8") as f:
+                    f.write(json.dumps([key, found]) + "\n")
+            except OSError as e:
+                raise ModelError(f"cannot write {self.path}: {e.strerror}") from e
+        return found

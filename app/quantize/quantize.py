@@ -1,0 +1,277 @@
+"""`quantize`: compression of a model within a budget of accuracy, never slower than the original."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import onnx
+
+from ...core.errors import UnverifiableError
+from ...core.io.convert import to_onnx
+from ...core.io.model_source import ModelSource, model_source
+from ...core.io.output_paths import OutputPaths
+from ...core.ir.graph import Graph
+from ...core.ort.sessions import ENABLE_ALL
+from ...core.pass_manager.pass_selection import UsageError
+from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
+from ...core.pass_manager.report import write_json
+from ...core.support.intervals import RatioInterval
+from ...core.support.suggestions import did_you_mean
+from ..environment import quantization_target, versions
+from ..measure import benchmark
+from ..measure.execution_provider import ExecutionProvider
+from ..measure.feeds import Feeds, make_feeds
+from ..measure.metrics import ModelMetrics, latency_ratios
+from ..run.optimize import optimize
+from .candidates import Candidate
+from .criterion import Budget, Criterion, Score, scores_classes
+from .float_ops import FloatOp, float_ops
+from .journal import Journal
+from .samples import read_samples
+from .schemes import AUTO, Calibration, chosen_schemes
+from .search import Built, Limits, Search, Trial
+from .sensitivity import sensitivity_order
+
+SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
+SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
+SEARCHING, OPTIMIZING = "searching", "optimizing the float model"
+QUANTIZED_TYPES = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A model on disk and in onnxruntime with all optimizations; `score` is that on the report set."""
+
+    bytes: int
+    metrics: ModelMetrics
+    score: Score | None = None
+    ratios: dict[int, RatioInterval] = field(default_factory=dict[int, RatioInterval])
+
+
+@dataclass(slots=True)
+class QuantizationReport:
+    """The outcome: `scheme` and `variant` are those of the result, "" if it is the original.
+
+    `figure` names the figure of the scores, `samples` are the numbers of those for calibration, search and report.
+    `quantized` are the changed values with their rule, `float_ops` all other ops that compute in float, with reasons.
+    """
+
+    source: str
+    scheme: str
+    variant: str
+    target: str
+    budget: str
+    figure: str
+    samples: dict[str, int]
+    original: Measured
+    result: Measured
+    trials: list[Trial]
+    quantized: dict[str, str]
+    float_ops: list[FloatOp]
+    notes: list[str]
+    threads: int
+    seconds: dict[str, float]
+    versions: dict[str, str]
+
+    @property
+    def is_original(self) -> bool:
+        """Whether nothing was better than the original."""
+        return not self.scheme
+
+    def to_json(self) -> str:
+        """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
+        text = json.dumps(asdict(self))
+        return json.dumps(json.loads(text, parse_constant=lambda _: None), indent=1)
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizationResult:
+    """The model within the budget, or the original, and the report."""
+
+    report: QuantizationReport
+    candidate: Candidate = field(repr=False)
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model as a message."""
+        return to_onnx(self.candidate.model)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to `path`, whole or not at all; with external data if the original has some."""
+        self.candidate.write(Path(path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizationOptions:
+    """The parameters of `quantize` except the model, as documented there."""
+
+    output: str | Path | None = None
+    data: Any = None
+    labelled: str | Path | None = None
+    metric: str = ""
+    scheme: str = "auto"
+    format: str = "qdq"
+    budget: str = "1%"
+    calibrate: str = ""
+    target: str = ""
+    leave: Sequence[str] = ()
+    trials: int = 60
+    seconds: float = 1800.0
+    threads: int = 0
+    min_time: float = 1.0
+    batches: Sequence[int] = (1,)
+    seed: int = 0
+    report_to: str | Path | None = None
+    journal: str | Path | None = None
+    progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
+
+
+def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOptions) -> QuantizationResult:
+    """Compress a model within a `budget` of accuracy; the original is returned if nothing is faster or smaller.
+
+    `data` to calibrate with: an .npz or several, a folder of ONNX test data, `file.py:reader`, an iterable of feeds, or
+    a CalibrationDataReader of onnxruntime; without it, inputs are drawn from `seed`, and by default only schemes
+    without ranges are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels, candidates have
+    to agree with the original. Separate parts of the data are for calibration, for the search and for the report.
+    `scheme`: "auto" or names. `target`: that of the machine by default. `leave`: values or operators that stay in
+    float. The search ends after so many scored `trials` or `seconds`; with a `journal`, an interrupted one goes on.
+
+    The result is within the budget on the report set, and not slower than the original under ORT ALL with `threads`.
+    Raises ModelError for an unusable model or data, UsageError for unusable options, UnverifiableError if the original
+    runs on no inputs, VerificationError if its optimized float model is wrong.
+    """
+    timer = PhaseTimer(options.progress)
+    source = model_source(model, inline=True)
+    journal = Journal(None if options.journal is None else Path(options.journal))
+    read = [] if options.labelled is None else [Path(options.labelled)]
+    OutputPaths.of(model=options.output, report=options.report_to).require_writable((*source.files, *read))
+    budget, target = Budget.parse(options.budget), quantization_target(options.target)
+    with timer.phase(LOADING):
+        loaded = source.load()
+        samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        with timer.phase(OPTIMIZING):
+            optimized = optimize(model, "ort", inputs=samples.first, progress=options.progress)
+            optimized.save(folder / "float.onnx")
+        floats = model_source(folder / "float.onnx", inline=True)
+        float_graph = floats.load().graph
+        with timer.phase(RUNNING_ORIGINAL):
+            original = original_file(source, folder)
+            searched, reported = (
+                part.criterion(loaded, budget, original, is_classifier=scores_classes(float_graph))
+                for part in (samples.search, samples.report)
+            )
+        with timer.phase(CHOOSING_INPUTS):
+            racing = Racing(original, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
+        sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
+        calibration = Calibration(floats, sampled, options.progress) if sampled else None
+        schemes = chosen_schemes(options.scheme, floats, calibration, target.spec({}), options.calibrate)
+        search = Search(
+            searched,
+            racing.ratios,
+            partial(sensitivity_order, feeds=(samples.calibration or samples.drawn)[:SENSITIVITY_SAMPLES]),
+            folder,
+            source.size,
+            Limits(options.trials, options.seconds),
+            known_names(options.leave, loaded.graph, float_graph),
+            journal=journal,
+            progress=options.progress,
+        )
+        with timer.phase(SEARCHING):
+            finalists = search.run(schemes)
+            taken, score = first_within(finalists, reported)
+        with timer.phase(MEASURING):
+            measured = racing.measure([] if taken is None else [taken.path])
+        before = Measured(source.size, measured[0], Score(reported.reference, 0.0))
+        after = before
+        if taken is not None:
+            after = Measured(taken.trial.bytes, measured[1], score, latency_ratios(measured[1], measured[0]))
+        report = QuantizationReport(
+            source.label,
+            "" if taken is None else taken.trial.scheme,
+            "" if taken is None else taken.trial.variant,
+            target.name,
+            str(budget),
+            searched.name,
+            samples.counts,
+            before,
+            after,
+            search.trials,
+            {} if taken is None else {c.place: c.by for c in taken.candidate.changes},
+            [] if taken is None else float_ops(taken),
+            samples.notes,
+            measured[0].threads,
+            timer.seconds,
+            versions(),
+        )
+        write_json(report.to_json, None if options.report_to is None else Path(options.report_to))
+        kept = Candidate(model_source(model, inline=False).load(), (), source.is_external)
+        result = kept if taken is None else taken.candidate
+        if options.output is not None:
+            result.write(Path(options.output))
+        return QuantizationResult(report, result)
+
+
+def first_within(finalists: Sequence[Built], criterion: Criterion) -> tuple[Built | None, Score | None]:
+    """The first candidate that is within the budget on samples that the search did not see, and its score there."""
+    for built in finalists:
+        score = criterion.score(built.path)
+        if not score.failure and criterion.allows(score):
+            built.trial.outcome = "taken"
+            return built, score
+        built.trial.outcome = f"over the budget on the report set: {criterion.name} {score.figure:.4g}"
+    return None, None
+
+
+def original_file(source: ModelSource, folder: Path) -> Path:
+    """A file with the original."""
+    loadable = source.loadable()
+    if isinstance(loadable, Path):
+        return loadable
+    path = folder / "original.onnx"
+    path.write_bytes(loadable)
+    return path
+
+
+def known_names(names: Sequence[str], *graphs: Graph) -> frozenset[str]:
+    """The names of values and operators of either graph. Raises UsageError for others."""
+    ops = [op for graph in graphs for g in graph.with_subgraphs() for op in g.ops()]
+    known = {op.type for op in ops} | {v.name for op in ops for v in op.outputs}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--leave {name}: the model has no such value or operator{did_you_mean(name, known)}")
+    return frozenset(names)
+
+
+@dataclass(frozen=True)
+class Racing:
+    """Races against the original under ORT ALL, on common inputs by batch size."""
+
+    original: Path
+    feeds: Feeds
+    options: QuantizationOptions
+
+    def ratios(self, models: Sequence[Path]) -> list[RatioInterval | str]:
+        """The time of each model divided by that of the original, of the least batch; or why there is none."""
+        batch = min(self.feeds.by_batch)
+        original, *others = self.measure(models, [batch], SEARCH_SETS)
+        if original.failure:
+            raise UnverifiableError(f"the original does not run under ORT ALL: {original.failure}")
+        return [m.failure or latency_ratios(m, original)[batch] for m in others]
+
+    def measure(
+        self, models: Sequence[Path], batches: Sequence[int] = (), sets: int = FINAL_SETS
+    ) -> list[ModelMetrics]:
+        """The metrics of the original and of models, measured in one race; of all batch sizes by default."""
+        config = ExecutionProvider().session_config(ENABLE_ALL, self.options.threads)
+        targets = [benchmark.BenchmarkTarget(m, config) for m in (self.original, *models)]
+        feeds = {b: arrays for b, arrays in self.feeds.by_batch.items() if b in (batches or self.feeds.by_batch)}
+        effort = benchmark.BenchmarkConfig(self.options.min_time, sets, self.options.seed)
+        return benchmark.run_benchmark(targets, feeds, effort, self.options.progress)

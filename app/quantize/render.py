@@ -1,0 +1,103 @@
+"""Tables of a quantization."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from rich.filesize import decimal
+from rich.table import Table
+
+from ...core.support.intervals import RatioInterval
+from ..number_text import change, duration, ratio_with_bounds, three_digits
+from ..terminal import Terminal, add_row, new_table, plural
+from .criterion import Score
+from .quantize import QuantizationReport
+
+MAX_REASONS = 12
+
+
+def show_quantization(terminal: Terminal, report: QuantizationReport, *, output: Path | None) -> None:
+    """Print the trials, the comparison with the original, and the reasons of ops that stay in float."""
+    terminal.line(f"{report.source}, for {report.target}, within {report.budget} of the {report.figure}")
+    terminal.lines(f"note: {note}" for note in report.notes)
+    terminal.out.print(trial_table(report))
+    terminal.out.print(comparison_table(report))
+    if report.float_ops:
+        terminal.out.print(float_table(report))
+    terminal.lines(summary_lines(report))
+    terminal.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
+
+
+def trial_table(report: QuantizationReport) -> Table:
+    """All candidates of the search."""
+    table = new_table("scheme", "ops", "bytes", report.figure, "time", "outcome")
+    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
+    for trial in report.trials:
+        variant = f"{trial.scheme} ({trial.variant})" if trial.variant else trial.scheme
+        time = ratio_with_bounds(trial.ratio) if trial.ratio is not None else ""
+        ops = f"{trial.changed} of {trial.changed + trial.left}"
+        counts = ops, decimal(trial.bytes) if trial.bytes else ""
+        add_row(table, variant, *counts, figure_text(report, trial.score), time, trial.outcome)
+    return table
+
+
+def comparison_table(report: QuantizationReport) -> Table:
+    """The original and the result: size, memory, accuracy, latency and throughput."""
+    table = new_table("", "original", "result", "change")
+    a, b = report.original, report.result
+    add_row(table, "disk", decimal(a.bytes), decimal(b.bytes), change(a.bytes, b.bytes))
+    for label, x, y in (
+        ("memory, loaded", a.metrics.resident_bytes, b.metrics.resident_bytes),
+        ("memory, peak", a.metrics.peak_bytes, b.metrics.peak_bytes),
+    ):
+        add_row(table, label, decimal(x), decimal(y), change(x, y))
+    add_row(table, report.figure, figure_text(report, a.score), figure_text(report, b.score), "")
+    for batch in sorted(a.metrics.latencies.keys() & b.metrics.latencies.keys()):
+        x, y = a.metrics.latencies[batch], b.metrics.latencies[batch]
+        suffix = f", batch {batch}" if len(a.metrics.latencies) > 1 else ""
+        ratio = b.ratios.get(batch)
+        add_row(
+            table, f"p50{suffix}", duration(x.median), duration(y.median), ratio_with_bounds(ratio) if ratio else ""
+        )
+        add_row(table, f"p95{suffix}", duration(x.p95), duration(y.p95), "")
+        add_row(table, f"p99{suffix}", duration(x.p99), duration(y.p99), "")
+        add_row(table, f"samples/s{suffix}", three_digits(x.throughput), three_digits(y.throughput), "")
+    return table
+
+
+def float_table(report: QuantizationReport) -> Table:
+    """The ops that stay in float by operator and reason, the most frequent first."""
+    table = new_table("stays in float", "ops", "reason")
+    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
+    counts = Counter((op.operator, op.reason) for op in report.float_ops)
+    for (operator, reason), n in counts.most_common(MAX_REASONS):
+        add_row(table, operator, str(n), reason)
+    if len(counts) > MAX_REASONS:
+        add_row(table, "...", "", f"{len(counts) - MAX_REASONS} more: --json")
+    return table
+
+
+def summary_lines(report: QuantizationReport) -> list[str]:
+    """The outcome in words."""
+    samples = ", ".join(f"{n} for {what}" for what, n in report.samples.items())
+    if report.is_original:
+        return [f"the original is kept: no candidate was within the budget and faster or smaller ({samples} samples)"]
+    variant = f" ({report.variant})" if report.variant else ""
+    ratio = next(iter(report.result.ratios.values()), None)
+    size = f"{decimal(report.result.bytes)} in place of {decimal(report.original.bytes)}"
+    figure = f"{report.figure} {figure_text(report, report.result.score)} on inputs that the search did not see"
+    changed = f"{report.scheme}{variant}: {plural(len(report.quantized), 'op')} changed"
+    return [f"{changed}, {size}{time_text(ratio)}; {figure} ({samples} samples)"]
+
+
+def time_text(ratio: RatioInterval | None) -> str:
+    """The time against the original's."""
+    return "" if ratio is None else f", with ORT ALL {ratio_with_bounds(ratio)} of the original's time"
+
+
+def figure_text(report: QuantizationReport, score: Score | None) -> str:
+    """The figure of a score; shares as per cent."""
+    if score is None or score.failure or score.figure in {float("inf"), float("-inf")}:
+        return ""
+    return f"{score.figure:.1f}" if report.figure.endswith("(dB)") else f"{score.figure:.4g}"

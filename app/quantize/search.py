@@ -1,0 +1,315 @@
+"""Search for the fastest candidate within the budget: schemes, their variants, and ops to leave in float."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from time import monotonic
+
+from ...core.errors import PassesError, format_error
+from ...core.rewriting.changes import ChangeKey
+from ...core.support.intervals import RatioInterval
+from .candidates import Candidate, CandidateBuilder, by_operator, replaced_operators
+from .criterion import Criterion, Score
+from .journal import Journal
+
+MAX_REBUILDS = 4  # to leave out what onnxruntime does not fuse
+SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be at most as large
+FASTER_WITHOUT = 0.97  # of the time with an operator quantized, at which it stays in float
+
+Race = Callable[[Sequence[Path]], list[RatioInterval | str]]
+"""The time of models under ORT ALL divided by that of the original, or the reason why one was not measured."""
+UnfusedGroups = Callable[["Built"], Mapping[ChangeKey, str]]
+"""The changes whose group onnxruntime does not compute on integers, with the reason."""
+Ranking = Callable[["Built"], list[ChangeKey]]
+"""The changes of a candidate, that with the greatest error of its own first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a search: the number of candidates that are scored, and the seconds after which no other is begun."""
+
+    trials: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Trial:
+    """A candidate: its scheme, the variant of that, the number of ops changed and left in float, and what came of it.
+
+    `score` and `ratio`, to the original's time, are None where they were not measured; `bytes` is its size on disk.
+    """
+
+    scheme: str
+    variant: str
+    changed: int
+    left: int
+    bytes: int
+    score: Score | None = None
+    ratio: RatioInterval | None = None
+    outcome: str = ""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A candidate in a file, and the reasons of the changes that were left out of it."""
+
+    builder: CandidateBuilder
+    candidate: Candidate = field(repr=False)
+    path: Path
+    left: Mapping[ChangeKey, str]
+    trial: Trial
+
+    @property
+    def is_within(self) -> bool:
+        """Whether it was found to be within the budget."""
+        return self.trial.outcome == WITHIN
+
+
+WITHIN = "within the budget"
+Variants = Sequence[tuple[str, Callable[[], CandidateBuilder]]]
+"""Builders of one scheme, the first by default, by name; later ones are tried where those before miss the budget."""
+
+
+@dataclass
+class Search:
+    """A search over schemes; deterministic but for times. `trials` are all candidates, in order.
+
+    `size` is that of the original in bytes; `leave` names values and operators that stay in float.
+    """
+
+    criterion: Criterion
+    race: Race
+    ranking: Ranking
+    folder: Path
+    size: int
+    limits: Limits
+    leave: frozenset[str] = frozenset()
+    unfused_groups: UnfusedGroups = lambda _: {}
+    journal: Journal = field(default_factory=Journal)
+    progress: Callable[[str], None] = lambda _: None
+    trials: list[Trial] = field(default_factory=list[Trial], init=False)
+    scored: int = field(default=0, init=False)
+    _start: float = field(default_factory=monotonic, init=False)
+    _files: int = field(default=0, init=False)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether a limit is reached."""
+        return self.scored >= self.limits.trials or monotonic() - self._start > self.limits.seconds
+
+    def run(self, schemes: Mapping[str, Variants]) -> list[Built]:
+        """The candidates within the budget that are not slower than the original, the best first."""
+        wholes = [b for name, variants in schemes.items() if (b := self._first(name, variants)) is not None]
+        self.progress("racing the schemes")
+        starts = self._without_slow_operators(wholes)
+        finalists: list[Built] = []
+        for start in sorted(starts, key=_time):
+            if self._is_lost(start, finalists):
+                continue
+            found = self._within_budget(start, schemes[start.trial.scheme])
+            if found is not None:
+                finalists.append(found)
+        self.progress("racing the candidates within the budget")
+        self._race(finalists)
+        return sorted(filter(self._is_gain, finalists), key=_preference(finalists))
+
+    def _first(self, scheme: str, variants: Variants) -> Built | None:
+        """The first variant of a scheme that changes anything, without what onnxruntime does not fuse."""
+        name, builder = variants[0]
+        self.progress(f"{scheme}: building it")
+        built = self._build(scheme, name, builder(), {})
+        for _ in range(MAX_REBUILDS):
+            unwanted = {} if built is None else {**self._requested(built), **self.unfused_groups(built)}
+            if built is None or not unwanted:
+                return built
+            self.trials.remove(built.trial)
+            built = self._build(scheme, name, built.builder, {**built.left, **unwanted})
+        return built
+
+    def _requested(self, built: Built) -> dict[ChangeKey, str]:
+        """The changes that the caller does not want."""
+        operators = self._operators(built) if self.leave else {}
+        keys = (key for key in built.candidate.keys if self.leave & {key[1], operators.get(key, "")})
+        return dict.fromkeys(keys, "--leave names it")
+
+    def _build(
+        self, scheme: str, variant: str, builder: CandidateBuilder, left: Mapping[ChangeKey, str]
+    ) -> Built | None:
+        """A candidate in a file, with a trial; None, with a trial that says why, if there is nothing to change."""
+        trial = Trial(scheme, variant, 0, len(left), 0)
+        self.trials.append(trial)
+        try:
+            candidate = builder.build(left)
+        except PassesError as e:
+            trial.outcome = f"invalid: {format_error(e)}"
+            return None
+        trial.changed = len(candidate.changes)
+        if not candidate.changes:
+            trial.outcome = "it changes no op"
+            return None
+        self._files += 1
+        path = self.folder / f"{self._files}.onnx"
+        candidate.write(path)
+        trial.bytes = sum(p.stat().st_size for p in (path, Path(f"{path}.data")) if p.exists())
+        return Built(builder, candidate, path, left, trial)
+
+    def _without_slow_operators(self, wholes: Sequence[Built]) -> list[Built]:
+        """Each candidate after a race, without the operators that are faster in float."""
+        entries: dict[int, list[tuple[str, Built]]] = {}
+        for i, whole in enumerate(wholes):
+            kinds = dict(by_operator(self._operators(whole)))
+            for kind, keys in kinds.items() if len(kinds) > 1 and whole.builder.scheme.needs_ranges else ():
+                slow = dict.fromkeys(keys, f"{kind} is faster in float here")
+                built = self._build(whole.trial.scheme, f"{kind} in float", whole.builder, {**whole.left, **slow})
+                if built is not None:
+                    entries.setdefault(i, []).append((kind, built))
+        self._race([*wholes, *(b for found in entries.values() for _, b in found)])
+        return [self._fastest(whole, entries.get(i, ())) for i, whole in enumerate(wholes)]
+
+    def _fastest(self, whole: Built, others: Sequence[tuple[str, Built]]) -> Built:
+        """A candidate without all operators that are faster in float, if it is faster then."""
+        time = _time(whole)
+        slow = [b for _, b in others if _time(b) < FASTER_WITHOUT * time]
+        best = min([whole, *slow], key=_time)
+        if len(slow) > 1:
+            left = {key: reason for b in slow for key, reason in b.left.items()}
+            both = self._build(whole.trial.scheme, "several operators in float", whole.builder, left)
+            if both is not None:
+                self._race([both, best])
+                best = min([both, best], key=_time)
+        for b in (whole, *(b for _, b in others)):
+            if b is not best:
+                b.trial.outcome = b.trial.outcome or "another choice of ops is faster"
+        return best
+
+    def _operators(self, built: Built) -> dict[ChangeKey, str]:
+        return replaced_operators(built.builder.source.load(), built.candidate.changes)
+
+    def _race(self, entries: Sequence[Built]) -> None:
+        """Measure candidates in one race; results of earlier ones are replaced."""
+        if not entries:
+            return
+        key = f"race {' '.join(b.candidate.digest for b in entries)}"
+        found = self.journal.result(
+            key, lambda: [r if isinstance(r, str) else asdict(r) for r in self.race([b.path for b in entries])]
+        )
+        for b, measured in zip(entries, found, strict=True):
+            if isinstance(measured, str):
+                b.trial.ratio, b.trial.outcome = None, f"invalid: {measured}"
+            else:
+                b.trial.ratio = RatioInterval(**measured)
+
+    def _is_lost(self, built: Built, finalists: Sequence[Built]) -> bool:
+        """Whether a candidate cannot win any more; its trial says why."""
+        ratio, trial = built.trial.ratio, built.trial
+        if ratio is None:
+            trial.outcome = trial.outcome or "not measured"
+        elif ratio.low > 1:
+            trial.outcome = "slower"
+        elif any(f.trial.ratio and ratio.low > f.trial.ratio.high and trial.bytes > f.trial.bytes for f in finalists):
+            trial.outcome = "slower and larger than another"
+        elif self.is_exhausted:
+            trial.outcome = "a limit was reached"
+        else:
+            return False
+        return True
+
+    def _is_gain(self, built: Built) -> bool:
+        """Whether it is faster than the original, or as fast and smaller."""
+        ratio = built.trial.ratio
+        if ratio is not None and (ratio.high < 1 or (ratio.low <= 1 and built.trial.bytes <= SMALLER * self.size)):
+            return True
+        if ratio is not None:
+            built.trial.outcome = "slower" if ratio.low > 1 else "neither faster nor smaller"
+        return False
+
+    def _within_budget(self, start: Built, variants: Variants) -> Built | None:
+        """A candidate within the budget: the first such variant, else the best one with ops left in float."""
+        best = self._scored(start)
+        for name, builder in variants[1:]:
+            if best.is_within or self.is_exhausted:
+                break
+            self.progress(f"{start.trial.scheme}: {name}")
+            built = self._build(start.trial.scheme, name, builder(), start.left)
+            if built is None:
+                continue
+            built.trial.ratio = start.trial.ratio
+            best = min((best, self._scored(built)), key=_loss)
+        if best.is_within or best.trial.score is None or best.trial.score.failure:
+            return best if best.is_within else None
+        return self._with_ops_left(best)
+
+    def _scored(self, built: Built) -> Built:
+        """The candidate with its score and whether that is within the budget."""
+        self.scored += 1
+        found = self.journal.result(f"score {built.candidate.digest}", lambda: asdict(self.criterion.score(built.path)))
+        score = built.trial.score = Score(**found)
+        within = not score.failure and self.criterion.allows(score)
+        built.trial.outcome = f"invalid: {score.failure}" if score.failure else WITHIN if within else "over the budget"
+        return built
+
+    def _with_ops_left(self, over: Built) -> Built | None:
+        """The candidate with the fewest ops left in float, most sensitive first, that is within the budget.
+
+        The length of the prefix is doubled until one is found, then bisected; then ops are put back in parts.
+        """
+        order = self.ranking(over)
+        best: Built | None = None
+        low, count = 0, 1
+        while best is None and low < len(order) - 1 and not self.is_exhausted:
+            count = min(count, len(order) - 1)
+            found = self._leaving(over, order[:count])
+            best, low, count = (found, low, count) if found is not None else (None, count, 2 * count)
+        while best is not None and count - low > 1 and not self.is_exhausted:
+            middle = (low + count) // 2
+            found = self._leaving(over, order[:middle])
+            best, low, count = (best, middle, count) if found is None else (found, low, middle)
+        return self._with_ops_put_back(over, order[:count], best) if best is not None else None
+
+    def _with_ops_put_back(self, over: Built, left: Sequence[ChangeKey], best: Built) -> Built:
+        """The candidate with ever smaller parts of the `left` ops quantized again, as long as that is in the budget."""
+        remaining, size = list(left), len(left) // 2
+        while size and not self.is_exhausted:
+            for part in list(_parts(remaining[:-1], size)):  # without the last, it was over the budget
+                kept = [key for key in remaining if key not in part]
+                found = self._leaving(over, kept) if not self.is_exhausted else None
+                best, remaining = (best, remaining) if found is None else (found, kept)
+            size //= 2
+        return best
+
+    def _leaving(self, over: Built, keys: Collection[ChangeKey]) -> Built | None:
+        """The candidate with further ops left in float, if it is within the budget."""
+        self.progress(f"{over.trial.scheme}: {len(keys)} ops in float")
+        reasons = dict.fromkeys(keys, "with it quantized, the loss is over the budget")
+        built = self._build(over.trial.scheme, over.trial.variant, over.builder, {**over.left, **reasons})
+        if built is None:
+            return None
+        built.trial.ratio = over.trial.ratio
+        return built if self._scored(built).is_within else None
+
+
+def _parts(keys: Sequence[ChangeKey], size: int) -> Iterator[frozenset[ChangeKey]]:
+    for start in range(0, len(keys), size):
+        yield frozenset(keys[start : start + size])
+
+
+def _time(built: Built) -> float:
+    """The time relative to the original; infinite if it was not measured."""
+    return built.trial.ratio.ratio if built.trial.ratio is not None else float("inf")
+
+
+def _loss(built: Built) -> float:
+    return built.trial.score.loss if built.trial.score is not None else float("inf")
+
+
+def _preference(finalists: Sequence[Built]) -> Callable[[Built], tuple[bool, float, float]]:
+    """The order of finalists: those as fast as the fastest first, the smallest of them, and then by time."""
+    fastest = min((b.trial.ratio.high for b in finalists if b.trial.ratio is not None), default=0.0)
+
+    def key(built: Built) -> tuple[bool, float, float]:
+        is_behind = built.trial.ratio is None or built.trial.ratio.low > fastest
+        return is_behind, 0.0 if is_behind else built.trial.bytes, _time(built)
+
+    return key

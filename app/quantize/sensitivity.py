@@ -1,0 +1,78 @@
+"""Errors of quantized ops on real activations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ...core.io.model_source import ModelSource, edited_source, model_source
+from ...core.ir.graph import Graph
+from ...core.ir.op import Op
+from ...core.ort.remote_backend import RemoteBackend
+from ...core.ort.sessions import Loadable
+from ...core.rewriting.changes import ChangeKey
+from ...core.transform.extract import keep_outputs
+from .criterion import Noise
+from .search import Built
+
+VALUES_AT_ONCE = 16  # of which all elements are in memory
+Feeds = Mapping[str, Any]
+
+
+def output_errors(
+    source: ModelSource, quantized: ModelSource, places: Sequence[str], feeds: Sequence[Feeds]
+) -> dict[str, float]:
+    """The power of the noise, relative to the signal, of each value that both models compute in the main graph."""
+    known = set(main_values(quantized.load().graph)) & set(main_values(source.load().graph))
+    names = [name for name in dict.fromkeys(places) if name in known]
+    errors: dict[str, float] = {}
+    for part in (names[i : i + VALUES_AT_ONCE] for i in range(0, len(names), VALUES_AT_ONCE)):
+        noises = [Noise() for _ in part]
+        runs = (_values(model, part, feeds) for model in (source, quantized))
+        for wanted, found in zip(*runs, strict=True):
+            for noise, a, b in zip(noises, wanted, found, strict=True):
+                noise.add(a, b)
+        errors |= {name: noise.relative for name, noise in zip(part, noises, strict=True)}
+    return errors
+
+
+def _values(source: ModelSource, names: Sequence[str], feeds: Sequence[Feeds]) -> Iterator[list[Any]]:
+    """Some values of a model for each of the feeds."""
+    exposed = edited_source(source, [partial(keep_outputs, names=list(names))])
+    inputs = {v.name for v in exposed.load().graph.inputs}
+    loadable: Loadable = exposed.loadable()
+    with RemoteBackend() as remote:
+        session = remote(loadable)
+        for given in feeds:
+            yield session.run(names, {name: value for name, value in given.items() if name in inputs})
+
+
+def own_errors(graph: Graph, errors: Mapping[str, float]) -> dict[str, float]:
+    """The part of the error of each value that its operands do not bring: the error less the greatest of theirs.
+
+    `graph` is that of the float model. O(V + E).
+    """
+    carried: dict[str, float] = {}  # by value: the error of the nearest measured values before it
+    own: dict[str, float] = {}
+    for op in graph.sorted_ops():
+        before = max((carried.get(v.name, 0.0) for v in op.inputs if v is not None), default=0.0)
+        for v in op.outputs:
+            carried[v.name] = errors.get(v.name, before)
+            if v.name in errors:
+                own[v.name] = max(0.0, errors[v.name] - before)
+    return own
+
+
+def sensitivity_order(built: Built, feeds: Sequence[Feeds]) -> list[ChangeKey]:
+    """The changes of a candidate, that with the greatest error of its own first, those without a measured one last."""
+    source, changes = built.builder.source, built.candidate.keys
+    quantized = model_source(built.path, inline=True)
+    own = own_errors(source.load().graph, output_errors(source, quantized, sorted(p for _, p in changes), feeds))
+    return sorted(changes, key=lambda key: (-own.get(key[1], -1.0), key))
+
+
+def main_values(graph: Graph) -> list[str]:
+    """The names of the values that ops of a graph compute."""
+    ops: Iterator[Op] = iter(graph.sorted_ops())
+    return [v.name for op in ops for v in op.outputs if v.name]

@@ -1,0 +1,175 @@
+"""The search for candidates within a budget, with accuracies and times that the tests decide."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from passwright.app.quantize.candidates import CandidateBuilder, Scheme
+from passwright.app.quantize.criterion import Score
+from passwright.app.quantize.journal import Journal
+from passwright.app.quantize.schemes import JOIN_GROUPS
+from passwright.app.quantize.search import Built, Limits, Search, Variants
+from passwright.core import QuantizationSpec, Range
+from passwright.core.errors import ModelError
+from passwright.core.io.model_source import model_source
+from passwright.core.support.intervals import RatioInterval
+from passwright.passes.quantization.static_groups import QUANTIZE_STATIC
+from rewriting import load
+
+LAYERS = 8
+STATIC = Scheme("static", "", (QUANTIZE_STATIC,), after=(JOIN_GROUPS,), needs_ranges=True)
+
+
+def chain() -> onnx.ModelProto:
+    """Convolutions, behind each second one a Sigmoid, behind the others a Relu."""
+    rng = np.random.default_rng(0)
+    layers = [
+        f"m{i} = Conv({f'y{i - 1}' if i else 'x'}, w{i}) y{i} = {'Sigmoid' if i % 2 else 'Relu'}(m{i})"
+        for i in range(LAYERS)
+    ]
+    weights = {f"w{i}": rng.normal(size=(4, 4, 1, 1)).astype(np.float32) for i in range(LAYERS)}
+    return load(f"g (float[1,4,2,2] x) => (float[1,4,2,2] y{LAYERS - 1}) {{ {' '.join(layers)} }}", weights=weights)
+
+
+def dequantized_values(path: Path) -> set[str]:
+    return {name for node in onnx.load(path).graph.node if node.op_type == "DequantizeLinear" for name in node.output}
+
+
+def spec() -> QuantizationSpec:
+    names = ["x", *(f"{kind}{i}" for kind in "my" for i in range(LAYERS))]
+    return QuantizationSpec(dict.fromkeys(names, Range(-3, 3)), operators=frozenset({"Conv", "Sigmoid"}))
+
+
+@dataclass
+class HarmfulPlaces:
+    """A criterion by which only some quantized values do harm, each as much as the budget allows for one."""
+
+    harmful: Collection[str]
+    files: dict[Path, Built] = field(default_factory=dict[Path, Built])
+    name: str = "harm"
+    reference: float = 0.0
+    scored: int = 0
+
+    def score(self, model: Path | bytes) -> Score:
+        self.scored += 1
+        assert isinstance(model, Path)
+        harm = len(dequantized_values(model) & set(self.harmful))
+        return Score(-harm, harm)
+
+    def allows(self, score: Score) -> bool:
+        return score.loss < 1
+
+
+def built_search(
+    tmp_path: Path, criterion: HarmfulPlaces, *, time: float = 0.5, sigmoid: float = 1.0, **changes: object
+) -> tuple[Search, dict[str, Variants]]:
+    def race(models: Sequence[Path]) -> list[RatioInterval | str]:
+        times = [time * (sigmoid if "y1" in dequantized_values(path) else 1) for path in models]
+        return [RatioInterval(t, t * 0.98, t * 1.02) for t in times]
+
+    def ranking(built: Built) -> list[tuple[str, str]]:
+        return sorted(built.candidate.keys, key=lambda key: key[1])
+
+    source = model_source(chain(), inline=True)
+    settings: dict[str, object] = {"limits": Limits(100, 600), **changes}
+    search = Search(criterion, race, ranking, tmp_path, 1 << 20, **settings)  # type: ignore[arg-type]
+    return search, {"static": [("minmax", lambda: CandidateBuilder(source, STATIC, spec()))]}
+
+
+def changed_places(built: Built) -> set[str]:
+    return {c.place for c in built.candidate.changes}
+
+
+def test_everything_is_quantized_where_nothing_does_harm(tmp_path: Path) -> None:
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
+    (best,) = search.run(schemes)
+    assert changed_places(best) == {*(f"y{i}" for i in range(LAYERS)), *(f"m{i}" for i in range(1, LAYERS, 2))}
+    assert search.scored == 1
+
+
+@pytest.mark.parametrize("harmful", [("y0",), ("m5",), ("y0", "m5"), ("m1", "y2", "y7")])
+def test_exactly_the_harmful_ops_stay_in_float(tmp_path: Path, harmful: tuple[str, ...]) -> None:
+    search, schemes = built_search(tmp_path, HarmfulPlaces(harmful))
+    (best,) = search.run(schemes)
+    whole, _ = built_search(tmp_path, HarmfulPlaces(()))
+    (everything,) = whole.run(schemes)
+    missing = changed_places(everything) - changed_places(best)
+    # A Sigmoid is left with the convolution before it, which gives it no integers then.
+    assert set(harmful) <= missing <= {f"{kind}{name[1:]}" for name in harmful for kind in "my"}
+
+
+def test_no_candidate_where_every_op_does_harm(tmp_path: Path) -> None:
+    places = [f"{kind}{i}" for kind in "my" for i in range(LAYERS)]
+    search, schemes = built_search(tmp_path, HarmfulPlaces(places))
+    assert not search.run(schemes)
+    assert all(t.outcome for t in search.trials)
+
+
+def test_slower_candidates_are_not_scored(tmp_path: Path) -> None:
+    criterion = HarmfulPlaces(())
+    search, schemes = built_search(tmp_path, criterion, time=1.5)
+    assert not search.run(schemes)
+    assert criterion.scored == 0
+    assert "slower" in {t.outcome for t in search.trials}
+
+
+def test_an_operator_that_is_faster_in_float_stays_there(tmp_path: Path) -> None:
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()), sigmoid=1.5)
+    (best,) = search.run(schemes)
+    assert not changed_places(best) & {"y1", "y3", "y5", "y7"}
+    assert set(best.left.values()) == {"Sigmoid is faster in float here"}
+
+
+def test_requested_names_stay_in_float(tmp_path: Path) -> None:
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()), leave=frozenset({"Sigmoid", "y2"}))
+    (best,) = search.run(schemes)
+    assert changed_places(best) == {"y0", "y4", "y6", "m1", "m3", "m5", "m7"}
+
+
+def test_unfused_groups_are_left_out_before_the_race(tmp_path: Path) -> None:
+    def unfused(built: Built) -> dict[tuple[str, str], str]:
+        return {key: "onnxruntime does not fuse it" for key in built.candidate.keys if key[1] == "m3"}
+
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
+    (best,) = replace(search, unfused_groups=unfused).run(schemes)
+    assert "m3" not in changed_places(best)
+
+
+def test_the_number_of_trials_is_bounded(tmp_path: Path) -> None:
+    criterion = HarmfulPlaces(("y7",))
+    search, schemes = built_search(tmp_path, criterion, limits=Limits(3, 600))
+    search.run(schemes)
+    assert criterion.scored <= 3
+
+
+def test_a_journal_answers_a_repeated_search(tmp_path: Path) -> None:
+    results = []
+    for _ in range(2):
+        criterion = HarmfulPlaces(("y0", "m5"))
+        search, schemes = built_search(tmp_path, criterion, journal=Journal(tmp_path / "journal"))
+        (best,) = search.run(schemes)
+        results.append((changed_places(best), criterion.scored))
+    assert results[0][0] == results[1][0]
+    assert results[0][1] > 0 == results[1][1]
+
+
+def test_a_journal_forgets_an_interrupted_line(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    Journal(path).result("a", lambda: 1)
+    with path.open("a", encoding="utf-8") as f:
+        f.write('["b", ')
+    assert Journal(path).result("a", lambda: 2) == 1
+    assert Journal(path).result("b", lambda: 3) == 3
+    assert path.read_text(encoding="utf-8").splitlines() == ['["a", 1]', '["b", 3]']
+
+
+def test_another_file_is_no_journal(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("something else\n", encoding="utf-8")
+    with pytest.raises(ModelError, match=r"is not a journal"):
+        Journal(path)

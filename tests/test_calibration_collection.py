@@ -145,6 +145,16 @@ def test_errors(names: list[str], change: dict[str, Array], message: str) -> Non
     assert str(e.value).startswith(message)
 
 
+def test_nan_is_allowed_where_the_model_tests_for_it() -> None:
+    model = load("""g (float[N,2] x, float z) => (float[N,2] y) {
+        s = Softmax(x) n = IsNaN(s) y = Where(n, z, s)
+    }""")
+    x = np.float32([[-np.inf, -np.inf], [1, 1]])
+    found = collect_statistics(model, "sy", [{"x": x, "z": np.float32(0)}])
+    assert (found["s"].low, found["s"].high, found["s"].nans, found["s"].has_masks) == (0.5, 0.5, 2, True)
+    assert (found["y"].low, found["y"].high, found["y"].zeros, found["y"].has_masks) == (0, 0.5, 2, False)
+
+
 def test_samples_are_needed() -> None:
     with pytest.raises(ModelError, match=r"^there are no samples to calibrate with$"):
         collect_statistics(load(TEXT), ["a"], iter([]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import count
@@ -42,6 +42,7 @@ def collect_statistics(
     histograms: bool = True,
     memory_bytes: int = MEMORY_BYTES,
     config: SessionConfig = OPTIMIZED,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, ValueStatistics]:
     """Run `model` on each of `feeds` and collect the statistics of the named values, in the order of `names`.
 
@@ -51,18 +52,20 @@ def collect_statistics(
     of If, Loop and Scan. Those of values that are not floats, and of bodies whose values cannot be outputs, are left
     out.
 
-    Raises ModelError for names that the model lacks, without samples, if the model does not run on a sample, and if a
-    value is NaN.
+    Raises ModelError for names that the model lacks, without samples, if the model does not run on a sample, and for a
+    value that is NaN unless an IsNaN of the model reads it, as in a softmax whose rows may be masked throughout.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         found = _Calibrated.open(model, stack)
         wanted = found.floats_named(dict.fromkeys((*names, *(channels or {}))))
         samples = _write_samples(feeds, folder)
-        run = _Collection(found, samples, folder, dict(channels or {}), histograms, config)
+        run = _Collection(found, samples, folder, dict(channels or {}), histograms, config, found.tested_for_nan)
         stack.callback(run.worker.terminate)
+        groups = list(run.groups(wanted, memory_bytes))
         collected: dict[str, ValueStatistics] = {}
-        for group in run.groups(wanted, memory_bytes):
+        for number, group in enumerate(groups):
+            progress("calibrating" + (f", part {number + 1} of {len(groups)}" if len(groups) > 1 else ""))
             collected |= run.collect(group)
     return {name: collected[name] for name in wanted if name in collected}
 
@@ -110,6 +113,12 @@ class _Calibrated:
             return cls(loaded, onnx.ModelProto.FromString(written), None)
         return cls(loaded, onnx.ModelProto.FromString(written.read_bytes()), written.parent)
 
+    @property
+    def tested_for_nan(self) -> frozenset[str]:
+        """The names of the values that an IsNaN reads."""
+        tests = (op for graph in self.model.graph.with_subgraphs() for op in graph.ops("IsNaN"))
+        return frozenset(v.name for op in tests for v in op.inputs if v is not None)
+
     def floats_named(self, names: Iterable[str]) -> dict[str, int]:
         """The element types of the values of these names that are floats, or may be. Raises ModelError."""
         dtypes: dict[str, int] = {}
@@ -133,6 +142,7 @@ class _Collection:
     channels: Mapping[str, int]
     histograms: bool
     config: SessionConfig
+    tested_for_nan: frozenset[str]
     numbers: count[int] = field(default_factory=count)
     worker: WorkerProcess = field(
         default_factory=lambda: WorkerProcess(module_command(f"{__package__}.collection_worker"), RUN_TIMEOUT)
@@ -172,6 +182,7 @@ class _Collection:
                 "tensors": [e.output for e in outputs if not e.is_summary],
                 "summaries": [e.output for e in outputs if e.is_summary],
                 "axis": self.channels.get(name),  # None for no channels
+                "allows_nan": name in self.tested_for_nan,
             }
             for name, outputs in exposed.items()
         ]

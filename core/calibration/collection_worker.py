@@ -70,7 +70,9 @@ def serve_collections() -> None:
         elif "collect" in request:
             state.collected = [
                 _Collected(
-                    StatisticsCollector(c["name"], request["histograms"] and not c["summaries"], c["axis"]),
+                    StatisticsCollector(
+                        c["name"], request["histograms"] and not c["summaries"], c["axis"], c["allows_nan"]
+                    ),
                     c["tensors"],
                     c["summaries"],
                 )

@@ -93,10 +93,10 @@ class ValueStatistics:
     """Statistics of a value over all samples.
 
     `low` and `high` are those of the numbers that count; both are 0 if there are none. Left out of them and of the
-    `histogram` are `infinities` and `masks`: finite numbers so far from all others that they only mark elements to be
-    ignored. `lowest` and `highest` include the masks. `zeros` of the `count` elements are zero, and in no bin.
-    `samples` are those in which the value was computed. A value of a Loop or Scan body has no histogram, no count, and
-    a range that holds zero.
+    `histogram` are `infinities`, `nans`, and `masks`: finite numbers so far from all others that they only mark
+    elements to be ignored. `lowest` and `highest` include the masks. `zeros` of the `count` elements are zero, and in
+    no bin. `samples` are those in which the value was computed. A value of a Loop or Scan body has no histogram, no
+    count, and a range that holds zero.
     """
 
     name: str
@@ -108,14 +108,15 @@ class ValueStatistics:
     zeros: int = 0
     masks: int = 0
     infinities: int = 0
+    nans: int = 0
     samples: int = 0
     histogram: Histogram | None = field(default=None, repr=False)
     channels: ChannelStatistics | None = field(default=None, repr=False)
 
     @property
     def has_masks(self) -> bool:
-        """Whether some elements are masks or infinite: clamped to the range, they no longer mask anything."""
-        return bool(self.masks or self.infinities)
+        """Whether some elements are masks, infinite or NaN: clamped to the range, they no longer mean the same."""
+        return bool(self.masks or self.infinities or self.nans)
 
     @property
     def magnitude(self) -> float:
@@ -152,21 +153,24 @@ class StatisticsCollector:
     Masks are told from other numbers at the end. From a magnitude of 4096, numbers are counted apart by sign and order
     of magnitude (`FAR`). Such a cluster is one of masks if it is negative or beyond 5e8, and all of it at least 64
     times as far from zero as every number that counts: -10000 is a mask next to 100, and a number next to 200.
+    NaN is refused unless the value `allows_nan`.
     """
 
     name: str
     has_histogram: bool = True
     channel_axis: int | None = None
+    allows_nan: bool = False
     count: int = 0
     zeros: int = 0
     infinities: int = 0
+    nans: int = 0
     samples: int = 0
     _near: _Cluster = field(default_factory=_Cluster)
     _far: dict[tuple[int, bool], _Cluster] = field(default_factory=dict[tuple[int, bool], _Cluster])
     _channels: tuple[Array, Array, Array] | None = None
 
     def add(self, array: Array, sample: int) -> None:
-        """Add the elements of a float array, of any shape. Raises ModelError for NaN."""
+        """Add the elements of a float array, of any shape. Raises ModelError for NaN, and axes that do not fit."""
         self.samples += 1
         self._add_elements(array, sample)
         self.count += array.size
@@ -188,12 +192,22 @@ class StatisticsCollector:
             chunk = flat[start : start + CHUNK_ELEMENTS]
             chunk = chunk if chunk.dtype in {np.dtype(np.float32), np.dtype(np.float64)} else chunk.astype(np.float32)
             low, high = float(chunk.min()), float(chunk.max())
-            if isnan(low) or isnan(high):
-                raise ModelError(f"{self.name} is NaN in sample {sample}; remove the sample or repair the model")
+            if isnan(low):
+                chunk = self._without_nans(chunk, sample)
+                if not chunk.size:
+                    continue
+                low, high = float(chunk.min()), float(chunk.max())
             if -FAR[0] < low and high < FAR[0]:
                 self._add_cluster(self._near, chunk, low, high)
             else:
                 self._add_far(chunk)
+
+    def _without_nans(self, numbers: Array, sample: int) -> Array:
+        if not self.allows_nan:
+            raise ModelError(f"{self.name} is NaN in sample {sample}; remove the sample or repair the model")
+        found = numbers[~np.isnan(numbers)]
+        self.nans += numbers.size - found.size
+        return found
 
     def _add_cluster(self, cluster: _Cluster, numbers: Array, low: float, high: float) -> None:
         """Add numbers to a cluster; zeros are taken out of its histogram."""
@@ -257,5 +271,5 @@ class StatisticsCollector:
             maxima, sums, counts = self._channels
             channels = ChannelStatistics(self.channel_axis, maxima, sums / np.maximum(counts, 1))
         histogram = (kept.histogram or Histogram()) if self.has_histogram else None
-        counted = (self.count, self.zeros, masks, self.infinities, self.samples)
+        counted = (self.count, self.zeros, masks, self.infinities, self.nans, self.samples)
         return ValueStatistics(self.name, *ends, *extremes, *counted, histogram, channels)

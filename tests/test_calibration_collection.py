@@ -145,6 +145,15 @@ def test_errors(names: list[str], change: dict[str, Array], message: str) -> Non
     assert str(e.value).startswith(message)
 
 
+def test_sequences_as_inputs() -> None:
+    model = load(
+        """g (seq(float[N]) x) => (float[N] y) { a = ConcatFromSequence<axis=0>(x) y = Neg(a) n = SequenceLength(x) }"""
+    )
+    arrays = [np.float32([1, 2]), np.float32([-3, 0, 5])]
+    found = collect_statistics(model, ["x", "a", "y", "n"], [{"x": arrays}])
+    assert {name: (s.low, s.high) for name, s in found.items()} == {"a": (-3, 5), "y": (-5, 3)}
+
+
 def test_nan_is_allowed_where_the_model_tests_for_it() -> None:
     model = load("""g (float[N,2] x, float z) => (float[N,2] y) {
         s = Softmax(x) n = IsNaN(s) y = Where(n, z, s)

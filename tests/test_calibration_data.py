@@ -212,9 +212,9 @@ def test_kept_samples_are_removed() -> None:
     assert not kept.exists()
 
 
-@pytest.mark.parametrize(("count", "sizes"), [(3, (1, 1, 1)), (4, (2, 1, 1)), (10, (6, 2, 2))])
+@pytest.mark.parametrize(("count", "sizes"), [(3, (1, 1, 1)), (4, (2, 1, 1)), (10, (5, 3, 2)), (400, (128, 136, 136))])
 def test_parts_are_disjoint(count: int, sizes: tuple[int, ...]) -> None:
-    data = read_calibration_data({"x": ROWS[:count]}, BATCHED)
+    data = read_calibration_data({"x": np.arange(2 * count, dtype=np.float32).reshape(count, 2)}, BATCHED)
     parts = split_samples(data)
     found = [firsts(part) for part in (parts.calibration, parts.search, parts.report)]
     assert tuple(map(len, found)) == sizes

@@ -28,7 +28,7 @@ MAX_SAMPLES = 512
 DRAWN_SAMPLES = 32
 DEFAULT_FUNCTION = "reader"  # the name of the function in a file
 DISJOINT_SAMPLES = 3  # from which each part of the data has samples of its own
-HELD_OUT = 4  # one sample in so many is for the search, and as many for the report
+MAX_CALIBRATION_SAMPLES = 128  # more change the ranges little, and cost time for each scheme
 Feeds = Mapping[str, Any]
 
 
@@ -120,15 +120,15 @@ class DataParts:
 
 
 def split_samples(data: CalibrationData, seed: int = 0) -> DataParts:
-    """Half of the samples for calibration, and a quarter each for search and report; below 3, all share them."""
+    """Half of the samples for calibration, up to 128; the others for search and report. Below 3, all share them."""
     count = len(data)
     if count < DISJOINT_SAMPLES:
         note = f"calibration, search and report share {data}; give {DISJOINT_SAMPLES} or more to keep them apart"
         return DataParts(data, data, data, note)
-    held_out = max(count // HELD_OUT, 1)
     order = np.random.default_rng(seed).permutation(count).tolist()
-    calibration, search, report = order[2 * held_out :], order[held_out : 2 * held_out], order[:held_out]
-    note = f"{data}: {len(calibration)} for calibration, {held_out} for the search, {held_out} for the report"
+    calibrated = min(count // 2, MAX_CALIBRATION_SAMPLES)
+    calibration, search, report = order[:calibrated], order[calibrated::2], order[calibrated + 1 :: 2]
+    note = f"{data}: {calibrated} for calibration, {len(search)} for the search, {len(report)} for the report"
     return DataParts(data.chosen(calibration), data.chosen(search), data.chosen(report), note)
 
 

@@ -83,7 +83,7 @@ def _write_samples(feeds: Iterable[Feeds], folder: Path) -> _Samples:
         path = folder / f"sample{number}"
         value_files.write_value(dict(arrays), path)
         paths.append(path)
-        sizes.append(sum(np.asarray(a).nbytes for a in arrays.values()))
+        sizes.append(sum(f.stat().st_size for f in path.iterdir()))
     if not paths:
         raise ModelError("there are no samples to calibrate with")
     return _Samples(paths, int(np.argmax(sizes)))

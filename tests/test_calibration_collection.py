@@ -84,14 +84,15 @@ def test_statistics_of_values_of_all_graphs(memory_bytes: int) -> None:
     assert list(found) == [name for name in (*OUTER, *INNER) if name != "i"]  # an integer
     for name, statistics in found.items():
         if name == "ls":  # the condition of the Loop holds wherever its body runs
-            assert (statistics.low, statistics.high) == (0, 0)
+            assert (statistics.low, statistics.high, statistics.samples) == (0, 0, 0)
             continue
         other = wanted[name]
         low, high = (
             (other.low, other.high) if name not in {"v", "m", "l", "lq"} else (min(other.low, 0), max(other.high, 0))
         )
         assert [statistics.low, statistics.high] == pytest.approx([low, high], rel=1e-6)
-        if name in {"v", "m", "l", "lq", "ls"}:
+        if name in {"v", "m", "l", "lq"}:
+            assert statistics.samples == sum(bool(feeds["c"] and feeds["n"]) for feeds in samples)
             assert statistics.histogram is None
             continue
         assert (statistics.count, statistics.zeros) == (other.count, other.zeros)
@@ -104,6 +105,17 @@ def test_statistics_of_values_of_all_graphs(memory_bytes: int) -> None:
     rows = np.concatenate([feeds["x"] for feeds in samples]) + np.float32([1, 2, 3])
     assert channels.maxima == pytest.approx(np.abs(rows).max(0))
     assert channels.means == pytest.approx(rows.astype(np.float64).mean(0))
+
+
+def test_values_of_a_loop_with_omitted_outputs() -> None:
+    model = load("""g (float[3] x, int64 n, bool c) => (float[3] y) {
+        y = Loop (n, c, x) <body = body (int64 i, bool d, float[3] v) => (bool o, float[3] w, float[3] s) {
+            o = Identity(d) w = Add(v, v) s = Neg(w)
+        }>
+    }""")
+    x = np.float32([1, 2, 3])
+    found = collect_statistics(model, ["s"], [{"x": x, "n": np.array(n), "c": np.array(True)} for n in (2, 0)])
+    assert (found["s"].low, found["s"].high, found["s"].samples) == (-12, 0, 1)
 
 
 def test_values_of_a_scan() -> None:

@@ -24,7 +24,7 @@ from ..ort import value_files
 from ..ort.sessions import ENABLE_ALL, Loadable, SessionConfig
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..support.suggestions import did_you_mean
-from .exposure import Exposed, add_sizes, expose
+from .exposure import Exposed, expose, output_shapes
 from .statistics import ChannelStatistics, Histogram, ValueStatistics
 
 MEMORY_BYTES = 512 << 20  # of the values that are kept at a time
@@ -156,15 +156,15 @@ class _Collection:
         proto, exposed = self._exposing(wanted)
         if not exposed:
             return
-        sizes = add_sizes(proto, (e for outputs in exposed.values() for e in outputs))
+        shapes = output_shapes(proto, (e for outputs in exposed.values() for e in outputs))
         self._load(proto)
         largest = self.samples.largest
-        probe = {"sizes": str(self.samples.paths[largest]), "outputs": list(sizes.values())}
-        counts: dict[str, int] = self._request(probe, largest)["sizes"]
+        probe = {"measure": str(self.samples.paths[largest]), "outputs": list(shapes.values())}
+        sizes: dict[str, int] = self._request(probe, largest)["sizes"]
         group: dict[str, int] = {}
         total = 0
         for name, outputs in exposed.items():
-            needed = sum(counts[sizes[e.output]] * (8 if e.dtype == TensorProto.DOUBLE else 4) for e in outputs)
+            needed = sum(sizes[shapes[e.output]] * (8 if e.dtype == TensorProto.DOUBLE else 4) for e in outputs)
             if group and total + needed > memory_bytes:
                 yield group
                 group, total = {}, 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,9 @@ def serve_collections() -> None:
             folder = None if request["folder"] is None else Path(request["folder"])
             config = SessionConfig(**request["config"])
             state.session = OnnxRuntime(Path(request["model"]).read_bytes(), config, folder=folder)
-        elif "sizes" in request:
-            sizes = state.run(request["outputs"], request["sizes"])
-            yield {"sizes": {name: int(size) for name, size in sizes.items()}}
+        elif "measure" in request:
+            shapes = state.run(request["outputs"], request["measure"])
+            yield {"sizes": {name: prod(shape.tolist()) for name, shape in shapes.items()}}
         elif "collect" in request:
             state.collected = [
                 _Collected(

@@ -16,9 +16,10 @@ from ..ir.op_schemas import canonical_domain
 from ..serialization.proto_queries import all_nodes, named_subgraphs, opset_versions, subgraphs
 from .statistics import FAR
 
-SUMMARY = 5
+SUMMARY = 6
 """Numbers of a summary: the greatest of -x and x among the numbers near zero, the same among those far from it
-(`statistics.FAR`), and 1 if any is NaN. So the greatest of each sums up several summaries, and zeros sum up nothing."""
+(`statistics.FAR`), 1 if any is NaN, and the count of elements. So the greatest of each sums up several summaries, with
+the greatest count, and zeros sum up nothing."""
 NEW_OPS_OPSET = 9  # with Where, IsNaN and Scan without batches
 FREE_RANK_OPSET = 11  # where the branches of an If may differ in rank; before, they have summaries
 AXES_INPUT_OPSET = 18  # where the axes of reductions are an input
@@ -93,13 +94,13 @@ def keep_required_nodes(graph: onnx.GraphProto) -> None:
         graph.node.extend(kept)
 
 
-def add_sizes(model: onnx.ModelProto, exposed: Iterable[Exposed]) -> dict[str, str]:
-    """Replace the exposed outputs by their numbers of elements, in place; returns the new outputs by the former."""
+def output_shapes(model: onnx.ModelProto, exposed: Iterable[Exposed]) -> dict[str, str]:
+    """Replace the exposed outputs by their shapes, in place; returns the new outputs by the former."""
     graph = model.graph
     exposure = _Exposure(_all_names(graph))
-    found = {e.output: exposure.node(graph, "Size", e.output) for e in exposed}
+    found = {e.output: exposure.node(graph, "Shape", e.output) for e in exposed}
     del graph.output[:]
-    graph.output.extend(onnx.ValueInfoProto(name=size) for size in found.values())
+    graph.output.extend(onnx.ValueInfoProto(name=shape) for shape in found.values())
     return found
 
 
@@ -128,16 +129,18 @@ def _lift_from_if(
     exposure: _Exposure, graph: onnx.GraphProto, node: onnx.NodeProto, attribute: str, inner: Exposed
 ) -> Exposed:
     """The value of a branch as an output of its If; nothing, or a summary of nothing, from the other branch."""
+    branches = dict(named_subgraphs(node))
     if exposure.opset < FREE_RANK_OPSET:
-        inner = _summarized(exposure, dict(named_subgraphs(node))[attribute], inner)
+        inner = _summarized(exposure, branches[attribute], inner)
     output = exposure.fresh_name(inner.output)
     shape = [SUMMARY] if inner.is_summary else [0]
-    for name, branch in named_subgraphs(node):
+    for name, branch in branches.items():
         if name == attribute:
             result = exposure.node(branch, "Identity", inner.output)
         else:
             result = exposure.constant(branch, inner.dtype, shape, [0.0] * shape[0])
-        _append_output(node, branch, len(branch.output), result, output if name == attribute else "")
+        branch.output.append(onnx.ValueInfoProto(name=result))
+    _append_output(exposure, node, len(branches[attribute].output) - 1, output)
     return Exposed(output, inner.dtype, inner.is_summary)
 
 
@@ -148,8 +151,8 @@ def _lift_from_loop(
     body = dict(named_subgraphs(node))[attribute]
     row = _summarized(exposure, body, inner)
     output = exposure.fresh_name(inner.output)
-    result = exposure.node(body, "Identity", row.output)
-    _append_output(node, body, len(body.output) - (node.op_type == "Loop"), result, output)
+    _append_output(exposure, node, len(body.output) - (node.op_type == "Loop"), output)
+    body.output.append(onnx.ValueInfoProto(name=exposure.node(body, "Identity", row.output)))
     for a in node.attribute:
         if a.name in {"scan_output_axes", "scan_output_directions"}:
             a.ints.append(0)
@@ -158,12 +161,12 @@ def _lift_from_loop(
     return Exposed(_greatest(exposure, graph, rows), row.dtype, is_summary=True)
 
 
-def _append_output(node: onnx.NodeProto, body: onnx.GraphProto, output_count: int, result: str, output: str) -> None:
-    """Append an output of a body, and of its node if it is named, after those that the node omits."""
-    body.output.append(onnx.ValueInfoProto(name=result))
-    if output:
-        node.output.extend([""] * (output_count - len(node.output)))
-        node.output.append(output)
+def _append_output(exposure: _Exposure, node: onnx.NodeProto, output_count: int, output: str) -> None:
+    """Append an output to a node, after its `output_count` others: those omitted get names, as onnxruntime needs."""
+    omitted = range(output_count - len(node.output))
+    names = [name or exposure.fresh_name("omitted") for name in (*node.output, *("" for _ in omitted))]
+    del node.output[:]
+    node.output.extend([*names, output])
 
 
 def _greatest(exposure: _Exposure, graph: onnx.GraphProto, rows: str) -> str:
@@ -181,6 +184,7 @@ def _summarized(exposure: _Exposure, body: onnx.GraphProto, inner: Exposed) -> E
     dtype = TensorProto.DOUBLE if inner.dtype == TensorProto.DOUBLE else TensorProto.FLOAT
     flat = exposure.constant(body, TensorProto.INT64, [1], [-1])
     x = exposure.node(body, "Cast", exposure.node(body, "Reshape", inner.output, flat), to=dtype)
+    count = exposure.node(body, "Cast", exposure.node(body, "Shape", x), to=dtype)
     zero, far = (exposure.constant(body, dtype, [1], [number]) for number in (0.0, FAR[0]))
     x = exposure.node(body, "Concat", x, zero, axis=0)  # never empty
     is_near = exposure.node(body, "Less", exposure.node(body, "Abs", x), far)
@@ -191,7 +195,7 @@ def _summarized(exposure: _Exposure, body: onnx.GraphProto, inner: Exposed) -> E
     rows = [exposure.node(body, "Neg", near), near, exposure.node(body, "Neg", far), far]
     rows.append(exposure.node(body, "Cast", is_nan, to=dtype))
     greatest = (exposure.node(body, "ReduceMax", row, keepdims=1) for row in rows)
-    return Exposed(exposure.node(body, "Concat", *greatest, axis=0), dtype, is_summary=True)
+    return Exposed(exposure.node(body, "Concat", *greatest, count, axis=0), dtype, is_summary=True)
 
 
 Lift = Callable[[_Exposure, onnx.GraphProto, onnx.NodeProto, str, Exposed], Exposed]

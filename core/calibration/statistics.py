@@ -179,9 +179,11 @@ class StatisticsCollector:
 
     def add_summary(self, summary: Array, sample: int) -> None:
         """Add a summary (`exposure.SUMMARY`) of elements whose number is not known. Raises ModelError for NaN."""
+        near_low, near_high, far_low, far_high, has_nan, count = summary.astype(np.float64).tolist()
+        if not count:
+            return
         self.samples += 1
         zeros = self.zeros
-        near_low, near_high, far_low, far_high, has_nan = summary.astype(np.float64).tolist()
         extremes = [-near_low, near_high, *(x for x in (-far_low, far_high) if x), *([nan] if has_nan else ())]
         self._add_elements(np.array(extremes), sample)
         self.zeros = zeros

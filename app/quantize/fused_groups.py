@@ -1,0 +1,95 @@
+"""Quantized groups that onnxruntime does not compute on integers."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import onnx
+
+from ...core.ir.context import FRESH_NAME_MARK
+from ...core.rewriting.changes import ChangeKey
+from ...core.serialization.proto_queries import all_nodes
+from ...passes.arithmetic.value_ranges import CLAMPS
+from ...passes.quantization.static_groups import JOINS, UNARY_OPS
+from ..compare.tool_runs import run_timed
+
+OPTIMIZER = "ort-extended"  # the level that fuses groups; layouts, after it, rename ops
+GROUP_OPS = frozenset(("Conv", "MatMul", "Gemm", *JOINS, *UNARY_OPS))
+INTEGER_OPS = frozenset({"QGemm", "MatMulIntegerToFloat"})  # and those whose names start with QLinear
+TAG = re.compile(r"<(\d+)>")
+
+
+def unfused_groups(model: Path, changes: Collection[ChangeKey]) -> dict[ChangeKey, str]:
+    """The changes of a quantized model whose op onnxruntime computes in float all the same, with the reason.
+
+    A change is known by the value that it quantized, its place. Ops are followed by tags in their names, which the
+    fusions of onnxruntime keep. A model that it does not load has no fused group.
+    """
+    library: Any = onnx  # its argument has no types
+    proto: onnx.ModelProto = library.load(model, load_external_data=False)
+    places = _group_places(proto, frozenset(place for _, place in changes))
+    for i, node in enumerate(all_nodes(proto.graph.node)):
+        node.name = f"<{i}>"
+    tagged = model.with_name(f"{model.stem}.tagged.onnx")  # beside the external weights
+    try:
+        onnx.save(proto, tagged)
+        with TemporaryDirectory() as folder:
+            optimized = Path(folder) / "optimized.onnx"
+            reply = run_timed(OPTIMIZER, tagged, optimized, Path(folder) / "log", {})
+            if "failure" in reply:
+                return dict.fromkeys(changes, f"onnxruntime does not load the model: {reply['failure']}")
+            made: onnx.ModelProto = library.load(optimized, load_external_data=False)
+    finally:
+        tagged.unlink(missing_ok=True)
+    in_float = {
+        places[int(tag)]: f"onnxruntime computes it in float, as {node.op_type}"
+        for node in all_nodes(made.graph.node)
+        for tag in TAG.findall(node.name)
+        if int(tag) in places and not _computes_on_integers(node.op_type)
+    }
+    return {key: in_float[key[1]] for key in changes if key[1] in in_float}
+
+
+def _computes_on_integers(op_type: str) -> bool:
+    return op_type.startswith("QLinear") or op_type in INTEGER_OPS
+
+
+def _group_places(model: onnx.ModelProto, wanted: Collection[str]) -> dict[int, str]:
+    """The places of the ops whose operands are all dequantized, by the number of the node.
+
+    Later passes may have replaced the value at a place: then its stem, from which names were made, is in others.
+    """
+    nodes = list(all_nodes(model.graph.node))
+    maker = {name: node.op_type for node in nodes for name in node.output}
+    readers: defaultdict[str, list[onnx.NodeProto]] = defaultdict(list)
+    for node in nodes:
+        for name in node.input:
+            readers[name].append(node)
+    absent = {place.partition(FRESH_NAME_MARK)[0]: place for place in sorted(wanted) if place not in maker}
+    found: dict[int, str] = {}
+    for i, node in enumerate(nodes):
+        if node.op_type in GROUP_OPS and {maker.get(name) for name in node.input if name} == {"DequantizeLinear"}:
+            names = list(_names(node, readers))
+            stems = (absent.get(name.partition(FRESH_NAME_MARK)[0]) for name in names)
+            place = next((name for name in names if name in wanted), next(filter(None, stems), None))
+            found |= {} if place is None else {i: place}
+    return found
+
+
+def _names(node: onnx.NodeProto, readers: defaultdict[str, list[onnx.NodeProto]]) -> Iterator[str]:
+    """The names under which the result of an op is known: behind its bias, clamp and quantization, too."""
+    current: Sequence[onnx.NodeProto] = [node]
+    follow = {"Add", *CLAMPS} if node.op_type == "MatMul" else {*CLAMPS}
+    while current:
+        yield from (name for n in current for name in n.output)
+        behind = [r for n in current for name in n.output for r in readers[name]]
+        is_alone = len(behind) == 1 and behind[0].op_type in follow
+        quantizers = [r for r in behind if r.op_type in {"QuantizeLinear", "DequantizeLinear"}]
+        if current[0].op_type == "DequantizeLinear":
+            return
+        current = behind if is_alone else quantizers

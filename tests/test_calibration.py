@@ -109,6 +109,18 @@ def test_nan_is_refused_with_name_and_sample() -> None:
         statistics_of([1.0], [2.0, nan, inf])
 
 
+def test_gram_matrix() -> None:
+    x, y = RNG.normal(size=(3, 70_000, 4)), RNG.normal(size=(5, 4)).astype(np.float16)
+    y[2, 1] = inf
+    found = statistics_of(x.astype(np.float32), y, has_gram=True).gram
+    rows = np.concatenate([x.reshape(-1, 4), y[[0, 1, 3, 4]].astype(np.float64)])
+    assert found is not None
+    assert found == pytest.approx(rows.T @ rows, rel=1e-5, abs=1e-2)
+    assert statistics_of(x).gram is None
+    with pytest.raises(ModelError, match="v has 3 columns, before 4"):
+        statistics_of(y, y[:, :3], has_gram=True)
+
+
 def test_channels() -> None:
     x = RNG.normal(size=(4, 3, 5)).astype(np.float32)
     y = RNG.normal(size=(2, 3, 9)).astype(np.float32)

@@ -39,6 +39,7 @@ def collect_statistics(
     feeds: Iterable[Feeds],
     *,
     channels: Mapping[str, int] | None = None,
+    grams: Mapping[str, int] | None = None,
     histograms: bool = True,
     memory_bytes: int = MEMORY_BYTES,
     config: SessionConfig = OPTIMIZED,
@@ -48,9 +49,10 @@ def collect_statistics(
 
     The feeds, inputs by name and perhaps of another shape each, are read once and kept in files. If the values need
     more than `memory_bytes` on the largest sample, the model is run on all samples several times, for some of the
-    values each. `channels`: axes along which to collect maxima and means, by name. Names may be of values in the bodies
-    of If, Loop and Scan. Those of values that are not floats, and of bodies whose values cannot be outputs, are left
-    out.
+    values each. `channels`: axes along which to collect maxima and means, by name. `grams`: the numbers of columns of
+    values whose Gram matrix to collect, by name. Names may be of values in the bodies of If, Loop and Scan. Those of
+    values that are not floats, and of bodies whose values cannot be outputs, are left out; those in Loop and Scan have
+    no Gram matrix.
 
     Raises ModelError for names that the model lacks, without samples, if the model does not run on a sample, and for a
     value that is NaN unless an IsNaN of the model reads it, as in a softmax whose rows may be masked throughout.
@@ -58,9 +60,11 @@ def collect_statistics(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         found = _Calibrated.open(model, stack)
-        wanted = found.floats_named(dict.fromkeys((*names, *(channels or {}))))
+        wanted = found.floats_named(dict.fromkeys((*names, *(channels or {}), *(grams or {}))))
         samples = _write_samples(feeds, folder)
-        run = _Collection(found, samples, folder, dict(channels or {}), histograms, config, found.tested_for_nan)
+        run = _Collection(
+            found, samples, folder, dict(channels or {}), dict(grams or {}), histograms, config, found.tested_for_nan
+        )
         stack.callback(run.worker.terminate)
         groups = list(run.groups(wanted, memory_bytes))
         collected: dict[str, ValueStatistics] = {}
@@ -140,6 +144,7 @@ class _Collection:
     samples: _Samples
     folder: Path
     channels: Mapping[str, int]
+    grams: Mapping[str, int]
     histograms: bool
     config: SessionConfig
     tested_for_nan: frozenset[str]
@@ -165,6 +170,7 @@ class _Collection:
         total = 0
         for name, outputs in exposed.items():
             needed = sum(sizes[shapes[e.output]] * (8 if e.dtype == TensorProto.DOUBLE else 4) for e in outputs)
+            needed += 8 * self.grams.get(name, 0) ** 2
             if group and total + needed > memory_bytes:
                 yield group
                 group, total = {}, 0
@@ -183,6 +189,7 @@ class _Collection:
                 "summaries": [e.output for e in outputs if e.is_summary],
                 "axis": self.channels.get(name),  # None for no channels
                 "allows_nan": name in self.tested_for_nan,
+                "gram": name in self.grams,
             }
             for name, outputs in exposed.items()
         ]

@@ -72,7 +72,11 @@ def serve_collections() -> None:
             state.collected = [
                 _Collected(
                     StatisticsCollector(
-                        c["name"], request["histograms"] and not c["summaries"], c["axis"], c["allows_nan"]
+                        c["name"],
+                        request["histograms"] and not c["summaries"],
+                        c["axis"],
+                        c["allows_nan"],
+                        c["gram"],
                     ),
                     c["tensors"],
                     c["summaries"],

@@ -96,7 +96,8 @@ class ValueStatistics:
     `histogram` are `infinities`, `nans`, and `masks`: finite numbers so far from all others that they only mark
     elements to be ignored. `lowest` and `highest` include the masks. `zeros` of the `count` elements are zero, and in
     no bin. `samples` are those in which the value was computed. A value of a Loop or Scan body has no histogram, no
-    count, and a range that holds zero.
+    count, and a range that holds zero. `gram` is X^T X of all rows X along the last axis, (columns, columns) in
+    float64, without rows that have infinities.
     """
 
     name: str
@@ -112,6 +113,7 @@ class ValueStatistics:
     samples: int = 0
     histogram: Histogram | None = field(default=None, repr=False)
     channels: ChannelStatistics | None = field(default=None, repr=False)
+    gram: Array | None = field(default=None, repr=False)
 
     @property
     def has_masks(self) -> bool:
@@ -160,6 +162,7 @@ class StatisticsCollector:
     has_histogram: bool = True
     channel_axis: int | None = None
     allows_nan: bool = False
+    has_gram: bool = False
     count: int = 0
     zeros: int = 0
     infinities: int = 0
@@ -168,6 +171,7 @@ class StatisticsCollector:
     _near: _Cluster = field(default_factory=_Cluster)
     _far: dict[tuple[int, bool], _Cluster] = field(default_factory=dict[tuple[int, bool], _Cluster])
     _channels: tuple[Array, Array, Array] | None = None
+    _gram: Array | None = None
 
     def add(self, array: Array, sample: int) -> None:
         """Add the elements of a float array, of any shape. Raises ModelError for NaN, and axes that do not fit."""
@@ -176,6 +180,8 @@ class StatisticsCollector:
         self.count += array.size
         if self.channel_axis is not None:
             self._add_channels(array, self.channel_axis)
+        if self.has_gram:
+            self._add_gram(array)
 
     def add_summary(self, summary: Array, sample: int) -> None:
         """Add a summary (`exposure.SUMMARY`) of elements whose number is not known. Raises ModelError for NaN."""
@@ -254,6 +260,19 @@ class StatisticsCollector:
             maxima, sums, counts = self._channels
             self._channels = np.maximum(maxima, found[0]), sums + found[1], counts + found[2]
 
+    def _add_gram(self, array: Array) -> None:
+        columns = array.shape[-1] if array.ndim else 1
+        if self._gram is None:
+            self._gram = np.zeros((columns, columns))
+        if len(self._gram) != columns:
+            raise ModelError(f"{self.name} has {columns} columns, before {len(self._gram)}")
+        rows = array.reshape(-1, columns)
+        step = max(1, CHUNK_ELEMENTS // columns)
+        for start in range(0, len(rows), step):
+            chunk = rows[start : start + step].astype(np.float64)
+            finite = chunk[np.isfinite(chunk).all(axis=1)]
+            self._gram += finite.T @ finite
+
     def statistics(self) -> ValueStatistics:
         """The statistics of all samples so far."""
         kept, masks, lowest, highest = _Cluster(), 0, inf, -inf
@@ -274,4 +293,4 @@ class StatisticsCollector:
             channels = ChannelStatistics(self.channel_axis, maxima, sums / np.maximum(counts, 1))
         histogram = (kept.histogram or Histogram()) if self.has_histogram else None
         counted = (self.count, self.zeros, masks, self.infinities, self.nans, self.samples)
-        return ValueStatistics(self.name, *ends, *extremes, *counted, histogram, channels)
+        return ValueStatistics(self.name, *ends, *extremes, *counted, histogram, channels, self._gram)

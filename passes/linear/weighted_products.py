@@ -33,6 +33,11 @@ class WeightedProduct:
         return self.op.type == "Gemm" and bool(self.op.attr("transB", 0))
 
     @property
+    def takes_columns(self) -> bool:
+        """Whether the columns of x are multiplied with the weights, instead of its rows."""
+        return self.op.type == "Gemm" and bool(self.op.attr("transA", 0))
+
+    @property
     def extents(self) -> tuple[int, int]:
         """Rows and columns of the weights: the sizes of input and output. Does not read them."""
         rows, columns = self.w.static_shape[-2:]
@@ -128,7 +133,7 @@ def build_gemm(g: Build, a: Value, b: Value, **attrs: Any) -> Value:
 
 def left_factor(g: Build, p: WeightedProduct) -> Value:
     """The first factor of a product, transposed if a Gemm says so."""
-    return g.Transpose(p.x, perm=[1, 0]) if p.op.attr("transA", 0) and p.op.type == "Gemm" else p.x
+    return g.Transpose(p.x, perm=[1, 0]) if p.takes_columns else p.x
 
 
 def add_bias(g: Build, p: WeightedProduct, product: Value) -> Value:

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 from ...core import LOSSY, Build, Op, QuantizationSpec, RulePass, Value, require, rule
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array, operand
+from .gram_matrices import gram_of
 from .parameters import float_weights, quantization_spec
 from .weight_rounding import Grid, Rounded, rounded_weights
 
@@ -43,7 +44,7 @@ def quantize_product_dynamically(g: Build, w: Value, product: Op) -> Value:
     x = left_factor(g, p)
     integers, scale, zero = g.DynamicQuantizeLinear(as_type(g, x, TensorProto.FLOAT), outputs=3)
     per_channel = spec.per_channel and p.w.rank == 2
-    rounded = integer_weights(p.weights, spec, per_channel=per_channel, gram=spec.grams.get(p.x.name))
+    rounded = integer_weights(p.weights, spec, per_channel=per_channel, gram=gram_of(spec, p))
     kind = helper.tensor_dtype_to_np_dtype(spec.weights)
     zeros = g.const(rounded.zeros.reshape(-1).astype(kind)) if rounded.zeros.any() else None
     sums = g.MatMulInteger(integers, g.const(rounded.integers.astype(kind)), zero, zeros)

@@ -11,6 +11,7 @@ from ...core import LOSSY, Build, Op, QuantizationSpec, RulePass, Value, require
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array, operand
+from .gram_matrices import gram_of
 from .parameters import PER_CHANNEL_OPSET, float_weights, quantization_spec
 from .weight_rounding import Grid, Rounded, rounded_weights
 
@@ -54,7 +55,7 @@ def quantize_weights_of_product(g: Build, w: Value, product: Op) -> Value:
     is_dequantized = may_dequantize(g, spec, w)
     if is_dequantized and g.opset < PER_CHANNEL_OPSET:
         grid = grid._replace(block=-1)
-    rounded = rounded_weights(p.weights, grid, spec.rounding, spec.grams.get(p.x.name))
+    rounded = rounded_weights(p.weights, grid, spec.rounding, gram_of(spec, p))
     x = left_factor(g, p)
     if not is_dequantized:
         return add_bias(g, p, product_of_bits(g, spec, p, x, rounded))

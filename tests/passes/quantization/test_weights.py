@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loaded_by_ort import decibels, loaded
-from passwright.core import Pipeline, QuantizationSpec, RulePass
+from passwright.core import Pipeline, QuantizationSpec, RulePass, from_onnx
+from passwright.core.calibration.collection import collect_statistics
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
+from passwright.passes.quantization.gram_matrices import gram_inputs
 from passwright.passes.quantization.weight_rounding import Grid, rounded_weights
 from passwright.passes.quantization.weights import QUANTIZE_WEIGHTS, STORE_WEIGHTS
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
@@ -185,6 +187,36 @@ def test_methods_of_rounding() -> None:
         errors[method] = float(np.square(run(made, {"x": x})[0] - x @ W).sum())
         np.testing.assert_allclose(run(made, {"x": X})[0], X @ wanted.weights(32), rtol=0, atol=1e-4)
     assert errors["gptq"] < 0.7 * errors["mse"] < 0.7 * errors["nearest"]
+
+
+def test_gptq_with_collected_inputs() -> None:
+    model = load(
+        """g (float[M,80] x, bool c) => (float[M,24] y, float[M,24] z) {
+            a = Tanh(x) b = MatMul(a, w) s = Transpose(x) z = Gemm<transA=1>(s, w)
+            y = If (c) <then_branch = t () => (float[M,24] p) { d = Neg(b) p = MatMul(d, u) },
+                        else_branch = e () => (float[M,24] q) { q = Identity(b) }> }""",
+        21,
+        {"w": W, "u": normal(24, 24)},
+    )
+    graph = from_onnx(model).graph
+    assert gram_inputs(graph) == {"a": 80, "d": 24}
+    assert gram_inputs(graph, 600) == {"a": 80}
+    mixing = normal(ROWS, ROWS, seed=5)
+    feeds = [{"x": normal(n, ROWS, seed=n) @ mixing / 9, "c": np.array(True)} for n in (50, 150, 0, 100)]
+    found = collect_statistics(model, (), feeds, grams=gram_inputs(graph))
+    grams = {name: s.gram for name, s in found.items() if s.gram is not None}
+    rows = np.tanh(np.concatenate([f["x"] for f in feeds]).astype(np.float64))
+    np.testing.assert_allclose(grams["a"], rows.T @ rows, rtol=1e-5, atol=1e-3)
+    errors = [
+        np.square(run(model, feeds[1])[0] - run(quantized(model, spec), feeds[1])[0]).sum()
+        for spec in (FOUR, replace(FOUR, rounding="gptq", grams=grams))
+    ]
+    assert errors[1] < 0.7 * errors[0]
+
+
+def test_gram_matrix_of_another_value_is_declined() -> None:
+    model = load(MATMUL, 21, {"w": W})
+    assert quantized(model, replace(FOUR, rounding="gptq", grams={"x": np.eye(COLUMNS)})) == model
 
 
 PRODUCT_STAYS = {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..support.operand_queries import Array
 
-KEPT_PARTS = np.linspace(1.0, 0.4, 31)  # of the range of a block, tried as its clipped range
-SLAB_ELEMENTS = 1 << 22  # weights rounded at a time, so that temporary arrays stay small
+KEPT_PARTS = np.linspace(1.0, 0.4, 21)  # of the range of a block, tried as its clipped range
+SLAB_ELEMENTS = 1 << 17  # weights rounded at a time, so that temporary arrays stay in a cache
 GPTQ_ROWS = 128  # rows between two updates of all later ones
 GPTQ_DAMPING = 0.01  # of the mean of the diagonal
 HQQ_NORM, HQQ_BETA, HQQ_GROWTH, HQQ_STEPS = 0.7, 10.0, 1.01, 20  # p, beta, kappa and iterations of the paper
@@ -71,13 +71,21 @@ def stored_scales(scales: Array, grid: Grid) -> Array:
 def integers_of(blocks: Array, parameters: Parameters, grid: Grid) -> Array:
     """The nearest integers to weights in blocks, (blocks, rows, columns)."""
     scales, zeros = parameters
-    return np.clip(np.rint(blocks / scales[:, None]) + zeros[:, None], grid.least, grid.greatest)
+    integers = blocks / scales[:, None]
+    np.rint(integers, out=integers)
+    if grid.zero != 0:
+        integers += zeros[:, None]
+    return np.clip(integers, grid.least, grid.greatest, out=integers)
 
 
 def errors_of(blocks: Array, parameters: Parameters, grid: Grid) -> Array:
     """The errors of weights in blocks after rounding."""
     scales, zeros = parameters
-    return blocks - (integers_of(blocks, parameters, grid) - zeros[:, None]) * scales[:, None]
+    numbers = integers_of(blocks, parameters, grid)
+    if grid.zero != 0:
+        numbers -= zeros[:, None]
+    numbers *= scales[:, None]
+    return np.subtract(blocks, numbers, out=numbers)
 
 
 def nearest_parameters(blocks: Array, grid: Grid) -> Parameters:
@@ -89,15 +97,14 @@ def clipping_parameters(blocks: Array, grid: Grid) -> Parameters:
     """The parameters with the least sum of squared errors in each block, among ranges clipped to KEPT_PARTS."""
     low, high = blocks.min(axis=1, initial=0.0), blocks.max(axis=1, initial=0.0)
     tried = (range_parameters(low * kept, high * kept, grid) for kept in KEPT_PARTS)
-    return best_parameters(tried, lambda p: (errors_of(blocks, p, grid) ** 2).sum(axis=1))
+    return best_parameters((p, np.square(errors_of(blocks, p, grid)).sum(axis=1)) for p in tried)
 
 
-def best_parameters(tried: Any, cost: Callable[[Parameters], Array]) -> Parameters:
-    """For each block the parameters of the least cost, the first of equal ones."""
-    first = next(tried)
-    scales, zeros, least = first[0].copy(), first[1].copy(), cost(first)
-    for found in tried:
-        costs = cost(found)
+def best_parameters(tried: Iterator[tuple[Parameters, Array]]) -> Parameters:
+    """Of parameters with their costs, (blocks, columns), those of the least for each block, the first of equal ones."""
+    (first_scales, first_zeros), costs = next(tried)
+    scales, zeros, least = first_scales.copy(), first_zeros.copy(), costs.copy()
+    for found, costs in tried:
         better = costs < least
         np.copyto(scales, found[0], where=better)
         np.copyto(zeros, found[1], where=better)
@@ -106,31 +113,27 @@ def best_parameters(tried: Any, cost: Callable[[Parameters], Array]) -> Paramete
 
 
 def half_quadratic_parameters(blocks: Array, grid: Grid) -> Parameters:
-    """The parameters with the least sum of |error| ** 0.7, found by HQQ (Badri and Shaji, 2023).
+    """The parameters with the least sum of |error| ** p, found by HQQ (Badri and Shaji, 2023).
 
     Errors e and parameters are alternately solved for: e by shrinkage, zero points as the mean of q - (w - e) / s, as
     in the paper but rounded, and scales by least squares, since formats with integer zero points leave little to the
     former. Errors count in units of the first scale, so that the result does not depend on the size of weights.
     """
-    first = nearest_parameters(blocks, grid)
-    unit = first[0][:, None]
-
-    def steps() -> Any:
-        parameters, beta = first, HQQ_BETA
-        yield parameters
-        for _ in range(HQQ_STEPS):
-            integers = integers_of(blocks, parameters, grid)
-            wanted = blocks - unit * shrunk(errors_of(blocks, parameters, grid) / unit, beta)
-            yield (parameters := refitted(wanted, integers, parameters, grid))
-            beta *= HQQ_GROWTH
-
-    return best_parameters(steps(), lambda p: (np.abs(errors_of(blocks, p, grid) / unit) ** HQQ_NORM).sum(axis=1))
+    return best_parameters(half_quadratic_steps(blocks, grid))
 
 
-def shrunk(errors: Array, beta: float) -> Array:
-    """The generalized soft threshold sign(e) * max(|e| - |e| ** (p - 1) / beta, 0); 0 for no error."""
-    size = np.maximum(np.abs(errors), np.finfo(np.float64).tiny)
-    return np.sign(errors) * np.maximum(size - size ** (HQQ_NORM - 1) / beta, 0)
+def half_quadratic_steps(blocks: Array, grid: Grid) -> Iterator[tuple[Parameters, Array]]:
+    """The parameters of each step, those of the whole range first, and their sums of |error| ** p."""
+    parameters, beta = nearest_parameters(blocks, grid), HQQ_BETA
+    unit = parameters[0][:, None]
+    for _ in range(HQQ_STEPS + 1):
+        errors = errors_of(blocks, parameters, grid) / unit
+        size = np.abs(errors)
+        slope = np.maximum(size, np.finfo(np.float64).tiny) ** (HQQ_NORM - 1)
+        yield parameters, (size * slope).sum(axis=1)
+        shrunk = np.sign(errors) * np.maximum(size - slope / beta, 0)  # the generalized soft threshold
+        parameters = refitted(blocks - unit * shrunk, integers_of(blocks, parameters, grid), parameters, grid)
+        beta *= HQQ_GROWTH
 
 
 def refitted(wanted: Array, integers: Array, parameters: Parameters, grid: Grid) -> Parameters:

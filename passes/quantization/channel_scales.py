@@ -1,0 +1,275 @@
+"""Moving of scales, one for each channel, from a value to the constants that make it and read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from onnx import TensorProto
+
+from ...core import Build, Op, Value, require, same_extent
+from ...core.inference.input_queries import normalized_axis
+from ...core.ir.dims import as_integers
+from ...core.ir.op import replaced
+from ..linear.convolution import CONVOLUTIONS, INPUT_AXIS, OUTPUT_AXIS, group_count
+from ..support.operand_queries import (
+    BROADCASTING_OPSET,
+    Array,
+    constant_numbers,
+    has_one_use,
+    known,
+    known_extent,
+    normalized_axes,
+    operand,
+    required_producer,
+)
+
+LINEAR_OPS = (*CONVOLUTIONS, "Gemm", "MatMul")
+NORMS = ("LayerNormalization", "RMSNormalization")
+# f(x / s) = f(x) / s for every s > 0, whatever the channel.
+HOMOGENEOUS_OPS = ("Abs", "Identity", "LeakyRelu", "Neg", "PRelu", "Relu")
+POOLS = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")
+MAX_STEPS = 16  # ops between a value and the one that is scaled
+MAX_SCALE = 1e6
+SMALLEST, LARGEST = 1e-20, 1e20  # of the maxima of constants: scaled twice, they are normal numbers
+
+
+def bounded(scales: Array) -> Array:
+    """Positive scales, within what no constant overflows at."""
+    return np.clip(scales, 1 / MAX_SCALE, MAX_SCALE)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelOperand:
+    """A constant operand of an op, and where its channels are.
+
+    Reshaped to `view`, one number for each channel, reshaped to `dims`, broadcasts along its channels. Each channel of
+    the value is `repeats` of these in a row.
+    """
+
+    op: Op
+    index: int
+    view: tuple[int, ...]
+    dims: tuple[int, ...]
+    repeats: int = 1
+
+    @property
+    def constant(self) -> Value:
+        """The operand."""
+        return operand(self.op, self.index)
+
+    @property
+    def channels(self) -> int:
+        """The number of channels of the value."""
+        return prod(self.dims) // self.repeats
+
+    def sizes(self) -> Array:
+        """The absolute values of a weight as viewed, in float64; of each kernel the largest."""
+        found = np.abs(self.constant.const.astype(np.float64)).reshape(self.view)
+        return found.max(axis=tuple(range(3, found.ndim)), keepdims=True, initial=0.0)
+
+    def largest(self, sizes: Array) -> Array:
+        """The maximum for each channel of the value of `sizes`, which has the dims of the view or 1."""
+        others = tuple(i for i, d in enumerate(self.dims) if d == 1)
+        return sizes.max(axis=others, initial=0.0).reshape(-1, self.repeats).max(axis=1)
+
+    def factors(self, per_channel: Array) -> Array:
+        """Numbers for each channel, to broadcast to the view of the constant."""
+        return np.repeat(per_channel, self.repeats).reshape(self.dims)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalableValue:
+    """A value whose channels can be divided by scales: in the constants `made_by`, if those `read_by` are multiplied.
+
+    The first of `made_by` is the weight, the scale or the factor of the op that makes it, before what leads to it.
+    """
+
+    value: Value
+    made_by: Sequence[ChannelOperand]
+    read_by: Sequence[ChannelOperand]
+
+    @property
+    def source(self) -> Op:
+        """The op that makes it."""
+        return self.made_by[0].op
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The ops whose constants change."""
+        return tuple(dict.fromkeys(c.op for c in (*self.made_by, *self.read_by)))
+
+
+def scalable_value(v: Value) -> ScalableValue:
+    """Read the constants around a value; declines one whose channels cannot be scaled."""
+    home = None if v.producer is None else v.producer.graph
+    require(home is not None and not home.is_output(v) and v not in home.pinned, f"{v.name} is an input or output")
+    read_by = [reading_weights(reader, v) for reader in v.consumers]
+    require(bool(read_by), f"{v.name} is not read")
+    axes = {channel_axis(r.op, v) for r in read_by}
+    require(len(axes) == 1, f"the products read other channels of {v.name}")
+    made_by, repeats = making_constants(v, axes.pop())
+    repeated = [ChannelOperand(r.op, r.index, r.view, r.dims, repeats) for r in read_by]
+    channels = {c.channels for c in (*made_by, *repeated)}
+    require(len(channels) == 1, f"the numbers of channels around {v.name} differ")
+    for c in (*made_by, *repeated):
+        require_scalable(c.constant)
+    return ScalableValue(v, made_by, repeated)
+
+
+def require_scalable(c: Value) -> None:
+    """Decline a constant that has other readers, or numbers that overflow or vanish when they are scaled."""
+    require(len(c.consumers) == 1, f"{c.name} is used elsewhere")
+    require(c.dtype == TensorProto.FLOAT, f"{c.name} is not of single precision")
+    most = float(np.abs(c.const).max(initial=0))
+    require(most == 0 or SMALLEST < most < LARGEST, f"{c.name} has numbers out of range")
+
+
+def channel_axis(op: Op, v: Value) -> int:
+    """The axis of `v` over which a linear op sums."""
+    return 1 if op.type in CONVOLUTIONS else v.rank - 1
+
+
+def reading_weights(op: Op, v: Value) -> ChannelOperand:
+    """The weights of a linear op that reads `v`; declines any other op."""
+    require(op.type in LINEAR_OPS and not op.domain, f"{op.label}, no product with weights, reads {v.name}")
+    w = operand(op, 1)
+    require(op.inputs[0] is v and op.inputs.count(v) == 1 and w.is_const, f"{op.label} has no constant weights")
+    require(not op.attr("transA", 0), f"{op.label} sums over the rows of {v.name}")
+    return weights_by_channel(op, outputs=False)
+
+
+def weights_by_channel(op: Op, *, outputs: bool) -> ChannelOperand:
+    """The constant weights of a linear op by output or input channel."""
+    w = operand(op, 1)
+    require(w.is_const, f"the weights of {op.label} are computed")
+    shape = w.static_shape
+    require(0 not in shape, f"{w.name} is empty")
+    if op.type in CONVOLUTIONS:
+        groups = group_count(op, w)
+        view = (groups, shape[0] // groups, *shape[1:])
+        axis = (OUTPUT_AXIS if outputs else INPUT_AXIS)[op.type]
+        return ChannelOperand(op, 1, view, tuple(d if i in {0, axis} else 1 for i, d in enumerate(view)))
+    require(len(shape) == 2, f"{w.name} is not a matrix")
+    is_last = outputs != bool(op.type == "Gemm" and op.attr("transB", 0))
+    return ChannelOperand(op, 1, shape, (1, shape[1]) if is_last else (shape[0], 1))
+
+
+def making_constants(v: Value, axis: int) -> tuple[list[ChannelOperand], int]:
+    """The constants that scale `v` along `axis`, those of its source first, and how often each channel is repeated."""
+    biases: list[ChannelOperand] = []
+    repeats, start = 1, v
+    for _ in range(MAX_STEPS):
+        op = required_producer(v, *LINEAR_OPS, *NORMS, *HOMOGENEOUS_OPS, *POOLS, "Add", "Flatten", "Mul", "ReduceMean",
+                               "Reshape", "Transpose")  # fmt: skip
+        require(start.producer is not None and op.graph is start.producer.graph, f"{v.name} is computed outside")
+        require(v is start or has_one_use(v), f"{v.name} is used elsewhere")
+        if op.type in (*LINEAR_OPS, *NORMS, "Mul"):
+            return [*source_constants(op, axis), *biases], repeats
+        if op.type == "Add":
+            bias = constant_along(op, axis)
+            biases.append(bias)
+            v = operand(op, 1 - bias.index)
+        elif op.type in {"Flatten", "Reshape"}:
+            repeats *= merged_extent(op, axis)
+            v = operand(op)
+        else:
+            axis = axis_before(op, axis)
+            v = operand(op)
+    return known(None, f"no weights are near {start.name}")
+
+
+def axis_before(op: Op, axis: int) -> int:
+    """The axis of the operand of a homogeneous op, a pool or a Transpose that becomes `axis`."""
+    if op.type == "Transpose":
+        return int((op.attr("perm") or range(operand(op).rank)[::-1])[axis])
+    if op.type in POOLS:
+        require(axis == 1 and not any(o.name for o in op.outputs[1:]), f"{op.label} pools over the channels")
+    if op.type == "ReduceMean":
+        axes = constant_numbers(op)
+        is_pool = axes is not None and axis not in normalized_axes(axes, operand(op).rank)
+        require(is_pool and op.attr("keepdims", 1) == 1, f"{op.label} averages over the channels")
+    require(op.type != "Identity" or op.outputs[0].type is None, f"{op.label} is not of a tensor")
+    return axis
+
+
+def merged_extent(op: Op, axis: int) -> int:
+    """The elements of each channel in a row of an op that flattens all axes but the first; declines other ops."""
+    x, out = operand(op), op.outputs[0]
+    require(axis == 1 and out.rank == 2 and x.rank >= 2, f"{op.label} does not make rows of channels")
+    extents = as_integers(x.shape[1:])
+    require(extents is not None and same_extent(x.shape[0], out.shape[0]), f"{op.label} may not make rows of channels")
+    extents = known(extents, "an extent is unknown")
+    require(out.shape[1] == prod(extents) != 0, f"{op.label} does not make rows of channels")
+    return prod(extents[1:])
+
+
+def source_constants(op: Op, axis: int) -> list[ChannelOperand]:
+    """The constants of an op that scale its output along `axis`."""
+    rank = op.outputs[0].rank
+    if op.type == "Mul":
+        return [constant_along(op, axis)]
+    if op.type in NORMS:
+        x = operand(op)
+        require(axis == rank - 1 == normalized_axis(op, x.rank, -1), f"{op.label} is not over the channels")
+        require(not any(v.name for v in op.outputs[1:]), f"{op.label} gives statistics as well")
+        return [vector(op, i, known_extent(x, axis)) for i in range(1, len(op.inputs))]
+    require(axis == (1 if op.type in CONVOLUTIONS else rank - 1), f"{op.label} does not make the channels")
+    weights = weights_by_channel(op, outputs=True)
+    if op.input(2) is None:
+        return [weights]
+    return [weights, vector(op, 2, weights.channels)]
+
+
+def vector(op: Op, index: int, channels: int) -> ChannelOperand:
+    """An operand of one number for each channel, along its last axis."""
+    c = operand(op, index)
+    require(c.is_const, f"{c.name} is computed")
+    shape = c.static_shape
+    require(bool(shape) and shape[-1] == channels, f"{c.name} has not one number for each channel")
+    return ChannelOperand(op, index, shape, (*[1] * (len(shape) - 1), channels))
+
+
+def constant_along(op: Op, axis: int) -> ChannelOperand:
+    """The constant of an Add or Mul that has one number for each index of an axis of the other operand."""
+    require(op.version >= BROADCASTING_OPSET and len(op.inputs) == 2, f"{op.label} does not broadcast by rule")
+    index = 1 if operand(op, 1).is_const else 0
+    c, x = operand(op, index), operand(op, 1 - index)
+    require(c.is_const and not x.is_const, f"{op.label} is not of one constant")
+    shape, at = c.static_shape, axis - x.rank
+    require(len(shape) <= x.rank and -at <= len(shape), f"{c.name} has not one number for each channel")
+    dims = tuple(d if i == len(shape) + at else 1 for i, d in enumerate(shape))
+    require(dims[at] == known_extent(x, axis), f"{c.name} has not one number for each channel")
+    return ChannelOperand(op, index, shape, dims)
+
+
+def scalable_values(ops: Iterable[Op]) -> list[Value]:
+    """The values that linear ops with constant weights read, each once."""
+    read = [op.inputs[0] for op in ops if op.type in LINEAR_OPS and not op.domain and len(op.inputs) > 1]
+    weights = [op.inputs[1] for op in ops if op.type in LINEAR_OPS and not op.domain and len(op.inputs) > 1]
+    both = zip(read, weights, strict=True)
+    return list(dict.fromkeys(v for v, w in both if v is not None and not v.is_const and w is not None and w.is_const))
+
+
+def divide(by: Iterable[tuple[ScalableValue, Array]]) -> None:
+    """Divide values by scales, one for each channel, in the constants that make them; their readers multiply."""
+    wanted: dict[tuple[Op, int], list[Array]] = {}
+    shapes: dict[tuple[Op, int], tuple[int, ...]] = {}
+    for value, scales in by:
+        operands = [*((c, 1 / scales) for c in value.made_by), *((c, scales) for c in value.read_by)]
+        for c, numbers in operands:
+            wanted.setdefault((c.op, c.index), []).append(c.factors(numbers))
+            shapes[c.op, c.index] = c.view
+    for (op, index), factors in wanted.items():
+        old = operand(op, index)
+        scaled = old.const.astype(np.float64).reshape(shapes[op, index])
+        for numbers in factors:
+            scaled = scaled * numbers
+        new = Build(op.graph, op).const(scaled.reshape(old.static_shape), like=old)
+        op.graph.set_inputs(op, replaced(op.inputs, old, new))
+        if old.producer is not None:
+            old.producer.graph.prune([old.producer])
+        else:
+            op.graph.drop_initializer(old)

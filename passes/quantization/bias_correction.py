@@ -1,0 +1,271 @@
+"""Bias correction: the mean errors of quantized linear ops subtracted from their biases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core import Build, Declined, Graph, Ledger, Op, Value, require
+from ...core.ir.op import replaced
+from ..arithmetic.value_ranges import CLAMPS
+from ..cleanup.quantization import quantization
+from ..linear.convolution import CONVOLUTIONS, group_count
+from ..linear.weighted_products import alpha_or_beta
+from ..support.operand_queries import Array, has_one_use, known, operand, required_producer
+from .channel_scales import LINEAR_OPS
+from .parameters import quantized_bias
+
+MAX_INT32 = 1 << 30
+
+
+class LayerPair(NamedTuple):
+    """A linear op of a model and the op that replaced it in the quantized model."""
+
+    original: Op
+    quantized: Op
+
+    @property
+    def name(self) -> str:
+        """The name of the result of the quantized op."""
+        return self.quantized.outputs[0].name
+
+
+def layer_pairs(original: Graph, quantized: Graph) -> list[LayerPair]:
+    """The linear ops with constant weights that two models share, by the names of values behind them. O(ops)."""
+    made: dict[str, Op] = {}
+    for op in linear_ops(original):
+        made.update((v.name, op) for v in values_behind(op))
+    pairs: list[LayerPair] = []
+    for op in linear_ops(quantized):
+        found = next((made[v.name] for v in values_behind(op) if v.name in made), None)
+        if found is not None and found.type == op.type:
+            pairs.append(LayerPair(found, op))
+    return pairs
+
+
+def linear_ops(graph: Graph) -> Iterator[Op]:
+    """The linear ops of a graph, and of those in it, whose weights are constant or dequantized, in order."""
+    for op in (op for g in graph.with_subgraphs() for op in g.sorted_ops()):
+        if op.type in LINEAR_OPS and not op.domain and effective_numbers(op.input(1)) is not None:
+            yield op
+
+
+def values_behind(op: Op) -> Iterator[Value]:
+    """The result of an op, and the same with a bias, clamped, quantized, dequantized, if nothing else is between."""
+    v = op.outputs[0]
+    yield v
+    waiting = {*CLAMPS, "QuantizeLinear", "DequantizeLinear"}
+    while v.consumers and all((r.type in waiting or is_bias(r, v)) and not r.domain for r in v.consumers):
+        kinds = {r.type for r in v.consumers}
+        if len(v.consumers) > 1:  # several may dequantize the same integers
+            yield from (r.outputs[0] for r in v.consumers if kinds == {"DequantizeLinear"})
+            return
+        waiting -= kinds & {*CLAMPS}
+        v = next(iter(v.consumers)).outputs[0]
+        yield v
+
+
+def is_bias(op: Op, v: Value) -> bool:
+    """Whether an op adds numbers that do not vary to `v`."""
+    if op.type != "Add" or op.domain or len(op.inputs) != 2:
+        return False
+    other = op.inputs[op.inputs[0] is v]
+    return other is not None and effective_numbers(other) is not None
+
+
+def effective_numbers(v: Value | None) -> Array | None:
+    """The numbers of a constant, or of one behind DequantizeLinear, in float64; None for a computed value."""
+    if v is None:
+        return None
+    if v.is_const:
+        return v.const.astype(np.float64) if v.const.dtype.kind == "f" else None
+    maker = v.producer
+    if maker is None or maker.type != "DequantizeLinear" or maker.domain or not operand(maker).is_const:
+        return None
+    try:
+        given = quantization(maker)
+    except Declined:
+        return None
+    integers = operand(maker).const.astype(np.float64)
+    if given.blocks is None:
+        return (integers - given.zeros) * given.scales
+    axis = given.blocks[0]
+    if given.scales.ndim != 1:  # blocks of a part of an axis
+        size = maker.attr("block_size", 0)
+        scales, zeros = (np.repeat(a, size, axis) for a in (given.scales, given.zeros))
+        cut = tuple(slice(d) for d in integers.shape)
+        return (integers - zeros[cut]) * scales[cut]
+    dims = [-1 if i == axis else 1 for i in range(integers.ndim)]
+    return (integers - given.zeros.reshape(dims)) * given.scales.reshape(dims)
+
+
+def channel_axes(pairs: Iterable[LayerPair]) -> tuple[dict[str, int], dict[str, int]]:
+    """The axes along which to collect means, by the names of values: of the original, and of the quantized model."""
+    axes: tuple[dict[str, int], dict[str, int]] = {}, {}
+    for pair in pairs:
+        for op, found in zip(pair, axes, strict=True):
+            axis = 1 if op.type in CONVOLUTIONS else -1
+            found[operand(op).name] = axis if axis == 1 else operand(op).rank - 1
+            found[op.outputs[0].name] = axis if axis == 1 else op.outputs[0].rank - 1
+    return axes
+
+
+def mean_weights(op: Op) -> Array:
+    """The weights of a linear op summed over their kernel, (groups, outputs, inputs); times alpha."""
+    found = effective_numbers(op.input(1))
+    if found is None:
+        raise Declined(f"the weights of {op.label} are computed")
+    require(not op.attr("transA", 0), f"{op.label} sums over rows")
+    if op.type in CONVOLUTIONS:
+        groups = group_count(op, operand(op, 1))
+        sums = found.reshape(groups, found.shape[0] // groups, found.shape[1], -1).sum(axis=-1)
+        # Of the taps of a ConvTranspose, an element gets one for each stride, on average.
+        return sums if op.type == "Conv" else sums.swapaxes(1, 2) / prod(op.attr("strides") or [1])
+    require(found.ndim == 2, f"the weights of {op.label} are not a matrix")
+    is_turned = op.type == "Gemm" and bool(op.attr("transB", 0))
+    return (found if is_turned else found.T)[np.newaxis] * alpha_or_beta(op, "alpha")
+
+
+def applied(weights: Array, means: Array) -> Array:
+    """The means of the results of a linear op without bias on operands with these means, apart from padding."""
+    groups, _, inputs = weights.shape
+    require(means.size == groups * inputs, f"{means.size} means are given for {groups * inputs} channels")
+    return (weights @ means.astype(np.float64).reshape(groups, inputs, 1)).reshape(-1)
+
+
+def measured_errors(
+    pairs: Sequence[LayerPair], wanted: Mapping[str, Array], found: Mapping[str, Array]
+) -> dict[str, Array]:
+    """The mean error that each quantized op adds, by the name of its result: one number for each output channel.
+
+    `wanted` and `found` are the means of values of the original and of the quantized model, by name and channel (see
+    `channel_axes`); layers without means are left out. The error that the operand brings is not the op's own:
+    biases are corrected all at once.
+    """
+    errors: dict[str, Array] = {}
+    for pair in pairs:
+        names = [(operand(op).name, op.outputs[0].name) for op in pair]
+        if all(name in means for both, means in zip(names, (wanted, found), strict=True) for name in both):
+            (x, y), (xq, yq) = ((means[a], means[b]) for (a, b), means in zip(names, (wanted, found), strict=True))
+            errors[pair.name] = (yq - y).astype(np.float64) - applied(mean_weights(pair.quantized), xq - x)
+    return errors
+
+
+def expected_errors(pairs: Sequence[LayerPair], means: Mapping[str, Array]) -> dict[str, Array]:
+    """As `measured_errors`, without a run of the quantized model: the errors of weights times the means of operands.
+
+    `means` are those of the original model, by name (Nagel et al. 2019, arXiv 1906.04721, section 4.2).
+    """
+    errors: dict[str, Array] = {}
+    for pair in pairs:
+        if (x := means.get(operand(pair.original).name)) is not None:
+            errors[pair.name] = applied(mean_weights(pair.quantized) - mean_weights(pair.original), x)
+    return errors
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectBiases:
+    """x @ w + b => x @ w + (b - error), the mean error of each output channel
+
+    Of Conv, ConvTranspose and Gemm, and of MatMul with an Add of a constant behind. `errors` are by the name of the
+    result of the op in this model: those of `measured_errors` or `expected_errors`.
+    """
+
+    errors: Mapping[str, Array] = field(default_factory=dict[str, Array], compare=False, repr=False)
+    name: str = "correct-biases"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Correct the bias of each op with an error in a change named after its result. O(ops)."""
+        changes = 0
+        for op in list(linear_ops(graph)):
+            place = op.outputs[0].name
+            if place not in self.errors or not ledger.may_change(self.name, place, exact=False):
+                continue
+            build = Build(op.graph, op)
+            try:
+                user, index, bias = corrected_bias(build, op, self.errors[place])
+                require(ledger.request_change(self.name, place, (op,), exact=False), "not permitted in this run")
+            except Declined as why:
+                op.graph.discard(build.added_ops[::-1])
+                for v in build.constants:
+                    op.graph.drop_initializer(v)
+                ledger.record_decline(self.name, place, str(why))
+                continue
+            replace_input(user, index, bias)
+            changes += 1
+        return changes
+
+
+def replace_input(op: Op, index: int, new: Value) -> None:
+    """Replace an input of an op, or append it, and remove what only the old one needed."""
+    old = op.input(index)
+    inputs = replaced(op.inputs, old, new) if old is not None else (*op.inputs[:index], new, *op.inputs[index + 1 :])
+    op.graph.set_inputs(op, inputs)
+    if old is not None and old.producer is not None:
+        old.producer.graph.prune([old.producer])
+    elif old is not None:
+        op.graph.drop_initializer(old)
+
+
+def corrected_bias(g: Build, op: Op, error: Array) -> tuple[Op, int, Value]:
+    """The op that adds the bias of a linear op, the index of that input, and the new bias."""
+    require(bool(np.isfinite(error).all()), "the error is not finite")
+    channels = mean_weights(op).shape[0] * mean_weights(op).shape[1]
+    require(error.size == channels, f"{error.size} errors are given for {channels} channels")
+    if op.type == "MatMul":
+        return corrected_addend(g, op, error)
+    beta = alpha_or_beta(op, "beta")
+    require(beta != 0, "its bias is not used")
+    b = op.input(2)
+    if b is not None:
+        return op, 2, shifted(g, b, -error / beta)
+    scales = bias_scales(op)
+    return op, 2, g.const(-error, like=op.outputs[0]) if scales is None else quantized_bias(g, -error, scales)
+
+
+def bias_scales(op: Op) -> Array | None:
+    """The scales of an int32 bias, in float32: those of the operand times those of the weights; None for floats."""
+    x, w = (operand(op, i).producer for i in range(2))
+    if x is None or w is None or {x.type, w.type} != {"DequantizeLinear"}:
+        return None
+    scale, scales = quantization(x).scales, quantization(w).scales
+    require(scale.size == 1 and scales.ndim < 2, f"{op.label} is quantized in blocks")
+    return (scale.reshape(()) * scales).astype(np.float32)
+
+
+def corrected_addend(g: Build, product: Op, error: Array) -> tuple[Op, int, Value]:
+    """As `corrected_bias`, of the Add of a constant that alone reads a product, perhaps quantized between."""
+    unclamped = takewhile(lambda v: v.producer is not None and v.producer.type not in CLAMPS, values_behind(product))
+    adds = ((v, r) for v in unclamped for r in v.consumers if is_bias(r, v))
+    last, add = known(next(adds, None), f"{product.label} has no bias")
+    require(has_one_use(last), f"{product.label} has other readers than its bias")
+    index = 1 - add.inputs.index(last)
+    c = operand(add, index)
+    numbers = effective_numbers(c)
+    require(
+        numbers is not None and numbers.ndim > 0 and numbers.shape[-1] == error.size, f"{product.label} has no bias"
+    )
+    return add, index, shifted(g, c, -error)
+
+
+def shifted(g: Build, bias: Value, by: Array) -> Value:
+    """A bias plus a number for each index of its last axis, as floats, or as integers with the scales that it has."""
+    numbers = effective_numbers(bias)
+    if numbers is None:
+        raise Declined(f"{bias.name} is computed")
+    wanted = numbers + by
+    if bias.is_const:
+        return g.const(wanted, like=bias)
+    require(wanted.shape == numbers.shape, f"{bias.name} has not one number for each channel")
+    maker = required_producer(bias, "DequantizeLinear")
+    given = quantization(maker)
+    require(given.scales.ndim == 0 or given.scales.shape == wanted.shape, f"{bias.name} is quantized in another form")
+    limits = np.iinfo(operand(maker).const.dtype)
+    low, high = max(limits.min, -MAX_INT32), min(limits.max, MAX_INT32)
+    integers = np.clip(np.rint(wanted / given.scales) + given.zeros, low, high)
+    return g.DequantizeLinear(g.const(integers, like=operand(maker)), *maker.inputs[1:], **maker.attrs)

@@ -247,7 +247,7 @@ def test_stored_weights_are_cast_when_onnxruntime_loads(to: str, share: float, t
         else_branch = e () => (float[4,64] q) { u = Constant<value = float[2] {1, 2}>() q = MatMul(h, v) }> }"""
     model = load(text, weights={"w": big, "v": -big})
     made, ledger = stored(model, to)
-    assert ledger.counts["store-half-weights"]["store-weights"] == 2
+    assert ledger.counts["store-half-weights"]["store-half-weights"] == 2
     assert made.ByteSize() < 0.53 * model.ByteSize()
     feeds = {"x": RNG.uniform(-1, 1, (4, 64)).astype(np.float32)}
     for b in (True, False):

@@ -30,11 +30,11 @@ def _edit_distance(a, b):
 
 
 def area_under_curve(outputs, labels):
-    """The probability that a true row has a higher score than a false one; equal scores count half.
+    """The probability that a true label has a higher score than a false one; equal scores count half.
 
-    The first output has one score per row; labels 0 or 1.
+    The first output has a score for each label, 0 or 1.
     """
-    scores = np.reshape(next(iter(outputs.values())), -1)
+    scores, labels = np.reshape(next(iter(outputs.values())), -1), np.reshape(labels, -1)
     negative = np.sort(scores[labels == 0])
     positive = scores[labels == 1]
     below = np.searchsorted(negative, positive, "left") + np.searchsorted(negative, positive, "right")

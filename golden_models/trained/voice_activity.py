@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 from .labelled_model import LabelledModel, TrainedModel
 from .packages import source, unpacked
@@ -10,14 +11,11 @@ from .text_lines import words
 
 CHUNK, CONTEXT, CHUNKS = 512, 64, 32  # samples of a chunk and before it; chunks of a stream
 KINDS = ("white", "pink", "brown", "hum", "knocks")
-CALIBRATION, LABELLED = 20, 60  # streams of a second
+CALIBRATION, LABELLED = 40, 120  # streams of a second
 
 
 def streams(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Chunks of streams [count * CHUNKS, CONTEXT + CHUNK], and whether somebody speaks in each.
-
-    A stream begins with the state of silence: batches of CHUNKS rows are whole streams.
-    """
+    """The chunks of streams [count, CHUNKS, CONTEXT + CHUNK], and whether somebody speaks in each [count, CHUNKS]."""
     draw, vocabulary = np.random.default_rng(seed), words()
     rows, labels, samples = [], [], CHUNK * CHUNKS
     for i in range(count):
@@ -31,23 +29,41 @@ def streams(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         loudness = level * 10 ** (-draw.uniform(5, 25) / 20)
         heard = (clean + loudness * noise(KINDS[i % len(KINDS)], samples, draw)) * 10 ** (draw.uniform(-12, 3) / 20)
         heard = np.concatenate([np.zeros(CONTEXT, np.float32), np.clip(heard, -1, 1)])
-        rows += [heard[at : at + CONTEXT + CHUNK] for at in range(0, samples, CHUNK)]
+        rows.append([heard[at : at + CONTEXT + CHUNK] for at in range(0, samples, CHUNK)])
         energy = np.sqrt(np.mean(clean.reshape(CHUNKS, CHUNK) ** 2, axis=1))
-        labels += [int(e > 0.1 * level) for e in energy]
-    return np.stack(rows).astype(np.float32), np.array(labels)
+        labels.append(energy > 0.1 * level)
+    return np.array(rows, np.float32), np.array(labels, np.int64)
+
+
+def model_of_streams(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Make the model of one stream of any length one of a batch of streams of CHUNKS, all beginning in silence."""
+    graph = model.graph
+    (lstm,) = (node for node in graph.node if node.op_type == "LSTM")
+    chunks, before = "chunks", lstm.input[0]
+    for node in graph.node:
+        node.input[:] = [chunks if name == "input" else name for name in node.input]
+    shapes = {"chunk_shape": [-1, CONTEXT + CHUNK], "state_shape": [-1, CHUNKS, 128], "stream_shape": [-1, CHUNKS]}
+    graph.initializer.extend(numpy_helper.from_array(np.array(shape), name) for name, shape in shapes.items())
+    lstm.input[:] = ["by_time", *lstm.input[1:4]]
+    del lstm.output[1:]
+    place = list(graph.node).index(lstm)
+    graph.node.insert(place, helper.make_node("Reshape", [before, "state_shape"], ["by_stream"]))
+    graph.node.insert(place + 1, helper.make_node("Transpose", ["by_stream"], ["by_time"], perm=[1, 0, 2]))
+    graph.node.insert(0, helper.make_node("Reshape", ["input", "chunk_shape"], [chunks]))
+    graph.node.remove(next(node for node in graph.node if graph.node[-1].input[1] in node.output))
+    graph.node[-1].input[1] = "stream_shape"
+    del graph.input[:], graph.output[:], graph.value_info[:]
+    graph.input.append(helper.make_tensor_value_info("input", TensorProto.FLOAT, ["batch", CHUNKS, CONTEXT + CHUNK]))
+    graph.output.append(helper.make_tensor_value_info("speech_probs", TensorProto.FLOAT, ["batch", CHUNKS]))
+    return model
 
 
 def make() -> LabelledModel:
     model = onnx.load(unpacked("silero-vad") / "silero_vad" / "data" / "silero_vad_16k_sequence.onnx")
-    for value in (*model.graph.input, *model.graph.output):
-        for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param == "sequence_length":
-                dim.dim_param = "batch"  # the name of what has a row for each label, the chunks of a stream
-    state = {name: np.zeros((1, 1, 128), np.float32) for name in "hc"}
     calibration, _ = streams(CALIBRATION, 1)
     rows, labels = streams(LABELLED, 2)
     return LabelledModel(
-        model, {"input": calibration, **state}, {"input": rows, **state, "labels": labels}, source("silero-vad")
+        model_of_streams(model), {"input": calibration}, {"input": rows, "labels": labels}, source("silero-vad")
     )
 
 

@@ -159,7 +159,8 @@ def format_results(results: dict[str, Any]) -> Iterator[str]:
     yield from markdown(header, (cells for name, facts in raced.items() for cells in model_cells(name, facts)))
     yield ""
     for label in RECIPE_LABELS:
-        yield conclusion(label, [facts for facts in raced.values() if label in facts["made"]])
+        if made := [facts for facts in raced.values() if label in facts["made"]]:
+            yield conclusion(label, made)
     yield from against_best_recipe(raced)
     yield from (f"- {name}, {line}" for name, facts in raced.items() for line in fault_lines(facts))
     yield from (f"- {name}: not measured: {facts['failure']}" for name, facts in results.items() if "failure" in facts)

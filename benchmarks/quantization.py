@@ -76,7 +76,7 @@ def make(label: str, subject: Subject, folder: Path, timeout: float) -> dict[str
 def quantize(subject: Subject, result: Path, timeout: float) -> str | None:
     """Run the command, its report beside the result. None if all went well, else why it failed, in a line."""
     command = [sys.executable, "-m", "passwright", "quantize", str(subject.path), "-o", str(result), *subject.options]
-    command += ["--budget", f"{BUDGET:.0%}", "--report", str(result.with_suffix(".json"))]
+    command += ["--budget", f"{BUDGET:.0%}", "--json", str(result.with_suffix(".json"))]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:

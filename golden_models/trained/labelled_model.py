@@ -14,7 +14,8 @@ Arrays = Mapping[str, np.ndarray]
 class LabelledModel:
     """The inputs have a row for each sample, but those without a batch; `labelled` holds `labels` too.
 
-    No sample is in both sets. `source`: the package with its version, or how the network was trained.
+    No sample is in both sets, and the even rows of the labelled set are a set of their own. `source`: the package with
+    its version, or how the network was trained.
     """
 
     model: ModelProto | Path

@@ -67,11 +67,11 @@ def make() -> LabelledModel:
     order = np.random.default_rng(0).permutation(len(found))[: CALIBRATION + LABELLED]
 
     def tokens(chosen: np.ndarray) -> dict[str, np.ndarray]:
-        texts = [text for i in chosen for text in found[i]]
+        texts = [found[i][part] for part in (0, 1) for i in chosen]  # even rows are pairs too
         encoded = tokenizer(texts, padding="max_length", truncation=True, max_length=LENGTH, return_tensors="np")
         return {name: encoded[name].astype(np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
 
-    labels = np.repeat(np.arange(LABELLED), 2)
+    labels = np.tile(np.arange(LABELLED), 2)
     how = f"{source(PACKAGE)}, torch {torch.__version__.partition('+')[0]}, transformers {transformers.__version__}"
     labelled = {**tokens(order[CALIBRATION:]), "labels": labels}
     return LabelledModel(export(folder), tokens(order[:CALIBRATION]), labelled, how)

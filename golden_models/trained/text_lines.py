@@ -73,17 +73,17 @@ def make_recognition() -> LabelledModel:
 
 
 def make_direction() -> LabelledModel:
-    """Half of the lines upside down: class 1."""
+    """The second half of the lines is upside down: class 1."""
     path = unpacked(PACKAGE) / "rapidocr_onnxruntime" / "models" / "ch_ppocr_mobile_v2.0_cls_infer.onnx"
 
     def turned(count: int, seed: int) -> np.ndarray:
         images = np.stack([image for _, image in lines(count, 192, seed)])
-        for image in images[1::2]:
+        for image in images[count // 2 :]:
             width = int(np.flatnonzero(image.any((0, 1)))[-1]) + 1  # without the padding
             image[:, :, :width] = image[:, ::-1, width - 1 :: -1].copy()
         return images
 
-    labelled = {"x": turned(3 * LABELLED, 4), "labels": np.arange(3 * LABELLED) % 2}
+    labelled = {"x": turned(3 * LABELLED, 4), "labels": np.repeat([0, 1], 3 * LABELLED // 2)}
     return LabelledModel(path, {"x": turned(CALIBRATION, 3)}, labelled, source(PACKAGE))
 
 

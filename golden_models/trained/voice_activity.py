@@ -18,16 +18,17 @@ def streams(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The chunks of streams [count, CHUNKS, CONTEXT + CHUNK], and whether somebody speaks in each [count, CHUNKS]."""
     draw, vocabulary = np.random.default_rng(seed), words()
     rows, labels, samples = [], [], CHUNK * CHUNKS
-    for i in range(count):
+    for _ in range(count):
         text = " ".join(str(draw.choice(vocabulary)) for _ in range(4))
         spoken = speak(text, str(draw.choice(VOICES)), int(draw.integers(130, 220)), int(draw.integers(30, 75)))
         start, length = int(draw.integers(0, samples * 3 // 4)), int(draw.integers(samples // 4, samples))
         clean = np.zeros(samples, np.float32)
-        heard = spoken[: min(length, samples - start)] * (i % 4 != 0)  # every fourth stream is noise alone
+        heard = spoken[: min(length, samples - start)] * (draw.random() < 0.75)  # the others are noise alone
         clean[start : start + len(heard)] = heard
         level = np.sqrt(np.mean(spoken**2))
         loudness = level * 10 ** (-draw.uniform(5, 25) / 20)
-        heard = (clean + loudness * noise(KINDS[i % len(KINDS)], samples, draw)) * 10 ** (draw.uniform(-12, 3) / 20)
+        heard = clean + loudness * noise(str(draw.choice(KINDS)), samples, draw)
+        heard *= 10 ** (draw.uniform(-12, 3) / 20)
         heard = np.concatenate([np.zeros(CONTEXT, np.float32), np.clip(heard, -1, 1)])
         rows.append([heard[at : at + CONTEXT + CHUNK] for at in range(0, samples, CHUNK)])
         energy = np.sqrt(np.mean(clean.reshape(CHUNKS, CHUNK) ** 2, axis=1))

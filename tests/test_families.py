@@ -62,11 +62,9 @@ def test_verified(path: Path, pipeline: str) -> None:
     report = optimize(path, pipeline=pipeline).report
     assert report.verification is not None
     assert report.after.nodes <= report.before.nodes
-    # onnxruntime's Attention of half precision with a cache is less exact than its unfused form.
-    assert bool(report.quarantined) == (pipeline == "ort" and path.stem in LESS_EXACT)
+    assert not report.quarantined
 
 
-LESS_EXACT = {"gpt2_past_dyn18_sdpa_half", "llama_past_dyn18_sdpa_half"}
 FUSED = ("Attention", "RotaryEmbedding", "RMSNormalization", "LayerNormalization", "Softmax")
 
 

@@ -114,6 +114,10 @@ def test_ort_raises_the_opset_and_adds_no_contributed_operator() -> None:
     assert not ORT.may_add("SkipLayerNormalization", "com.microsoft", 1, [FLOAT])
 
 
+def test_ort_adds_attention_in_single_precision() -> None:
+    assert [ORT.may_add("Attention", "", 23, [dtype] * 3) for dtype in (FLOAT, HALF)] == [True, False]
+
+
 MACHINES = [
     ("x86_64", "flags\t\t: fpu avx2 avx512f avx512_vnni", "x86-vnni"),
     ("AMD64", "flags\t\t: avx2 avx_vnni", "x86-vnni"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,6 +57,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Late, so that `passes --help` need not import onnx and numpy.
     if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - imports email and zipfile
+
         return version("passwright")
     for module, names in _MODULES.items():
         if name in names:

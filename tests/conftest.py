@@ -1,9 +1,53 @@
-"""Settings for all tests."""
+"""Settings and fixtures for all tests."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from passwright.core.ort.remote_backend import RemoteBackend
+    from passwright.core.ort.sessions import SessionConfig
 
 settings.register_profile("default", deadline=None, max_examples=15, derandomize=True)
 settings.register_profile("slow", deadline=None, max_examples=40, derandomize=True)  # of `make test-all`
 settings.load_profile("default")
+
+
+@pytest.fixture(scope="session")
+def shared_remote() -> Iterator[RemoteBackend]:
+    """onnxruntime in a process that all tests share: starting one takes much longer than a small model."""
+    from passwright.core.ort.remote_backend import RemoteBackend
+
+    with RemoteBackend() as remote:
+        yield remote
+
+
+@pytest.fixture(scope="module")
+def _commands_share_process(shared_remote: RemoteBackend) -> Iterator[None]:
+    """Let commands that run models in a process use the shared one."""
+    from passwright.core.ort.sessions import UNOPTIMIZED
+
+    def reuse(config: SessionConfig = UNOPTIMIZED) -> AbstractContextManager[RemoteBackend]:
+        shared_remote.config, shared_remote.crashes = config, 0
+        return nullcontext(shared_remote)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("bench.bench", "compare.compare", "measure.feeds"):
+            patch.setattr(f"passwright.app.{module}.RemoteBackend", reuse)
+        yield
+
+
+@pytest.fixture(scope="module")
+def _commands_measure_briefly() -> Iterator[None]:
+    """Let commands measure in two sets of processes, the least that has an interval, in place of five."""
+    from passwright.app.measure import benchmark
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(benchmark, "BenchmarkConfig", partial(benchmark.BenchmarkConfig, process_sets=2))
+        yield

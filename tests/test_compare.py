@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -25,7 +26,7 @@ from passwright.app.compare.render import (
 )
 from passwright.app.compare.rows import RowVerifier, online_optimizations
 from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, select_tools
-from passwright.app.measure.benchmark import BenchmarkConfig
+from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
 from passwright.app.terminal import Terminal
@@ -44,6 +45,7 @@ from passwright import ComparisonReport, Conditions, compare
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 QUICK = Conditions(threads=1, effort=BenchmarkConfig(min_time=0.05, process_sets=1))
 FAKE = Tool("onnxsim", "onnxsim", "0")
+pytestmark = pytest.mark.usefixtures("_commands_share_process")
 WRITTEN, ONLINE = SessionConfig(), SessionConfig("ENABLE_ALL", prepack_weights=True)
 
 PAD = """g (float[N,1,4,4] x, uint8[N,1,4,4] u) => (float[N,1,5,5] y, uint8[N,1,5,5] z)
@@ -71,18 +73,30 @@ def fake(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(folder)
 
 
-def rows_of(model: Path, file: Path, folder: Path, level: str = "", kept: Path | None = None) -> list[Row]:
+@pytest.fixture
+def _without_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give all models the same metrics."""
+    latency = Latency(1, 9, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, ((1e-3,) * 9,))
+
+    def run_benchmark(targets: Sequence[BenchmarkTarget], *_: object) -> list[ModelMetrics]:
+        return [ModelMetrics(latencies={1: latency}) for _ in targets]
+
+    monkeypatch.setattr("passwright.app.compare.rows.run_benchmark", run_benchmark)
+
+
+def rows_of(
+    remote: RemoteBackend, model: Path, file: Path, folder: Path, level: str = "", kept: Path | None = None
+) -> list[Row]:
     """The rows of a file that replaces the optimized model."""
     source = model_source(model, inline=False)
     original = source.load()
     oracle = Oracle(source.loadable(), VerificationSpec.of(original))
-    with RemoteBackend() as remote:
-        verifier = RowVerifier(remote, original, oracle, WRITTEN, ONLINE, folder, model, [], kept)
-        return verifier.rows(OptimizerOutput(Row("other", "1", online=False), file, level))
+    verifier = RowVerifier(remote, original, oracle, WRITTEN, ONLINE, folder, model, [], kept)
+    return verifier.rows(OptimizerOutput(Row("other", "1", online=False), file, level))
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> ComparisonReport:
+def found(_commands_share_process: None, tmp_path_factory: pytest.TempPathFactory) -> ComparisonReport:
     folder = tmp_path_factory.mktemp("pad")
     model = written(PAD, folder)
     before = model.read_bytes()
@@ -189,36 +203,38 @@ def test_working_tool_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
                      "input x is a tensor of double, not a tensor of float", id="type"),
     ],
 )  # fmt: skip
-def test_non_equivalent_model_is_reported_wrong(text: str, message: str, tmp_path: Path) -> None:
+def test_non_equivalent_model_is_reported_wrong(
+    text: str, message: str, shared_remote: RemoteBackend, tmp_path: Path
+) -> None:
     model = written(SMALL, tmp_path)
     onnx.save(load(text, 18), tmp_path / "other.onnx")
-    for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
+    for row in rows_of(shared_remote, model, tmp_path / "other.onnx", tmp_path):
         assert row.verdict is not None
         assert row.verdict.wrong.startswith(message)
         assert (row.failure, row.advice, verdict_word(row)) == ("", "", "wrong")
 
 
-def test_unreadable_result_is_reported(tmp_path: Path) -> None:
+def test_unreadable_result_is_reported(shared_remote: RemoteBackend, tmp_path: Path) -> None:
     (tmp_path / "other.onnx").write_bytes(b"\xff" * 40)
-    rows = rows_of(written(SMALL, tmp_path), tmp_path / "other.onnx", tmp_path)
+    rows = rows_of(shared_remote, written(SMALL, tmp_path), tmp_path / "other.onnx", tmp_path)
     assert [row.failure.startswith("its result cannot be read: ") for row in rows] == [True, True]
 
 
-def test_load_failure_by_optimization_advises_bisection(tmp_path: Path) -> None:
+def test_load_failure_by_optimization_advises_bisection(shared_remote: RemoteBackend, tmp_path: Path) -> None:
     model = written(CLIP, tmp_path)
-    as_written, online = rows_of(model, model, tmp_path, kept=tmp_path / "kept")
+    as_written, online = rows_of(shared_remote, model, model, tmp_path, kept=tmp_path / "kept")
     assert not as_written.is_unusable
     assert online.failure.startswith("onnxruntime cannot load it: ")
     assert online.advice == f"passes bisect {tmp_path / 'kept' / 'm.onnx'} --ort all"
     assert bisect_ort(model, "all").blame is not None
-    (offline,) = rows_of(model, tmp_path / "missing.onnx", tmp_path, level="basic")
+    (offline,) = rows_of(shared_remote, model, tmp_path / "missing.onnx", tmp_path, level="basic")
     assert offline.advice == f"passes bisect {model} --ort basic"
 
 
-def test_wrong_saved_file_has_no_bisection_advice(tmp_path: Path) -> None:
+def test_wrong_saved_file_has_no_bisection_advice(shared_remote: RemoteBackend, tmp_path: Path) -> None:
     model = written(SMALL, tmp_path)
     onnx.save(load(SMALL.replace("Relu", "Abs"), 18), tmp_path / "other.onnx")
-    (row,) = rows_of(model, tmp_path / "other.onnx", tmp_path, level="all")
+    (row,) = rows_of(shared_remote, model, tmp_path / "other.onnx", tmp_path, level="all")
     assert row.advice.startswith("only the saved file is wrong")
 
 
@@ -309,6 +325,7 @@ def test_no_operators_where_what_runs_is_unknown(found: ComparisonReport) -> Non
     assert "Operators under ORT ALL" not in compare_page(report, samples.report(), None)
 
 
+@pytest.mark.usefixtures("_without_measurement")
 def test_operators_of_a_real_comparison(tmp_path: Path) -> None:
     """Both have the NCHWc convolution; a Gelu and its bias are fused by onnxruntime, or by us and then by it."""
     text = """g (float[1,16,8,8] x, float[N,8] u) => (float[1,16,8,8] y, float[N,8] z)
@@ -405,6 +422,7 @@ def test_kept_file_does_not_overwrite_model(tmp_path: Path) -> None:
         compare(model, tool_names=[], keep_to=tmp_path)
 
 
+@pytest.mark.usefixtures("_without_measurement")
 def test_verification_uses_given_inputs(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((2, 4), np.float32))
     found = compare(written(SMALL, tmp_path), tool_names=[], inputs=tmp_path / "in.npz", conditions=QUICK)
@@ -469,11 +487,11 @@ def test_excused_elements_are_not_bit_identical(found: ComparisonReport) -> None
     assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0, excused=2))) == "within tolerance"
 
 
-def test_errors_are_relative_to_magnitude(tmp_path: Path) -> None:
+def test_errors_are_relative_to_magnitude(shared_remote: RemoteBackend, tmp_path: Path) -> None:
     model = written("g (float[N,4] x) => (float[N,4] y) <float k = {1e6}> { y = Mul(x, k) }", tmp_path)
     other = load("g (float[N,4] x) => (float[N,4] y) <float k = {1000000.2}> { y = Mul(x, k) }", 18)
     onnx.save(other, tmp_path / "other.onnx")
-    for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
+    for row in rows_of(shared_remote, model, tmp_path / "other.onnx", tmp_path):
         assert row.verdict is not None
         assert row.verdict.error is not None
         assert row.verdict.relative is not None
@@ -484,10 +502,10 @@ def test_errors_are_relative_to_magnitude(tmp_path: Path) -> None:
         assert 0 < row.verdict.share <= 1
 
 
-def test_saved_file_is_verified_at_size_0(tmp_path: Path) -> None:
+def test_saved_file_is_verified_at_size_0(shared_remote: RemoteBackend, tmp_path: Path) -> None:
     """A file is verified at the sizes of the original, whatever operators it contains."""
     model = written("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", tmp_path)
     onnx.save(load(BAD_AT_0, 18), tmp_path / "other.onnx")
-    for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
+    for row in rows_of(shared_remote, model, tmp_path / "other.onnx", tmp_path):
         assert row.verdict is not None
         assert (verdict_word(row), row.failure) == ("wrong at N=0", "")

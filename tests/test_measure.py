@@ -41,6 +41,7 @@ from rewriting import load
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 USUAL = SessionConfig("ENABLE_ALL", prepack_weights=True)
 LEAST = BenchmarkConfig(min_time=0.01, process_sets=2)
+pytestmark = pytest.mark.usefixtures("_commands_share_process")
 
 
 @pytest.fixture

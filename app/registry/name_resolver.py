@@ -68,41 +68,56 @@ def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> dict[st
         raise UsageError(f"{path}:{line[1] if line is not None else text.count(chr(10)) + 1}: {message}") from e
     except (ValueError, RecursionError) as e:  # numbers too long, lists too deep
         raise UsageError(f"{path}: cannot be read: {format_error(e)}") from e
+    lines = _Lines(path, text)
     for name in tables:
         if name in reserved_names:
-            place = f"{path}:{_line_number(text, name)}"
-            raise UsageError(f"{place}: {name} is taken: that name comes from {reserved_names[name]}")
+            raise UsageError(f"{lines.place(name)}: {name} is taken: that name comes from {reserved_names[name]}")
     pipelines: dict[str, FilePipeline] = {}
-    pipelines.update((name, _file_pipeline(name, table, text, path, pipelines)) for name, table in tables.items())
+    pipelines.update((name, _file_pipeline(name, table, lines, pipelines)) for name, table in tables.items())
     return pipelines
 
 
-def _line_number(text: str, table: str, key: str = "") -> int:
-    """The line of a table, or of a key in it; 1 for spellings that are not recognized."""
-    lines = text.splitlines()
-    heads = (rf"\s*\[\s*[\"']?{re.escape(table)}[\"']?\s*\]", rf"\s*[\"']?{re.escape(table)}[\"']?\s*[.=]")
-    start = next((i for i, line in enumerate(lines) if any(re.match(h, line) for h in heads)), 0)
-    wanted = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=") if key else re.compile("")
-    return next((i for i in range(start, len(lines)) if wanted.match(lines[i])), start) + 1
+HEAD = re.compile(
+    r"""\s*(?:\[\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*\]|(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*[.=])""",
+)
+"""The head of a table, or a key, in a line of TOML; its name is in one of the groups."""
 
 
-def _file_pipeline(name: str, table: Any, text: str, path: Path, siblings: Mapping[str, FilePipeline]) -> FilePipeline:
-    place = f"{path}:{_line_number(text, name)}"
+class _Lines:
+    """The lines of a file of pipelines, and those of its tables."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.lines = text.splitlines()
+        self.tables: dict[str, int] = {}
+        for i, line in enumerate(self.lines):
+            if (head := HEAD.match(line)) is not None:
+                self.tables.setdefault(head[head.lastindex or 0], i)
+
+    def place(self, table: str, key: str = "") -> str:
+        """File and line of a table, or of a key in it; line 1 for spellings that are not recognized."""
+        start = self.tables.get(table, 0)
+        wanted = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=")
+        lines = range(start, len(self.lines)) if key else ()
+        return f"{self.path}:{next((i for i in lines if wanted.match(self.lines[i])), start) + 1}"
+
+
+def _file_pipeline(name: str, table: Any, lines: _Lines, siblings: Mapping[str, FilePipeline]) -> FilePipeline:
+    path, place = lines.path, lines.place(name)
     given = cast("dict[str, Any]", table if isinstance(table, dict) else {})
     if "passes" not in given:
         raise UsageError(f"{place}: {name} is not a pipeline, which has {EXPECTED_FORM}")
     for key, value in given.items():
-        key_place = f"{path}:{_line_number(text, name, key)}"
         if key not in KEYS:
-            raise UsageError(f"{key_place}: unknown key {key}; a pipeline has {EXPECTED_FORM}")
+            raise UsageError(f"{lines.place(name, key)}: unknown key {key}; a pipeline has {EXPECTED_FORM}")
         items = cast("list[Any]", value if isinstance(value, list) else [])
         if not isinstance(value, KEYS[key]) or not all(isinstance(v, str) for v in items):
-            raise UsageError(f"{key_place}: {key} must be {VALUES[KEYS[key]]}")
+            raise UsageError(f"{lines.place(name, key)}: {key} must be {VALUES[KEYS[key]]}")
     try:
         specs = parse_specs(",".join(given["passes"])) if given["passes"] else []
         absolute = tuple(s.with_absolute_paths(path.parent) for s in specs)
     except UsageError as e:
-        raise UsageError(f"{path}:{_line_number(text, name, 'passes')}: {e}") from e
+        raise UsageError(f"{lines.place(name, 'passes')}: {e}") from e
     fallback = given.get("fallback", "")
     return FilePipeline(
         name, path, place, absolute, given.get("repeat", False), tuple(given.get("skip", ())), fallback, siblings

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tiers import slow_unless
 
 from passwright import optimize
 
@@ -48,12 +49,14 @@ def digests(seed: str) -> dict[str, str]:
     return dict(line.split() for line in done.stdout.splitlines())
 
 
+# The process of the tests has a third hash seed, a random one.
+@pytest.mark.parametrize("seeds", slow_unless({SEEDS[:2]}, (SEEDS[:2], SEEDS)), ids=len)
 @pytest.mark.parametrize("name", MODELS)
-def test_same_bytes_under_any_hash_seed(name: str) -> None:
-    assert len({digests(seed)[name] for seed in SEEDS}) == 1
+def test_same_bytes_under_any_hash_seed(name: str, seeds: tuple[str, ...]) -> None:
+    assert len({digests(seed)[name] for seed in seeds}) == 1
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", slow_unless({*MODELS} - {"swin"}, MODELS))
 def test_same_bytes_on_repeated_runs(tmp_path: Path, name: str) -> None:
     found: set[str] = set()
     for n in range(2):

@@ -30,6 +30,11 @@ CORE_FLOORS = (
 """The parts of core; each imports only from earlier layers, or from its own without a cycle."""
 
 
+@cache
+def syntax_tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def module_of(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -54,7 +59,7 @@ def imports(module: str) -> set[str]:
     path = MODULES[module]
     package = module if path.stem == "__init__" else module.rpartition(".")[0]
     found: set[str] = set()
-    for node in executed(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in executed(syntax_tree(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package.split(".")[: len(package.split(".")) - node.level + 1]
             target = ".".join([*base, *([node.module] if node.module else [])])
@@ -70,7 +75,7 @@ def imports_by_module() -> dict[str, set[str]]:
 
 
 def absolute_imports(module: str) -> set[str]:
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    tree = syntax_tree(MODULES[module])
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

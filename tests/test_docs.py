@@ -16,6 +16,7 @@ DOCUMENTS = [ROOT / "README.md", *PAGES]
 QUICK = [d for d in DOCUMENTS if d.stem not in {"compare", "check-your-rules"}]
 
 
+@pytest.mark.usefixtures("_commands_share_process")
 @pytest.mark.parametrize("document", slow_unless(QUICK, DOCUMENTS), ids=[d.stem for d in DOCUMENTS])
 def test_document_shows_actual_output(document: Path, tmp_path: Path) -> None:
     run_document(document, tmp_path)

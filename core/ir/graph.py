@@ -7,7 +7,7 @@ which only the mutators here write. `Graph.nx` presents the same graph to networ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
@@ -171,6 +171,11 @@ class Graph:
             yield from tuple(self._ops)
         for t in types:
             yield from tuple(self._by_type.get(t, ()))
+
+    @property
+    def op_types(self) -> KeysView[str]:
+        """The types of which there are or were ops."""
+        return self._by_type.keys()
 
     def __contains__(self, op: Op) -> bool:
         return op in self._ops

@@ -39,6 +39,9 @@ class Worklist:
                 self._waiting.add(op)
                 self._queue.append(op)
 
+    def __bool__(self) -> bool:
+        return bool(self._queue)
+
     def __iter__(self) -> Iterator[Op]:
         """Remove and return the first, until none is left; more may be added meanwhile."""
         while self._queue:
@@ -111,7 +114,6 @@ def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bo
 log = logging.getLogger(__name__)
 
 
-@np.errstate(all="ignore")  # a rule examines the numbers that it writes
 def rewrite(
     graph: Graph, rules: Iterable[Rule] | RuleIndex, ledger: Ledger, *, budget: int | None = None
 ) -> Counter[str]:
@@ -124,8 +126,15 @@ def rewrite(
     size = 0
     for g in graph.with_subgraphs():
         size += len(g)
-        work.add(sorted(g.ops(*candidates.by_root_type), key=attrgetter("order_key")))
-    budget = 100 + 10 * size if budget is None else budget
+        if not g.op_types.isdisjoint(candidates.by_root_type):
+            work.add(sorted(g.ops(*candidates.by_root_type), key=attrgetter("order_key")))
+    if not work:
+        return Counter()
+    with np.errstate(all="ignore"):  # a rule examines the numbers that it writes
+        return _rewrite_all(work, candidates, ledger, 100 + 10 * size if budget is None else budget)
+
+
+def _rewrite_all(work: Worklist, candidates: RuleIndex, ledger: Ledger, budget: int) -> Counter[str]:
     fired: Counter[str] = Counter()
     for op in work:
         rules = candidates.candidates_at(op)

@@ -16,10 +16,12 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from unittest.mock import patch
 
@@ -72,7 +74,9 @@ def console_commands(block: str) -> list[tuple[str, str]]:
 
 
 def run_document(document: Path, folder: Path, *, in_process: bool = True) -> int:
-    """Run the blocks of a document in `folder` and count its commands; `passes` runs in this process or in its own.
+    """Run the blocks of a document in `folder` and count its commands.
+
+    With `in_process`, `passes` and programs run in this process, otherwise commands run in their own.
 
     Raises AssertionError with the command and its output if the document shows another output.
     """
@@ -82,7 +86,7 @@ def run_document(document: Path, folder: Path, *, in_process: bool = True) -> in
         if block.file:
             write_file(block, folder)
         elif block.language == "python":
-            subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True, timeout=TIMEOUT)
+            run_program(block.text, folder)
         elif block.language == "json":
             json.loads(block.text)
         elif block.language == "console":
@@ -90,6 +94,25 @@ def run_document(document: Path, folder: Path, *, in_process: bool = True) -> in
                 require_output(command, expected, folder, in_process=in_process)
                 commands += 1
     return commands
+
+
+def run_program(code: str, folder: Path) -> str:
+    """Run a Python program in this process; return its output. Modules that it imports from `folder` are removed."""
+    printed = StringIO()
+    with (
+        chdir(folder),
+        patch.object(sys, "path", [str(folder), *sys.path]),
+        redirect_stdout(printed),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", ResourceWarning)  # as Python does; one line leaves files open
+        try:
+            exec(compile(code, "<document>", "exec"), {"__name__": "__main__"})
+        finally:
+            for name, module in list(sys.modules.items()):
+                if Path(getattr(module, "__file__", None) or ROOT).is_relative_to(folder):
+                    del sys.modules[name]
+    return printed.getvalue()
 
 
 def require_output(command: str, expected: str, folder: Path, *, in_process: bool) -> None:
@@ -100,6 +123,9 @@ def require_output(command: str, expected: str, folder: Path, *, in_process: boo
             result = CliRunner().invoke(app, arguments, prog_name=program)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
         out, err = result.stdout, result.stderr
+    elif program == "python" and in_process and arguments[0] != "-m":
+        is_text = arguments[0] == "-c"
+        out, err = run_program(arguments[1] if is_text else (folder / arguments[0]).read_text("utf-8"), folder), ""
     else:
         done = subprocess.run(
             [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=TIMEOUT

@@ -8,7 +8,10 @@ import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
+
+from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,8 +28,8 @@ class Environment:
         env = cls(folder)
         outer = dict.fromkeys(path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"})
         (env.site / "outer.pth").write_text("".join(f"{path}\n" for path in outer))
-        # The build backend of passwright, unless this environment has it.
-        env.run_python("-m", "pip", "install", "--no-deps", "setuptools>=77")
+        if Version(version("setuptools")) < Version("77"):  # the build backend of passwright
+            env.run_python("-m", "pip", "install", "--no-deps", "setuptools>=77")
         return env
 
     @property

@@ -247,7 +247,7 @@ def test_rewrites_are_filtered(opened: Any) -> None:
         assert page.locator(".rule:visible").count() == 0
 
 
-@pytest.mark.parametrize("name", ["1000", "5000"])
+@pytest.mark.parametrize("name", slow_unless({"5000"}, ("1000", "5000")))
 def test_search_selects_node(opened: Any, name: str) -> None:
     with opened(name) as page:
         page.fill("#search", "matmul_984")
@@ -264,7 +264,7 @@ def test_search_selects_node(opened: Any, name: str) -> None:
         assert not page.locator("#side").is_visible()
 
 
-@pytest.mark.parametrize("name", ["1000", "5000"])
+@pytest.mark.parametrize("name", slow_unless({"5000"}, ("1000", "5000")))
 def test_large_graphs_are_drawn_and_panned(opened: Any, name: str) -> None:
     with opened(name) as page:
         canvas = page.locator("#canvas")

@@ -15,6 +15,7 @@ from passwright.core.pass_manager.interface import Interface
 from passwright.core.transform.opset_conversion import plan_conversion
 from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes, load, run
+from tiers import GOLDEN_SAMPLE, slow_unless
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 EVERYTHING = (
@@ -369,7 +370,10 @@ def test_basic_keeps_full_interface(ir_version: int) -> None:
     assert out.graph.quantization_annotation == model.graph.quantization_annotation
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
+# `optimize` compares the interfaces too, on all models in tests/test_golden.py.
+@pytest.mark.parametrize(
+    "path", slow_unless([p for p in GOLDEN if p.stem in GOLDEN_SAMPLE], GOLDEN), ids=lambda p: p.stem
+)
 def test_basic_keeps_interface_of_golden_models(path: Path) -> None:
     apply_passes(onnx.load(path), PIPELINES["basic"])
 

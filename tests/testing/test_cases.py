@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from random import Random
 
 import onnx
@@ -194,9 +195,14 @@ def test_most_models_load_in_onnxruntime() -> None:
 def test_variants_of_examples_fire(name: str) -> None:
     example = load_examples()[name].model()
     searches = [guided_search(RULES[name], seed=seed, examples=[example]).generate(200) for seed in range(3)]
-    fired = [f.case.model for search in searches for f in search if f.fired and not f.case.no_fire_reason]
+    fired: list[bytes] = []
+    for found in chain.from_iterable(searches):
+        if found.fired and not found.case.no_fire_reason:
+            fired.append(found.case.model.SerializeToString(deterministic=True))
+        if len(fired) >= 12 and len(set(fired)) > 1:
+            break
     assert len(fired) >= 12
-    assert len({m.SerializeToString(deterministic=True) for m in fired}) > 1
+    assert len(set(fired)) > 1
 
 
 @pytest.mark.parametrize("r", OTHER_DOMAINS, ids=lambda r: r.name)

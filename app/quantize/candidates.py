@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ...core.calibration.methods import Method
 from ...core.errors import PassesError
 from ...core.io.files import publish, staged, weight_bytes
 from ...core.io.model import MAX_MESSAGE_BYTES, Model, serialize
@@ -81,11 +82,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class CandidateBuilder:
-    """Makes candidates of a float model: by one scheme, with or without some of its changes."""
+    """Makes candidates of a float model: by one scheme, with or without some of its changes.
+
+    `method` is that of the calibrated ranges in the spec.
+    """
 
     source: ModelSource
     scheme: Scheme
     spec: QuantizationSpec
+    method: Method = "minmax"
 
     def build(self, left: Collection[ChangeKey] = ()) -> Candidate:
         """The candidate without the changes `left`. Raises PassesError if a rule fails or the result is not valid."""

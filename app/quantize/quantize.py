@@ -32,6 +32,7 @@ from ..run.optimize import optimize
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
 from .float_ops import FloatOp, float_ops
+from .fused_groups import unfused_groups
 from .journal import Journal
 from .samples import read_samples
 from .schemes import AUTO, Calibration, chosen_schemes
@@ -172,7 +173,9 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             racing = Racing(original, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
         sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
         calibration = Calibration(floats, sampled, options.progress) if sampled else None
-        schemes = chosen_schemes(options.scheme, floats, calibration, target.spec({}), options.calibrate)
+        schemes = chosen_schemes(
+            options.scheme, floats, calibration, target.spec({}), options.calibrate, options.format
+        )
         search = Search(
             searched,
             racing.ratios,
@@ -181,6 +184,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             source.size,
             Limits(options.trials, options.seconds),
             known_names(options.leave, loaded.graph, float_graph),
+            unfused_groups,
             journal=journal,
             progress=options.progress,
         )

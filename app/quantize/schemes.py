@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 from ...core.calibration.collection import collect_statistics
 from ...core.calibration.methods import METHODS, Method, calibrated_ranges
-from ...core.calibration.statistics import ValueStatistics
-from ...core.io.model_source import ModelSource
+from ...core.calibration.statistics import ChannelStatistics, ValueStatistics
+from ...core.io.model import Model
+from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ...core.ir.graph import defined_values
 from ...core.ir.quantization_spec import QuantizationSpec, Range
 from ...core.pass_manager.pass_selection import UsageError
-from ...core.pass_manager.pipeline import Fixpoint
+from ...core.pass_manager.pipeline import Fixpoint, Pass
+from ...core.rewriting.ledger import Ledger
 from ...core.support.suggestions import did_you_mean
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
 from ...passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
+from ...passes.quantization.bias_correction import CorrectBiases, channel_axes, layer_pairs, measured_errors
+from ...passes.quantization.channel_scales import LINEAR_OPS, channel_axis, scalable_values
 from ...passes.quantization.dynamic import QUANTIZE_DYNAMIC
+from ...passes.quantization.equalization import EqualizeChannels
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
+from ...passes.quantization.integer_operators import INTEGER_OPERATORS
+from ...passes.quantization.smoothing import SmoothActivations
 from ...passes.quantization.static_groups import KEEP_IN_FLOAT, QUANTIZE_STATIC
 from ...passes.quantization.weights import QUANTIZE_WEIGHTS
+from ...passes.support.operand_queries import Array, unless_declined
 from .candidates import CandidateBuilder, Scheme
 from .criterion import Feeds
-from .search import Variants
+from .search import Built, Variant, Variants
 
+MAX_GRAM_BYTES = 1 << 30  # of all Gram matrices of a model
+FORMATS: Mapping[str, tuple[Pass, ...]] = {"qdq": (), "qoperator": (INTEGER_OPERATORS,)}
 WEIGHT_ONLY = frozenset({"Gather", "Gemm", "MatMul"})
 JOIN_GROUPS = Fixpoint("join-groups", (SIMPLIFY_QUANTIZATION, MergeDuplicates(), MergeConstants()))
 """Neighbouring groups of QuantizeLinear, DequantizeLinear and an operator become one chain of integers."""
@@ -63,6 +74,7 @@ SCHEMES: Mapping[str, Scheme] = {
                 ("clipped", {"rounding": "mse"}),
                 ("with zero points", {"rounding": "mse", "symmetric": False}),
                 ("HQQ", {"rounding": "hqq", "symmetric": False}),
+                ("GPTQ", {"rounding": "gptq"}),
             ),
         ),
         Scheme("half", "arithmetic in float16, inputs and outputs as they are", (ConvertToHalf(),)),
@@ -83,23 +95,56 @@ class Calibration:
     @cached_property
     def statistics(self) -> dict[str, ValueStatistics]:
         """The statistics of all computed floats, and of float inputs, by name."""
-        self.progress("calibrating")
         graphs = self.source.load().graph.with_subgraphs()
         values = (v for g in graphs for v in defined_values(g) if v.name and v.tensor is None)
-        return collect_statistics(self.source, [v.name for v in values if v.known_dtype in HALF_OR_SINGLE], self.feeds)
+        names = [v.name for v in values if v.known_dtype in HALF_OR_SINGLE]
+        return collect_statistics(self.source, names, self.feeds, progress=self.progress)
 
     def ranges(self, method: Method) -> dict[str, Range]:
         """The ranges of values by a method of calibration."""
         return calibrated_ranges(self.statistics, method)
 
+    def channels(self, axes: Mapping[str, int], model: ModelSource | None = None) -> dict[str, ChannelStatistics]:
+        """The maxima and means of channels of some values, by name; of another `model` if it is given."""
+        source = self.source if model is None else model
+        found = collect_statistics(source, [], self.feeds, channels=axes, histograms=False, progress=self.progress)
+        return {name: s.channels for name, s in found.items() if s.channels is not None}
+
+    def grams(self) -> dict[str, Array]:
+        """The Gram matrices of operands of products with constant weights, by name; the largest are left out."""
+        sizes: dict[str, int] = {}
+        for op in (op for g in self.source.load().graph.with_subgraphs() for op in g.ops("MatMul", "Gemm")):
+            x, w = op.input(0), op.input(1)
+            if x is not None and not x.is_const and w is not None and w.tensor is not None and len(w.tensor.dims) == 2:
+                sizes[x.name] = w.tensor.dims[1 if op.attr("transB", 0) else 0]
+        kept = {name: n for name, n in sizes.items() if 8 * n * n * len(sizes) <= MAX_GRAM_BYTES}
+        found = collect_statistics(self.source, [], self.feeds, grams=kept, histograms=False, progress=self.progress)
+        return {name: s.gram for name, s in found.items() if s.gram is not None}
+
+    def after(self, change: Pass) -> Calibration | None:
+        """The calibration of the model that a pass makes of the float model; None if it changes nothing."""
+        changed = edited_source(self.source, [lambda model: _run(change, model)])
+        has_changes = change.run(self.source.load().graph, Ledger()) > 0
+        return Calibration(changed, self.feeds, self.progress) if has_changes else None
+
+
+def _run(change: Pass, model: Model) -> None:
+    change.run(model.graph, Ledger())
+
 
 def chosen_schemes(
-    text: str, source: ModelSource, calibration: Calibration | None, spec: QuantizationSpec, calibrate: str
+    text: str,
+    source: ModelSource,
+    calibration: Calibration | None,
+    spec: QuantizationSpec,
+    calibrate: str = "",
+    output_format: str = "qdq",
 ) -> dict[str, Variants]:
     """The schemes that `text` names, for `auto` all that the data allows, with their variants.
 
-    `calibrate` is the one method of calibration to use; "": all, in their order. Raises UsageError for unknown names,
-    and for a scheme that needs data where there are none.
+    `calibrate` is the one method of calibration to use; "": all, in their order. With `output_format` qoperator, groups
+    become operators of integers. Raises UsageError for unknown names, and for a scheme that needs data where there are
+    none.
     """
     names = list(SCHEMES) if text == AUTO else [name.strip() for name in text.split(",")]
     for name in names:
@@ -108,21 +153,80 @@ def chosen_schemes(
     methods: list[Method] = [m for m in METHODS if calibrate in {"", m}]
     if not methods:
         raise UsageError(f"--calibrate {calibrate}: choose from {', '.join(METHODS)}{did_you_mean(calibrate, METHODS)}")
+    if output_format not in FORMATS:
+        raise UsageError(f"--format {output_format}: choose from {', '.join(FORMATS)}")
     chosen: dict[str, Variants] = {}
     for scheme in (SCHEMES[name] for name in names):
-        found = [
-            (name, CandidateBuilder(source, scheme, replace(spec, **scheme.settings, **changes)))
-            for name, changes in scheme.variants
-        ]
         if not scheme.needs_ranges:
-            chosen[scheme.name] = [(name, lambda builder=builder: builder) for name, builder in found]
+            chosen[scheme.name] = list(_variants(scheme, source, calibration, spec))
         elif calibration is not None:
-            with_ranges = partial(_with_ranges, found[0][1], calibration)
-            chosen[scheme.name] = [(method, partial(with_ranges, method)) for method in methods]
+            formatted = replace(scheme, after=(*scheme.after, *FORMATS[output_format]))
+            chosen[scheme.name] = list(_calibrated_variants(formatted, calibration, spec, methods))
         elif text != AUTO:
             raise UsageError(f"--scheme {scheme.name} needs calibration data: give --data")
     return chosen
 
 
-def _with_ranges(builder: CandidateBuilder, calibration: Calibration, method: Method) -> CandidateBuilder:
-    return replace(builder, spec=replace(builder.spec, ranges=calibration.ranges(method)))
+def _variants(
+    scheme: Scheme, source: ModelSource, calibration: Calibration | None, spec: QuantizationSpec
+) -> Iterator[tuple[str, Variant]]:
+    """The variants of a scheme without ranges; those that need Gram matrices only where there are data."""
+    for name, changes in scheme.variants:
+        settings: dict[str, Any] = {**scheme.settings, **changes}
+        if settings.get("rounding") != "gptq":
+            builder = CandidateBuilder(source, scheme, replace(spec, **settings))
+            yield name, lambda _, builder=builder: builder
+        elif calibration is not None:
+            yield name, partial(_with_grams, scheme, calibration, replace(spec, **settings))
+
+
+def _with_grams(scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, _: object) -> CandidateBuilder | None:
+    grams = calibration.grams()
+    return CandidateBuilder(calibration.source, scheme, replace(spec, grams=grams)) if grams else None
+
+
+def _calibrated_variants(
+    scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, methods: Sequence[Method]
+) -> Iterator[tuple[str, Variant]]:
+    """A variant for each method; then the best of them with corrected biases, and of a model with other scales."""
+    for method in methods:
+        yield method, partial(_calibrated, scheme, calibration, spec, method)
+    yield "corrected biases", partial(_with_corrected_biases, calibration)
+    yield "equalized channels", partial(_after, EqualizeChannels, scheme, calibration)
+    yield "smoothed activations", partial(_after, partial(_smoothing, calibration), scheme, calibration)
+
+
+def _calibrated(
+    scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, method: Method, _: object
+) -> CandidateBuilder:
+    with_ranges = replace(spec, ranges=calibration.ranges(method), **scheme.settings)
+    return CandidateBuilder(calibration.source, scheme, with_ranges, method)
+
+
+def _with_corrected_biases(calibration: Calibration, best: Built) -> CandidateBuilder | None:
+    """The best variant without the mean errors of its layers."""
+    builder, quantized = best.builder, model_source(best.path, inline=True)
+    pairs = layer_pairs(builder.source.load().graph, quantized.load().graph)
+    axes = channel_axes(pairs)
+    measured = (calibration.channels(axes[0], builder.source), calibration.channels(axes[1], quantized))
+    errors = measured_errors(pairs, *({n: c.means for n, c in found.items()} for found in measured))
+    corrected = replace(builder.scheme, after=(*builder.scheme.after, CorrectBiases(errors)))
+    return replace(builder, scheme=corrected) if errors else None
+
+
+def _after(
+    make_change: Callable[[], Pass], scheme: Scheme, calibration: Calibration, best: Built
+) -> CandidateBuilder | None:
+    """The best method of calibration for a model with other scales."""
+    changed, builder = calibration.after(make_change()), best.builder
+    return None if changed is None else _calibrated(scheme, changed, builder.spec, builder.method, None)
+
+
+def _smoothing(calibration: Calibration) -> Pass:
+    axes: dict[str, int] = {}
+    for g in calibration.source.load().graph.with_subgraphs():
+        for v in scalable_values(g.sorted_ops()):
+            reader = next(r for r in v.consumers if r.type in LINEAR_OPS and r.inputs[0] is v)
+            axis = unless_declined(channel_axis, reader, v)
+            axes |= {} if axis is None else {v.name: axis}
+    return SmoothActivations({name: c.maxima for name, c in calibration.channels(axes).items()})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from ...core.errors import PassesError, format_error
 from ...core.rewriting.changes import ChangeKey
@@ -16,11 +17,12 @@ from .journal import Journal
 
 MAX_REBUILDS = 4  # to leave out what onnxruntime does not fuse
 SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be at most as large
+LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is quantized
 FASTER_WITHOUT = 0.97  # of the time with an operator quantized, at which it stays in float
 
 Race = Callable[[Sequence[Path]], list[RatioInterval | str]]
 """The time of models under ORT ALL divided by that of the original, or the reason why one was not measured."""
-UnfusedGroups = Callable[["Built"], Mapping[ChangeKey, str]]
+UnfusedGroups = Callable[[Path, Collection[ChangeKey]], Mapping[ChangeKey, str]]
 """The changes whose group onnxruntime does not compute on integers, with the reason."""
 Ranking = Callable[["Built"], list[ChangeKey]]
 """The changes of a candidate, that with the greatest error of its own first."""
@@ -68,8 +70,11 @@ class Built:
 
 
 WITHIN = "within the budget"
-Variants = Sequence[tuple[str, Callable[[], CandidateBuilder]]]
-"""Builders of one scheme, the first by default, by name; later ones are tried where those before miss the budget."""
+Variant = Callable[[Any], CandidateBuilder | None]
+"""Makes a builder from the best candidate of the scheme so far, which the first variant does not need; None if it has
+nothing to add."""
+Variants = Sequence[tuple[str, Variant]]
+"""Variants of one scheme by name; later ones are tried where those before miss the budget."""
 
 
 @dataclass
@@ -86,7 +91,7 @@ class Search:
     size: int
     limits: Limits
     leave: frozenset[str] = frozenset()
-    unfused_groups: UnfusedGroups = lambda _: {}
+    unfused_groups: UnfusedGroups = lambda _, __: {}
     journal: Journal = field(default_factory=Journal)
     progress: Callable[[str], None] = lambda _: None
     trials: list[Trial] = field(default_factory=list[Trial], init=False)
@@ -117,16 +122,22 @@ class Search:
 
     def _first(self, scheme: str, variants: Variants) -> Built | None:
         """The first variant of a scheme that changes anything, without what onnxruntime does not fuse."""
-        name, builder = variants[0]
+        name, variant = variants[0]
         self.progress(f"{scheme}: building it")
-        built = self._build(scheme, name, builder(), {})
+        builder = variant(None)
+        built = None if builder is None else self._build(scheme, name, builder, {})
         for _ in range(MAX_REBUILDS):
-            unwanted = {} if built is None else {**self._requested(built), **self.unfused_groups(built)}
+            unwanted = {} if built is None else {**self._requested(built), **self._unfused(built)}
             if built is None or not unwanted:
                 return built
             self.trials.remove(built.trial)
             built = self._build(scheme, name, built.builder, {**built.left, **unwanted})
         return built
+
+    def _unfused(self, built: Built) -> Mapping[ChangeKey, str]:
+        """The changes whose group onnxruntime does not compute on integers."""
+        is_grouped = built.builder.scheme.needs_ranges
+        return self.unfused_groups(built.path, built.candidate.keys) if is_grouped else {}
 
     def _requested(self, built: Built) -> dict[ChangeKey, str]:
         """The changes that the caller does not want."""
@@ -159,8 +170,8 @@ class Search:
         """Each candidate after a race, without the operators that are faster in float."""
         entries: dict[int, list[tuple[str, Built]]] = {}
         for i, whole in enumerate(wholes):
-            kinds = dict(by_operator(self._operators(whole)))
-            for kind, keys in kinds.items() if len(kinds) > 1 and whole.builder.scheme.needs_ranges else ():
+            kinds = {kind: keys for kind, keys in by_operator(self._operators(whole)) if kind not in LINEAR}
+            for kind, keys in kinds.items() if whole.builder.scheme.needs_ranges else ():
                 slow = dict.fromkeys(keys, f"{kind} is faster in float here")
                 built = self._build(whole.trial.scheme, f"{kind} in float", whole.builder, {**whole.left, **slow})
                 if built is not None:
@@ -228,11 +239,12 @@ class Search:
     def _within_budget(self, start: Built, variants: Variants) -> Built | None:
         """A candidate within the budget: the first such variant, else the best one with ops left in float."""
         best = self._scored(start)
-        for name, builder in variants[1:]:
+        for name, variant in variants[1:]:
             if best.is_within or self.is_exhausted:
                 break
             self.progress(f"{start.trial.scheme}: {name}")
-            built = self._build(start.trial.scheme, name, builder(), start.left)
+            builder = variant(best)
+            built = None if builder is None else self._build(start.trial.scheme, name, builder, start.left)
             if built is None:
                 continue
             built.trial.ratio = start.trial.ratio

@@ -78,7 +78,7 @@ def built_search(
     source = model_source(chain(), inline=True)
     settings: dict[str, object] = {"limits": Limits(100, 600), **changes}
     search = Search(criterion, race, ranking, tmp_path, 1 << 20, **settings)  # type: ignore[arg-type]
-    return search, {"static": [("minmax", lambda: CandidateBuilder(source, STATIC, spec()))]}
+    return search, {"static": [("minmax", lambda _: CandidateBuilder(source, STATIC, spec()))]}
 
 
 def changed_places(built: Built) -> set[str]:
@@ -132,8 +132,8 @@ def test_requested_names_stay_in_float(tmp_path: Path) -> None:
 
 
 def test_unfused_groups_are_left_out_before_the_race(tmp_path: Path) -> None:
-    def unfused(built: Built) -> dict[tuple[str, str], str]:
-        return {key: "onnxruntime does not fuse it" for key in built.candidate.keys if key[1] == "m3"}
+    def unfused(_: Path, changes: Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        return {key: "onnxruntime does not fuse it" for key in changes if key[1] == "m3"}
 
     search, schemes = built_search(tmp_path, HarmfulPlaces(()))
     (best,) = replace(search, unfused_groups=unfused).run(schemes)

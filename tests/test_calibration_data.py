@@ -115,6 +115,18 @@ def test_files(folder: Path, names: str | list[str], expected: list[float]) -> N
     assert firsts(read_calibration_data(data, BATCHED)) == expected
 
 
+def test_one_file_is_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(
+        "passwright.app.quantize.calibration_data.read_arrays",
+        lambda path: read.append(path.name) or dict(np.load(path)),
+    )
+    found = read_calibration_data([folder / "a.npz", folder / "b.npz"], BATCHED)
+    assert read == ["a.npz", "b.npz", "a.npz"]  # to count the samples, and for the first one
+    assert len(list(found)) == 12
+    assert read[3:] == ["b.npz"]
+
+
 @pytest.mark.parametrize(
     ("inputs", "arrays", "shapes"),
     [

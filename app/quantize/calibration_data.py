@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -44,7 +44,7 @@ class SampleFolder:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationData(Sequence[Feeds]):
-    """Samples, loaded when they are read; each has the inputs of a model by name.
+    """Samples, loaded when they are read; each has the inputs of a model by name. Of several files, one is in memory.
 
     `source` says where they come from; samples that are `drawn` are random numbers, not data. `folders` hold those that
     can be read only once.
@@ -140,18 +140,19 @@ class _Reader:
     limit: int
 
     def read(self, data: Any) -> CalibrationData:
+        read_file = lru_cache(maxsize=1)(self._read_file)  # so that one file is in memory
         if isinstance(data, str | Path):
-            return self._read_path(str(data))
+            return self._read_path(str(data), read_file)
         if not isinstance(data, list | tuple):
             return self._samples("the data", data)
         entries = cast("Sequence[Any]", data)
         if not entries or not all(isinstance(d, str | Path) for d in entries):
             return self._samples("the data", entries)
-        parts = [self._read_path(str(d)) for d in entries]
+        parts = [self._read_path(str(d), read_file) for d in entries]
         loaders = tuple(load for part in parts for load in part.loaders)
         return CalibrationData(", ".join(p.source for p in parts), loaders, folders=sum((p.folders for p in parts), ()))
 
-    def _read_path(self, text: str) -> CalibrationData:
+    def _read_path(self, text: str, read_file: Callable[[Path], CalibrationData]) -> CalibrationData:
         path = Path(text)
         if path.suffix == ".py" or ".py:" in text:
             name, function = function_in_file("--data", text, DEFAULT_FUNCTION)
@@ -162,6 +163,11 @@ class _Reader:
         if path.is_dir():
             folders = sorted(path.glob("test_data_set_*")) or [path]
             return CalibrationData(path.name, tuple(partial(self._test_data, folder) for folder in folders))
+        count = len(read_file(path))
+        return CalibrationData(path.name, tuple(partial(lambda n: read_file(path)[n], n) for n in range(count)))
+
+    def _read_file(self, path: Path) -> CalibrationData:
+        """The samples of an .npz."""
         return self._rows(path.name, dict(read_arrays(path)))
 
     def _test_data(self, folder: Path) -> Feeds:

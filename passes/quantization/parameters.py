@@ -57,17 +57,23 @@ def activation_parameters(given: Range, dtype: int, within: ValueRange = UNBOUND
 
 
 def dequantizer(g: Build, v: Value) -> Op | None:
-    """The DequantizeLinear that makes a value of activations, one scale for all; None if there is none in this graph.
+    """The DequantizeLinear that makes a value of activations, one scale for all; None if there is none.
 
-    Declines a value that is dequantized in another form, which the ops of integers do not take.
+    It may be in an outer graph. Declines a value dequantized in another form, which the ops of integers do not take.
     """
     maker = v.producer
-    if maker is None or maker.type != "DequantizeLinear" or maker.domain or maker.graph is not g.graph:
+    if maker is None or maker.type != "DequantizeLinear" or maker.domain:
         return None
     scale, zero = operand(maker, 1), maker.input(2)
     plain = scale.is_const and scale.const.size == 1 and zero is not None and zero.is_const
     require(plain and operand(maker).dtype == required_spec(g).activations, f"{v.name} is quantized in another form")
     return maker
+
+
+def is_dequantized(g: Build, v: Value) -> bool:
+    """Whether a DequantizeLinear in this graph makes a value of activations."""
+    maker = dequantizer(g, v)
+    return maker is not None and maker.graph is g.graph
 
 
 def has_integers(g: Build, v: Value) -> bool:
@@ -87,8 +93,9 @@ def quantized(g: Build, v: Value, of: Value | None = None, within: ValueRange = 
 
     `v` itself if it is dequantized already. Declines values without a range, and those not of single precision.
     """
-    if dequantizer(g, v) is not None:
-        return v
+    maker = dequantizer(g, v)
+    if maker is not None:  # only a reader beside it is fused with it
+        return v if maker.graph is g.graph else g.DequantizeLinear(*maker.inputs)
     source = v if of is None else of
     return with_parameters(g, v, range_of(g, source), source, within)
 

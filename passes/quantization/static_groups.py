@@ -32,6 +32,7 @@ from .parameters import (
     dequantizer,
     has_integers,
     integer_limits,
+    is_dequantized,
     quantization_spec,
     quantized,
     quantized_bias,
@@ -73,7 +74,7 @@ def is_quantized(g: Build, op: Op) -> bool:
     out = op.outputs[0]
     readers = [r.type for r in out.consumers]
     is_inner = bool(readers) and set(readers) == {"QuantizeLinear"} and not op.graph.is_output(out)
-    return is_inner and all(v is None or dequantizer(g, v) is not None for v in op.inputs)
+    return is_inner and all(v is None or is_dequantized(g, v) for v in op.inputs)
 
 
 def quantized_operands(g: Build, x: Value, w: Array, axis: int | None, bias: Array | None) -> list[Value]:
@@ -192,7 +193,7 @@ def quantize_product(g: Build, product: Op, clamp: Op | None = None) -> Value:
     quantization_spec(g, "MatMul")
     x, y = operand(product), operand(product, 1)
     require(not y.is_const, "the second factor has weights")
-    require(dequantizer(g, x) is None or dequantizer(g, y) is None, "it is quantized")
+    require(not (is_dequantized(g, x) and is_dequantized(g, y)), "it is quantized")
     factors = [quantized_constant(g, v) if v.is_const else quantized(g, v) for v in (x, y)]
     return product_output(g, g.MatMul(*factors), product, clamp)
 

@@ -85,7 +85,8 @@ INTEGER_OPERATORS = frozenset(
 """The operators that onnxruntime computes on integers, and not more slowly than between conversions to floats and back.
 
 Softmax of 64x28x28 elements takes 1.9 times as long on integers as between conversions, AveragePool 9 times, and 1.3
-times in a chain of convolutions, with a copy in place (onnxruntime 1.31, AVX2; they have no code for VNNI).
+times in a chain of convolutions, with a copy in place, and Where 6 times (onnxruntime 1.31, AVX2; they have no code for
+VNNI).
 """
 
 

@@ -22,10 +22,13 @@ from ..support.operand_queries import (
     known_scalar,
     operand,
     required_producer,
+    required_scalar,
     unless_declined,
 )
 from .parameters import (
+    HUGE,
     PER_CHANNEL_OPSET,
+    TINY,
     UNBOUNDED,
     constant_bias,
     constant_weights,
@@ -310,6 +313,19 @@ def clamp_integers(g: Build, relu: Op) -> Value:
     return g.DequantizeLinear(g.Clip(x, g.const(zero.const.reshape(()))), scale, zero)
 
 
+@rule(lambda g, op, c: g.one_of("Mul", "Div")(..., g.const(c)) @ op)
+def scale_dequantization(g: Build, op: Op, c: Value) -> Value:
+    """Mul(DequantizeLinear(x, s, z), c) => DequantizeLinear(x, s * c, z), for one positive number c; so Div"""
+    scaled = next(v for v in op.inputs if v is not None and v is not c)
+    dequantize = known(dequantizer(g, scaled), f"{scaled.name} is not dequantized")
+    factor = float(required_scalar(c))
+    require(scaled.rank >= c.rank and (op.type == "Mul" or operand(op, 1) is c), f"{c.name} adds dims, or is divided")
+    x, scale, zero = (operand(dequantize, i) for i in range(3))
+    new = float(required_scalar(scale)) * (factor if op.type == "Mul" else 1 / factor if factor else 0.0)
+    require(not x.is_const and TINY <= new <= HUGE, "it is constant, or its scale would not be positive and finite")
+    return g.DequantizeLinear(x, g.const(np.float32(new)), zero)
+
+
 QUANTIZE_STATIC = RulePass(
     "quantize-static",
     (
@@ -319,6 +335,7 @@ QUANTIZE_STATIC = RulePass(
         quantize_gemm,
         quantize_product,
         quantize_product_output,
+        scale_dequantization,
         quantize_join,
         quantize_unary,
         move_dequantization,
@@ -340,9 +357,9 @@ def keep_in_float(g: Build, v: Value, outer: Op) -> Value:
     inner = v
     while inner.producer is not None and inner.producer.type in {"Relu", "Clip"} and has_one_use(inner):
         inner = operand(inner.producer)
-    op = required_producer(inner, *WEIGHTED_OPS, *JOINS, *UNARY_OPS)
+    op = required_producer(inner, *WEIGHTED_OPS, *JOINS, *UNARY_OPS, "Where")
     require(has_one_use(inner), "another op reads the floats")
-    required_producer(operand(op), "DequantizeLinear")
+    required_producer(operand(op, 1 if op.type == "Where" else 0), "DequantizeLinear")
     is_wanted = operand(op, 1).is_const if op.type in WEIGHTED_OPS else op.type not in required_spec(g).operators
     require(is_wanted, "the weights are quantized, or the target computes it on integers")
     return g.QuantizeLinear(g.Max(v), *outer.inputs[1:], **outer.attrs)

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from ...core import LOSSY, Build, Op, QuantizationSpec, RulePass, Value, require, rule
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
-from ..support.operand_queries import Array, operand
+from ..support.operand_queries import Array
 from .gram_matrices import gram_of
 from .parameters import float_weights, quantization_spec
 from .weight_rounding import Grid, Rounded, rounded_weights
@@ -31,14 +31,13 @@ def require_many_weights(p: WeightedProduct, spec: QuantizationSpec) -> None:
 
 
 @rule(
-    lambda g, w, product: g.MatMul(..., g.const(w)) @ product,
-    lambda g, w, product: g.Gemm(..., g.const(w), ...) @ product,
+    lambda g, x, w, product: g.MatMul(x, g.const(w)) @ product,
+    lambda g, x, w, product: g.Gemm(x, g.const(w), ...) @ product,
     contract=LOSSY,
 )
-def quantize_product_dynamically(g: Build, w: Value, product: Op) -> Value:
+def quantize_product_dynamically(g: Build, product: Op) -> Value:
     """MatMul(x, w) + b => Cast(MatMulInteger(xq, wq, z)) * (s * sw) + b, with xq, s, z = DynamicQuantizeLinear(x)"""
     spec, p = quantization_spec(g, product.type), product_of(product, shared=True)
-    require(product.inputs[1] is w, "the weights are the first factor")
     require_many_weights(p, spec)
     require_safe_bias(product)
     x = left_factor(g, p)
@@ -69,21 +68,22 @@ def as_type(g: Build, v: Value, dtype: int) -> Value:
     return v if v.dtype == dtype else g.Cast(v, to=dtype)
 
 
-@rule(lambda g, w, r, lstm: g.LSTM(..., g.const(w), g.const(r), ...) @ lstm, contract=LOSSY)
-def quantize_lstm_dynamically(g: Build, w: Value, r: Value, lstm: Op) -> Any:
+@rule(lambda g, x, w, r, lstm: g.LSTM(x, g.const(w), g.const(r), ...) @ lstm, contract=LOSSY)
+def quantize_lstm_dynamically(g: Build, x: Value, w: Value, r: Value, lstm: Op) -> Any:
     """LSTM(x, w, r, ...) => DynamicQuantizeLSTM(x, w as int8, r as int8, ...)"""
     spec = quantization_spec(g, "LSTM")
     require(lstm.version >= 7, "before opset 7, an attribute says which outputs there are")
     require(not lstm.attr("layout", 0), "onnxruntime runs no LSTM with the batch first")
-    require(operand(lstm).dtype == w.dtype == TensorProto.FLOAT, "onnxruntime has it for single precision alone")
-    require(w.rank == r.rank == 3 and lstm.inputs[1] is w and lstm.inputs[2] is r, "the weights are not of rank 3")
+    require(x.dtype == w.dtype == TensorProto.FLOAT, "onnxruntime has it for single precision alone")
     require(w.const.size + r.const.size >= spec.min_weights, f"{w.name} and {r.name} have few weights")
-    require(all(v.known_dtype and v.known_shape for v in lstm.outputs), "the shapes of its outputs are unknown")
+    # They are inferred here, as nothing infers those of DynamicQuantizeLSTM.
+    used = (v for v in lstm.outputs if v.consumers or lstm.graph.is_output(v))
+    require(all(v.known_dtype for v in used), "the type of an output is unknown")
     parts = [gate_weights(g, v, spec) for v in (w, r)]
     others = [lstm.input(i) for i in range(3, 8)]
     parameters = [v for _, scales, zeros in parts for v in (scales, zeros)]
     attrs = {name: value for name, value in lstm.attrs.items() if name != "layout"}
-    inputs = (operand(lstm), parts[0][0], parts[1][0], *others, *parameters)
+    inputs = (x, parts[0][0], parts[1][0], *others, *parameters)
     return g.domain("com.microsoft").DynamicQuantizeLSTM(*inputs, outputs=len(lstm.outputs), **attrs)
 
 
@@ -101,5 +101,5 @@ QUANTIZE_DYNAMIC = RulePass("quantize-dynamic", (quantize_product_dynamically, q
 """Integer arithmetic of MatMul, Gemm and LSTM, with ranges of activations computed in each run.
 
 Not of Conv, whose ConvInteger is as slow as float or slower, nor of GRU: onnxruntime has no GRU of integers, and with
-int8 weights behind a DequantizeLinear it ran 0.3 to 0.9 times as fast (see `store-weights`).
+int8 weights behind a DequantizeLinear it ran 0.3 to 0.9 times as fast. `store-weights` shrinks their weights.
 """

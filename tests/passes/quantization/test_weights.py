@@ -298,6 +298,10 @@ STORED = {
             {"w": normal(2, 24, 6), "r": normal(2, 24, 8)}, 1),
     "LSTM": ("g (float[5,2,6] x) => (float[1,2,8] y) { u, v, y = LSTM<hidden_size=8>(x, w, r) }",
              {"w": normal(1, 32, 6), "r": normal(1, 32, 8)}, 1),
+    "MatMul": ("g (float[M,6] x) => (float[M,8] y) { y = MatMul(x, w) }", {"w": normal(6, 8)}, 1),
+    "matrices": ("g (float[5,6] x) => (float[3,5,8] y) { y = MatMul(x, w) }", {"w": normal(3, 6, 8)}, 2),
+    "Gemm": ("g (float[5,6] x) => (float[5,8] y) { y = Gemm<alpha=0.5, beta=2.0>(x, w, b) }", {"w": normal(6, 8)}, 1),
+    "transB": ("g (float[5,6] x) => (float[5,8] y) { y = Gemm<transB=1>(x, w, b) }", {"w": normal(8, 6)}, 0),
     "RNN": ("g (float[5,2,6] x) => (float[5,1,2,8] y) { y = RNN<hidden_size=8>(x, w, r) }",
             {"w": normal(1, 8, 6), "r": normal(1, 8, 8)}, 1),
 }  # fmt: skip
@@ -310,16 +314,19 @@ def test_stored_weights(name: str, opset: int) -> None:
     text, weights, axis = STORED[name]
     others = {"b": normal(8)} if ", b)" in text else {}
     made = quantized(load(text, opset, {**weights, **others}), EIGHT, STORE_WEIGHTS)
-    assert op_types(made).count("DequantizeLinear") == len(weights)
+    assert op_types(made).count("Cast") == len(weights)
 
     def stored(w: np.ndarray) -> np.ndarray:
-        along = None if opset < 13 else tuple(i for i in range(w.ndim) if i != axis)
+        along = tuple(i for i in range(w.ndim) if i != axis)
         scale = (np.abs(w).max(axis=along, keepdims=True) / 127).astype(np.float32)
         return (np.rint(w / scale.astype(np.float64)) * scale).astype(np.float32)
 
-    x = normal(*(1, 6, 9, 9) if "Conv" in text else (5, 2, 6))
+    x = normal(*(1, 6, 9, 9) if "Conv" in text else (5, 2, 6) if "5,2,6" in text else (5, 6))
     (wanted,) = run(load(text, opset, {**{n: stored(w) for n, w in weights.items()}, **others}), {"x": x})
-    np.testing.assert_allclose(loaded(made, {"x": x})[1][0], wanted, rtol=0, atol=1e-4)
+    operators, (got,) = loaded(made, {"x": x})
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4)
+    assert operators == loaded(load(text, opset, {**weights, **others}), {"x": x})[0]  # no trace of the integers
+    assert not any(a.size in {w.size for w in weights.values()} and a.itemsize > 1 for a in initializers(made).values())
 
 
 def test_stored_halves() -> None:
@@ -328,7 +335,7 @@ def test_stored_halves() -> None:
     for opset in (13, 21):
         model = load(text, opset, {"w": w})
         made = quantized(model, EIGHT, STORE_WEIGHTS)
-        assert "DequantizeLinear" in op_types(made)
+        assert op_types(made) == ["Cast", "Mul", "Cast", "Conv"]
         assert decibels(run(model, {"x": x})[0], loaded(made, {"x": x})[1][0]) > 35
 
 

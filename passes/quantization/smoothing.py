@@ -9,8 +9,18 @@ import numpy as np
 
 from ...core import Declined, Graph, Ledger, require
 from ...core.pass_manager.pass_selection import UsageError
-from ..support.operand_queries import Array, known
-from .channel_scales import ScalableValue, bounded, divide, scalable_value, scalable_values
+from ..support.operand_queries import Array, known, unless_declined
+from .channel_scales import ScalableValue, bounded, channel_axis, divide, scalable_value, scalable_values
+
+
+def smoothable_channels(graph: Graph) -> dict[str, int]:
+    """The values that can be smoothed, by name, each with the axis over which its readers sum. O(ops)."""
+    found: dict[str, int] = {}
+    for v in (v for g in graph.with_subgraphs() for v in scalable_values(g.sorted_ops())):
+        value = unless_declined(scalable_value, v)
+        if value is not None:
+            found[v.name] = channel_axis(value.read_by[0].op, v)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +28,8 @@ class SmoothActivations:
     """LayerNormalization(x, g, b) @ w => LayerNormalization(x, g / s, b / s) @ (s * w), s for each channel of x
 
     s = max |x|^alpha / max |w|^(1 - alpha) (Xiao et al. 2022, arXiv 2211.10438, equation 4). `maxima` are the absolute
-    maxima of each channel of values, by name: over the last axis of an operand of MatMul or Gemm, over axis 1 of one of
-    Conv. So behind RMSNormalization, Mul, Add of a constant, and weights. Ranges have to be calibrated anew.
+    maxima of the channels of values, by name (see `smoothable_channels`). So behind RMSNormalization, Mul, Add of a
+    constant, and weights. Ranges are to be calibrated anew.
     """
 
     maxima: Mapping[str, Array] = field(default_factory=dict[str, Array], compare=False, repr=False)

@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import checker
-from passwright.core import Ledger
+from passwright.core import Ledger, from_onnx
 from passwright.core.pass_manager.pass_selection import UsageError
-from passwright.passes.quantization.smoothing import SmoothActivations
+from passwright.passes.quantization.smoothing import SmoothActivations, smoothable_channels
 from quantized_accuracy import decibels, quantized_with, values_of
 from rewriting import apply_passes, initializers, load, op_types, require_equivalent, run, to_onnx
 
@@ -66,6 +66,7 @@ SMOOTHED = [
 @pytest.mark.parametrize(("text", "constants", "opset"), SMOOTHED)
 def test_outliers_move_to_the_weights(text: str, constants: dict[str, Any], opset: int) -> None:
     model = load(TEXT + text + " }", opset, constants)
+    assert smoothable_channels(from_onnx(model).graph) == {"n": 1}
     made, ledger = smoothed(model)
     assert [c.place for c in ledger.changes] == ["n"]
     require_equivalent(model, made, N=3)

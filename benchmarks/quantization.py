@@ -34,6 +34,7 @@ from verdicts import checker_objection
 
 FLOAT, OURS = "float32", "passes quantize"
 RECIPE_LABELS = (*RECIPES, OURS)
+SEARCH_SHARE = 0.5  # of the time limit; the rest is for the beginning and the end
 BUDGET = 0.01  # of the float model's accuracy
 
 
@@ -59,12 +60,12 @@ class Subject:
         return [*found, *(["--metric", self.metric] if self.metric else [])]
 
 
-def make(label: str, subject: Subject, folder: Path, timeout: float) -> dict[str, Any]:
+def make(label: str, subject: Subject, folder: Path, threads: int, timeout: float) -> dict[str, Any]:
     """Quantize a model in a process of its own: its `seconds`, and a `failure` if there is one."""
     result, start = folder / f"{label.lower().replace(' ', '-')}.onnx", perf_counter()
     result.unlink(missing_ok=True)
     if label == OURS:
-        failure = quantize(subject, result, timeout)
+        failure = quantize(subject, result, threads, timeout)
     else:
         arguments = [label, subject.path, subject.data("calibration"), result]
         failure = run_script("quantization_recipes.py", *arguments, timeout=timeout)
@@ -73,10 +74,11 @@ def make(label: str, subject: Subject, folder: Path, timeout: float) -> dict[str
     return {"file": str(result), "seconds": perf_counter() - start, "failure": failure or ""}
 
 
-def quantize(subject: Subject, result: Path, timeout: float) -> str | None:
+def quantize(subject: Subject, result: Path, threads: int, timeout: float) -> str | None:
     """Run the command, its report beside the result. None if all went well, else why it failed, in a line."""
     command = [sys.executable, "-m", "passwright", "quantize", str(subject.path), "-o", str(result), *subject.options]
-    command += ["--budget", f"{BUDGET:.0%}", "--json", str(result.with_suffix(".json"))]
+    command += ["--budget", f"{BUDGET:.0%}", "--time", f"{timeout * SEARCH_SHARE:g}", "--threads", str(threads)]
+    command += ["--json", str(result.with_suffix(".json"))]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
@@ -262,7 +264,7 @@ def measure(name: str, subject: Subject, results: dict[str, Any], options: argpa
     folder.mkdir(parents=True, exist_ok=True)
     for label in options.recipes:
         if label not in facts["made"] or label in options.again:
-            facts["made"][label], facts["race"] = make(label, subject, folder, options.timeout), None
+            facts["made"][label], facts["race"] = make(label, subject, folder, options.threads, options.timeout), None
             print(f"{name}: {label}: {facts['made'][label]['failure'] or 'done'}", file=sys.stderr, flush=True)
     if facts["race"] is None:
         effort = BenchmarkConfig(options.min_time, options.sets)

@@ -96,7 +96,7 @@ def test_comparison_with_best_recipe(quantization: Any) -> None:
 @pytest.mark.slow
 def test_recipe_of_onnxruntime(quantization: Any, tmp_path: Path) -> None:
     subject = quantization.Subject.read(ROOT / "golden_models" / "trained" / "digits_mlp.json")
-    made = {label: quantization.make(label, subject, tmp_path, 120) for label in ("ORT dynamic", "ORT U8S8")}
+    made = {label: quantization.make(label, subject, tmp_path, 1, 120) for label in ("ORT dynamic", "ORT U8S8")}
     assert "ShapeInferenceError" in made["ORT dynamic"]["failure"]
     race = quantization.race(subject, made, 1, 1, quantization.BenchmarkConfig(0.05, 2))
     found = race["rows"]["ORT U8S8"]

@@ -40,7 +40,8 @@ class RowVerdict:
 
     `error` is the absolute difference with the largest share of the `allowed` one, None if nothing ran; `relative` is
     that difference divided by the largest magnitude of the output, None for outputs other than floats. `excused`
-    elements differ where the original jumps. `edge_case`: NaN, or a size of 0, if the row is wrong only there.
+    elements differ where the original jumps. `edge_case`: NaN, or a size of 0, if the row is wrong only there;
+    `is_refused` if it does not run there.
     """
 
     wrong: str = ""
@@ -49,6 +50,7 @@ class RowVerdict:
     edge_case: str = ""
     relative: float | None = None
     excused: int = 0
+    is_refused: bool = False
 
     @property
     def is_exact(self) -> bool:

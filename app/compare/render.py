@@ -129,6 +129,8 @@ def failure_lines(rows: Sequence[Row]) -> Iterator[str]:
         if row.is_unusable:
             is_wrong = row.verdict is not None and not row.failure
             text = f"{WRONG}: {row.verdict.wrong}" if is_wrong and row.verdict else f"fails: {row.failure}"
+            if row.verdict is not None and row.verdict.is_refused:
+                text = row.verdict.wrong
             labels.setdefault(text, []).append(row.label)
         if row.stats is not None and row.stats.checker_error and not row.online:
             labels.setdefault(f"{INVALID}: {row.stats.checker_error}", []).append(row.label)
@@ -163,7 +165,8 @@ def verdict_word(row: Row) -> str:
     if verdict is None:
         return "not verified"
     if verdict.wrong and verdict.edge_case:  # the message has long symbols, a cell has no room
-        return f"{WRONG} at {verdict.edge_case if len(verdict.edge_case) <= MAX_SYMBOL_LENGTH else 'a size of 0'}"
+        place = verdict.edge_case if len(verdict.edge_case) <= MAX_SYMBOL_LENGTH else "a size of 0"
+        return f"{'fails' if verdict.is_refused else WRONG} at {place}"
     if verdict.wrong:
         return WRONG
     return BIT_IDENTICAL if verdict.is_exact else WITHIN_TOLERANCE

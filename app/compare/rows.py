@@ -142,10 +142,12 @@ def _row_verdict(verdict: Verdict) -> RowVerdict:
         sizes = failure.input_set.sizes if failure.input_set is not None else {}
         empty = next((f"{symbol}=0" for symbol, size in sizes.items() if size == 0), "")
         edge_case = "NaN" if failure.is_nonfinite_only else empty
+    is_refused = bool(edge_case) and failure is not None and not failure.output
     if worst is None:
-        return RowVerdict(wrong, edge_case=edge_case)
+        return RowVerdict(wrong, edge_case=edge_case, is_refused=is_refused)
     relative = min(worst.error / worst.magnitude, float_info.max) if worst.magnitude else None
-    return RowVerdict(wrong, worst.error, worst.allowed, edge_case, relative, sum(d.excused for d in differences))
+    excused = sum(d.excused for d in differences)
+    return RowVerdict(wrong, worst.error, worst.allowed, edge_case, relative, excused, is_refused)
 
 
 def measure_rows(

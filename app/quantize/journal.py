@@ -13,11 +13,14 @@ from ...core.errors import ModelError
 
 @dataclass(slots=True)
 class Journal:
-    """Results by key, appended to `path` as lines of JSON as soon as they are known; None: kept in memory only."""
+    """Results by key, appended to `path` as lines of JSON as soon as they are known; None: kept in memory only.
+
+    `conditions` is a digest of all that results depend on beside their key: those under other ones do not count.
+    """
 
     path: Path | None = None
+    conditions: str = ""
     _known: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
-    reused: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         """Read the results of an earlier run. Raises ModelError for a file that holds something else."""
@@ -34,8 +37,8 @@ class Journal:
 
     def result(self, key: str, compute: Callable[[], Any]) -> Any:
         """The known result of a key, or the computed one, of JSON types."""
+        key = f"{self.conditions} {key}".strip()
         if key in self._known:
-            self.reused += 1
             return self._known[key]
         found = self._known[key] = compute()
         if self.path is not None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -149,7 +150,6 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     """
     timer = PhaseTimer(options.progress)
     source = model_source(model, inline=True)
-    journal = Journal(None if options.journal is None else Path(options.journal))
     read = [] if options.labelled is None else [Path(options.labelled)]
     OutputPaths.of(model=options.output, report=options.report_to).require_writable((*source.files, *read))
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
@@ -169,6 +169,9 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
                 part.criterion(loaded, budget, original, is_classifier=scores_classes(float_graph))
                 for part in (samples.search, samples.report)
             )
+        measured_with = (options.metric, budget, options.threads, options.min_time, sorted(versions().items()))
+        conditions = sha256(f"{samples.digest()} {measured_with}".encode()).hexdigest()
+        journal = Journal(None if options.journal is None else Path(options.journal), conditions)
         with timer.phase(CHOOSING_INPUTS):
             racing = Racing(original, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
         sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -90,6 +91,18 @@ class Samples:
     first: Feeds | None
     notes: list[str]
     drawn: Sequence[Feeds] = ()
+
+    def digest(self) -> str:
+        """A digest of the samples that candidates are scored on."""
+        found = sha256()
+        part = self.search
+        inputs = [part.examples.arrays] if isinstance(part, LabelledPart) else part.inputs
+        for name, value in (pair for feeds in inputs for pair in sorted(feeds.items())):
+            for array in value if isinstance(value, list) else [value]:
+                elements = np.asarray(array)
+                found.update(f"{name} {elements.shape} {elements.dtype}".encode())
+                found.update(elements.tobytes() if elements.dtype != np.object_ else repr(elements.tolist()).encode())
+        return found.hexdigest()
 
     @property
     def counts(self) -> dict[str, int]:

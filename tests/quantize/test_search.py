@@ -166,6 +166,7 @@ def test_a_journal_forgets_an_interrupted_line(tmp_path: Path) -> None:
     assert Journal(path).result("a", lambda: 2) == 1
     assert Journal(path).result("b", lambda: 3) == 3
     assert path.read_text(encoding="utf-8").splitlines() == ['["a", 1]', '["b", 3]']
+    assert Journal(path, "other samples").result("a", lambda: 4) == 4
 
 
 def test_another_file_is_no_journal(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from passwright.app.quantize.calibration_data import (
     read_calibration_data,
     split_samples,
 )
+from passwright.app.quantize.samples import read_samples
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, PassesError
 from passwright.core.io.model_source import model_source
@@ -255,3 +256,12 @@ def test_drawn_samples() -> None:
     assert all(sample["x"].shape == (1, 3) for sample in found)
     again = draw_calibration_data(source, 4)
     assert all(np.array_equal(a["x"], b["x"]) for a, b in zip(found, again, strict=True))
+
+
+def test_data_beside_labels_are_for_calibration_alone(tmp_path: Path) -> None:
+    np.savez(tmp_path / "labelled.npz", x=ROWS, labels=np.arange(10) % 2)
+    source = model_source(load("g (float[N,2] x) => (float[N,2] y) { y = Neg(x) }"), inline=True)
+    many = {"x": np.zeros((300, 2), np.float32)}
+    with_labels = read_samples(source, many, tmp_path / "labelled.npz", "", 0)
+    assert with_labels.counts == {"calibration": 128, "search": 5, "report": 5}
+    assert read_samples(source, many, None, "", 0).counts == {"calibration": 128, "search": 86, "report": 86}

@@ -17,7 +17,13 @@ from ...core.pass_manager.pass_selection import UsageError
 from ...core.verify.input_specs import InputSpec, input_specs
 from ..bench.accuracy import LabelledSet, load_metric
 from ..measure.feeds import batch_symbol, fixed_batch
-from .calibration_data import draw_calibration_data, read_calibration_data, split_samples
+from .calibration_data import (
+    MAX_CALIBRATION_SAMPLES,
+    MAX_SAMPLES,
+    draw_calibration_data,
+    read_calibration_data,
+    split_samples,
+)
 from .criterion import AgreementCriterion, Budget, Criterion, Feeds, MetricCriterion
 
 ROWS_AT_ONCE = 8  # of labelled inputs, to calibrate with
@@ -130,7 +136,8 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
     UnverifiableError if it runs on no drawn inputs.
     """
     inputs = input_specs(source.load())
-    given = None if data is None else read_calibration_data(data, inputs, seed=seed)
+    limit = MAX_SAMPLES if labelled is None else MAX_CALIBRATION_SAMPLES  # labels are there for the comparisons
+    given = None if data is None else read_calibration_data(data, inputs, limit=limit, seed=seed)
     if labelled is not None:
         halves = labelled_halves(LabelledSet.read(Path(labelled)), inputs)
         search, report = (LabelledPart(half, inputs, metric) for half in halves)

@@ -54,11 +54,12 @@ class Scheme:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A compressed model and the lossy changes that made it."""
+    """A compressed model, the lossy changes that made it, and the reasons of passes not to change a place."""
 
     model: Model = field(repr=False)
     changes: tuple[Change, ...]
     is_external: bool
+    declines: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def keys(self) -> frozenset[ChangeKey]:
@@ -103,7 +104,9 @@ class CandidateBuilder:
         if failure is not None:
             raise attempt.error or PassesError(failure.message)
         made = tuple(c for c in attempt.ledger.changes if c.by in self.scheme.sources)
-        return Candidate(attempt.model, made, self.source.is_external)
+        declined = (attempt.ledger.declines.get(p.name, {}) for p in self.scheme.lossy)
+        reasons = {place: reason for found in declined for place, reason in found.items()}
+        return Candidate(attempt.model, made, self.source.is_external, reasons)
 
 
 def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, str]:

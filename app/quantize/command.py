@@ -41,6 +41,7 @@ def quantize(
     leave: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A value or operator to keep in float; may be repeated.")
     ] = None,
+    plugin: options.Plugins = None,
     labelled: Annotated[
         Path | None,
         typer.Option(
@@ -99,6 +100,7 @@ def quantize(
             calibrate=calibrate,
             target=target,
             leave=leave or (),
+            plugins=plugin or (),
             trials=trials,
             seconds=time,
             threads=threads,

@@ -28,16 +28,22 @@ class FloatOp:
 
 
 def float_ops(built: Built) -> list[FloatOp]:
-    """The ops of a candidate that compute in float, with the reason of each; those that only move data are left out."""
+    """The ops of a candidate that compute in float, with the reason of each; those that only move data are left out.
+
+    Of a scheme whose passes have no rules, the ops that these declined.
+    """
     model = model_source(built.path, inline=True).load()
     model.graph.context.quantization = built.builder.spec
-    by_place = {place: reason for (_, place), reason in built.left.items()}
+    reasons = {place: reason for (_, place), reason in built.left.items()}
     lossy = [q for p in built.builder.scheme.lossy for q in leaves(p)]
     rules = [r for q in lossy if isinstance(q, RulePass) for r in q.rules]
+    if not rules:
+        reasons |= built.candidate.declines
     found: list[FloatOp] = []
-    for op in (op for g in model.graph.with_subgraphs() for op in g.sorted_ops()):
-        if op.outputs and op.outputs[0].known_dtype in FLOATS and _computes_in_float(op):
-            reason = next((by_place[v.name] for v in op.outputs if v.name in by_place), "") or _clamped(op, by_place)
+    for op in (op for g in model.graph.with_subgraphs() for op in g.sorted_ops() if op.outputs):
+        reason = next((reasons[v.name] for v in op.outputs if v.name in reasons), "") or _clamped(op, reasons)
+        is_float = rules and op.outputs[0].known_dtype in FLOATS and _computes_in_float(op)
+        if is_float or (reason and not rules):
             found.append(FloatOp(op.outputs[0].name, op.type, reason or _reason(op, rules)))
     return found
 

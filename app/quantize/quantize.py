@@ -29,6 +29,7 @@ from ..measure import benchmark
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
+from ..registry.pass_sources import PluginLike
 from ..run.optimize import optimize
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
@@ -36,7 +37,7 @@ from .float_ops import FloatOp, float_ops
 from .fused_groups import unfused_groups
 from .journal import Journal
 from .samples import read_samples
-from .schemes import AUTO, Calibration, chosen_schemes
+from .schemes import AUTO, Calibration, chosen_schemes, lossy_passes
 from .search import Built, Limits, Search, Trial
 from .sensitivity import sensitivity_order
 
@@ -123,6 +124,7 @@ class QuantizationOptions:
     calibrate: str = ""
     target: str = ""
     leave: Sequence[str] = ()
+    plugins: Sequence[PluginLike] = ()
     trials: int = 60
     seconds: float = 1800.0
     threads: int = 0
@@ -142,7 +144,8 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     without ranges are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels, candidates have
     to agree with the original. Separate parts of the data are for calibration, for the search and for the report.
     `scheme`: "auto" or names. `target`: that of the machine by default. `leave`: values or operators that stay in
-    float. The search ends after so many scored `trials` or `seconds`; with a `journal`, an interrupted one goes on.
+    float. Rules of contract LOSSY of `plugins` run before those of each scheme. The search ends after so many scored
+    `trials` or `seconds`; with a `journal`, an interrupted one goes on.
 
     The result is within the budget on the report set, and not slower than the original under ORT ALL with `threads`.
     Raises ModelError for an unusable model or data, UsageError for unusable options, UnverifiableError if the original
@@ -152,6 +155,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     source = model_source(model, inline=True)
     read = [] if options.labelled is None else [Path(options.labelled)]
     OutputPaths.of(model=options.output, report=options.report_to).require_writable((*source.files, *read))
+    plugins = lossy_passes(options.plugins)
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
     with timer.phase(LOADING):
         loaded = source.load()
@@ -177,7 +181,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
         sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
         calibration = Calibration(floats, sampled, options.progress) if sampled else None
         schemes = chosen_schemes(
-            options.scheme, floats, calibration, target.spec({}), options.calibrate, options.format
+            options.scheme, floats, calibration, target.spec({}), options.calibrate, options.format, plugins
         )
         search = Search(
             searched,

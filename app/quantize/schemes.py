@@ -16,8 +16,9 @@ from ...core.ir.dtypes import HALF_OR_SINGLE
 from ...core.ir.graph import defined_values
 from ...core.ir.quantization_spec import QuantizationSpec, Range
 from ...core.pass_manager.pass_selection import UsageError
-from ...core.pass_manager.pipeline import Fixpoint, Pass
+from ...core.pass_manager.pipeline import Fixpoint, Pass, RulePass, leaves
 from ...core.rewriting.ledger import Ledger
+from ...core.rewriting.rules import LOSSY
 from ...core.support.suggestions import did_you_mean
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
@@ -32,6 +33,7 @@ from ...passes.quantization.smoothing import SmoothActivations
 from ...passes.quantization.static_groups import KEEP_IN_FLOAT, QUANTIZE_STATIC
 from ...passes.quantization.weights import QUANTIZE_WEIGHTS
 from ...passes.support.operand_queries import Array, unless_declined
+from ..registry.pass_sources import PluginLike, plugin_registries
 from .candidates import CandidateBuilder, Scheme
 from .criterion import Feeds
 from .search import Built, Variant, Variants
@@ -128,6 +130,20 @@ class Calibration:
         return Calibration(changed, self.feeds, self.progress) if has_changes else None
 
 
+def lossy_passes(plugins: Sequence[PluginLike]) -> list[RulePass]:
+    """The rules of contract LOSSY of plugins, by pass. Raises PluginError, UsageError for a plugin without such."""
+    found: list[RulePass] = []
+    for registry in plugin_registries(plugins):
+        passes = [p for entry in registry.passes.values() for p in leaves(entry.item) if isinstance(p, RulePass)]
+        lossy = [RulePass(p.name, rules) for p in passes if (rules := tuple(r for r in p.rules if r.contract == LOSSY))]
+        if not lossy:
+            raise UsageError(
+                f"--plugin: there is no rule of contract LOSSY among {', '.join(registry.passes) or 'none'}"
+            )
+        found += lossy
+    return found
+
+
 def _run(change: Pass, model: Model) -> None:
     change.run(model.graph, Ledger())
 
@@ -139,12 +155,13 @@ def chosen_schemes(
     spec: QuantizationSpec,
     calibrate: str = "",
     output_format: str = "qdq",
+    plugins: Sequence[RulePass] = (),
 ) -> dict[str, Variants]:
     """The schemes that `text` names, for `auto` all that the data allows, with their variants.
 
     `calibrate` is the one method of calibration to use; "": all, in their order. With `output_format` qoperator, groups
-    become operators of integers. Raises UsageError for unknown names, and for a scheme that needs data where there are
-    none.
+    become operators of integers. Passes of `plugins` run before those of each scheme. Raises UsageError for unknown
+    names, and for a scheme that needs data where there are none.
     """
     names = list(SCHEMES) if text == AUTO else [name.strip() for name in text.split(",")]
     for name in names:
@@ -156,7 +173,7 @@ def chosen_schemes(
     if output_format not in FORMATS:
         raise UsageError(f"--format {output_format}: choose from {', '.join(FORMATS)}")
     chosen: dict[str, Variants] = {}
-    for scheme in (SCHEMES[name] for name in names):
+    for scheme in (replace(SCHEMES[name], lossy=(*plugins, *SCHEMES[name].lossy)) for name in names):
         if not scheme.needs_ranges:
             chosen[scheme.name] = list(_variants(scheme, source, calibration, spec))
         elif calibration is not None:

@@ -1,0 +1,158 @@
+"""Schemes and their variants on small models, as searches build them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from passwright.app.quantize.candidates import Candidate
+from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
+from passwright.app.quantize.schemes import AUTO, SCHEMES, Calibration, chosen_schemes, lossy_passes
+from passwright.app.quantize.search import Built, Trial
+from passwright.core import EXACT, LOSSY, Op, Value, rule
+from passwright.core.io.convert import to_onnx
+from passwright.core.io.model_source import model_source
+from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.passes.quantization.parameters import quantized_weight, required_spec, usable_scales, weight_scales
+from passwright.passes.targets import QUANTIZATION_TARGETS
+from rewriting import load, op_types, run
+
+SPEC = QUANTIZATION_TARGETS["portable"].spec({})
+RNG = np.random.default_rng(0)
+FEEDS = [{"x": RNG.normal(size=(1, 8, 6, 6)).astype(np.float32)} for _ in range(4)]
+
+
+def network() -> onnx.ModelProto:
+    """A depthwise and a pointwise convolution, and a product of many weights."""
+    text = """g (float[1,8,6,6] x) => (float[1,512] y) {
+        d = Conv<group=8, pads=[1,1,1,1]>(x, dw, db) a = Relu(d) p = Conv(a, pw) r = Relu(p)
+        m = GlobalAveragePool(r) f = Flatten(m) y = Gemm(f, w, b) }"""
+    rng = np.random.default_rng(1)
+    scales = np.logspace(-1, 1, 8).astype(np.float32)
+    weights = {
+        "dw": rng.normal(size=(8, 1, 3, 3)).astype(np.float32) * scales.reshape(8, 1, 1, 1),
+        "db": rng.normal(size=8).astype(np.float32) * scales,
+        "pw": rng.normal(size=(128, 8, 1, 1)).astype(np.float32) / scales.reshape(1, 8, 1, 1),
+        "w": rng.normal(size=(128, 512)).astype(np.float32),
+        "b": rng.normal(size=512).astype(np.float32),
+    }
+    return load(text, opset=21, weights=weights)
+
+
+def noise(model: onnx.ModelProto, made: onnx.ModelProto) -> float:
+    pairs = [(run(model, feeds)[0], run(made, feeds)[0]) for feeds in FEEDS]
+    return float(sum(np.square(a - b).sum() for a, b in pairs) / sum(np.square(a).sum() for a, _ in pairs))
+
+
+def built(scheme: str, variant: str, tmp_path: Path, **settings: Any) -> tuple[onnx.ModelProto, Candidate]:
+    """The candidate of a variant, made from the first variant as a search does."""
+    source = model_source(network(), inline=True)
+    variants = dict(chosen_schemes(scheme, source, Calibration(source, FEEDS), SPEC, **settings)[scheme])
+    first = next(iter(variants.values()))(None)
+    assert first is not None
+    start = first.build()
+    start.write(tmp_path / "first.onnx")
+    best = Built(first, start, tmp_path / "first.onnx", {}, Trial(scheme, "", 0, 0, 0))
+    builder = variants[variant](best)
+    assert builder is not None
+    candidate = builder.build()
+    return to_onnx(candidate.model), candidate
+
+
+@pytest.mark.parametrize(
+    ("scheme", "limits"),
+    [
+        (
+            "static",
+            {"minmax": 1e-2, "percentile": 1e-2, "mse": 1e-2, "corrected biases": 1e-2, "equalized channels": 2e-3},
+        ),
+        ("dynamic", {"": 1e-3, "clipped weights": 1e-3}),
+        ("weights8", {"": 1e-3}),
+        ("weights4", {"clipped": 2e-2, "with zero points": 2e-2, "HQQ": 2e-2, "GPTQ": 2e-2}),
+        ("half", {"": 1e-5}),
+        ("half-weights", {"": 1e-5}),
+    ],
+)
+def test_variants_are_near_the_original(scheme: str, limits: dict[str, float], tmp_path: Path) -> None:
+    for variant, limit in limits.items():
+        made, candidate = built(scheme, variant, tmp_path)
+        onnx.checker.check_model(made, full_check=not any(n.domain for n in made.graph.node))
+        assert candidate.changes, variant
+        assert noise(network(), made) < limit, variant
+
+
+def test_equalized_channels_lower_the_error_of_unlike_channels(tmp_path: Path) -> None:
+    plain, equalized = (noise(network(), built("static", v, tmp_path)[0]) for v in ("minmax", "equalized channels"))
+    assert equalized < plain / 2
+
+
+def test_qoperator_has_operators_of_integers(tmp_path: Path) -> None:
+    made, _ = built("static", "minmax", tmp_path, output_format="qoperator")
+    counts = Counter(op_types(made))
+    assert counts["QLinearConv"] == 2
+    assert not counts["Conv"]
+    assert noise(network(), made) < 5e-2
+
+
+def test_unknown_names_are_refused() -> None:
+    source = model_source(network(), inline=True)
+    for arguments, message in (
+        (("statik", source, None, SPEC), r"--scheme statik: choose from auto, static.*did you mean static"),
+        (("static", source, None, SPEC), r"--scheme static needs calibration data: give --data"),
+        (("static", source, Calibration(source, FEEDS), SPEC, "max"), r"--calibrate max: choose from minmax"),
+        ((AUTO, source, None, SPEC, "", "onnx"), r"--format onnx: choose from qdq, qoperator"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            chosen_schemes(*arguments)
+
+
+def test_auto_has_no_scheme_that_needs_data_without_them() -> None:
+    source = model_source(network(), inline=True)
+    assert set(chosen_schemes(AUTO, source, None, SPEC)) == {s.name for s in SCHEMES.values() if not s.needs_ranges}
+
+
+@rule(lambda g, x, w, op: g.ConvTranspose(x, g.const(w)) @ op, contract=LOSSY)
+def quantize_transposed_conv(g: Any, x: Value, w: Value, op: Op) -> Value:
+    """ConvTranspose(x, w) => ConvTranspose(x, w as int8)"""
+    scales = usable_scales(weight_scales(w.const, required_spec(g).weight_limit, None), 1.0, None)
+    return g.ConvTranspose(x, quantized_weight(g, w.const, scales, None), **op.attrs)
+
+
+@rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
+def cancel_negations(g: Any, x: Value) -> Value:
+    """Neg(Neg(x)) => x"""
+    return x
+
+
+def test_rules_of_plugins_take_part(tmp_path: Path) -> None:
+    weights = {"w": RNG.normal(size=(8, 64, 4, 4)).astype(np.float32)}
+    model = load("g (float[1,8,6,6] x) => (float[1,64,9,9] y) { y = ConvTranspose(x, w) }", weights=weights)
+    source = model_source(model, inline=True)
+    plugins = lossy_passes([quantize_transposed_conv])
+    ((_, variant),) = chosen_schemes("weights8", source, None, SPEC, plugins=plugins)["weights8"]
+    builder = variant(None)
+    assert builder is not None
+    candidate = builder.build()
+    assert [(c.by, c.place) for c in candidate.changes] == [("quantize_transposed_conv", "y")]
+    assert noise(model, to_onnx(candidate.model)) < 1e-3
+    assert not builder.build({("quantize_transposed_conv", "y")}).changes
+    with pytest.raises(UsageError, match="cancel_negations has the contract LOSSY"):
+        lossy_passes([cancel_negations])
+
+
+def test_a_model_is_quantized_from_end_to_end(tmp_path: Path) -> None:
+    options = QuantizationOptions(
+        data=FEEDS * 3, scheme="static,half-weights", budget="5%", min_time=0.02, output=tmp_path / "q.onnx",
+        report_to=tmp_path / "report.json",
+    )  # fmt: skip
+    report = quantize_model(network(), options).report
+    assert {t.scheme for t in report.trials} == {"static", "half-weights"}
+    assert all(t.outcome for t in report.trials)
+    assert (tmp_path / "report.json").stat().st_size > 100
+    made = onnx.load(tmp_path / "q.onnx")
+    assert noise(network(), made) <= (0.05 if report.scheme else 0)
+    assert report.is_original == ("DequantizeLinear" not in op_types(made) and "Cast" not in op_types(made))

@@ -35,9 +35,9 @@ def normal(*dims: int, scale: float = 0.2) -> np.ndarray[Any, Any]:
 
 WEIGHTS = {
     "w1": normal(3, 3, 3, 3), "w2": np.roll(normal(3, 3, 3, 3), 1, 1), "b1": normal(3), "m1": normal(16, 12),
-    "m2": normal(12, 16), "c1": normal(12), "c2": normal(16), "m3": normal(2, 16, 12), "v1": normal(16),
-    "s1": np.float32(0.5), "of_channels": normal(3, 1, 1),
-    "low": np.float32(-0.5), "zero": np.float32(0), "high": np.float32(0.75),
+    "m2": normal(12, 16), "c1": normal(12), "c2": normal(16), "c_row": normal(1, 12), "m3": normal(2, 16, 12),
+    "v1": normal(16), "s1": np.float32(0.5), "of_channels": normal(3, 1, 1), "low": np.float32(-0.5),
+    "zero": np.float32(0), "high": np.float32(0.75),
     "pads": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "twice": np.array([1, 1, 2, 2], np.float32), "zeroth": np.array([0]),
     "halves": np.array([4, 4]), "rows": np.array([8, -1, 2]), "per_row": normal(5, 1),
     "nothing": np.zeros((0, 3, 1, 1), np.float32), "infinite": np.full((3, 3, 1, 1), np.inf, np.float32),
@@ -119,10 +119,13 @@ GROUPS = [
     ("m = MatMul(x, m3) y = Neg(m)", ROWS, "MatMulIntegerToFloat Neg"),
     (f"{M} a = Add(c1, m) y = Neg(a)", ROWS, "Reshape QGemm Reshape Neg"),
     (f"{M} a = Add(m, c1) y = Neg(a)", MATRIX, "QGemm Neg"),
-    (f"{M} a = Add(m, c1) r = Relu(a) n = MatMul(r, m2) y = Neg(n)", MATRIX, "QGemm MatMulIntegerToFloat Neg"),
+    (f"{M} a = Add(m, c1) r = Relu(a) n = MatMul(r, m2) y = Neg(n)", MATRIX, "QGemm QGemm Neg"),
     (f"{M} n = Neg(m) a = MatMul(m, m2) b = MatMul(n, m2) y = Sub(a, b)", ROWS,
      "QLinearMatMul Neg MatMulIntegerToFloat MatMulIntegerToFloat Sub"),
-    (f"{M} r = Relu(m) e = Abs(m) y = Max(r, e)", MATRIX, "MatMulIntegerToFloat Relu Abs Max"),
+    (f"{M} r = Relu(m) e = Abs(m) y = Max(r, e)", MATRIX, "QGemm Relu Abs Max"),
+    (f"{M} a = Add(c_row, m) y = Neg(a)", MATRIX, "QGemm Neg"),
+    (f"{M} a = Add(c_row, m) y = Neg(a)", ROWS, "Reshape QGemm Reshape Neg"),
+    ("m = MatMul(x, m1) n = Relu(m) k = MatMul(n, m2) a = Add(k, x) y = Neg(a)", MATRIX, "QGemm QGemm Add Neg"),
     ("a = Gemm(x, m1, c1) y = Neg(a)", MATRIX, "QGemm Neg"),
     ("a = Gemm(x, m1) y = Neg(a)", MATRIX, "QGemm Neg"),
     ("a = Gemm<alpha = 0.5, beta = 3.0, transB = 1>(x, m2, c1) y = Neg(a)", MATRIX, "QGemm Neg"),
@@ -133,15 +136,9 @@ GROUPS = [
      "Transpose MatMulIntegerToFloat Softmax"),
 ]  # fmt: skip
 NEEDS = {
-    "Clip(": 12,
-    "Max(c": 12,
-    "Relu(c) y = Add": 12,
-    "MaxPool": 12,
-    "Pad(": 11,
-    "Resize": 13,
-    "Split": 13,
-    "Gemm(x, m1) ": 11,
-}
+    "Clip(": 12, "Max(c": 12, "Relu(c) y = Add": 12, "MaxPool": 12, "Pad(": 11, "Resize": 13, "Split": 13,
+    "Gemm(x, m1) ": 11, "k = MatMul": 11, "e = Abs": 11, "n = MatMul": 11,
+}  # fmt: skip
 
 
 def as_model(body: str, x: np.ndarray[Any, Any], opset: int) -> onnx.ModelProto:

@@ -52,6 +52,7 @@ JOINS = ("Add", "Mul", "Concat")
 WEIGHTED_OPS = ("Conv", "ConvTranspose", "Gemm")
 UNARY_OPS = ("Sigmoid", "Softmax", "LeakyRelu", "AveragePool", "GlobalAveragePool")
 KNOWN_RANGES = {"Sigmoid": Range(0.0, 1.0), "Softmax": Range(0.0, 1.0)}
+GEMM_OPSET = 11  # of Gemm without bias
 MIN_STEPS = 16  # of the integers of a sum that an operand spans; with fewer, it would hardly change the sum
 BYTE_MOVEMENTS = ("DepthToSpace", "SpaceToDepth", "MaxPool", "Resize", "Pad")
 
@@ -130,7 +131,7 @@ def quantize_matmul(g: Build, w: Value, product: Op, clamp: Op | None = None) ->
     require(product.inputs[1] is w, "the weights are the first factor")
     require(clamp is not None or added_bias(product) is None, "the bias is added to integers")
     operands = quantized_operands(g, operand(product), constant_weights(w), matmul_axis(w), None)
-    return product_output(g, g.MatMul(*operands), product, clamp)
+    return product_output(g, matrix_product(g, product, *operands), product, clamp)
 
 
 @rule(
@@ -143,13 +144,24 @@ def quantize_matmul(g: Build, w: Value, product: Op, clamp: Op | None = None) ->
 def quantize_biased_matmul(g: Build, w: Value, product: Op, b: Value, add: Op, clamp: Op | None = None) -> Value:
     """Add(MatMul(x, w), b) => Add(MatMul(Quantized(x), w as int8), b as int32); quantized with a Relu or Clip behind
 
-    onnxruntime makes it one QGemm where it knows the shape.
+    Of matrices it is a Gemm. Of others onnxruntime makes one QGemm where it knows the shape.
     """
     quantization_spec(g, "MatMul")
     require(product.inputs[1] is w, "the weights are the first factor")
     require(added_bias(product) is add, "another op reads the product")
     operands = quantized_operands(g, operand(product), constant_weights(w), matmul_axis(w), constant_bias(b))
-    return product_output(g, g.Add(g.MatMul(*operands[:2]), operands[2]), add, clamp)
+    return product_output(g, matrix_product(g, product, *operands), add, clamp)
+
+
+def matrix_product(g: Build, product: Op, x: Value, y: Value, bias: Value | None = None) -> Value:
+    """The product of dequantized values in place of a MatMul: a Gemm of matrices.
+
+    onnxruntime makes a Gemm of MatMul and Add, even of floats that are added, which would then compute in float.
+    """
+    ranks = [v.known_shape is not None and len(v.known_shape) for v in product.inputs if v is not None]
+    if ranks == [2, 2] and (bias is not None or g.opset >= GEMM_OPSET):
+        return g.Gemm(x, y, bias)
+    return g.MatMul(x, y) if bias is None else g.Add(g.MatMul(x, y), bias)
 
 
 def matmul_axis(w: Value) -> int | None:
@@ -163,8 +175,11 @@ def added_bias(product: Op) -> Op | None:
     add = next(iter(out.consumers), None)
     if add is None or len(out.consumers) > 1 or add.type != "Add" or add.domain or product.graph.is_output(out):
         return None
-    biases = [v for v in add.inputs if v is not None and v.is_const and v.shape == operand(product, 1).shape[-1:]]
-    return add if biases and operand(product, 1).rank == 2 else None
+    w = operand(product, 1)
+    columns = w.static_shape[-1]
+    rows = ((columns,), (1, columns)) if out.rank > 1 else ((columns,),)
+    is_biased = any(v is not None and v.is_const and v.static_shape in rows for v in add.inputs)
+    return add if is_biased and w.rank == 2 else None
 
 
 @rule(
@@ -198,7 +213,7 @@ def quantize_product(g: Build, product: Op, clamp: Op | None = None) -> Value:
     require(not y.is_const, "the second factor has weights")
     require(not (is_dequantized(g, x) and is_dequantized(g, y)), "it is quantized")
     factors = [quantized_constant(g, v) if v.is_const else quantized(g, v) for v in (x, y)]
-    return product_output(g, g.MatMul(*factors), product, clamp)
+    return product_output(g, matrix_product(g, product, *factors), product, clamp)
 
 
 @rule(lambda g, product: g.one_of("MatMul", "Gemm", "Add")(...) @ product, contract=LOSSY)

@@ -1,4 +1,14 @@
-"""Scales, zero points, and the quantized form of values and weights."""
+"""Scales, zero points, and the quantized form of values and weights.
+
+A rule for another operator that a target computes on integers:
+
+    @rule(lambda g, op: g.Round(...) @ op, contract=LOSSY)
+    def quantize_round(g: Build, op: Op) -> Value:
+        "Round(x) => Quantized(Round(x)), where x is dequantized"
+        x, rounded = operand(op), op.outputs[0]
+        require(has_integers(g, x) and not is_quantized(g, op), f"{x.name} is not quantized for another op, or it is")
+        return quantized(g, g.Round(quantized(g, x)), of=rounded)
+"""
 
 from __future__ import annotations
 
@@ -79,6 +89,14 @@ def is_dequantized(g: Build, v: Value) -> bool:
 def has_integers(g: Build, v: Value) -> bool:
     """Whether a value is dequantized, or quantized for another op."""
     return dequantizer(g, v) is not None or any(r.type == "QuantizeLinear" and r.graph is g.graph for r in v.consumers)
+
+
+def is_quantized(g: Build, op: Op) -> bool:
+    """Whether all inputs of an op are dequantized and all readers quantize its result."""
+    out = op.outputs[0]
+    readers = [r.type for r in out.consumers]
+    is_inner = bool(readers) and set(readers) == {"QuantizeLinear"} and not op.graph.is_output(out)
+    return is_inner and all(v is None or is_dequantized(g, v) for v in op.inputs)
 
 
 def range_of(g: Build, v: Value) -> Range:

@@ -36,6 +36,7 @@ from .parameters import (
     has_integers,
     integer_limits,
     is_dequantized,
+    is_quantized,
     quantization_spec,
     quantized,
     quantized_bias,
@@ -71,14 +72,6 @@ def group_output(op: Op, clamp: Op | None) -> tuple[Value, ValueRange]:
     is_clamped = len(readers) == 1 and not op.graph.is_output(out) and readers[0].type in CLAMPS
     require(not is_clamped or unless_declined(group_output, op, readers[0]) is None, "its clamp is quantized with it")
     return out, UNBOUNDED
-
-
-def is_quantized(g: Build, op: Op) -> bool:
-    """Whether all inputs of an op are dequantized and all readers quantize its result."""
-    out = op.outputs[0]
-    readers = [r.type for r in out.consumers]
-    is_inner = bool(readers) and set(readers) == {"QuantizeLinear"} and not op.graph.is_output(out)
-    return is_inner and all(v is None or is_dequantized(g, v) for v in op.inputs)
 
 
 def quantized_operands(g: Build, x: Value, w: Array, axis: int | None, bias: Array | None) -> list[Value]:

@@ -16,10 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from passwright.core import Pipeline, QuantizationSpec, Range
+from passwright.core import LOSSY, Build, Op, Pipeline, QuantizationSpec, Range, RulePass, Value, require, rule
 from passwright.passes.cleanup.constants import MergeConstants
 from passwright.passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
+from passwright.passes.quantization.parameters import has_integers, is_quantized
+from passwright.passes.quantization.parameters import quantized as quantized_value
 from passwright.passes.quantization.static_groups import KEEP_IN_FLOAT, QUANTIZE_STATIC
+from passwright.passes.support.operand_queries import operand
 from quantized_models import (
     GROUPS,
     MATRIX,
@@ -30,6 +33,7 @@ from quantized_models import (
     C,
     X,
     as_model,
+    calibrated,
     distance,
     fused_ops,
     optimized_run,
@@ -349,3 +353,23 @@ def test_weights_that_no_scale_represents_stay_in_float() -> None:
     model = load("g (float[5,16] x) => (float[a,b] y) { y = Gemm(x, w) }", 13, used)
     spec = replace(UNSIGNED, ranges={"x": Range(-1e30, 1e30), "y": Range(-1, 1)})
     assert not apply_passes(model, Pipeline("static", (QUANTIZE_STATIC,), quantization=spec))[1].changes
+
+
+@rule(lambda g, op: g.Round(...) @ op, contract=LOSSY)
+def quantize_round(g: Build, op: Op) -> Value:
+    """Round(x) => Quantized(Round(x)), where x is dequantized"""
+    x, rounded = operand(op), op.outputs[0]
+    require(has_integers(g, x) and not is_quantized(g, op), f"{x.name} is not quantized for another op, or it is")
+    return quantized_value(g, g.Round(quantized_value(g, x)), of=rounded)
+
+
+def test_a_plugin_adds_a_group() -> None:
+    model = as_model(f"{C} r = Round(c) d = Conv(r, w2) y = Round(x)", X, 17)
+    model.graph.output.append(onnx.ValueInfoProto(name="d"))
+    spec = replace(UNSIGNED, ranges=calibrated(model, {"x": X}))
+    rules = RulePass("all", (*QUANTIZE_STATIC.rules, quantize_round))
+    made, ledger = apply_passes(model, Pipeline("static", (rules,), quantization=spec))
+    (round_of_c, round_of_x) = (c.place for c in ledger.changes if c.by == "quantize_round")
+    assert {round_of_c, round_of_x} == {"r", "y"}
+    counts = Counter(op_types(to_onnx(made)))
+    assert (counts["Round"], counts["QuantizeLinear"]) == (2, 6)  # x for each of its readers

@@ -27,11 +27,12 @@ from ...passes.quantization.bias_correction import CorrectBiases, channel_axes, 
 from ...passes.quantization.channel_scales import LINEAR_OPS, channel_axis, scalable_values
 from ...passes.quantization.dynamic import QUANTIZE_DYNAMIC
 from ...passes.quantization.equalization import EqualizeChannels
+from ...passes.quantization.gram_matrices import gram_inputs
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.integer_operators import INTEGER_OPERATORS
 from ...passes.quantization.smoothing import SmoothActivations
 from ...passes.quantization.static_groups import KEEP_IN_FLOAT, QUANTIZE_STATIC
-from ...passes.quantization.weights import QUANTIZE_WEIGHTS
+from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_WEIGHTS, STORE_INT8_WEIGHTS
 from ...passes.support.operand_queries import Array, unless_declined
 from ..registry.pass_sources import PluginLike, plugin_registries
 from .candidates import CandidateBuilder, Scheme
@@ -79,6 +80,13 @@ SCHEMES: Mapping[str, Scheme] = {
                 ("GPTQ", {"rounding": "gptq"}),
             ),
         ),
+        Scheme(
+            "int8-weights",
+            "weights stored in int8, arithmetic in float32",
+            (STORE_INT8_WEIGHTS,),
+            settings={"operators": frozenset(CHANNEL_AXES)},
+            variants=(("", {}), ("clipped", {"rounding": "mse"})),
+        ),
         Scheme("half", "arithmetic in float16, inputs and outputs as they are", (ConvertToHalf(),)),
         Scheme("half-weights", "weights stored in float16, arithmetic in float32", (StoreWeights(),)),
     )
@@ -114,11 +122,7 @@ class Calibration:
 
     def grams(self) -> dict[str, Array]:
         """The Gram matrices of operands of products with constant weights, by name; the largest are left out."""
-        sizes: dict[str, int] = {}
-        for op in (op for g in self.source.load().graph.with_subgraphs() for op in g.ops("MatMul", "Gemm")):
-            x, w = op.input(0), op.input(1)
-            if x is not None and not x.is_const and w is not None and w.tensor is not None and len(w.tensor.dims) == 2:
-                sizes[x.name] = w.tensor.dims[1 if op.attr("transB", 0) else 0]
+        sizes = gram_inputs(self.source.load().graph)
         kept = {name: n for name, n in sizes.items() if 8 * n * n * len(sizes) <= MAX_GRAM_BYTES}
         found = collect_statistics(self.source, [], self.feeds, grams=kept, histograms=False, progress=self.progress)
         return {name: s.gram for name, s in found.items() if s.gram is not None}

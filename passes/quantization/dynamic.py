@@ -101,5 +101,5 @@ QUANTIZE_DYNAMIC = RulePass("quantize-dynamic", (quantize_product_dynamically, q
 """Integer arithmetic of MatMul, Gemm and LSTM, with ranges of activations computed in each run.
 
 Not of Conv, whose ConvInteger is as slow as float or slower, nor of GRU: onnxruntime has no GRU of integers, and with
-int8 weights behind a DequantizeLinear it ran 0.3 to 0.9 times as fast. `store-weights` shrinks their weights.
+int8 weights behind a DequantizeLinear it ran 0.3 to 0.9 times as fast. `store-int8-weights` shrinks their weights.
 """

@@ -134,7 +134,7 @@ A table has no blocks of 4 bits: GatherBlockQuantized took 20 to 50 times as lon
 
 
 @rule(lambda g, op: g.one_of(*CHANNEL_AXES)(...) @ op, contract=LOSSY)
-def store_weights(g: Build, op: Op) -> Any:
+def store_int8_weights(g: Build, op: Op) -> Any:
     """Conv(x, w) => Conv(x, Cast(w as int8) * s); so for ConvTranspose, MatMul, Gemm, GRU, LSTM, RNN"""
     spec = quantization_spec(g, op.type)
     inputs = list(op.inputs)
@@ -157,7 +157,7 @@ def stored(g: Build, spec: QuantizationSpec, w: Value, axis: int) -> Value:
     return floats if w.dtype == TensorProto.FLOAT else g.Cast(floats, to=w.dtype)
 
 
-STORE_WEIGHTS = RulePass("store-weights", (store_weights,))
+STORE_INT8_WEIGHTS = RulePass("store-int8-weights", (store_int8_weights,))
 """Weights of 8 bits in the file, of which onnxruntime makes floats when it loads the model.
 
 Speed and memory stay those of floats. It folds no DequantizeLinear, with which a Conv ran 0.2 to 0.95 times as fast, a

@@ -17,7 +17,7 @@ from passwright.core.calibration.collection import collect_statistics
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.quantization.gram_matrices import gram_inputs
 from passwright.passes.quantization.weight_rounding import Grid, rounded_weights
-from passwright.passes.quantization.weights import QUANTIZE_WEIGHTS, STORE_WEIGHTS
+from passwright.passes.quantization.weights import QUANTIZE_WEIGHTS, STORE_INT8_WEIGHTS
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
 
 OPERATORS = frozenset({"MatMul", "Gemm", "Gather", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN"})
@@ -313,7 +313,7 @@ def test_stored_weights(name: str, opset: int) -> None:
     """The result is that of the model with the rounded weights."""
     text, weights, axis = STORED[name]
     others = {"b": normal(8)} if ", b)" in text else {}
-    made = quantized(load(text, opset, {**weights, **others}), EIGHT, STORE_WEIGHTS)
+    made = quantized(load(text, opset, {**weights, **others}), EIGHT, STORE_INT8_WEIGHTS)
     assert op_types(made).count("Cast") == len(weights)
 
     def stored(w: np.ndarray) -> np.ndarray:
@@ -334,7 +334,7 @@ def test_stored_halves() -> None:
     w, x = normal(8, 6, 3, 3).astype(np.float16), normal(1, 6, 9, 9).astype(np.float16)
     for opset in (13, 21):
         model = load(text, opset, {"w": w})
-        made = quantized(model, EIGHT, STORE_WEIGHTS)
+        made = quantized(model, EIGHT, STORE_INT8_WEIGHTS)
         assert op_types(made) == ["Cast", "Mul", "Cast", "Conv"]
         assert decibels(run(model, {"x": x})[0], loaded(made, {"x": x})[1][0]) > 35
 
@@ -345,12 +345,12 @@ def test_stored_halves() -> None:
 def test_weights_are_not_stored(spec: QuantizationSpec | None) -> None:
     text, weights, _ = STORED["Conv"]
     model = load(text, 17, {**weights, "b": normal(8)})
-    assert quantized(model, spec, STORE_WEIGHTS) == model
+    assert quantized(model, spec, STORE_INT8_WEIGHTS) == model
     computed = load("g (float[1,6,9,9] x, float[8,6,3,3] w) => (float[1,8,7,7] y) { y = Conv(x, w) }", 17)
-    assert quantized(computed, EIGHT, STORE_WEIGHTS) == computed
+    assert quantized(computed, EIGHT, STORE_INT8_WEIGHTS) == computed
 
 
 def test_weights_are_stored_once() -> None:
     text, weights, _ = STORED["Conv"]
-    made = quantized_text(text, {**weights, "b": normal(8)}, EIGHT, 17, STORE_WEIGHTS)
-    assert quantized(made, EIGHT, STORE_WEIGHTS) == made
+    made = quantized_text(text, {**weights, "b": normal(8)}, EIGHT, 17, STORE_INT8_WEIGHTS)
+    assert quantized(made, EIGHT, STORE_INT8_WEIGHTS) == made

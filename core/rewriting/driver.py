@@ -19,7 +19,7 @@ from ..support.watchdog import NoProgress
 from .builder import Build
 from .ledger import Ledger
 from .pattern import OpPattern, Var
-from .rules import Match, Rule
+from .rules import LOSSY, Match, Rule
 
 
 class Worklist:
@@ -217,6 +217,8 @@ def _match_location(match: Match) -> str:
 def _build_replacement(r: Rule, g: Build, match: Match, place: str) -> tuple[Value | None, ...]:
     """The replacement of each output of the root, built and checked, but not connected yet."""
     root = match.ops[0]
+    is_allowed = r.contract != LOSSY or root.graph.context.quantization is not None
+    require(is_allowed, "its contract is lossy, and the pipeline does not quantize")
     try:
         built = r.replacement(g, match)
     except (Declined, ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loaded_by_ort import decibels, loaded
 from onnx import TensorProto
-from passwright.core import LOSSY, Build, Op, Pipeline, QuantizationSpec, RulePass, Value, rule
+from passwright.app.explain.match_report import diagnose_match
+from passwright.core import LOSSY, Build, Pipeline, QuantizationSpec, RulePass, Value, from_onnx, rule
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.pipelines import BASIC
 from passwright.passes.quantization.dynamic import QUANTIZE_DYNAMIC
-from passwright.passes.quantization.parameters import quantization_spec
-from rewriting import apply_passes, load, op_types, run, to_onnx
+from rewriting import apply_passes, load, op_types, run, stays, to_onnx
 
 SPEC = QuantizationSpec(operators=frozenset({"MatMul", "Gemm", "LSTM"}), weight_limit=63, min_weights=0)
 FULL = replace(SPEC, weights=TensorProto.UINT8, weight_limit=127)
@@ -329,15 +329,18 @@ def test_types_are_known_behind_an_operator_that_is_not_standard() -> None:
     assert squeeze.inputs[0].static_shape == (5, 1, 2, 40)
 
 
-@rule(lambda g, x, w, product: g.MatMul(x, g.const(w)) @ product, contract=LOSSY)
-def halve_weights(g: Build, x: Value, w: Value, product: Op) -> Value:
+@rule(lambda g, x, w: g.MatMul(x, g.const(w)), contract=LOSSY)
+def halve_weights(g: Build, x: Value, w: Value) -> Value:
     """MatMul(x, w) => MatMul(x, w as float16)"""
-    quantization_spec(g, product.type)
     return g.MatMul(x, g.Cast(g.const(w.const.astype(np.float16)), to=TensorProto.FLOAT))
 
 
-def test_a_plugin_adds_a_rule_in_ten_lines() -> None:
-    halve = RulePass("halve", (halve_weights,))
-    made = to_onnx(apply_passes(load(MATMUL, weights={"w": W}), Pipeline("h", (halve,), quantization=SPEC))[0])
+def test_a_plugin_adds_a_rule_in_four_lines_that_runs_only_where_the_pipeline_quantizes() -> None:
+    model, halve = load(MATMUL, weights={"w": W}), RulePass("halve", (halve_weights,))
+    made = to_onnx(apply_passes(model, Pipeline("h", (halve,), quantization=QuantizationSpec()))[0])
     assert op_types(made) == ["Cast", "MatMul"]
     assert decibels(X @ W, run(made, {"x": X})[0]) > 60
+    stays(MATMUL, halve, weights={"w": W})
+    (op,) = from_onnx(model).graph.ops()
+    (failure,) = diagnose_match(halve_weights, op).failures
+    assert failure.reason == "its contract is lossy, and the pipeline does not quantize"

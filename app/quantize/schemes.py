@@ -58,7 +58,7 @@ SCHEMES: Mapping[str, Scheme] = {
             "dynamic",
             "int8 weights, and activations with the range of each run",
             (QUANTIZE_DYNAMIC,),
-            (MergeDuplicates(),),
+            (MergeDuplicates(), MergeConstants()),
             {"operators": frozenset({"Gemm", "LSTM", "MatMul"})},
             (("", {}), ("clipped weights", {"rounding": "mse"})),
         ),

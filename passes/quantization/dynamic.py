@@ -11,7 +11,7 @@ from ...core import LOSSY, Build, Op, QuantizationSpec, RulePass, Value, require
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array
 from .gram_matrices import gram_of
-from .parameters import float_weights, quantization_spec
+from .parameters import float_weights, quantization_spec, require_min_weights
 from .weight_rounding import Grid, Rounded, rounded_weights
 
 MIN_EXTENT = 32  # rows and columns of weights: for fewer, integers were 0.5 to 0.9 times as fast as floats
@@ -26,7 +26,9 @@ def integer_weights(weights: Array, spec: QuantizationSpec, *, per_channel: bool
 
 def require_many_weights(p: WeightedProduct, spec: QuantizationSpec) -> None:
     """Decline weights that are too few for integer arithmetic to be faster, or that cannot be quantized."""
-    require(min(p.extents) >= MIN_EXTENT and p.w.const.size >= spec.min_weights, f"{p.w.name} has few weights")
+    least = min(p.extents)
+    require(least >= MIN_EXTENT, f"{p.w.name} has an extent of {least}, for which integers are slower than floats")
+    require_min_weights(spec, p.w)
     float_weights(p.w)
 
 
@@ -75,7 +77,7 @@ def quantize_lstm_dynamically(g: Build, x: Value, w: Value, r: Value, lstm: Op) 
     require(lstm.version >= 7, "before opset 7, an attribute says which outputs there are")
     require(not lstm.attr("layout", 0), "onnxruntime runs no LSTM with the batch first")
     require(x.dtype == w.dtype == TensorProto.FLOAT, "onnxruntime has it for single precision alone")
-    require(w.const.size + r.const.size >= spec.min_weights, f"{w.name} and {r.name} have few weights")
+    require_min_weights(spec, w, r)
     # They are inferred here, as nothing infers those of DynamicQuantizeLSTM.
     used = (v for v in lstm.outputs if v.consumers or lstm.graph.is_output(v))
     require(all(v.known_dtype for v in used), "the type of an output is unknown")
@@ -100,6 +102,8 @@ def gate_weights(g: Build, w: Value, spec: QuantizationSpec) -> tuple[Value, Val
 QUANTIZE_DYNAMIC = RulePass("quantize-dynamic", (quantize_product_dynamically, quantize_lstm_dynamically))
 """Integer arithmetic of MatMul, Gemm and LSTM, with ranges of activations computed in each run.
 
+A range is that of a whole value, all samples of a batch, so that the result for one depends on the others. A NaN among
+them becomes a number, and an infinity makes all results NaN.
 Not of Conv, whose ConvInteger is as slow as float or slower, nor of GRU: onnxruntime has no GRU of integers, and with
 int8 weights behind a DequantizeLinear it ran 0.3 to 0.9 times as fast. `store-int8-weights` shrinks their weights.
 """

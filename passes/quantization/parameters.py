@@ -12,6 +12,7 @@ A rule for another operator that a target computes on integers:
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -39,6 +40,13 @@ def quantization_spec(g: Build, operator: str) -> QuantizationSpec:
     spec = required_spec(g)
     require(operator in spec.operators, f"the target has no {operator} of integers that is faster")
     return spec
+
+
+def require_min_weights(spec: QuantizationSpec, *weights: Value) -> None:
+    """Decline fewer weights than the spec asks for. Does not read them."""
+    count = sum(prod(w.static_shape) for w in weights)
+    names = " and ".join(w.name for w in weights)
+    require(count >= spec.min_weights, f"{names}: {count} weights are too few to gain from, under {spec.min_weights}")
 
 
 def integer_limits(dtype: int) -> tuple[int, int]:

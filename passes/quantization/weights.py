@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array, operand
 from .gram_matrices import gram_of
-from .parameters import PER_CHANNEL_OPSET, float_weights, quantization_spec
+from .parameters import PER_CHANNEL_OPSET, float_weights, quantization_spec, require_min_weights
 from .weight_rounding import Grid, Rounded, rounded_weights
 
 HALF_OPSET = 19  # of DequantizeLinear to half precision
@@ -50,7 +51,7 @@ def quantize_weights_of_product(g: Build, w: Value, product: Op) -> Value:
     """MatMul(x, w) + b => MatMul(x, DequantizeLinear(wq, s, z)) + b, or MatMulNBits(x, wq, s, z) + b"""
     spec, p = quantization_spec(g, product.type), product_of(product, shared=True)
     require(w.rank == 2, f"{w.name} is not a matrix")
-    require(w.const.size >= spec.min_weights, f"{w.name} has few weights")
+    require_min_weights(spec, w)
     require(spec.block in (0, *BLOCKS), f"onnxruntime has no kernel for blocks of {spec.block}, but of {BLOCKS}")
     float_weights(w)
     grid = weight_grid(spec, w)
@@ -115,7 +116,8 @@ def quantize_table(g: Build, table: Value, i: Value, gather: Op) -> Value:
     """Gather(table, i) => Cast(Gather(table as int8, i)) * Gather(scales of rows, i)"""
     spec = quantization_spec(g, "Gather")
     require(gather.attr("axis", 0) in (0, -table.rank) and table.rank > 1, f"it takes no rows of {table.name}")
-    require(not i.is_const and table.const.size >= spec.min_weights, f"{table.name} is small, or cut once and for all")
+    require(not i.is_const, "its rows are known")
+    require_min_weights(spec, table)
     rows = float_weights(table).reshape(len(table.const), -1)
     require(rows.shape[1] > 1, f"the rows of {table.name} are single numbers")
     grid = Grid(-127, 127, 0, 0 if spec.per_channel else -1, helper.tensor_dtype_to_np_dtype(table.dtype))
@@ -140,7 +142,7 @@ def store_int8_weights(g: Build, op: Op) -> Any:
     inputs = list(op.inputs)
     for index in (1, 2) if op.type in RECURRENT_OPS else (1,):
         w = operand(op, index)
-        if w.is_const and w.rank > 1 and w.const.size >= spec.min_weights and w.dtype in HALF_OR_SINGLE:
+        if w.is_const and w.rank > 1 and prod(w.static_shape) >= spec.min_weights and w.dtype in HALF_OR_SINGLE:
             axis = 0 if op.type == "Gemm" and op.attr("transB", 0) else CHANNEL_AXES[op.type] % w.rank
             inputs[index] = stored(g, spec, w, axis)
     require(tuple(inputs) != op.inputs, "its weights are few, computed, or stored already")

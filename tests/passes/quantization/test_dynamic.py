@@ -16,10 +16,11 @@ from loaded_by_ort import decibels, loaded
 from onnx import TensorProto
 from passwright.app.explain.match_report import diagnose_match
 from passwright.core import LOSSY, Build, Pipeline, QuantizationSpec, RulePass, Value, from_onnx, rule
+from passwright.passes.cleanup.constants import MergeConstants
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.pipelines import BASIC
 from passwright.passes.quantization.dynamic import QUANTIZE_DYNAMIC
-from rewriting import apply_passes, load, op_types, run, stays, to_onnx
+from rewriting import apply_passes, initializers, load, op_types, run, stays, to_onnx
 
 SPEC = QuantizationSpec(operators=frozenset({"MatMul", "Gemm", "LSTM"}), weight_limit=63, min_weights=0)
 FULL = replace(SPEC, weights=TensorProto.UINT8, weight_limit=127)
@@ -126,6 +127,17 @@ def test_readers_of_one_value_share_its_integers() -> None:
     made = dynamic(text, {"w": W, "v": normal(ROWS, COLUMNS, seed=1)})
     assert op_types(made).count("DynamicQuantizeLinear") == 1
     assert Counter(loaded(made, {"x": X})[0]) == {"DynamicQuantizeLinear": 1, "MatMulIntegerToFloat": 2, "Add": 1}
+
+
+def test_products_share_the_integers_of_one_weight() -> None:
+    text = "g (float[M,48] x) => (float[M,40] y) { n = Neg(x) a = MatMul(x, w) b = MatMul(n, w) y = Sub(a, b) }"
+    passes = QUANTIZE_DYNAMIC, MergeDuplicates(), MergeConstants()
+    result, _ = apply_passes(load(text, weights={"w": W}), Pipeline("dynamic", passes, quantization=SPEC))
+    made = to_onnx(result)
+    assert sorted(a.nbytes for a in initializers(made).values()) == [4 * COLUMNS, W.size]
+    operators, (got,) = loaded(made, {"x": X})
+    assert operators.count("DynamicQuantizeMatMul") == 2
+    assert decibels(2 * X @ W, got) > 30
 
 
 @pytest.mark.parametrize(

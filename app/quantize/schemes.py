@@ -23,17 +23,16 @@ from ...core.support.suggestions import did_you_mean
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
 from ...passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
-from ...passes.quantization.bias_correction import CorrectBiases, channel_axes, layer_pairs, measured_errors
-from ...passes.quantization.channel_scales import LINEAR_OPS, channel_axis, scalable_values
+from ...passes.quantization.bias_correction import CorrectBiases, layer_pairs, mean_errors, operand_channels
 from ...passes.quantization.dynamic import QUANTIZE_DYNAMIC
 from ...passes.quantization.equalization import EqualizeChannels
 from ...passes.quantization.gram_matrices import gram_inputs
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.integer_operators import INTEGER_OPERATORS
-from ...passes.quantization.smoothing import SmoothActivations
+from ...passes.quantization.smoothing import SmoothActivations, smoothable_channels
 from ...passes.quantization.static_groups import KEEP_IN_FLOAT, QUANTIZE_STATIC
 from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_WEIGHTS, STORE_INT8_WEIGHTS
-from ...passes.support.operand_queries import Array, unless_declined
+from ...passes.support.operand_queries import Array
 from ..registry.pass_sources import PluginLike, plugin_registries
 from .candidates import CandidateBuilder, Scheme
 from .criterion import Feeds
@@ -228,9 +227,8 @@ def _with_corrected_biases(calibration: Calibration, best: Built) -> CandidateBu
     """The best variant without the mean errors of its layers."""
     builder, quantized = best.builder, model_source(best.path, inline=True)
     pairs = layer_pairs(builder.source.load().graph, quantized.load().graph)
-    axes = channel_axes(pairs)
-    measured = (calibration.channels(axes[0], builder.source), calibration.channels(axes[1], quantized))
-    errors = measured_errors(pairs, *({n: c.means for n, c in found.items()} for found in measured))
+    channels = calibration.channels(operand_channels(pairs), builder.source)
+    errors = mean_errors(pairs, {name: c.means for name, c in channels.items()})
     corrected = replace(builder.scheme, after=(*builder.scheme.after, CorrectBiases(errors)))
     return replace(builder, scheme=corrected) if errors else None
 
@@ -244,10 +242,5 @@ def _after(
 
 
 def _smoothing(calibration: Calibration) -> Pass:
-    axes: dict[str, int] = {}
-    for g in calibration.source.load().graph.with_subgraphs():
-        for v in scalable_values(g.sorted_ops()):
-            reader = next(r for r in v.consumers if r.type in LINEAR_OPS and r.inputs[0] is v)
-            axis = unless_declined(channel_axis, reader, v)
-            axes |= {} if axis is None else {v.name: axis}
+    axes = smoothable_channels(calibration.source.load().graph)
     return SmoothActivations({name: c.maxima for name, c in calibration.channels(axes).items()})

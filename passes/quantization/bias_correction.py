@@ -16,7 +16,7 @@ from ..arithmetic.value_ranges import CLAMPS
 from ..cleanup.quantization import quantization
 from ..linear.convolution import CONVOLUTIONS, group_count
 from ..linear.weighted_products import alpha_or_beta
-from ..support.operand_queries import Array, has_one_use, known, operand, required_producer
+from ..support.operand_queries import Array, has_one_use, known, operand, required_producer, unless_declined
 from .channel_scales import LINEAR_OPS
 from .parameters import quantized_bias
 
@@ -104,15 +104,10 @@ def effective_numbers(v: Value | None) -> Array | None:
     return (integers - given.zeros.reshape(dims)) * given.scales.reshape(dims)
 
 
-def channel_axes(pairs: Iterable[LayerPair]) -> tuple[dict[str, int], dict[str, int]]:
-    """The axes along which to collect means, by the names of values: of the original, and of the quantized model."""
-    axes: tuple[dict[str, int], dict[str, int]] = {}, {}
-    for pair in pairs:
-        for op, found in zip(pair, axes, strict=True):
-            axis = 1 if op.type in CONVOLUTIONS else -1
-            found[operand(op).name] = axis if axis == 1 else operand(op).rank - 1
-            found[op.outputs[0].name] = axis if axis == 1 else op.outputs[0].rank - 1
-    return axes
+def operand_channels(pairs: Iterable[LayerPair]) -> dict[str, int]:
+    """The operands of the layers in the original model, by name, each with the axis of its channels."""
+    operands = ((pair.original, operand(pair.original)) for pair in pairs)
+    return {x.name: 1 if op.type in CONVOLUTIONS else x.rank - 1 for op, x in operands}
 
 
 def mean_weights(op: Op) -> Array:
@@ -131,41 +126,30 @@ def mean_weights(op: Op) -> Array:
     return (found if is_turned else found.T)[np.newaxis] * alpha_or_beta(op, "alpha")
 
 
-def applied(weights: Array, means: Array) -> Array:
-    """The means of the results of a linear op without bias on operands with these means, apart from padding."""
-    groups, _, inputs = weights.shape
+def mean_errors(pairs: Sequence[LayerPair], means: Mapping[str, Array]) -> dict[str, Array]:
+    """The mean error that the rounded weights of each layer cause, by the name of its result and output channel.
+
+    `means` are those of operands in the original model, by name and channel (see `operand_channels`; Nagel et al. 2019,
+    arXiv 1906.04721, section 4.2). An error that the operand brings is not the layer's own, so that all biases can be
+    corrected at once. Differences of measured means of results are no better: with padding, the part of the operand's
+    error cannot be told from them.
+    """
+    errors: dict[str, Array] = {}
+    for pair in pairs:
+        x = means.get(operand(pair.original).name)
+        error = None if x is None else unless_declined(mean_error, pair, x)
+        if error is not None:
+            errors[pair.name] = error
+    return errors
+
+
+def mean_error(pair: LayerPair, means: Array) -> Array:
+    """The error that the rounded weights of a layer cause, for operands with these means, but for padding."""
+    groups, _, inputs = (rounded := mean_weights(pair.quantized)).shape
+    exact = mean_weights(pair.original)
+    require(exact.shape == rounded.shape, f"{pair.name} has weights of another shape in the original")
     require(means.size == groups * inputs, f"{means.size} means are given for {groups * inputs} channels")
-    return (weights @ means.astype(np.float64).reshape(groups, inputs, 1)).reshape(-1)
-
-
-def measured_errors(
-    pairs: Sequence[LayerPair], wanted: Mapping[str, Array], found: Mapping[str, Array]
-) -> dict[str, Array]:
-    """The mean error that each quantized op adds, by the name of its result: one number for each output channel.
-
-    `wanted` and `found` are the means of values of the original and of the quantized model, by name and channel (see
-    `channel_axes`); layers without means are left out. The error that the operand brings is not the op's own:
-    biases are corrected all at once.
-    """
-    errors: dict[str, Array] = {}
-    for pair in pairs:
-        names = [(operand(op).name, op.outputs[0].name) for op in pair]
-        if all(name in means for both, means in zip(names, (wanted, found), strict=True) for name in both):
-            (x, y), (xq, yq) = ((means[a], means[b]) for (a, b), means in zip(names, (wanted, found), strict=True))
-            errors[pair.name] = (yq - y).astype(np.float64) - applied(mean_weights(pair.quantized), xq - x)
-    return errors
-
-
-def expected_errors(pairs: Sequence[LayerPair], means: Mapping[str, Array]) -> dict[str, Array]:
-    """As `measured_errors`, without a run of the quantized model: the errors of weights times the means of operands.
-
-    `means` are those of the original model, by name (Nagel et al. 2019, arXiv 1906.04721, section 4.2).
-    """
-    errors: dict[str, Array] = {}
-    for pair in pairs:
-        if (x := means.get(operand(pair.original).name)) is not None:
-            errors[pair.name] = applied(mean_weights(pair.quantized) - mean_weights(pair.original), x)
-    return errors
+    return ((rounded - exact) @ means.astype(np.float64).reshape(groups, inputs, 1)).reshape(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +157,7 @@ class CorrectBiases:
     """x @ w + b => x @ w + (b - error), the mean error of each output channel
 
     Of Conv, ConvTranspose and Gemm, and of MatMul with an Add of a constant behind. `errors` are by the name of the
-    result of the op in this model: those of `measured_errors` or `expected_errors`.
+    result of the op in this model: see `mean_errors`.
     """
 
     errors: Mapping[str, Array] = field(default_factory=dict[str, Array], compare=False, repr=False)

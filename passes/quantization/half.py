@@ -260,6 +260,21 @@ def new_op(op_type: str, attrs: dict[str, object], near: Op) -> Op:
     return op
 
 
+def bypass(cast: Op, by: str) -> None:
+    """Let casts back to half, and readers of the shape, read the operand of a cast to single precision."""
+    half, wide = cast.inputs[0], cast.outputs[0]
+    if half is None or cast.attr("to") != SINGLE:
+        return
+    for reader in [r for r in wide.consumers if not r.domain]:
+        if reader.type in {"Shape", "Size"}:
+            reader.graph.set_inputs(reader, [half])
+        elif reader.type == "Cast" and reader.attr("to") == HALF:
+            identity = reader.graph.replace_value(reader.outputs[0], half)
+            if identity is not None:
+                made_from(identity, by, (reader,))
+            reader.graph.discard([reader])
+
+
 @dataclass(frozen=True, slots=True)
 class ConvertToHalf:
     """f(x, w) => Cast(f(Cast(x, half), w as half), single), for each op that bears it
@@ -291,6 +306,7 @@ class ConvertToHalf:
         values = HalfValues(self.name)
         changes = sum(self._convert(op, candidates[op], values, ledger) for op in chosen)
         for cast in values.casts[::-1]:
+            bypass(cast, self.name)
             cast.graph.prune([cast])
         return changes
 

@@ -23,7 +23,7 @@ import numpy as np
 import onnx
 from measured_runs import run_script
 from passwright.app.bench.bench import BenchReport, bench
-from passwright.app.environment import machine_summary
+from passwright.app.environment import machine_summary, quantization_target
 from passwright.app.measure.benchmark import BenchmarkConfig
 from passwright.core.errors import PassesError, format_error
 from quantization_recipes import RECIPES
@@ -98,8 +98,9 @@ def race(subject: Subject, made: dict[str, Any], threads: int, batch: int, effor
             files, inputs, batches=(batch,), threads=threads, labelled_set=subject.data("labelled"),
             metric=subject.metric, effort=effort,
         )  # fmt: skip
+    machine = f"{machine_summary()}, {quantization_target().name}"
     return {
-        "machine": machine_summary(), "threads": threads, "batch": batch, "min_time": effort.min_time,
+        "machine": machine, "threads": threads, "batch": batch, "min_time": effort.min_time,
         "sets": effort.process_sets, "versions": report.versions, "rows": dict(rows(labels, files, report)),
     }  # fmt: skip
 

@@ -17,7 +17,11 @@ HEADS_AXES: Mapping[tuple[int, ...], int] = MappingProxyType({
     (0, 1, 2, 3): 1, (0, 1, 3, 2): 1, (0, 2, 1, 3): 2, (0, 2, 3, 1): 2,
 })  # fmt: skip
 """The axis of the heads, by the perm that moves it to axis 1."""
-MAX_ROWS = 1024  # of one product; with more, each repeated head is faster alone
+MAX_ROWS = 1024
+"""Rows of one product. With 2048 and more, attention takes 1.09 to 1.19 of the time with repeated heads.
+
+A number of rows that is not known may be that large, so it is declined, though one row takes 0.12 to 0.48 of the time.
+"""
 
 
 @rule(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .app.explain.explain import Explanation, explain
     from .app.profile.profile import profile
     from .app.profile.profile_report import ProfileReport
+    from .app.quantize.quantize import QuantizationReport, QuantizationResult, quantize
     from .app.run.optimize import Result, optimize
     from .app.verify.verify import VerificationReport, verify
 
@@ -28,6 +29,7 @@ _MODULES = {
     "explain.explain": ("Explanation", "explain"),
     "profile.profile": ("profile",),
     "profile.profile_report": ("ProfileReport",),
+    "quantize.quantize": ("QuantizationReport", "QuantizationResult", "quantize"),
     "run.optimize": ("Result", "optimize"),
     "verify.verify": ("VerificationReport", "verify"),
 }
@@ -40,6 +42,8 @@ __all__ = [
     "Explanation",
     "OrtBisectReport",
     "ProfileReport",
+    "QuantizationReport",
+    "QuantizationResult",
     "Result",
     "VerificationReport",
     "__version__",
@@ -50,6 +54,7 @@ __all__ = [
     "explain",
     "optimize",
     "profile",
+    "quantize",
     "verify",
 ]
 

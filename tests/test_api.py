@@ -96,8 +96,8 @@ def saved(folder: Path, **options: Any) -> Path:
 def test_package_exports() -> None:
     assert set(passwright.__all__) == {
         "BenchReport", "BenchmarkConfig", "ComparisonReport", "Conditions", "DiffReport", "Explanation",
-        "OrtBisectReport", "ProfileReport", "Result", "VerificationReport", "__version__", "bench", "bisect_ort",
-        "compare", "diff", "explain", "optimize", "profile", "verify",
+        "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "Result", "VerificationReport",
+        "__version__", "bench", "bisect_ort", "compare", "diff", "explain", "optimize", "profile", "quantize", "verify",
     }  # fmt: skip
     assert all(hasattr(passwright, name) for name in passwright.__all__)
     assert passwright.Result is Result

@@ -1,4 +1,4 @@
-"""Bar charts as SVG: pygal places bars, intervals and labels, the page's own style paints them."""
+"""Charts as SVG: pygal places bars, points, intervals and labels, the page's own style paints them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from markupsafe import Markup
 from ..drawing.picture_text import cut_end
 from ..terminal import printable
 
+PLOT_HEIGHT = 300
 WIDTH, ROW_HEIGHT, PAIR_HEIGHT, FONT_SIZE = 560, 34, 40, 13
 AXIS_HEIGHT, MARGIN = 34, 12
 """The space for the axis below, and beside labels and numbers, which are wider than pygal assumes."""
@@ -42,6 +43,51 @@ def paired_bar_chart(title: str, rows: Sequence[tuple[str, int, int]], axis_text
     numbers = {"before": [before for _, before, _ in rows], "after": [after for _, _, after in rows]}
     series = [(tone, [_point(Bar("", n, axis_text(n), tone=tone)) for n in side]) for tone, side in numbers.items()]
     return _render_chart(title, [row[0] for row in rows], series, axis_text, PAIR_HEIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points in a plane, (x, y), of the style `tone`: dots, or `joined` by a line, with the area below if `filled`."""
+
+    points: Sequence[tuple[float, float]]
+    tone: str = ""
+    joined: bool = False
+    filled: bool = False
+
+
+def plane_chart(
+    title: str,
+    curves: Sequence[Curve],
+    axes: tuple[str, str],
+    texts: tuple[Callable[[float], str], Callable[[float], str]],
+    ticks: Sequence[float] = (),
+) -> Markup:
+    """Curves in a plane, later ones over earlier ones; the names of both axes, and what formats their numbers.
+
+    `ticks` are numbers to show on the axis of y; by default they are chosen.
+    """
+    pygal, style = _pygal()
+    graph = pygal.XY(
+        width=WIDTH, height=PLOT_HEIGHT, margin=MARGIN, margin_right=3 * MARGIN,
+        style=style.Style(label_font_size=FONT_SIZE, major_label_font_size=FONT_SIZE, title_font_size=FONT_SIZE),
+        js=(), css=(), disable_xml_declaration=True, show_legend=False, stroke=False, dots_size=5, min_scale=2,
+        max_scale=5, x_title=axes[0], y_title=axes[1], x_value_formatter=texts[0], value_formatter=texts[1],
+    )  # fmt: skip
+    graph.y_labels = list(ticks) or None
+    for c in curves:
+        points = [{"value": p, "node": {"class": f"dot {c.tone}".strip()}} for p in c.points]
+        graph.add("", points, stroke=c.joined, show_dots=not c.joined, fill=c.filled)
+
+    def clean(root: Any) -> Any:
+        _strip_svg(root, title)
+        for group in root.iter("g"):
+            words = group.get("class", "").split()
+            if words[:1] == ["series"]:
+                group.set("class", f"series {curves[int(words[1].removeprefix('serie-'))].tone}".strip())
+        return root
+
+    graph.add_xml_filter(clean)
+    return Markup(graph.render(is_unicode=True))  # noqa: S704 - serialized from a tree, which escapes
 
 
 def _point(bar: Bar) -> dict[str, Any]:
@@ -75,7 +121,7 @@ def _render_chart(
     graph.x_labels = [cut_end(printable(label)) for label in labels][::-1]  # it begins at the bottom
     for name, points in series:
         graph.add(name, points[::-1])
-    graph.add_xml_filter(lambda root: _strip_svg(root, title))
+    graph.add_xml_filter(lambda root: _align_numbers(_strip_svg(root, title)))
     return Markup(graph.render(is_unicode=True))  # noqa: S704 - serialized from a tree, which escapes
 
 
@@ -87,17 +133,22 @@ def _pygal() -> tuple[Any, Any]:
 
 
 def _strip_svg(root: Any, title: str) -> Any:
-    """The drawing alone: no scripts, styles, tooltips, dates and addresses; numbers in a column of their own."""
+    """The drawing alone: no scripts, styles, tooltips, dates and addresses."""
     for parent in list(root.iter()):
         for child in list(parent):
             if not isinstance(child.tag, str) or child.tag in REMOVED_TAGS or "tooltip" in child.get("class", ""):
                 parent.remove(child)
+    root.attrib.pop("id", None)
+    root.attrib.update({"role": "img", "aria-label": printable(title), "class": "chart"})
+    return root
+
+
+def _align_numbers(root: Any) -> Any:
+    """The numbers of bars in a column of their own."""
     plot = next(g for g in root.iter("g") if g.get("class") == "plot")  # its texts are placed from its left edge
     plot_left = float(plot.get("transform").removeprefix("translate(").split(",")[0])
     for text in root.iter("text"):
         if text.get("class") == "value":
             text.set("x", str(WIDTH - plot_left - 2))
             text.set("text-anchor", "end")
-    root.attrib.pop("id", None)
-    root.attrib.update({"role": "img", "aria-label": title, "class": "chart"})
     return root

@@ -82,6 +82,7 @@ def quantize(
     min_time: options.MinTime = 1.0,
     seed: options.Seed = 0,
     json: options.Json = None,
+    html: options.Html = None,
 ) -> None:
     """Make a model smaller and faster for onnxruntime, within a budget of accuracy and never slower."""
     with one_line_errors():
@@ -108,6 +109,8 @@ def quantize(
             batches=options.parse_batches(batch),
             seed=seed,
             report_to=options.report_file(json),
+            page_to=html,
+            op_errors=json is not None,
             journal=journal,
         )
         show_progress_and_report(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -31,19 +31,21 @@ from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..registry.pass_sources import PluginLike
 from ..run.optimize import optimize
+from ..run.run_options import with_keywords
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
 from .float_ops import FloatOp, float_ops
 from .fused_groups import unfused_groups
 from .journal import Journal
+from .quantized_ops import QuantizedOp, quantized_ops
 from .samples import read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, lossy_passes
 from .search import Built, Limits, Search, Trial
-from .sensitivity import sensitivity_order
+from .sensitivity import sensitivity_order, value_errors
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
-SEARCHING, OPTIMIZING = "searching", "optimizing the float model"
+SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
 QUANTIZED_TYPES = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
 
 
@@ -61,8 +63,9 @@ class Measured:
 class QuantizationReport:
     """The outcome: `scheme` and `variant` are those of the result, "" if it is the original.
 
-    `figure` names the figure of the scores, `samples` are the numbers of those for calibration, search and report.
-    `quantized` are the changed values with their rule, `float_ops` all other ops that compute in float, with reasons.
+    `figure` names the figure of the scores; `reference` is the original's on the samples of the search, on which trials
+    are scored. `samples` are the numbers of those for calibration, search and report.
+    `quantized` are the changed ops, `float_ops` all others that compute in float, with reasons.
     """
 
     source: str
@@ -71,11 +74,12 @@ class QuantizationReport:
     target: str
     budget: str
     figure: str
+    reference: float
     samples: dict[str, int]
     original: Measured
     result: Measured
     trials: list[Trial]
-    quantized: dict[str, str]
+    quantized: list[QuantizedOp]
     float_ops: list[FloatOp]
     notes: list[str]
     threads: int
@@ -132,6 +136,8 @@ class QuantizationOptions:
     batches: Sequence[int] = (1,)
     seed: int = 0
     report_to: str | Path | None = None
+    page_to: str | Path | None = None
+    op_errors: bool = False
     journal: str | Path | None = None
     progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
 
@@ -146,6 +152,8 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     `scheme`: "auto" or names. `target`: that of the machine by default. `leave`: values or operators that stay in
     float. Rules of contract LOSSY of `plugins` run before those of each scheme. The search ends after so many scored
     `trials` or `seconds`; with a `journal`, an interrupted one goes on.
+    `report_to`: a file for the report as JSON, `page_to`: for a page of HTML. Either, or `op_errors`, has the errors of
+    single ops measured, on a few samples of the calibration.
 
     The result is within the budget on the report set, and not slower than the original under ORT ALL with `threads`.
     Raises ModelError for an unusable model or data, UsageError for unusable options, UnverifiableError if the original
@@ -154,7 +162,8 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     timer = PhaseTimer(options.progress)
     source = model_source(model, inline=True)
     read = [] if options.labelled is None else [Path(options.labelled)]
-    OutputPaths.of(model=options.output, report=options.report_to).require_writable((*source.files, *read))
+    paths = OutputPaths.of(model=options.output, report=options.report_to, page=options.page_to)
+    paths.require_writable((*source.files, *read))
     plugins = lossy_passes(options.plugins)
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
     with timer.phase(LOADING):
@@ -183,10 +192,11 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
         schemes = chosen_schemes(
             options.scheme, floats, calibration, target.spec({}), options.calibrate, options.format, plugins
         )
+        feeds = (samples.calibration or samples.drawn)[:SENSITIVITY_SAMPLES]
         search = Search(
             searched,
             racing.ratios,
-            partial(sensitivity_order, feeds=(samples.calibration or samples.drawn)[:SENSITIVITY_SAMPLES]),
+            partial(sensitivity_order, feeds=feeds),
             folder,
             source.size,
             Limits(options.trials, options.seconds),
@@ -200,6 +210,9 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             taken, score = first_within(finalists, reported)
         with timer.phase(MEASURING):
             measured = racing.measure([] if taken is None else [taken.path])
+        with timer.phase(DESCRIBING):
+            is_asked = options.op_errors or paths.report is not None or paths.page is not None
+            quantized = described_ops(taken, feeds if is_asked else ())
         before = Measured(source.size, measured[0], Score(reported.reference, 0.0))
         after = before
         if taken is not None:
@@ -211,23 +224,29 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             target.name,
             str(budget),
             searched.name,
+            searched.reference,
             samples.counts,
             before,
             after,
             search.trials,
-            {} if taken is None else {c.place: c.by for c in taken.candidate.changes},
+            quantized,
             [] if taken is None else float_ops(taken),
             samples.notes,
             measured[0].threads,
             timer.seconds,
             versions(),
         )
-        write_json(report.to_json, None if options.report_to is None else Path(options.report_to))
+        write_json(report.to_json, paths.report)
+        if paths.page is not None:
+            write_quantization_page(report, taken, calibration, paths.page)
         kept = Candidate(model_source(model, inline=False).load(), (), source.is_external)
         result = kept if taken is None else taken.candidate
-        if options.output is not None:
-            result.write(Path(options.output))
+        if paths.model is not None:
+            result.write(paths.model)
         return QuantizationResult(report, result)
+
+
+quantize = with_keywords(QuantizationOptions, "quantize")(quantize_model)
 
 
 def first_within(finalists: Sequence[Built], criterion: Criterion) -> tuple[Built | None, Score | None]:
@@ -239,6 +258,27 @@ def first_within(finalists: Sequence[Built], criterion: Criterion) -> tuple[Buil
             return built, score
         built.trial.outcome = f"over the budget on the report set: {criterion.name} {score.figure:.4g}"
     return None, None
+
+
+def described_ops(taken: Built | None, feeds: Sequence[Mapping[str, Any]]) -> list[QuantizedOp]:
+    """The changed ops of a candidate, with their errors on samples if there are some; none of the original."""
+    if taken is None:
+        return []
+    return quantized_ops(taken, value_errors(taken, feeds) if feeds else None)
+
+
+def write_quantization_page(
+    report: QuantizationReport, taken: Built | None, calibration: Calibration | None, path: Path
+) -> None:
+    """Write the page, with the calibrated ranges of a candidate that has some."""
+    from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
+    from .page import quantization_page  # noqa: PLC0415 - seldom needed
+
+    if taken is None or calibration is None or not taken.builder.spec.ranges:
+        page = quantization_page(report, {}, {})
+    else:
+        page = quantization_page(report, calibration.statistics, taken.builder.spec.ranges)
+    write_page(page, path)
 
 
 def original_file(source: ModelSource, folder: Path) -> Path:

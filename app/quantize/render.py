@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.filesize import decimal
@@ -33,37 +34,47 @@ def trial_table(report: QuantizationReport) -> Table:
     """All candidates of the search."""
     table = new_table("scheme", "ops", "bytes", report.figure, "time", "outcome")
     table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
+    for row in trial_rows(report):
+        add_row(table, *row)
+    return table
+
+
+def trial_rows(report: QuantizationReport) -> Iterator[tuple[str, ...]]:
+    """The cells of each trial: scheme, ops changed, bytes, figure, time and outcome."""
     for trial in report.trials:
         variant = f"{trial.scheme} ({trial.variant})" if trial.variant else trial.scheme
         time = ratio_with_bounds(trial.ratio) if trial.ratio is not None else ""
         ops = f"{trial.changed} of {trial.changed + trial.left}"
-        counts = ops, decimal(trial.bytes) if trial.bytes else ""
-        add_row(table, variant, *counts, figure_text(report, trial.score), time, trial.outcome)
-    return table
+        size = decimal(trial.bytes) if trial.bytes else ""
+        yield variant, ops, size, figure_text(report, trial.score), time, trial.outcome
 
 
 def comparison_table(report: QuantizationReport) -> Table:
     """The original and the result: size, memory, accuracy, latency and throughput."""
     table = new_table("", "original", "result", "change")
+    for row in comparison_rows(report):
+        add_row(table, *row)
+    return table
+
+
+def comparison_rows(report: QuantizationReport) -> Iterator[tuple[str, str, str, str]]:
+    """A name, the original, the result, and the change from one to the other."""
     a, b = report.original, report.result
-    add_row(table, "disk", decimal(a.bytes), decimal(b.bytes), change(a.bytes, b.bytes))
+    yield "disk", decimal(a.bytes), decimal(b.bytes), change(a.bytes, b.bytes)
     for label, x, y in (
         ("memory, loaded", a.metrics.resident_bytes, b.metrics.resident_bytes),
         ("memory, peak", a.metrics.peak_bytes, b.metrics.peak_bytes),
     ):
-        add_row(table, label, decimal(x), decimal(y), change(x, y))
-    add_row(table, report.figure, figure_text(report, a.score), figure_text(report, b.score), "")
+        yield label, decimal(x), decimal(y), change(x, y)
+    yield report.figure, figure_text(report, a.score), figure_text(report, b.score), ""
     for batch in sorted(a.metrics.latencies.keys() & b.metrics.latencies.keys()):
         x, y = a.metrics.latencies[batch], b.metrics.latencies[batch]
         suffix = f", batch {batch}" if len(a.metrics.latencies) > 1 else ""
         ratio = b.ratios.get(batch)
-        add_row(
-            table, f"p50{suffix}", duration(x.median), duration(y.median), ratio_with_bounds(ratio) if ratio else ""
-        )
-        add_row(table, f"p95{suffix}", duration(x.p95), duration(y.p95), "")
-        add_row(table, f"p99{suffix}", duration(x.p99), duration(y.p99), "")
-        add_row(table, f"samples/s{suffix}", three_digits(x.throughput), three_digits(y.throughput), "")
-    return table
+        yield f"p50{suffix}", duration(x.median), duration(y.median), ratio_with_bounds(ratio) if ratio else ""
+        yield f"p95{suffix}", duration(x.p95), duration(y.p95), ""
+        yield f"p99{suffix}", duration(x.p99), duration(y.p99), ""
+        yield f"samples/s{suffix}", three_digits(x.throughput), three_digits(y.throughput), ""
 
 
 def float_table(report: QuantizationReport) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,14 @@ from .search import Built
 
 VALUES_AT_ONCE = 16  # of which all elements are in memory
 Feeds = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueErrors:
+    """The power of the noise of values, relative to their signal: the `whole` of it, and the part of their `own`."""
+
+    whole: Mapping[str, float]
+    own: Mapping[str, float]
 
 
 def output_errors(
@@ -64,12 +73,18 @@ def own_errors(graph: Graph, errors: Mapping[str, float]) -> dict[str, float]:
     return own
 
 
+def value_errors(built: Built, feeds: Sequence[Feeds]) -> ValueErrors:
+    """The errors of the values that a candidate changed."""
+    source = built.builder.source
+    quantized = model_source(built.path, inline=True)
+    whole = output_errors(source, quantized, sorted(p for _, p in built.candidate.keys), feeds)
+    return ValueErrors(whole, own_errors(source.load().graph, whole))
+
+
 def sensitivity_order(built: Built, feeds: Sequence[Feeds]) -> list[ChangeKey]:
     """The changes of a candidate, that with the greatest error of its own first, those without a measured one last."""
-    source, changes = built.builder.source, built.candidate.keys
-    quantized = model_source(built.path, inline=True)
-    own = own_errors(source.load().graph, output_errors(source, quantized, sorted(p for _, p in changes), feeds))
-    return sorted(changes, key=lambda key: (-own.get(key[1], -1.0), key))
+    own = value_errors(built, feeds).own
+    return sorted(built.candidate.keys, key=lambda key: (-own.get(key[1], -1.0), key))
 
 
 def main_values(graph: Graph) -> list[str]:

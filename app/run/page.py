@@ -69,7 +69,7 @@ def page(
     visualization = visualization or Visualization()
     rewrites, pictures = rewrite_data(visualization)
     graph = {"before": _view_data(visualization.before), "after": _view_data(visualization.after)}
-    sections: dict[str, Any] = {"comparison": None, "profile": None, "lanes": "", **more}
+    sections: dict[str, Any] = {"comparison": None, "profile": None, "quantization": None, "lanes": "", **more}
     return render_template(
         "page.html",
         command=command,

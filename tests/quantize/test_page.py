@@ -1,0 +1,260 @@
+"""The page and the report of a quantization, of a real run whose races the tests decide."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from math import inf
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from passwright.app.pages.charts import Curve, plane_chart
+from passwright.app.quantize import quantize as quantize_module
+from passwright.app.quantize.candidates import CandidateBuilder
+from passwright.app.quantize.criterion import Score
+from passwright.app.quantize.float_ops import FloatOp
+from passwright.app.quantize.page import error_charts, front_charts, histogram_steps, pareto_front, quantization_page
+from passwright.app.quantize.quantize import QuantizationReport, Racing
+from passwright.app.quantize.quantized_ops import QuantizedOp, quantized_ops
+from passwright.app.quantize.schemes import SCHEMES
+from passwright.app.quantize.search import Built, Trial
+from passwright.core import QuantizationSpec, Range
+from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
+from passwright.core.io.model_source import model_source
+from passwright.core.support.intervals import RatioInterval
+from rewriting import load
+
+from passwright import quantize
+
+DIGITS = Path(__file__).parent.parent.parent / "golden_models" / "trained"
+HOSTILE = "</script><img src=x onerror=alert(1)>\u202e"
+
+
+def ratio(number: float) -> RatioInterval:
+    return RatioInterval(number, number * 0.98, number * 1.02)
+
+
+class Parsed(HTMLParser):
+    """The text of a page outside its scripts and styles, ids, and addresses."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[tuple[str, str]] = []
+        self.text, self._tag = "", ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._tag = tag
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        self.links += [(tag, value or "") for name, value in attrs if name in {"href", "src", "xlink:href"}]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data if self._tag not in {"script", "style"} else ""
+
+
+@dataclass
+class Run:
+    """A run, the page and the report that it wrote, and its model."""
+
+    made: QuantizationReport
+    model_file: Path
+    page: str
+    report: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, _commands_share_process: None) -> Run:
+    """A run in which every candidate takes 0.6 of the original's time."""
+
+    def fast(_: Racing, models: Sequence[Path]) -> list[RatioInterval]:
+        return [ratio(0.6)] * len(models)
+
+    folder = tmp_path_factory.mktemp("run")
+    model, page, report = (folder / name for name in ("o.onnx", "page.html", "report.json"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Racing, "ratios", fast)
+        patch.setattr(quantize_module, "FINAL_SETS", 1)
+        result = quantize(
+            DIGITS / "digits_mlp.onnx",
+            data=DIGITS / "digits_mlp_calibration.npz",
+            labelled=DIGITS / "digits_mlp_labelled.npz",
+            scheme="static",
+            threads=1,
+            min_time=0.01,
+            output=model,
+            page_to=page,
+            report_to=report,
+        )
+    return Run(result.report, model, page.read_text("utf-8"), json.loads(report.read_text("utf-8")))
+
+
+def test_ops_are_reported_with_bits_scales_and_errors(run: Run) -> None:
+    assert run.report["scheme"] == "static"
+    ops = {op["value"]: op for op in run.report["quantized"]}
+    assert list(ops) == ["relu", "relu_1", "scores"]  # in the order of the model
+    assert {(op["operator"], op["rule"], op["weight_bits"]) for op in ops.values()} == {("Gemm", "quantize_gemm", 8)}
+    assert [op["bits"] for op in ops.values()] == [8, 8, None]  # the last result is not rounded
+    written = onnx.load(run.model_file)
+    numbers = {t.name: numpy_helper.to_array(t) for t in written.graph.initializer}
+    for node in written.graph.node:
+        if node.op_type == "DequantizeLinear" and node.output[0] in ops:
+            assert ops[node.output[0]]["scale"] == pytest.approx(float(numbers[node.input[1]]))
+
+
+def test_errors_are_those_of_the_values(run: Run) -> None:
+    """The first value has only an error of its own, near that of rounding: a twelfth of the squared step, at least."""
+    first, *others = run.report["quantized"]
+    assert first["error"] == first["own_error"]
+    assert 1e-6 < first["error"] < 1e-2
+    assert all(0 <= op["own_error"] <= op["error"] for op in others)
+
+
+def test_page_has_a_section_for_each_part(run: Run) -> None:
+    found = Parsed(run.page)
+    linked = {href[1:] for tag, href in found.links if tag == "a"} - {"content"}
+    assert linked == {"quantization", "trials", "quantized"}
+    assert linked <= set(found.ids)
+    assert len(found.ids) == len(set(found.ids))
+    for text in ("digits_mlp.onnx", "p99", "memory, peak", "samples/s", "quantize_gemm", "299 for search", "taken"):
+        assert text in found.text
+    assert "no guarantee" in found.text
+
+
+def test_page_loads_nothing(run: Run) -> None:
+    assert "default-src 'none'" in run.page
+    assert not [href for tag, href in Parsed(run.page).links if not href.startswith(("#", "data:"))]
+    assert set(re.findall(r"https?://[^\s\"'<)]*", run.page)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_page_shows_the_ranges_of_sensitive_values(run: Run) -> None:
+    text = Parsed(run.page).text
+    for op in run.report["quantized"]:
+        assert f"{op['value']}calibrated range" in text.replace("\n", "")
+
+
+def test_original_without_changes_has_a_page(run: Run) -> None:
+    kept = replace(run.made, scheme="", result=run.made.original, quantized=[], trials=[])
+    page = Parsed(quantization_page(kept, {}, {}))
+    assert "the original is kept" in page.text
+    assert {"quantized", "in-float"} & set(page.ids) == set()
+
+
+def test_names_are_escaped(run: Run) -> None:
+    named = replace(
+        run.made,
+        source=HOSTILE,
+        notes=[HOSTILE],
+        quantized=[QuantizedOp(HOSTILE, HOSTILE, HOSTILE, 8, 0.1, 8, 0.2, 0.3, 0.1)],
+        float_ops=[FloatOp(HOSTILE, HOSTILE, HOSTILE)],
+        trials=[*run.made.trials, Trial(HOSTILE, HOSTILE, 1, 1, 1, outcome=HOSTILE)],
+    )
+    statistics = {HOSTILE: collected(np.arange(9, dtype=np.float32))}
+    page = quantization_page(named, statistics, {HOSTILE: Range(0, 5)})
+    assert "<img" not in page
+    assert "\u202e" not in page
+    assert "<img src=x onerror=alert(1)>" in Parsed(page).text
+    assert "\u202e" not in Parsed(page).text
+
+
+def trial(time: float | None, figure: float, outcome: str = "") -> Trial:
+    measured = None if time is None else ratio(time)
+    return Trial("static", "", 1, 0, 1, Score(figure, 0.0), measured, outcome)
+
+
+def test_front_has_the_trials_that_no_other_beats() -> None:
+    trials = [trial(0.5, 0.9), trial(0.5, 0.8), trial(0.7, 0.85), trial(0.8, 0.95), trial(0.9, 0.95), trial(None, 1.0),
+              trial(0.1, -inf)]  # fmt: skip
+    assert [(t.ratio and t.ratio.ratio, t.score and t.score.figure) for t in pareto_front(trials)] == [
+        (0.5, 0.9), (0.8, 0.95),
+    ]  # fmt: skip
+
+
+def test_chart_has_a_dot_for_each_measured_trial(run: Run) -> None:
+    trials = [trial(0.5, 0.9), trial(0.7, 0.95), trial(0.8, 0.92), trial(None, 0.9), trial(0.6, 0.93, "taken")]
+    ((_, _, chart),) = front_charts(replace(run.made, trials=trials))
+    assert dots(chart) == {"plain": 3, "ours": 1, "baseline": 1}
+    ((_, _, without),) = front_charts(replace(run.made, trials=trials, reference=inf))
+    assert dots(without) == {"plain": 3, "ours": 1}
+    assert not list(front_charts(replace(run.made, trials=trials[3:4])))
+
+
+def dots(chart: str) -> Counter[str]:
+    return Counter(e.get("class", "").split()[-1] for e in ET.fromstring(chart).iter() if "cx" in e.attrib)
+
+
+def test_points_lie_where_their_numbers_are() -> None:
+    drawn = plane_chart("<t>", [Curve([(0, 1), (1, 3), (4, 2)], "plain")], ("x", "y"), (str, str))
+    places = [(float(e.attrib["cx"]), float(e.attrib["cy"])) for e in ET.fromstring(drawn).iter() if "cx" in e.attrib]
+    (x0, y0), (x1, y1), (x2, y2) = places
+    assert (x2 - x0) / (x1 - x0) == pytest.approx(4)
+    assert (y0 - y1) / (y0 - y2) == pytest.approx(2)
+    for unwanted in ("<script", "<style", "<desc", "<title", "pygal", " id=", "Consolas", "<t>"):
+        assert unwanted not in drawn
+
+
+def test_sensitivities_are_sorted(run: Run) -> None:
+    ops = [QuantizedOp(name, "Conv", "r", own_error=error) for name, error in (("a", 0.1), ("b", 0.3), ("c", None))]
+    ((_, _, chart),) = error_charts(replace(run.made, quantized=ops))
+    labels = [e.text for e in ET.fromstring(chart).iter() if (e.text or "").startswith("Conv")]
+    assert labels == ["Conv a", "Conv b"]  # from the bottom
+    assert not list(error_charts(replace(run.made, quantized=ops[2:])))
+
+
+def collected(numbers: np.ndarray[Any, Any]) -> ValueStatistics:
+    collector = StatisticsCollector("v")
+    collector.add(numbers, 0)
+    return collector.statistics()
+
+
+@pytest.mark.parametrize("numbers", [[1.0], [-2.0, 3.0], np.linspace(-5, 9, 5000)])
+def test_steps_have_the_counts_of_the_histogram(numbers: Any) -> None:
+    found = collected(np.asarray(numbers, np.float32)).histogram
+    assert found is not None
+    steps = histogram_steps(found)
+    assert steps[0][1] == steps[-1][1] == 0
+    counts = [10**high - 1 for (_, high), (_, same) in zip(steps[1:-1:2], steps[2:-1:2], strict=True) if high == same]
+    assert sum(counts) == pytest.approx(len(numbers))
+    edges = [x for x, _ in steps]
+    assert edges == sorted(edges)
+    assert edges[0] <= min(numbers)
+    assert edges[-1] >= max(numbers)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "bits", "weight_bits"), [("half", {16}, {None, 16}), ("half-weights", {None, 16}, {16})]
+)
+def test_bits_of_half_precision(tmp_path: Path, scheme: str, bits: set[int], weight_bits: set[int]) -> None:
+    ops = quantized_ops(built(tmp_path, scheme))
+    assert {op.weight_bits for op in ops} <= weight_bits
+    assert {op.bits for op in ops} <= bits
+
+
+def test_bits_of_weights_in_blocks(tmp_path: Path) -> None:
+    (op,) = quantized_ops(built(tmp_path, "weights4"))
+    assert (op.value, op.operator, op.bits, op.weight_bits) == ("y", "MatMul", None, 4)
+    assert op.weight_scale == pytest.approx(3 / 7, rel=0.3)
+    (op,) = quantized_ops(built(tmp_path, "dynamic"))
+    assert (op.value, op.operator, op.weight_bits) == ("y", "MatMul", 8)
+
+
+def built(folder: Path, scheme: str) -> Built:
+    """A candidate of a product with one matrix."""
+    weights = np.random.default_rng(0).uniform(-3, 3, (64, 64)).astype(np.float32)
+    model = load("g (float[N,64] x) => (float[N,64] y) { y = MatMul(x, w) }", weights={"w": weights})
+    found = SCHEMES[scheme]
+    settings = {**found.settings, **found.variants[0][1], "min_weights": 1}
+    builder = CandidateBuilder(model_source(model, inline=True), found, QuantizationSpec(**settings))
+    candidate = builder.build()
+    candidate.write(folder / "c.onnx")
+    return Built(builder, candidate, folder / "c.onnx", {}, Trial(scheme, "", 1, 0, 1))

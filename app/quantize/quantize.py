@@ -38,11 +38,12 @@ from .float_ops import FloatOp, float_ops
 from .fused_groups import unfused_groups
 from .journal import Journal
 from .quantized_ops import QuantizedOp, quantized_ops
-from .samples import read_samples
+from .samples import Samples, read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, lossy_passes
 from .search import Built, Limits, Search, Trial
 from .sensitivity import sensitivity_order, value_errors
 
+TAKEN = "taken"
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
 SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
@@ -166,65 +167,42 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     paths.require_writable((*source.files, *read))
     plugins = lossy_passes(options.plugins)
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
-    with timer.phase(LOADING):
-        loaded = source.load()
-        samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with TemporaryDirectory() as name:
-        folder = Path(name)
-        with timer.phase(OPTIMIZING):
-            optimized = optimize(model, "ort", inputs=samples.first, progress=options.progress)
-            optimized.save(folder / "float.onnx")
-        floats = model_source(folder / "float.onnx", inline=True)
-        float_graph = floats.load().graph
-        with timer.phase(RUNNING_ORIGINAL):
-            original = original_file(source, folder)
-            searched, reported = (
-                part.criterion(loaded, budget, original, is_classifier=scores_classes(float_graph))
-                for part in (samples.search, samples.report)
-            )
+        setup = prepare(model, source, budget, options, timer, Path(name))
+        calibration, samples = setup.calibration, setup.samples
+        schemes = chosen_schemes(
+            options.scheme, setup.floats, calibration, target.spec({}), options.calibrate, options.format, plugins
+        )
         measured_with = (options.metric, budget, options.threads, options.min_time, sorted(versions().items()))
         conditions = sha256(f"{samples.digest()} {measured_with}".encode()).hexdigest()
-        journal = Journal(None if options.journal is None else Path(options.journal), conditions)
-        with timer.phase(CHOOSING_INPUTS):
-            racing = Racing(original, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
-        sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
-        calibration = Calibration(floats, sampled, options.progress) if sampled else None
-        schemes = chosen_schemes(
-            options.scheme, floats, calibration, target.spec({}), options.calibrate, options.format, plugins
-        )
         feeds = (samples.calibration or samples.drawn)[:SENSITIVITY_SAMPLES]
         search = Search(
-            searched,
-            racing.ratios,
+            setup.searched,
+            setup.racing.ratios,
             partial(sensitivity_order, feeds=feeds),
-            folder,
+            Path(name),
             source.size,
             Limits(options.trials, options.seconds),
-            known_names(options.leave, loaded.graph, float_graph),
+            known_names(options.leave, source.load().graph, setup.floats.load().graph),
             unfused_groups,
-            journal=journal,
+            journal=Journal(None if options.journal is None else Path(options.journal), conditions),
             progress=options.progress,
         )
         with timer.phase(SEARCHING):
             finalists = search.run(schemes)
-            taken, score = first_within(finalists, reported)
         with timer.phase(MEASURING):
-            measured = racing.measure([] if taken is None else [taken.path])
+            taken, before, after = measured_result(finalists, setup)
         with timer.phase(DESCRIBING):
             is_asked = options.op_errors or paths.report is not None or paths.page is not None
             quantized = described_ops(taken, feeds if is_asked else ())
-        before = Measured(source.size, measured[0], Score(reported.reference, 0.0))
-        after = before
-        if taken is not None:
-            after = Measured(taken.trial.bytes, measured[1], score, latency_ratios(measured[1], measured[0]))
         report = QuantizationReport(
             source.label,
             "" if taken is None else taken.trial.scheme,
             "" if taken is None else taken.trial.variant,
             target.name,
             str(budget),
-            searched.name,
-            searched.reference,
+            setup.searched.name,
+            setup.searched.reference,
             samples.counts,
             before,
             after,
@@ -232,7 +210,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             quantized,
             [] if taken is None else float_ops(taken),
             samples.notes,
-            measured[0].threads,
+            before.metrics.threads,
             timer.seconds,
             versions(),
         )
@@ -249,15 +227,73 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
 quantize = with_keywords(QuantizationOptions, "quantize")(quantize_model)
 
 
-def first_within(finalists: Sequence[Built], criterion: Criterion) -> tuple[Built | None, Score | None]:
-    """The first candidate that is within the budget on samples that the search did not see, and its score there."""
+@dataclass(frozen=True)
+class Setup:
+    """The models, samples and measures of a quantization; `floats` is the optimized model before it is compressed.
+
+    Candidates are `searched` and `reported` on different samples.
+    """
+
+    source: ModelSource
+    floats: ModelSource
+    samples: Samples
+    searched: Criterion
+    reported: Criterion
+    racing: Racing
+    calibration: Calibration | None
+
+
+def prepare(
+    model: onnx.ModelProto | str | Path,
+    source: ModelSource,
+    budget: Budget,
+    options: QuantizationOptions,
+    timer: PhaseTimer,
+    folder: Path,
+) -> Setup:
+    """Read the samples, optimize the float model, and run the original on them."""
+    with timer.phase(LOADING):
+        loaded = source.load()
+        samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
+    with timer.phase(OPTIMIZING):
+        optimize(model, "ort", inputs=samples.first, progress=options.progress).save(folder / "float.onnx")
+        floats = model_source(folder / "float.onnx", inline=True)
+    with timer.phase(RUNNING_ORIGINAL):
+        original, is_classifier = original_file(source, folder), scores_classes(floats.load().graph)
+        searched, reported = (
+            part.criterion(loaded, budget, original, is_classifier=is_classifier)
+            for part in (samples.search, samples.report)
+        )
+    with timer.phase(CHOOSING_INPUTS):
+        racing = Racing(original, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
+    sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
+    calibration = Calibration(floats, sampled, options.progress) if sampled else None
+    return Setup(source, floats, samples, searched, reported, racing, calibration)
+
+
+def measured_result(finalists: Sequence[Built], setup: Setup) -> tuple[Built | None, Measured, Measured]:
+    """The first candidate that is within the budget on samples that the search did not see, and not slower once more.
+
+    With it, None for the original, the original and the result as measured.
+    """
+    reference = Score(setup.reported.reference, 0.0)
     for built in finalists:
-        score = criterion.score(built.path)
-        if not score.failure and criterion.allows(score):
-            built.trial.outcome = "taken"
-            return built, score
-        built.trial.outcome = f"over the budget on the report set: {criterion.name} {score.figure:.4g}"
-    return None, None
+        score = setup.reported.score(built.path)
+        if score.failure or not setup.reported.allows(score):
+            figure = score.failure or f"{setup.reported.name} {score.figure:.4g}"
+            built.trial.outcome = f"over the budget on the report set: {figure}"
+            continue
+        original, made = setup.racing.measure([built.path])
+        ratios = latency_ratios(made, original)
+        if made.failure or any(r.low > 1 for r in ratios.values()):
+            built.trial.outcome = made.failure or "slower in the last race"
+            continue
+        built.trial.outcome = TAKEN
+        before = Measured(setup.source.size, original, reference)
+        return built, before, Measured(built.trial.bytes, made, score, ratios)
+    (original,) = setup.racing.measure([])
+    before = Measured(setup.source.size, original, reference)
+    return None, before, before
 
 
 def described_ops(taken: Built | None, feeds: Sequence[Mapping[str, Any]]) -> list[QuantizedOp]:

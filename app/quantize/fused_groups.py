@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,12 +16,22 @@ from ...core.rewriting.changes import ChangeKey
 from ...core.serialization.proto_queries import all_nodes
 from ...passes.arithmetic.value_ranges import CLAMPS
 from ...passes.quantization.static_groups import JOINS, UNARY_OPS
+from ...passes.targets import QuantizationTarget
 from ..compare.tool_runs import run_timed
+from ..environment import quantization_target
 
 OPTIMIZER = "ort-extended"  # the level that fuses groups; layouts, after it, rename ops
 GROUP_OPS = frozenset(("Conv", "MatMul", "Gemm", *JOINS, *UNARY_OPS))
 INTEGER_OPS = frozenset({"QGemm", "MatMulIntegerToFloat"})  # and those whose names start with QLinear
 TAG = re.compile(r"<(\d+)>")
+
+
+def fusion_check(target: QuantizationTarget) -> Callable[[Path, Collection[ChangeKey]], dict[ChangeKey, str]]:
+    """`unfused_groups` for a target whose activations onnxruntime fuses on this machine; else a check that finds none.
+
+    Signed ones it fuses on ARM.
+    """
+    return unfused_groups if target.activations == quantization_target().activations else lambda _, __: {}
 
 
 def unfused_groups(model: Path, changes: Collection[ChangeKey]) -> dict[ChangeKey, str]:

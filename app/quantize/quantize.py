@@ -35,7 +35,7 @@ from ..run.run_options import with_keywords
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
 from .float_ops import FloatOp, float_ops
-from .fused_groups import unfused_groups
+from .fused_groups import fusion_check
 from .journal import Journal
 from .quantized_ops import QuantizedOp, quantized_ops
 from .samples import Samples, read_samples
@@ -184,7 +184,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             source.size,
             Limits(options.trials, options.seconds),
             known_names(options.leave, source.load().graph, setup.floats.load().graph),
-            unfused_groups,
+            fusion_check(target),
             journal=Journal(None if options.journal is None else Path(options.journal), conditions),
             progress=options.progress,
         )

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from passwright.app.quantize.fused_groups import unfused_groups
+from passwright.app.environment import quantization_target
+from passwright.app.quantize.fused_groups import fusion_check, unfused_groups
 from passwright.core import Fixpoint, Ledger, Pipeline, QuantizationSpec, Range, from_onnx
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
@@ -87,3 +88,10 @@ def test_a_model_that_is_not_loaded(tmp_path: Path) -> None:
     found = unfused_groups(saved(made, tmp_path), changes)
     assert set(found) == set(changes)
     assert all(reason.startswith("onnxruntime does not load the model: ") for reason in found.values())
+
+
+def test_the_fusions_of_another_machine_are_not_checked(tmp_path: Path) -> None:
+    here = quantization_target()
+    assert fusion_check(here) is unfused_groups
+    elsewhere = next(t for t in QUANTIZATION_TARGETS.values() if t.activations != here.activations)
+    assert fusion_check(elsewhere)(tmp_path / "nothing.onnx", [("quantize_conv", "c")]) == {}

@@ -23,6 +23,7 @@ from passwright.passes.quantization.parameters import has_integers, is_quantized
 from passwright.passes.quantization.parameters import quantized as quantized_value
 from passwright.passes.quantization.static_groups import KEEP_IN_FLOAT, QUANTIZE_STATIC
 from passwright.passes.support.operand_queries import operand
+from passwright.passes.targets import QUANTIZATION_TARGETS
 from quantized_models import (
     GROUPS,
     MATRIX,
@@ -40,6 +41,7 @@ from quantized_models import (
     quantized,
     scales,
 )
+from random_models import models
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
 
 from passwright import optimize
@@ -373,3 +375,29 @@ def test_a_plugin_adds_a_group() -> None:
     assert {round_of_c, round_of_x} == {"r", "y"}
     counts = Counter(op_types(to_onnx(made)))
     assert (counts["Round"], counts["QuantizeLinear"]) == (2, 6)  # x for each of its readers
+
+
+@given(models())
+def test_random_models_stay_valid(model: onnx.ModelProto) -> None:
+    model, spec = optimize(model, verify=False).model, QUANTIZATION_TARGETS["portable"].spec({})
+    feeds: dict[str, Any] = {}
+    for v in model.graph.input:
+        dims = [d.dim_value or 2 for d in v.type.tensor_type.shape.dim]
+        drawn = np.random.default_rng(len(feeds)).normal(size=dims)
+        feeds[v.name] = drawn.astype(onnx.helper.tensor_dtype_to_np_dtype(v.type.tensor_type.elem_type))
+    made = quantized(model, feeds, spec)
+    made = to_onnx(apply_passes(made, Pipeline("keep", (KEEP_IN_FLOAT,), quantization=spec))[0])
+    onnx.checker.check_model(made, full_check=True)
+    for before, plain, fused in zip(run(model, feeds), run(made, feeds), optimized_run(made, feeds), strict=True):
+        assert (before.shape, before.dtype) == (fused.shape, fused.dtype)
+        if before.dtype == np.float32 and np.isfinite(before).all():
+            assert distance(plain, fused) <= 0.5 * float(np.abs(plain).max(initial=0)) + 1e-6
+
+
+def test_probabilities_of_one_class_stay_1() -> None:
+    model = as_model("c = Conv(x, w_one) p = Softmax<axis = 1>(c) y = Conv(p, w_back)", X, 13)
+    made = quantized(model, {"x": X}, spec := QUANTIZATION_TARGETS["portable"].spec({}))
+    kept = to_onnx(apply_passes(made, Pipeline("keep", (KEEP_IN_FLOAT,), quantization=spec))[0])
+    (exact,), (fused,), (found,) = run(model, {"x": X}), optimized_run(made, {"x": X}), optimized_run(kept, {"x": X})
+    assert distance(exact, found) < 0.02
+    assert distance(exact, fused) > 0.1  # onnxruntime's QLinearSoftmax of one element is 0

@@ -14,6 +14,7 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from passwright.core import LOSSY, Build, Op, Pipeline, QuantizationSpec, Range, RulePass, Value, require, rule
@@ -401,3 +402,16 @@ def test_probabilities_of_one_class_stay_1() -> None:
     (exact,), (fused,), (found,) = run(model, {"x": X}), optimized_run(made, {"x": X}), optimized_run(kept, {"x": X})
     assert distance(exact, found) < 0.02
     assert distance(exact, fused) > 0.1  # onnxruntime's QLinearSoftmax of one element is 0
+
+
+UNSIGNED_WEIGHTS = replace(UNSIGNED, weights=TensorProto.UINT8, weight_limit=127)
+
+
+@pytest.mark.parametrize(("body", "x", "ops"), GROUPS[::5], ids=[row[0] for row in GROUPS[::5]])
+def test_unsigned_weights_of_eight_bits(body: str, x: np.ndarray[Any, Any], ops: str, tmp_path: Path) -> None:
+    model = as_model(body, x, 13)
+    made = quantized(model, {"x": x}, UNSIGNED_WEIGHTS)
+    (wanted,), (found,), (exact,) = emulated(made, {"x": x}), optimized_run(made, {"x": x}), run(model, {"x": x})
+    assert distance(found, wanted) < 1.01 * max(scales(made))  # without VNNI, too
+    assert distance(exact, wanted) < 3 * max(scales(made))
+    assert sorted(fused_ops(made, tmp_path)) == sorted(ops.split())

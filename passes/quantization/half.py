@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import ml_dtypes
@@ -55,6 +55,8 @@ WIDE_OPS: Mapping[str, str] = {
 """Operators that stay in single precision whatever their operands are, each with the reason."""
 
 CAST_OPSET = 6
+COMPUTED_AT_LOADING = "onnxruntime computes it from constants when it loads the model, but not in halves"
+FOLDED_AS_HALF = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 FREE_RESULTS = frozenset({"Cast", "ConstantOfShape"})  # operators with an attribute for the type of the result
 QUANTIZING_OPS = frozenset({"DequantizeLinear", "DynamicQuantizeLinear", "QuantizeLinear"})
 PRODUCTS = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
@@ -176,6 +178,13 @@ def require_moderate(op: Op, found: Range | None) -> None:
         require(found is not None, "its result may exceed the largest half, and its range is not calibrated")
 
 
+def is_of_constants(op: Op, constants: Collection[Value]) -> bool:
+    """Whether all operands of an op are constants, or among `constants`, and its results are always the same."""
+    fed = [v for v in op.inputs if v is not None]
+    are_known = bool(fed) and all(v.is_const or v in constants for v in fed)
+    return are_known and not op.subgraphs and op.type not in ops_with(Trait.RANDOM)
+
+
 def is_in_quantized_group(op: Op) -> bool:
     """Whether an op reads dequantized values, or all its readers quantize."""
     makers = (v.producer for v in op.inputs if v is not None)
@@ -292,10 +301,14 @@ class ConvertToHalf:
             return 0
         runs = graph.context.runs or runs_on_cpu
         candidates: dict[Op, Halves] = {}
+        constants: set[Value] = set()
         for g in graph.with_subgraphs():
             for op in g.sorted_ops():
+                is_constant = is_of_constants(op, constants)
+                constants.update(op.outputs if is_constant else ())
                 try:
                     if op.type != "Constant" and (halves := halves_of(op)) is not None:
+                        require(not is_constant or op.type in FOLDED_AS_HALF, COMPUTED_AT_LOADING)
                         require_convertible(op, halves, runs)
                         candidates[op] = halves
                 except Declined as why:

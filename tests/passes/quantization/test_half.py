@@ -101,7 +101,7 @@ def test_neighbours_share_one_cast(text: str, left: list[str]) -> None:
         pytest.param("a = MatMul(x, w) y = Add(a, big)", "y", "big has elements beyond 65504", id="large weight"),
         pytest.param("a = MatMul(x, w) y = Add(a, tiny)", "y", "tiny is as small as 1e-10", id="small weight"),
         pytest.param("a = MatMul(x, w) y = Max(a, tiny)", "y", "tiny is as small as 1e-10", id="small bound"),
-        pytest.param("a = MatMul(x, w) y = GridSample(p, q) z = Add(a, a)", "y", "coordinates", id="coordinates"),
+        pytest.param("a = MatMul(x, w) p = Reshape(a, image) y = GridSample(p, q)", "y", "coordinates", id="grid"),
         pytest.param("s = Shape(x) f = Cast<to=1>(s) a = MatMul(x, w) m = ReduceSum(f) y = Mul(a, m)", "f",
                      "integers may exceed 2048", id="counts"),
         pytest.param("a = MatMul(x, w) y = Celu(a)", "y", "no form of half precision at opset 17", id="schema"),
@@ -109,6 +109,7 @@ def test_neighbours_share_one_cast(text: str, left: list[str]) -> None:
                      id="quantized"),
         pytest.param("s = SequenceConstruct(x, x) y = SequenceAt(s, zero) a = MatMul(x, w)", "y", "sequence",
                      id="sequence"),
+        pytest.param("u = Neg(w) t = Transpose(u) y = MatMul(x, t)", "u", "from constants", id="of constants"),
         pytest.param("y = Tanh(x)", "y", "no op with weights", id="nothing to gain"),
         pytest.param("y = local.f(x)", "y", "ONNX defines no", id="operator of another domain"),
     ],
@@ -120,7 +121,7 @@ def test_ops_that_stay_wide_say_why(text: str, place: str, reason: str) -> None:
         "tiny": np.array([1e-10], np.float32),
         "s": np.array(0.1, np.float32),
         "zero": np.array(0, np.int64),
-        "p": np.ones((1, 1, 2, 2), np.float32),
+        "image": np.array([1, 1, 4, 4]),
         "q": np.zeros((1, 2, 2, 2), np.float32),
     }
     model = load(f"g (float[4,4] x) => (float[n,m] y) {{ {text} }}")
@@ -212,6 +213,15 @@ def test_bodies_are_converted(text: str) -> None:
     dtypes = [a.dtype for a in initializers(made).values() if a.size > 1]
     assert dtypes == [np.float16]  # one copy of the weights for all bodies
     require_near(before, made, feeds_of(before), 4e-3)
+
+
+def test_moved_weights_are_halved() -> None:
+    text = "g (float[4,4] x) => (float[4,4] y) { t = Transpose(w) u = Neg(t) a = MatMul(x, t) y = MatMul(a, u) }"
+    model = load(text, weights={"w": W})
+    made, ledger = converted(load(text), w=W)
+    assert list(ledger.declines[NAME]) == ["u"]
+    assert [a.dtype for a in initializers(made).values()] == [np.float16]
+    require_near(model, made, feeds_of(model), 4e-3)
 
 
 def test_sizes_are_halved_and_weights_shared_with_wide_ops_are_there_twice() -> None:

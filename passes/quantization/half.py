@@ -185,6 +185,36 @@ def is_of_constants(op: Op, constants: Collection[Value]) -> bool:
     return are_known and not op.subgraphs and op.type not in ops_with(Trait.RANDOM)
 
 
+def large_operands(op: Op, large: Collection[Value]) -> list[str]:
+    """The names of the operands whose elements may be beyond the largest half: such constants, and those in `large`.
+
+    Values whose calibrated range is moderate are not among them.
+    """
+    fed = [v for v in op.inputs if v is not None and v.known_dtype == SINGLE]
+    if op.type in BOUNDED_BY_CONSTANTS:
+        fed = [v for v in fed if not v.is_const]
+    return [v.name for v in fed if (is_large(v.const) if v.is_const else v in large and known_range(v) is None)]
+
+
+def passes_large_on(op: Op, large: Collection[Value]) -> bool:
+    """Whether the results of an op may be as large as its operands: not if it normalizes, or averages values."""
+    if op.type == "Attention":
+        return op.input(2) in large
+    return op.type not in ops_with(Trait.BOUNDED) | ops_with(Trait.NORMALIZATION)
+
+
+def is_large(numbers: Array) -> bool:
+    """Whether some finite number is beyond the largest half."""
+    finite = np.abs(numbers, where=np.isfinite(numbers), out=np.zeros_like(numbers))
+    return bool(finite.max(initial=0) > LARGEST)
+
+
+def known_range(v: Value) -> Range | None:
+    """The calibrated range of a value, if there is one."""
+    spec = None if v.producer is None else v.producer.graph.context.quantization
+    return None if spec is None else spec.ranges.get(v.name)
+
+
 def is_in_quantized_group(op: Op) -> bool:
     """Whether an op reads dequantized values, or all its readers quantize."""
     makers = (v.producer for v in op.inputs if v is not None)
@@ -302,14 +332,18 @@ class ConvertToHalf:
         runs = graph.context.runs or runs_on_cpu
         candidates: dict[Op, Halves] = {}
         constants: set[Value] = set()
+        large: set[Value] = set()
         for g in graph.with_subgraphs():
             for op in g.sorted_ops():
                 is_constant = is_of_constants(op, constants)
                 constants.update(op.outputs if is_constant else ())
+                operands = large_operands(op, large)
+                large.update(op.outputs if operands and passes_large_on(op, large) else ())
                 try:
                     if op.type != "Constant" and (halves := halves_of(op)) is not None:
                         require(not is_constant or op.type in FOLDED_AS_HALF, COMPUTED_AT_LOADING)
                         require_convertible(op, halves, runs)
+                        require(not operands, f"{''.join(operands[:1])} may have elements beyond the largest half")
                         candidates[op] = halves
                 except Declined as why:
                     ledger.record_decline(self.name, op.outputs[0].name, str(why))

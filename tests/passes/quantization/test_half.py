@@ -173,6 +173,34 @@ def test_infinite_masks_and_wide_bounds_are_kept() -> None:
     require_near(model, made, feeds_of(model), 2e-3)
 
 
+def test_masks_larger_than_halves_stay_finite() -> None:
+    """A row that is masked as a whole has equal shares; with infinities it would have none."""
+    text = """g (float[4,4] x, float[4,4] m) => (float[4,4] y) {
+        i = Sub(one, m) f = Mul(i, low) t = Transpose(f)
+        a = MatMul(x, w) b = Add(a, t) c = Softmax(b) y = MatMul(c, w) }"""
+    weights = {"w": W, "one": np.ones((1, 1), np.float32), "low": np.full((1, 1), -3.4e38, np.float32)}
+    model = load(text, weights=weights)
+    made, ledger = converted(load(text), **weights)
+    feeds = {"x": feeds_of(model)["x"], "m": np.tril(np.ones((4, 4), np.float32), -1)}
+    require_near(model, made, feeds, 2e-3)
+    assert ledger.declines[NAME]["b"] == "t may have elements beyond the largest half"
+    assert ledger.declines[NAME].keys() == {"i", "f", "t", "b", "c"}
+    ranges = {"i": Range(0, 1), "t": Range(-100, 0), "b": Range(-100, 9), "c": Range(0, 1)}
+    _, ledger = converted(load(text), ranges, **weights)
+    assert ledger.declines[NAME].keys() == {"i", "f", "t"}
+
+
+def test_a_mask_of_attention_leaves_its_result_half() -> None:
+    text = """g (float[1,4,4] x, float[4,4] m) => (float[1,4,4] y) {
+        f = Mul(m, low) a = Attention<q_num_heads = 2, kv_num_heads = 2>(x, x, x, f) b = MatMul(a, w) y = Relu(b) }"""
+    weights = {"w": W, "low": np.full((1, 1), -3.4e38, np.float32)}
+    made, ledger = converted(load(text, 23), **weights)
+    assert ledger.declines[NAME].keys() == {"f", "a"}
+    model = load(text, 23, weights=weights)
+    feeds = {"x": feeds_of(model)["x"], "m": np.tril(np.ones((4, 4), np.float32), -1)}
+    require_near(model, made, feeds, 4e-3)
+
+
 def test_an_excluded_op_is_left_wide() -> None:
     model = load("g (float[4,4] x) => (float[4,4] y) { a = MatMul(x, w) b = MatMul(a, w) y = MatMul(b, w) }",
                  weights={"w": W})  # fmt: skip

@@ -114,7 +114,7 @@ def first_rows(subject: Subject, path: Path, batch: int) -> None:
 
 
 def rows(labels: list[str], files: list[Path], report: BenchReport) -> Iterator[tuple[str, dict[str, Any]]]:
-    original = files[0].read_bytes()
+    original = onnx.load(files[0])
     for label, file, found in zip(labels, files, report.models, strict=True):
         measured = found.measured
         ratio = next(iter(found.ratios.values()), None)
@@ -127,7 +127,7 @@ def rows(labels: list[str], files: list[Path], report: BenchReport) -> Iterator[
                 "accuracy_failure": found.accuracy_failure,
                 "seconds": next((x.median for x in measured.latencies.values()), None),
                 "ratio": [ratio.ratio, ratio.low, ratio.high] if ratio else None,
-                "is_original": label != FLOAT and file.read_bytes() == original,
+                "is_original": label != FLOAT and onnx.load(file) == original,
             },
         )
 

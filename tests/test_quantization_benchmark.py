@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -97,9 +98,13 @@ def test_comparison_with_best_recipe(quantization: Any) -> None:
 def test_recipe_of_onnxruntime(quantization: Any, tmp_path: Path) -> None:
     subject = quantization.Subject.read(ROOT / "golden_models" / "trained" / "digits_mlp.json")
     made = {label: quantization.make(label, subject, tmp_path, 1, 120) for label in ("ORT dynamic", "ORT U8S8")}
+    copy = tmp_path / "copy.onnx"
+    copy.write_bytes(onnx.load(subject.path).SerializeToString())
+    made["ORT static"] = {"file": str(copy), "failure": ""}
     assert "ShapeInferenceError" in made["ORT dynamic"]["failure"]
     race = quantization.race(subject, made, 1, 1, quantization.BenchmarkConfig(0.05, 2))
     found = race["rows"]["ORT U8S8"]
     assert found["bytes"] < race["rows"]["float32"]["bytes"] / 2
     assert found["accuracy"] > 0.98
     assert not found["invalid"]
+    assert [label for label, facts in race["rows"].items() if facts["is_original"]] == ["ORT static"]

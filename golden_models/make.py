@@ -23,13 +23,13 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def prepare_venv(folder: Path, requirements: Path = REQUIREMENTS) -> Path:
-    """Return the python of a venv in `folder` that holds the pinned requirements."""
+    """Return the python of a venv in `folder` that holds the pinned requirements, which may refer to REQUIREMENTS."""
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         print(f"making a venv in {folder}", flush=True)
         venv.create(folder, with_pip=True)
     installed = folder / "golden-requirements.txt"
-    wanted = requirements.read_text()
+    wanted = "".join(file.read_text() for file in dict.fromkeys((REQUIREMENTS, requirements)))
     if not installed.exists() or installed.read_text() != wanted:
         print(f"installing {requirements.name}", flush=True)
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx
 
+from ...core.calibration.collection import collect_statistics
 from ...core.errors import UnverifiableError
 from ...core.io.convert import to_onnx
 from ...core.io.model_source import ModelSource, model_source
@@ -217,8 +218,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
         write_json(report.to_json, paths.report)
         if paths.page is not None:
             write_quantization_page(report, taken, calibration, paths.page)
-        kept = Candidate(model_source(model, inline=False).load(), (), source.is_external)
-        result = kept if taken is None else taken.candidate
+        result = original_candidate(model, source) if taken is None else taken.candidate
         if paths.model is not None:
             result.write(paths.model)
         return QuantizationResult(report, result)
@@ -313,8 +313,16 @@ def write_quantization_page(
     if taken is None or calibration is None or not taken.builder.spec.ranges:
         page = quantization_page(report, {}, {})
     else:
-        page = quantization_page(report, calibration.statistics, taken.builder.spec.ranges)
+        source, names = taken.builder.source, [op.value for op in report.quantized]
+        is_same = source is calibration.source  # not of a variant with other scales
+        found = calibration.statistics if is_same else collect_statistics(source, names, calibration.feeds)
+        page = quantization_page(report, found, taken.builder.spec.ranges)
     write_page(page, path)
+
+
+def original_candidate(model: onnx.ModelProto | str | Path, source: ModelSource) -> Candidate:
+    """The original, with its functions, as a candidate without changes."""
+    return Candidate(model_source(model, inline=False).load(), (), source.is_external)
 
 
 def original_file(source: ModelSource, folder: Path) -> Path:

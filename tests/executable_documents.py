@@ -18,11 +18,11 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import chdir, redirect_stdout
-from dataclasses import dataclass
-from functools import partial
+from contextlib import AbstractContextManager, chdir, redirect_stdout
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from passwright.app.cli import app
@@ -36,9 +36,17 @@ MODELS = "golden_models"
 FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE_COMMENT = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
 TIMEOUT = 300.0  # seconds per command; measuring commands are slow on a busy machine
-# Two sets of processes instead of five: documents show no figure that depends on how often it was measured.
-QUICK_BENCHMARK = partial(benchmark.BenchmarkConfig, process_sets=2)
 PROGRAMS = {"passes": str(Path(sys.executable).with_name("passes")), "python": sys.executable}
+
+
+def quick_benchmarks() -> AbstractContextManager[object]:
+    """Measure in two sets of processes: documents show no figure that depends on how often it was measured."""
+    config = benchmark.BenchmarkConfig
+
+    def quick(*arguments: Any, **keywords: Any) -> benchmark.BenchmarkConfig:
+        return replace(config(*arguments, **keywords), process_sets=2)
+
+    return patch.object(benchmark, "BenchmarkConfig", quick)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,7 @@ def run_program(code: str, folder: Path) -> str:
         chdir(folder),
         patch.object(sys, "path", [str(folder), *sys.path]),
         redirect_stdout(printed),
+        quick_benchmarks(),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", ResourceWarning)  # as Python does; one line leaves files open
@@ -119,7 +128,7 @@ def require_output(command: str, expected: str, folder: Path, *, in_process: boo
     """Run a command and require its output, of both streams."""
     program, *arguments = shlex.split(command)
     if program == "passes" and in_process:
-        with chdir(folder), patch.object(benchmark, "BenchmarkConfig", QUICK_BENCHMARK):
+        with chdir(folder), quick_benchmarks():
             result = CliRunner().invoke(app, arguments, prog_name=program)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
         out, err = result.stdout, result.stderr

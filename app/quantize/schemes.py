@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
+from onnx import TensorProto
+
 from ...core.calibration.collection import collect_statistics
 from ...core.calibration.methods import METHODS, Method, calibrated_ranges
 from ...core.calibration.statistics import ChannelStatistics, ValueStatistics
@@ -38,6 +40,7 @@ from .candidates import CandidateBuilder, Scheme
 from .criterion import Feeds
 from .search import Built, Variant, Variants
 
+UNSIGNED_LIMIT = 127  # of unsigned weights less their zero point
 MAX_GRAM_BYTES = 1 << 30  # of all Gram matrices of a model
 FORMATS: Mapping[str, tuple[Pass, ...]] = {"qdq": (), "qoperator": (INTEGER_OPERATORS,)}
 WEIGHT_ONLY = frozenset({"Gather", "Gemm", "MatMul"})
@@ -214,6 +217,8 @@ def _calibrated_variants(
     yield "corrected biases", partial(_with_corrected_biases, calibration)
     yield "equalized channels", partial(_after, EqualizeChannels, scheme, calibration)
     yield "smoothed activations", partial(_after, partial(_smoothing, calibration), scheme, calibration)
+    if spec.weight_limit < UNSIGNED_LIMIT:
+        yield "weights of 8 bits", partial(_with_unsigned_weights, scheme, calibration)
 
 
 def _calibrated(
@@ -221,6 +226,12 @@ def _calibrated(
 ) -> CandidateBuilder:
     with_ranges = replace(spec, ranges=calibration.ranges(method), **scheme.settings)
     return CandidateBuilder(calibration.source, scheme, with_ranges, method)
+
+
+def _with_unsigned_weights(scheme: Scheme, calibration: Calibration, best: Built) -> CandidateBuilder:
+    """The best method of calibration with unsigned weights, which all processors add exactly, but more slowly."""
+    spec = replace(best.builder.spec, weights=TensorProto.UINT8, weight_limit=UNSIGNED_LIMIT)
+    return _calibrated(scheme, calibration, spec, best.builder.method, None)
 
 
 def _with_corrected_biases(calibration: Calibration, best: Built) -> CandidateBuilder | None:

@@ -68,7 +68,14 @@ def built(scheme: str, variant: str, tmp_path: Path, **settings: Any) -> tuple[o
     [
         (
             "static",
-            {"minmax": 1e-2, "percentile": 1e-2, "mse": 1e-2, "corrected biases": 1e-2, "equalized channels": 2e-3},
+            {
+                "minmax": 1e-2,
+                "percentile": 1e-2,
+                "mse": 1e-2,
+                "corrected biases": 1e-2,
+                "equalized channels": 2e-3,
+                "weights of 8 bits": 1e-2,
+            },
         ),
         ("dynamic", {"": 1e-3, "clipped weights": 1e-3}),
         ("weights8", {"": 1e-3}),
@@ -88,6 +95,21 @@ def test_variants_are_near_the_original(scheme: str, limits: dict[str, float], t
 def test_equalized_channels_lower_the_error_of_unlike_channels(tmp_path: Path) -> None:
     plain, equalized = (noise(network(), built("static", v, tmp_path)[0]) for v in ("minmax", "equalized channels"))
     assert equalized < plain / 2
+
+
+def test_weights_of_eight_bits_lower_the_error_where_processors_need_seven(tmp_path: Path) -> None:
+    plain, eight = (noise(network(), built("static", v, tmp_path)[0]) for v in ("minmax", "weights of 8 bits"))
+    assert eight < 0.9 * plain
+    source = model_source(network(), inline=True)
+    names = {
+        target: dict(
+            chosen_schemes("static", source, Calibration(source, FEEDS), QUANTIZATION_TARGETS[target].spec({}))[
+                "static"
+            ]
+        )
+        for target in ("x86", "x86-vnni")
+    }
+    assert set(names["x86"]) - set(names["x86-vnni"]) == {"weights of 8 bits"}
 
 
 def test_qoperator_has_operators_of_integers(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ class Scheme:
 
     `settings` are fields of the spec; `variants`, by name, change some, and are tried in order until one is within the
     budget. `needs_ranges`: of activations, from data; there is then a variant for each method of calibration.
+    `takes_extremes`: the least and the greatest elements of values serve as ranges where there are data.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Scheme:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     variants: Sequence[tuple[str, Mapping[str, Any]]] = (("", {}),)
     needs_ranges: bool = False
+    takes_extremes: bool = False
 
     def pipeline(self, spec: QuantizationSpec) -> Pipeline:
         """The passes of the scheme with a spec."""

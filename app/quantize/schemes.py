@@ -89,7 +89,12 @@ SCHEMES: Mapping[str, Scheme] = {
             settings={"operators": frozenset(CHANNEL_AXES)},
             variants=(("", {}), ("clipped", {"rounding": "mse"})),
         ),
-        Scheme("half", "arithmetic in float16, inputs and outputs as they are", (ConvertToHalf(),)),
+        Scheme(
+            "half",
+            "arithmetic in float16, inputs and outputs as they are",
+            (ConvertToHalf(),),
+            takes_extremes=True,
+        ),
         Scheme("half-weights", "weights stored in float16, arithmetic in float32", (StoreWeights(),)),
     )
 }
@@ -111,6 +116,11 @@ class Calibration:
         values = (v for g in graphs for v in defined_values(g) if v.name and v.tensor is None)
         names = [v.name for v in values if v.known_dtype in HALF_OR_SINGLE]
         return collect_statistics(self.source, names, self.feeds, progress=self.progress)
+
+    @property
+    def extremes(self) -> dict[str, Range]:
+        """The least and the greatest finite element of each value, masks among them."""
+        return {name: Range(found.lowest, found.highest) for name, found in self.statistics.items()}
 
     def ranges(self, method: Method) -> dict[str, Range]:
         """The ranges of values by a method of calibration."""
@@ -198,9 +208,15 @@ def _variants(
         settings: dict[str, Any] = {**scheme.settings, **changes}
         if settings.get("rounding") != "gptq":
             builder = CandidateBuilder(source, scheme, replace(spec, **settings))
-            yield name, lambda _, builder=builder: builder
+            extremes = calibration if scheme.takes_extremes else None
+            yield name, partial(_with_extremes, builder, extremes)
         elif calibration is not None:
             yield name, partial(_with_grams, scheme, calibration, replace(spec, **settings))
+
+
+def _with_extremes(builder: CandidateBuilder, calibration: Calibration | None, _: object) -> CandidateBuilder:
+    """The same with the extremes of values as their ranges, where there are data."""
+    return builder if calibration is None else replace(builder, spec=replace(builder.spec, ranges=calibration.extremes))
 
 
 def _with_grams(scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, _: object) -> CandidateBuilder | None:

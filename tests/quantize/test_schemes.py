@@ -137,6 +137,21 @@ def test_auto_has_no_scheme_that_needs_data_without_them() -> None:
     assert set(chosen_schemes(AUTO, source, None, SPEC)) == {s.name for s in SCHEMES.values() if not s.needs_ranges}
 
 
+def test_half_leaves_values_wide_that_overflow_on_the_data() -> None:
+    text = "g (float[4,8] x) => (float[4,8] y) { a = MatMul(x, w) b = Mul(a, a) c = Mul(b, r) y = MatMul(c, w) }"
+    weights = {"w": np.full((8, 8), 10, np.float32), "r": np.full((1, 1), 1e-3, np.float32)}
+    source = model_source(load(text, weights=weights), inline=True)
+    feeds = [{"x": np.full((4, 8), sign * 4, np.float32)} for sign in (1, -1)]
+    for calibration, half_products in ((None, 4), (Calibration(source, feeds), 2)):  # b is 102400 on the data
+        ((_, variant),) = chosen_schemes("half", source, calibration, SPEC)["half"]
+        builder = variant(None)
+        assert builder is not None
+        candidate = builder.build()
+        assert len(candidate.changes) == half_products
+        types = op_types(to_onnx(candidate.model))
+        assert types.count("MatMul") == types.count("Mul") == 2
+
+
 @rule(lambda g, x, w, op: g.ConvTranspose(x, g.const(w)) @ op, contract=LOSSY)
 def quantize_transposed_conv(g: Any, x: Value, w: Value, op: Op) -> Value:
     """ConvTranspose(x, w) => ConvTranspose(x, w as int8)"""

@@ -62,7 +62,7 @@ SCHEMES: Mapping[str, Scheme] = {
             (QUANTIZE_DYNAMIC,),
             (MergeDuplicates(), MergeConstants()),
             {"operators": frozenset({"Gemm", "LSTM", "MatMul"})},
-            (("", {}), ("clipped weights", {"rounding": "mse"})),
+            (("", {}), ("clipped weights", {"rounding": "mse"}), ("GPTQ", {"rounding": "gptq"})),
         ),
         Scheme(
             "weights8",

@@ -54,16 +54,11 @@ def quantize_weights_of_product(g: Build, w: Value, product: Op) -> Value:
     require_min_weights(spec, w)
     require(spec.block in (0, *BLOCKS), f"onnxruntime has no kernel for blocks of {spec.block}, but of {BLOCKS}")
     float_weights(w)
-    grid = weight_grid(spec, w)
-    is_dequantized = may_dequantize(g, spec, w)
-    if is_dequantized and g.opset < PER_CHANNEL_OPSET:
-        grid = grid._replace(block=-1)
-    rounded = rounded_weights(p.weights, grid, spec.rounding, gram_of(spec, p))
+    rounded = rounded_weights(p.weights, weight_grid(spec, w), spec.rounding, gram_of(spec, p))
     x = left_factor(g, p)
-    if not is_dequantized:
-        return add_bias(g, p, product_of_bits(g, spec, p, x, rounded))
-    dtype = INTEGER_TYPES[spec.weight_bits, spec.symmetric]
-    return add_bias(g, p, g.MatMul(x, dequantized(g, rounded, dtype, grid.block, w)))
+    if may_dequantize(g, spec, w):
+        return add_bias(g, p, g.MatMul(x, dequantized(g, spec, rounded, w)))
+    return add_bias(g, p, product_of_bits(g, spec, p, x, rounded))
 
 
 def may_dequantize(g: Build, spec: QuantizationSpec, w: Value) -> bool:
@@ -71,20 +66,18 @@ def may_dequantize(g: Build, spec: QuantizationSpec, w: Value) -> bool:
 
     It fails at those in bodies with constants from outside, and fuses none that share their integers.
     """
-    needed = BLOCK_OPSET if spec.weight_bits < 8 or spec.block else 0
-    needed = max(needed, HALF_OPSET if w.dtype == TensorProto.FLOAT16 else 0)
+    unblocked = HALF_OPSET if w.dtype == TensorProto.FLOAT16 else PER_CHANNEL_OPSET
+    needed = BLOCK_OPSET if spec.weight_bits < 8 or spec.block else unblocked
     return g.opset >= needed and len(w.consumers) == 1 and g.graph is g.graph.context.root
 
 
-def dequantized(g: Build, rounded: Rounded, dtype: int, block: int, like: Value) -> Value:
-    """DequantizeLinear of rounded weights, of the type of `like`, with a block size or another `block` of a Grid."""
-    kind = helper.tensor_dtype_to_np_dtype(dtype)
-    shape: tuple[int, ...] = rounded.scales.shape if block > 0 else () if block < 0 else (-1,)
-    zeros = g.const(rounded.zeros.reshape(shape).astype(kind)) if rounded.zeros.any() else None
-    parameters = g.const(rounded.integers.astype(kind)), g.const(rounded.scales.reshape(shape), like=like), zeros
-    if block > 0:
-        return g.DequantizeLinear(*parameters, axis=0, block_size=block)
-    return g.DequantizeLinear(*parameters, axis=None if block < 0 else 1)
+def dequantized(g: Build, spec: QuantizationSpec, rounded: Rounded, like: Value) -> Value:
+    """DequantizeLinear of rounded weights, of the type of `like`."""
+    kind = helper.tensor_dtype_to_np_dtype(INTEGER_TYPES[spec.weight_bits, spec.symmetric])
+    scales, zeros = (a if spec.block else a.reshape(-1) for a in rounded[1:])
+    zero = g.const(zeros.astype(kind)) if zeros.any() else None
+    place = {"axis": 0, "block_size": spec.block} if spec.block else {"axis": 1}
+    return g.DequantizeLinear(g.const(rounded.integers.astype(kind)), g.const(scales, like=like), zero, **place)
 
 
 def product_of_bits(g: Build, spec: QuantizationSpec, p: WeightedProduct, x: Value, rounded: Rounded) -> Value:

@@ -71,6 +71,7 @@ def rounded(w: np.ndarray, bits: int, block: int, *, symmetric: bool) -> np.ndar
 
 FORMS = [
     pytest.param(EIGHT, 13, "DequantizeLinear", id="8 bits"),
+    pytest.param(EIGHT, 11, "MatMulNBits", id="8 bits before opset 13"),
     pytest.param(replace(EIGHT, symmetric=False), 13, "DequantizeLinear", id="8 bits with zero points"),
     pytest.param(replace(EIGHT, block=32), 21, "DequantizeLinear", id="8 bits in blocks"),
     pytest.param(replace(EIGHT, block=32), 20, "MatMulNBits", id="8 bits in blocks before opset 21"),
@@ -99,13 +100,6 @@ def test_weights_of_a_product(spec: QuantizationSpec, opset: int, form: str) -> 
         np.testing.assert_allclose(run(made, {"x": X})[0], wanted, rtol=0, atol=1e-4)
     sizes = sum(a.nbytes for a in initializers(made).values() if a.dtype.itemsize > 1)
     assert sizes <= 4 * COLUMNS * -(-ROWS // (spec.block or 128))  # of floats, only the scales
-
-
-def test_one_scale_before_opset_13() -> None:
-    made = quantized_text(MATMUL, {"w": W}, EIGHT, 11)
-    scale = np.float64(np.float32(np.abs(W).max() / 127))
-    np.testing.assert_allclose(run(made, {"x": X})[0], X @ (np.rint(W / scale) * scale), rtol=0, atol=1e-4)
-    assert loaded(made, {"x": X})[0] == ["MatMulNBits"]
 
 
 @pytest.mark.parametrize(

@@ -331,6 +331,21 @@ def test_lstm_stays(text: str, opset: int) -> None:
     assert quantized(model) == model
 
 
+@pytest.mark.parametrize("outputs", [["", "y", "z"], ["", "", "z"], ["z", "", "y"]])
+def test_lstm_without_some_outputs(outputs: list[str]) -> None:
+    """As in silero-vad; the shape of its input is not known."""
+    model = load("g (float[5,2,48] x, int64[3] s) => (float[A,B,C] y) { v = Reshape(x, s) y = Neg(v) }", weights=lstm())
+    made = onnx.helper.make_node("LSTM", ["v", "w", "r", "b"], outputs, hidden_size=40)
+    del model.graph.node[1:], model.graph.output[:]
+    model.graph.node.append(made)
+    types = [(o, list("ABC" if i else "ABCD")) for i, o in enumerate(outputs) if o]
+    model.graph.output.extend(onnx.helper.make_tensor_value_info(n, TensorProto.FLOAT, dims) for n, dims in types)
+    feeds = {"x": normal(5, 2, ROWS), "s": np.array([5, 2, 48])}
+    operators, got = loaded(quantized(model), feeds)
+    assert "DynamicQuantizeLSTM" in operators
+    assert all(decibels(a, b) > 30 for a, b in zip(run(model, feeds), got, strict=True))
+
+
 def test_types_are_known_behind_an_operator_that_is_not_standard() -> None:
     text = f"g (float[5,2,48] x) => (float[5,2,40] z) {{ {LSTMS['forward'][0]} z = Squeeze(y, i) }}"
     model = load(text, weights=lstm(i=np.array([1])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -83,8 +84,10 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="inputs to calibrate, as .npz")
     parser.add_argument("result", type=Path)
     options = parser.parse_args()
+    files = (options.model.resolve(), options.data.resolve(), options.result.resolve())
     try:
-        RECIPES[options.recipe](options.model, options.data, options.result)
+        with TemporaryDirectory() as folder, chdir(folder):  # symbolic shape inference leaves files where it runs
+            RECIPES[options.recipe](*files)
     except Exception as e:  # noqa: BLE001 - any failure of the recipe is a result, in a line
         sys.exit(f"{type(e).__name__}: {' '.join(str(e).split())[:200]}")
 

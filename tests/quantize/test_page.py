@@ -16,7 +16,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import onnx
 import pytest
+from executable_documents import ROOT, blocks, write_file
 from onnx import numpy_helper
+from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.pages.charts import Curve, plane_chart
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder
@@ -25,7 +27,7 @@ from passwright.app.quantize.float_ops import FloatOp
 from passwright.app.quantize.page import error_charts, front_charts, histogram_steps, pareto_front, quantization_page
 from passwright.app.quantize.quantize import QuantizationReport, Racing
 from passwright.app.quantize.quantized_ops import QuantizedOp, quantized_ops
-from passwright.app.quantize.schemes import SCHEMES
+from passwright.app.quantize.schemes import SCHEMES, lossy_passes
 from passwright.app.quantize.search import Built, Trial
 from passwright.core import QuantizationSpec, Range
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
@@ -35,7 +37,7 @@ from rewriting import load
 
 from passwright import quantize
 
-DIGITS = Path(__file__).parent.parent.parent / "golden_models" / "trained"
+DIGITS = ROOT / "golden_models" / "trained"
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e"
 
 
@@ -80,11 +82,17 @@ def run(tmp_path_factory: pytest.TempPathFactory, _commands_share_process: None)
     def fast(_: Racing, models: Sequence[Path]) -> list[RatioInterval]:
         return [ratio(0.6)] * len(models)
 
+    measure = Racing.measure
+
+    def brief(racing: Racing, models: Sequence[Path]) -> list[ModelMetrics]:
+        return measure(racing, models, sets=1)
+
     folder = tmp_path_factory.mktemp("run")
     model, page, report = (folder / name for name in ("o.onnx", "page.html", "report.json"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Racing, "ratios", fast)
-        patch.setattr(quantize_module, "FINAL_SETS", 1)
+        patch.setattr(Racing, "measure", brief)
+        patch.setattr(quantize_module, "latency_ratios", lambda *_: {1: ratio(0.6)})
         result = quantize(
             DIGITS / "digits_mlp.onnx",
             data=DIGITS / "digits_mlp_calibration.npz",
@@ -246,6 +254,17 @@ def test_bits_of_weights_in_blocks(tmp_path: Path) -> None:
     assert op.weight_scale == pytest.approx(3 / 7, rel=0.3)
     (op,) = quantized_ops(built(tmp_path, "dynamic"))
     assert (op.value, op.operator, op.weight_bits) == ("y", "MatMul", 8)
+
+
+def test_rule_of_the_documentation_takes_part(tmp_path: Path) -> None:
+    document = ROOT / "docs" / "quantize.md"
+    (block,) = (b for b in blocks(document) if b.file == "hard_gates.py")
+    plugins = lossy_passes([write_file(block, tmp_path)])
+    source = model_source(load("g (float[N,4] x) => (float[N,4] y) { y = Sigmoid(x) }"), inline=True)
+    scheme = replace(SCHEMES["half-weights"], lossy=plugins)
+    candidate = CandidateBuilder(source, scheme, QuantizationSpec()).build()
+    assert [c.by for c in candidate.changes] == ["harden_sigmoid"]
+    assert [op.type for op in candidate.model.graph.sorted_ops()] == ["HardSigmoid"]
 
 
 def built(folder: Path, scheme: str) -> Built:

@@ -153,7 +153,7 @@ def test_samples_of_arrays(inputs: str, arrays: dict[str, Array], shapes: list[t
         pytest.param("data.py", "is not an .npz file of arrays", id="not an .npz"),
         pytest.param([], "the data: there are no samples", id="empty list"),
         pytest.param(DataReader(0), "the data: there are no samples", id="empty reader"),
-        pytest.param({"x": ROWS[:0]}, "the data: x has fewer rows than the batch of the model, 1", id="no rows"),
+        pytest.param({"x": ROWS[:0]}, "the data: x has no rows", id="no rows"),
         pytest.param(
             {"y": ROWS}, "the given (the data) inputs name y, which is not an input of the model (x)", id="name"
         ),

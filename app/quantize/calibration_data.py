@@ -17,7 +17,7 @@ import numpy as np
 from ...core.errors import ModelError
 from ...core.io.model_source import ModelSource
 from ...core.ort import value_files
-from ...core.plugins.discovery import function_in_file, plugin_errors
+from ...core.plugins.discovery import function_in_file, plugin_errors, python_file
 from ...core.verify.given_inputs import checked_inputs, read_arrays, read_inputs
 from ...core.verify.input_generation import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec
@@ -107,6 +107,16 @@ def read_calibration_data(
 def draw_calibration_data(source: ModelSource, count: int = DRAWN_SAMPLES, seed: int = 0) -> CalibrationData:
     """Samples of random numbers on which the model runs. Raises UnverifiableError if there are none."""
     return CalibrationData("", tuple(partial(dict[str, Any], f) for f in drawn_feeds(source, count, seed)), drawn=True)
+
+
+def data_files(data: Any) -> list[Path]:
+    """The files that data consists of, as far as they are named."""
+    if isinstance(data, list | tuple):
+        return [path for entry in cast("Sequence[Any]", data) for path in data_files(entry)]
+    if not isinstance(data, str | Path):
+        return []
+    path = python_file(str(data)) or Path(data)
+    return [*path.rglob("*.pb")] if path.is_dir() else [path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +225,11 @@ class _Reader:
             raise ModelError(
                 f"{source}: {' and '.join(f'{n} rows of {name}' for name, n in rows.items())} do not agree"
             )
-        count = next(iter(rows.values())) // size
-        if not count:
-            raise ModelError(f"{source}: {next(iter(rows))} has fewer rows than the batch of the model, {size}")
+        first, count = next(iter(rows.items()))
+        if count < size:
+            lack = f"fewer rows than the batch of the model, {size}" if count else "no rows"
+            raise ModelError(f"{source}: {first} has {lack}")
+        count //= size
 
         def load(number: int) -> Feeds:
             indices = range(number * size, (number + 1) * size)

@@ -120,6 +120,21 @@ def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKe
     return {(c.by, c.place): operator_kind(weighted_op(makers[c.place])) for c in changes if c.place in makers}
 
 
+def replaced_names(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, frozenset[str]]:
+    """The values that the ops compute which lossy changes are about, and their operators, by key.
+
+    `model` is the float model.
+    """
+    makers = {v.name: op for g in model.graph.with_subgraphs() for op in g.ops() for v in op.outputs}
+    found: dict[ChangeKey, frozenset[str]] = {}
+    for c in changes:
+        ops = (makers[c.place], weighted_op(makers[c.place])) if c.place in makers else ()
+        computed = (v.name for op in ops for v in op.outputs)
+        kinds = (kind for op in ops[1:] for kind in (op.type, operator_kind(op)))
+        found[c.by, c.place] = frozenset((c.place, *computed, *kinds))
+    return found
+
+
 def weighted_op(op: Op) -> Op:
     """The op in front of a clamp, with which it is quantized, or itself."""
     maker = op.inputs[0].producer if op.type in {"Relu", "Clip", "Max", "Min"} and op.inputs[0] is not None else None

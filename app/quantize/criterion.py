@@ -41,6 +41,8 @@ class Budget:
         found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(%|pt)", text.strip())
         if found is None:
             raise UsageError(f"--budget {text}: not of the form 1% (relative) or 0.5pt (absolute)")
+        if found[2] == "%" and float(found[1]) >= 100:
+            raise UsageError(f"--budget {text}: it allows any loss; give less than 100%")
         return cls(float(found[1]) / 100, found[2] == "pt")
 
     def __str__(self) -> str:

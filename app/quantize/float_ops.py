@@ -7,14 +7,18 @@ from dataclasses import dataclass
 
 from ...core.io.model_source import model_source
 from ...core.ir.dtypes import FLOATS
+from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.traits import Trait, ops_with
+from ...core.ir.values import Value
 from ...core.pass_manager.pipeline import RulePass, leaves
 from ...core.rewriting.rules import Rule
 from ..explain.match_report import diagnose_match
 from .search import Built
 
 QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
+INTEGER_PREFIXES = ("QLinear", "QGemm", "QAttention", "ConvInteger", "MatMulInteger", "MatMulNBits", "DynamicQuantize")
+"""Starts of the names of operators that compute on integers with a scale."""
 MOVEMENTS = ops_with(Trait.MOVES_DATA)
 
 
@@ -46,6 +50,16 @@ def float_ops(built: Built) -> list[FloatOp]:
         if is_float or (reason and not rules):
             found.append(FloatOp(op.outputs[0].name, op.type, reason or _reason(op, rules)))
     return found
+
+
+def compressed_before(graph: Graph) -> int:
+    """The number of ops that compute on integers with a scale, or read what a DequantizeLinear makes."""
+    ops = (op for g in graph.with_subgraphs() for op in g.ops() if op.type not in QUANTIZERS)
+    return sum(op.type.startswith(INTEGER_PREFIXES) or any(map(_is_dequantized, op.inputs)) for op in ops)
+
+
+def _is_dequantized(value: Value | None) -> bool:
+    return value is not None and value.producer is not None and value.producer.type == "DequantizeLinear"
 
 
 def _computes_in_float(op: Op) -> bool:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx
+from onnx import TensorProto
 
 from ...core.calibration.collection import collect_statistics
 from ...core.errors import UnverifiableError
@@ -23,8 +24,8 @@ from ...core.ort.sessions import ENABLE_ALL
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.pass_manager.report import write_json
+from ...core.plugins.discovery import python_file
 from ...core.support.intervals import RatioInterval
-from ...core.support.suggestions import did_you_mean
 from ..environment import quantization_target, versions
 from ..measure import benchmark
 from ..measure.execution_provider import ExecutionProvider
@@ -33,22 +34,25 @@ from ..measure.metrics import ModelMetrics, latency_ratios
 from ..registry.pass_sources import PluginLike
 from ..run.optimize import optimize
 from ..run.run_options import with_keywords
+from ..terminal import plural
+from .calibration_data import data_files
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
-from .float_ops import FloatOp, float_ops
+from .float_ops import FloatOp, compressed_before, float_ops
 from .fused_groups import fusion_check
 from .journal import Journal
+from .names_to_leave import names_to_leave
 from .quantized_ops import QuantizedOp, quantized_ops
 from .samples import Samples, read_samples
-from .schemes import AUTO, Calibration, chosen_schemes, lossy_passes
+from .schemes import AUTO, Calibration, chosen_schemes, lossy_passes, requested_schemes
 from .search import Built, Limits, Search, Trial
 from .sensitivity import sensitivity_order, value_errors
 
 TAKEN = "taken"
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
+LEAST_TIME = 0.01  # seconds of calls in a measurement
 SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
-QUANTIZED_TYPES = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,7 @@ class QuantizationOptions:
     budget: str = "1%"
     calibrate: str = ""
     target: str = ""
-    leave: Sequence[str] = ()
+    leave: str | Sequence[str] = ()
     plugins: Sequence[PluginLike] = ()
     trials: int = 60
     seconds: float = 1800.0
@@ -142,6 +146,28 @@ class QuantizationOptions:
     op_errors: bool = False
     journal: str | Path | None = None
     progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for numbers that make no sense."""
+        least = {"trials": 1, "seconds": 0, "threads": 0, "min_time": LEAST_TIME, "seed": 0}
+        for name, bound in least.items():
+            if not getattr(self, name) >= bound:
+                raise UsageError(f"{name} {getattr(self, name)}: it has to be {bound} or more")
+        if not self.batches or min(self.batches) < 1:
+            raise UsageError(f"batches {list(self.batches)}: give sizes from 1 on")
+
+    @property
+    def names_to_leave(self) -> Sequence[str]:
+        """`leave` as a sequence, one name or several."""
+        return (self.leave,) if isinstance(self.leave, str) else self.leave
+
+    @property
+    def input_files(self) -> list[Path]:
+        """The files that are read, except the model."""
+        labelled = [] if self.labelled is None else [Path(self.labelled)]
+        metric = python_file(self.metric)
+        plugins = [Path(p) for p in self.plugins if isinstance(p, str | Path)]
+        return [*labelled, *data_files(self.data), *plugins, *([] if metric is None else [metric])]
 
 
 def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOptions) -> QuantizationResult:
@@ -163,19 +189,18 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     """
     timer = PhaseTimer(options.progress)
     source = model_source(model, inline=True)
-    read = [] if options.labelled is None else [Path(options.labelled)]
-    paths = OutputPaths.of(model=options.output, report=options.report_to, page=options.page_to)
-    paths.require_writable((*source.files, *read))
     plugins = lossy_passes(options.plugins)
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
+    paths = checked_paths(options, source)
+    journal = Journal(paths.journal)
     with TemporaryDirectory() as name:
-        setup = prepare(model, source, budget, options, timer, Path(name))
+        setup = prepare(model, source, paths, budget, options, timer, Path(name))
         calibration, samples = setup.calibration, setup.samples
         schemes = chosen_schemes(
             options.scheme, setup.floats, calibration, target.spec({}), options.calibrate, options.format, plugins
         )
         measured_with = (options.metric, budget, options.threads, options.min_time, sorted(versions().items()))
-        conditions = sha256(f"{samples.digest()} {measured_with}".encode()).hexdigest()
+        journal.conditions = sha256(f"{samples.digest()} {measured_with}".encode()).hexdigest()
         feeds = (samples.calibration or samples.drawn)[:SENSITIVITY_SAMPLES]
         search = Search(
             setup.searched,
@@ -184,9 +209,9 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             Path(name),
             source.size,
             Limits(options.trials, options.seconds),
-            known_names(options.leave, source.load().graph, setup.floats.load().graph),
+            setup.leave,
             fusion_check(target),
-            journal=Journal(None if options.journal is None else Path(options.journal), conditions),
+            journal=journal,
             progress=options.progress,
         )
         with timer.phase(SEARCHING):
@@ -210,7 +235,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             search.trials,
             quantized,
             [] if taken is None else float_ops(taken),
-            samples.notes,
+            [*samples.notes, *setup.notes],
             before.metrics.threads,
             timer.seconds,
             versions(),
@@ -227,11 +252,21 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
 quantize = with_keywords(QuantizationOptions, "quantize")(quantize_model)
 
 
+def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPaths:
+    """The paths to write. Raises ModelError for those that cannot be, UsageError for unusable choices."""
+    requested_schemes(options.scheme, options.calibrate, options.format)
+    paths = OutputPaths.of(
+        model=options.output, report=options.report_to, page=options.page_to, journal=options.journal
+    )
+    paths.require_writable((*source.files, *options.input_files))
+    return paths
+
+
 @dataclass(frozen=True)
 class Setup:
     """The models, samples and measures of a quantization; `floats` is the optimized model before it is compressed.
 
-    Candidates are `searched` and `reported` on different samples.
+    Candidates are `searched` and `reported` on different samples. `leave`: values and operators that stay in float.
     """
 
     source: ModelSource
@@ -241,11 +276,14 @@ class Setup:
     reported: Criterion
     racing: Racing
     calibration: Calibration | None
+    leave: frozenset[str]
+    notes: list[str]
 
 
 def prepare(
     model: onnx.ModelProto | str | Path,
     source: ModelSource,
+    paths: OutputPaths,
     budget: Budget,
     options: QuantizationOptions,
     timer: PhaseTimer,
@@ -254,12 +292,17 @@ def prepare(
     """Read the samples, optimize the float model, and run the original on them."""
     with timer.phase(LOADING):
         loaded = source.load()
+        paths.require_writable(source.files)  # those of weights are known now
         samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with timer.phase(OPTIMIZING):
-        optimize(model, "ort", inputs=samples.first, progress=options.progress).save(folder / "float.onnx")
+        names = folder / "names.json" if options.names_to_leave else None
+        optimized = optimize(model, "ort", inputs=samples.first, map_to=names, progress=options.progress)
+        optimized.save(folder / "float.onnx")
         floats = model_source(folder / "float.onnx", inline=True)
+        graph = floats.load().graph
+        leave, notes = names_to_leave(options.names_to_leave, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
-        original, is_classifier = original_file(source, folder), scores_classes(floats.load().graph)
+        original, is_classifier = original_file(source, folder), scores_classes(graph)
         searched, reported = (
             part.criterion(loaded, budget, original, is_classifier=is_classifier)
             for part in (samples.search, samples.report)
@@ -268,7 +311,8 @@ def prepare(
         racing = Racing(original, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, options.progress) if sampled else None
-    return Setup(source, floats, samples, searched, reported, racing, calibration)
+    notes += model_notes(graph)
+    return Setup(source, floats, samples, searched, reported, racing, calibration, leave, notes)
 
 
 def measured_result(finalists: Sequence[Built], setup: Setup) -> tuple[Built | None, Measured, Measured]:
@@ -335,14 +379,15 @@ def original_file(source: ModelSource, folder: Path) -> Path:
     return path
 
 
-def known_names(names: Sequence[str], *graphs: Graph) -> frozenset[str]:
-    """The names of values and operators of either graph. Raises UsageError for others."""
-    ops = [op for graph in graphs for g in graph.with_subgraphs() for op in g.ops()]
-    known = {op.type for op in ops} | {v.name for op in ops for v in op.outputs}
-    for name in names:
-        if name not in known:
-            raise UsageError(f"--leave {name}: the model has no such value or operator{did_you_mean(name, known)}")
-    return frozenset(names)
+def model_notes(graph: Graph) -> list[str]:
+    """What the user should know of a model that was compressed before."""
+    notes: list[str] = []
+    if count := compressed_before(graph):
+        notes.append(f"{plural(count, 'op')} quantized already in the model: only others are compressed")
+    results = (op.outputs[0] for g in graph.with_subgraphs() for op in g.ops() if op.outputs)
+    if halves := sum(v.known_dtype == TensorProto.FLOAT16 for v in results):
+        notes.append(f"{plural(halves, 'op')} with results of float16: schemes compress ops of float32")
+    return notes
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...core.errors import ModelError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.ort.sessions import Loadable
@@ -119,6 +120,8 @@ class Samples:
 def labelled_halves(examples: LabelledSet, inputs: Sequence[InputSpec]) -> tuple[LabelledSet, LabelledSet]:
     """The rows of even and of odd index. Raises ModelError for a set that does not fit the inputs."""
     labels = examples.labels(inputs)
+    if len(labels) < 2:
+        raise ModelError(f"{examples.name}: one row; the search and the report need one each, at least")
     _, batched = examples.feeds(inputs, len(labels))
 
     def rows(start: int) -> LabelledSet:

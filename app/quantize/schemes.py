@@ -164,6 +164,29 @@ def _run(change: Pass, model: Model) -> None:
     change.run(model.graph, Ledger())
 
 
+def requested_schemes(text: str, calibrate: str, output_format: str) -> tuple[list[Scheme], list[Method]]:
+    """The schemes and the methods of calibration that options name; raises UsageError for unknown or unused ones."""
+    names = list(SCHEMES) if text == AUTO else list(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name == AUTO:
+            raise UsageError(f"--scheme {text}: {AUTO} stands for all schemes; give it alone")
+        if name not in SCHEMES:
+            choices = f"choose from {AUTO}, {', '.join(SCHEMES)}{did_you_mean(name, SCHEMES)}"
+            raise UsageError(f"--scheme {name or repr(text)}: {choices}")
+    methods: list[Method] = [m for m in METHODS if calibrate in {"", m}]
+    if not methods:
+        raise UsageError(f"--calibrate {calibrate}: choose from {', '.join(METHODS)}{did_you_mean(calibrate, METHODS)}")
+    if output_format not in FORMATS:
+        raise UsageError(f"--format {output_format}: choose from {', '.join(FORMATS)}")
+    schemes = [SCHEMES[name] for name in names]
+    if not any(s.needs_ranges for s in schemes):
+        for option, value, default in (("--calibrate", calibrate, ""), ("--format", output_format, "qdq")):
+            if value != default:
+                users = ", ".join(s.name for s in SCHEMES.values() if s.needs_ranges)
+                raise UsageError(f"{option} {value}: it is for the scheme {users}, which --scheme leaves out")
+    return schemes, methods
+
+
 def chosen_schemes(
     text: str,
     source: ModelSource,
@@ -176,20 +199,12 @@ def chosen_schemes(
     """The schemes that `text` names, for `auto` all that the data allows, with their variants.
 
     `calibrate` is the one method of calibration to use; "": all, in their order. With `output_format` qoperator, groups
-    become operators of integers. Passes of `plugins` run before those of each scheme. Raises UsageError for unknown
-    names, and for a scheme that needs data where there are none.
+    become operators of integers. Passes of `plugins` run before those of each scheme. Raises UsageError as
+    `requested_schemes` does, and for a scheme that needs data where there are none.
     """
-    names = list(SCHEMES) if text == AUTO else [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in SCHEMES:
-            raise UsageError(f"--scheme {name}: choose from {AUTO}, {', '.join(SCHEMES)}{did_you_mean(name, SCHEMES)}")
-    methods: list[Method] = [m for m in METHODS if calibrate in {"", m}]
-    if not methods:
-        raise UsageError(f"--calibrate {calibrate}: choose from {', '.join(METHODS)}{did_you_mean(calibrate, METHODS)}")
-    if output_format not in FORMATS:
-        raise UsageError(f"--format {output_format}: choose from {', '.join(FORMATS)}")
+    requested, methods = requested_schemes(text, calibrate, output_format)
     chosen: dict[str, Variants] = {}
-    for scheme in (replace(SCHEMES[name], lossy=(*plugins, *SCHEMES[name].lossy)) for name in names):
+    for scheme in (replace(s, lossy=(*plugins, *s.lossy)) for s in requested):
         if not scheme.needs_ranges:
             chosen[scheme.name] = list(_variants(scheme, source, calibration, spec))
         elif calibration is not None:

@@ -11,7 +11,7 @@ from typing import Any
 from ...core.errors import PassesError, format_error
 from ...core.rewriting.changes import ChangeKey
 from ...core.support.intervals import RatioInterval
-from .candidates import Candidate, CandidateBuilder, by_operator, replaced_operators
+from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names, replaced_operators
 from .criterion import Criterion, Score
 from .journal import Journal
 
@@ -141,9 +141,10 @@ class Search:
 
     def _requested(self, built: Built) -> dict[ChangeKey, str]:
         """The changes that the caller does not want."""
-        operators = self._operators(built) if self.leave else {}
-        keys = (key for key in built.candidate.keys if self.leave & {key[1], operators.get(key, "")})
-        return dict.fromkeys(keys, "--leave names it")
+        if not self.leave:
+            return {}
+        names = replaced_names(built.builder.source.load(), built.candidate.changes)
+        return dict.fromkeys((key for key in built.candidate.keys if self.leave & names[key]), "--leave names it")
 
     def _build(
         self, scheme: str, variant: str, builder: CandidateBuilder, left: Mapping[ChangeKey, str]

@@ -15,7 +15,8 @@ from ..errors import ModelError
 class OutputPaths:
     """The files that a run writes, if any: the model, large weights beside it, report, map of names, and page.
 
-    `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile.
+    `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile,
+    `journal` the results of trials.
     """
 
     model: Path | None = None
@@ -24,6 +25,7 @@ class OutputPaths:
     repro_folder: Path | None = None
     page: Path | None = None
     trace: Path | None = None
+    journal: Path | None = None
 
     @classmethod
     def of(cls, **paths: str | Path | None) -> OutputPaths:
@@ -35,7 +37,7 @@ class OutputPaths:
         if self.repro_folder is not None:
             _require_writable(self.repro_folder, is_folder=True)
         written = {"model": self.model, "report": self.report, "map of names": self.name_map}
-        written |= {"page": self.page, "trace": self.trace}
+        written |= {"page": self.page, "trace": self.trace, "journal": self.journal}
         chosen = {what: path for what, path in written.items() if path is not None}
         for path in chosen.values():
             _require_writable(path)

@@ -148,15 +148,21 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
+def python_file(text: str) -> Path | None:
+    """The file in `file.py` or `file.py:name`, None for other texts."""
+    file = text if text.endswith(".py") else text.rpartition(":")[0]
+    return Path(file) if file.endswith(".py") else None
+
+
 def function_in_file(option: str, text: str, default_name: str) -> tuple[str, Callable[..., Any]]:
     """The name and function that `text`, the value of an option, gives as `file.py` or `file.py:name`.
 
     Raises PluginError for a file that cannot be run, UsageError for a function that does not exist.
     """
-    file, _, name = (text, "", default_name) if text.endswith(".py") else text.rpartition(":")
-    if not file.endswith(".py") or not name.isidentifier():
+    file, name = python_file(text), default_name if text.endswith(".py") else text.rpartition(":")[2]
+    if file is None or not name.isidentifier():
         raise UsageError(f"{option} {text}: not of the form file.py:function")
-    found: Any = getattr(import_file(Path(file)), name, None)
+    found: Any = getattr(import_file(file), name, None)
     if not callable(found):
         raise UsageError(f"{option} {text}: {file} has no function {name}")
     return name, found

@@ -126,9 +126,9 @@ def test_an_operator_that_is_faster_in_float_stays_there(tmp_path: Path) -> None
 
 
 def test_requested_names_stay_in_float(tmp_path: Path) -> None:
-    search, schemes = built_search(tmp_path, HarmfulPlaces(()), leave=frozenset({"Sigmoid", "y2"}))
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()), leave=frozenset({"Sigmoid", "y2", "m4"}))
     (best,) = search.run(schemes)
-    assert changed_places(best) == {"y0", "y4", "y6", "m1", "m3", "m5", "m7"}
+    assert changed_places(best) == {"y0", "y6", "m1", "m3", "m5", "m7"}
 
 
 def test_unfused_groups_are_left_out_before_the_race(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from ...core.ir.quantization_spec import Range
 from ..number_text import change
 from ..pages.charts import Bar, Curve, bar_chart, plane_chart
 from ..run.page import Tile, latency_tile, page
-from .quantize import QuantizationReport
 from .quantized_ops import QuantizedOp
 from .render import comparison_rows, figure_text, summary_lines, trial_rows
+from .report import QuantizationReport
 from .search import Trial
 
 MAX_BARS = 20  # ops in the chart of errors; the table has all

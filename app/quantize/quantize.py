@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -38,14 +37,15 @@ from ..terminal import plural
 from .calibration_data import data_files
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
-from .float_ops import FloatOp, compressed_before, float_ops
+from .float_ops import compressed_before, float_ops
 from .fused_groups import fusion_check
 from .journal import Journal
 from .names_to_leave import names_to_leave
 from .quantized_ops import QuantizedOp, quantized_ops
+from .report import Measured, QuantizationReport
 from .samples import Samples, read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, lossy_passes, requested_schemes
-from .search import Built, Limits, Search, Trial
+from .search import Built, Limits, Search
 from .sensitivity import sensitivity_order, value_errors
 
 TAKEN = "taken"
@@ -53,54 +53,6 @@ SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
 LEAST_TIME = 0.01  # seconds of calls in a measurement
 SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A model on disk and in onnxruntime with all optimizations; `score` is that on the report set."""
-
-    bytes: int
-    metrics: ModelMetrics
-    score: Score | None = None
-    ratios: dict[int, RatioInterval] = field(default_factory=dict[int, RatioInterval])
-
-
-@dataclass(slots=True)
-class QuantizationReport:
-    """The outcome: `scheme` and `variant` are those of the result, "" if it is the original.
-
-    `figure` names the figure of the scores; `reference` is the original's on the samples of the search, on which trials
-    are scored. `samples` are the numbers of those for calibration, search and report.
-    `quantized` are the changed ops, `float_ops` all others that compute in float, with reasons.
-    """
-
-    source: str
-    scheme: str
-    variant: str
-    target: str
-    budget: str
-    figure: str
-    reference: float
-    samples: dict[str, int]
-    original: Measured
-    result: Measured
-    trials: list[Trial]
-    quantized: list[QuantizedOp]
-    float_ops: list[FloatOp]
-    notes: list[str]
-    threads: int
-    seconds: dict[str, float]
-    versions: dict[str, str]
-
-    @property
-    def is_original(self) -> bool:
-        """Whether nothing was better than the original."""
-        return not self.scheme
-
-    def to_json(self) -> str:
-        """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
-        text = json.dumps(asdict(self))
-        return json.dumps(json.loads(text, parse_constant=lambda _: None), indent=1)
 
 
 @dataclass(frozen=True, slots=True)

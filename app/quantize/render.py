@@ -13,7 +13,7 @@ from ...core.support.intervals import RatioInterval
 from ..number_text import change, duration, ratio_with_bounds, three_digits
 from ..terminal import Terminal, add_row, new_table, plural
 from .criterion import Score
-from .quantize import QuantizationReport
+from .report import QuantizationReport
 
 MAX_REASONS = 12
 

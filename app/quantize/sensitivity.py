@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from .criterion import Noise
 from .search import Built
 
 VALUES_AT_ONCE = 16  # of which all elements are in memory
+MAX_BYTES = 64 << 20  # of the elements of these; after the first sample, no more of them are compared
 Feeds = Mapping[str, Any]
 
 
@@ -32,21 +34,29 @@ class ValueErrors:
 def output_errors(
     source: ModelSource, quantized: ModelSource, places: Sequence[str], feeds: Sequence[Feeds]
 ) -> dict[str, float]:
-    """The power of the noise, relative to the signal, of each value that both models compute in the main graph."""
+    """The power of the noise, relative to the signal, of each value that both models compute in the main graph.
+
+    Of large values only the first of `feeds` count.
+    """
     known = set(main_values(quantized.load().graph)) & set(main_values(source.load().graph))
     names = [name for name in dict.fromkeys(places) if name in known]
     errors: dict[str, float] = {}
     for part in (names[i : i + VALUES_AT_ONCE] for i in range(0, len(names), VALUES_AT_ONCE)):
         noises = [Noise() for _ in part]
-        runs = (_values(model, part, feeds) for model in (source, quantized))
-        for wanted, found in zip(*runs, strict=True):
-            for noise, a, b in zip(noises, wanted, found, strict=True):
-                noise.add(a, b)
+        compared = 0
+        with ExitStack() as exits:
+            runs = [exits.enter_context(closing(_values(model, part, feeds))) for model in (source, quantized)]
+            for wanted, found in zip(*runs, strict=True):
+                for noise, a, b in zip(noises, wanted, found, strict=True):
+                    noise.add(a, b)
+                compared += sum(getattr(a, "nbytes", 0) for a in wanted)
+                if compared > MAX_BYTES:
+                    break
         errors |= {name: noise.relative for name, noise in zip(part, noises, strict=True)}
     return errors
 
 
-def _values(source: ModelSource, names: Sequence[str], feeds: Sequence[Feeds]) -> Iterator[list[Any]]:
+def _values(source: ModelSource, names: Sequence[str], feeds: Sequence[Feeds]) -> Generator[list[Any]]:
     """Some values of a model for each of the feeds."""
     exposed = edited_source(source, [partial(keep_outputs, names=list(names))])
     inputs = {v.name for v in exposed.load().graph.inputs}

@@ -21,6 +21,8 @@ from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.rewriting.changes import Change, ChangeKey
 from ...core.rewriting.ledger import Exclusions
 from ...core.rewriting.rules import LOSSY
+from ...passes.quantization.static_groups import added_bias
+from ...passes.support.operand_queries import unless_declined
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class CandidateBuilder:
 
 
 def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, str]:
-    """The operators that lossy changes are about, by key: the type of the op at the place, depthwise Conv apart.
+    """The operators that lossy changes are about, by key: the type of the op at the place, or `operator_kind`.
 
     `model` is the float model.
     """
@@ -136,13 +138,18 @@ def replaced_names(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, f
 
 
 def weighted_op(op: Op) -> Op:
-    """The op in front of a clamp, with which it is quantized, or itself."""
+    """The op in front of a clamp or of the Add of its bias, with which it is quantized, or itself."""
     maker = op.inputs[0].producer if op.type in {"Relu", "Clip", "Max", "Min"} and op.inputs[0] is not None else None
-    return op if maker is None else maker
+    inner = op if maker is None else maker
+    summed = (v.producer for v in inner.inputs if v is not None and inner.type == "Add")
+    products = (p for p in summed if p is not None and p.type == "MatMul")
+    return next((p for p in products if unless_declined(added_bias, p) is inner), inner)
 
 
 def operator_kind(op: Op) -> str:
-    """The operator; of a Conv of single channels, depthwise Conv."""
+    """The operator; of a Conv in groups, depthwise Conv; of a product without weights, MatMul of two values."""
+    if op.type == "MatMul" and not any(v is not None and v.is_const for v in op.inputs):
+        return "MatMul of two values"
     groups = int(op.attr("group", 1)) if op.type == "Conv" else 1
     return "depthwise Conv" if groups > 1 and op.outputs[0].known_shape is not None else op.type
 

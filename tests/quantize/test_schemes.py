@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.quantize.candidates import Candidate
+from passwright.app.quantize.candidates import Candidate, replaced_operators
 from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
 from passwright.app.quantize.schemes import AUTO, SCHEMES, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import Built, Trial
@@ -111,6 +111,21 @@ def test_weights_of_eight_bits_lower_the_error_where_processors_need_seven(tmp_p
         for target in ("x86", "x86-vnni")
     }
     assert set(names["x86"]) - set(names["x86-vnni"]) == {"weights of 8 bits"}
+
+
+def test_operators_are_those_with_weights() -> None:
+    text = """g (float[2,5,16] x) => (float[2,5,5] y) {
+        m = MatMul(x, w) a = Add(b, m) r = Relu(a) e = Tanh(r) t = Transpose<perm = [0, 2, 1]>(e) y = MatMul(e, t) }"""
+    arrays = {"w": RNG.normal(size=(16, 16)).astype(np.float32), "b": np.ones(16, np.float32)}
+    source = model_source(load(text, weights=arrays), inline=True)
+    feeds = [{"x": RNG.normal(size=(2, 5, 16)).astype(np.float32)}]
+    variants = dict(chosen_schemes("static", source, Calibration(source, feeds), SPEC)["static"])
+    builder = variants["minmax"](None)
+    assert builder is not None
+    assert replaced_operators(source.load(), builder.build().changes) == {
+        ("quantize_biased_matmul", "r"): "MatMul",
+        ("quantize_product", "y"): "MatMul of two values",
+    }
 
 
 def test_qoperator_has_operators_of_integers(tmp_path: Path) -> None:

@@ -28,8 +28,7 @@ SMALLEST = 2.0**-14  # of full precision
 EPSILON = 2.0**-10
 MAX_EXACT_INTEGER = 2048
 EXACT_TYPES = frozenset({TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8})
-# Saturating a bound at the largest half changes no result: their other operand is none beyond it.
-BOUNDED_BY_CONSTANTS = frozenset({"Clip", "Max", "Min"})
+BOUNDED_BY_CONSTANTS = frozenset({"Clip", "Max", "Min"})  # where a large constant makes no large result
 
 CALIBRATED_OPS = frozenset({"Cast", "Div", "ReduceMean", "ReduceSum"})
 """Operators that give large numbers for some operands, and so are half only where that is known not to happen."""
@@ -38,6 +37,8 @@ STEEP = "its result may overflow or lose its digits where the operand is moderat
 GEOMETRY = "its operands are coordinates, which need more digits"
 SPECTRUM = "its sums are of numbers of many magnitudes"
 DRAWN = "it draws other numbers in half precision"
+# Attention of halves took 2 times as long as that of floats with its casts, Clip, Max and Min 19 to 24, Round 25.
+SLOW = "onnxruntime's kernel of halves takes much longer, or is less exact"
 # Steep are those that PyTorch's autocast leaves in single precision ("CUDA Ops that can autocast to float32"), and such
 # as square or add up many numbers.
 WIDE_OPS: Mapping[str, str] = {
@@ -51,6 +52,7 @@ WIDE_OPS: Mapping[str, str] = {
     **dict.fromkeys(("AffineGrid", "DeformConv", "GridSample", "MaxRoiPool", "RoiAlign"), GEOMETRY),
     **dict.fromkeys(("BlackmanWindow", "DFT", "HammingWindow", "HannWindow", "MelWeightMatrix", "STFT"), SPECTRUM),
     **dict.fromkeys(sorted(ops_with(Trait.RANDOM)), DRAWN),
+    **dict.fromkeys(("Attention", "Clip", "Max", "Min", "Round", "Shrink"), SLOW),
 }  # fmt: skip
 """Operators that stay in single precision whatever their operands are, each with the reason."""
 
@@ -59,17 +61,12 @@ COMPUTED_AT_LOADING = "onnxruntime computes it from constants when it loads the 
 FOLDED_AS_HALF = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 FREE_RESULTS = frozenset({"Cast", "ConstantOfShape"})  # operators with an attribute for the type of the result
 QUANTIZING_OPS = frozenset({"DequantizeLinear", "DynamicQuantizeLinear", "QuantizeLinear"})
-PRODUCTS = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
+PRODUCTS = frozenset({"Conv", "ConvTranspose", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
 
 
-def to_half(wide: Array, name: str, *, saturates: bool = False) -> Array:
-    """Numbers in half precision; declines an overflow, or digits lost of the largest.
-
-    A finite number beyond the largest half becomes that half if `saturates`.
-    """
+def to_half(wide: Array, name: str) -> Array:
+    """Numbers in half precision; declines an overflow, or digits lost of the largest. Infinities stay."""
     finite = np.where(np.isfinite(wide), wide, 0)
-    if saturates:
-        finite = np.clip(finite, -LARGEST, LARGEST)
     most = np.abs(finite).max(initial=0)
     require(most <= LARGEST, f"{name} has elements beyond {LARGEST:.0f}, the largest half")
     narrow = finite.astype(np.float16)
@@ -140,7 +137,7 @@ def require_convertible(op: Op, halves: Halves, runs: Runs) -> None:
     require(runs(op.type, op.domain, op.version, dtypes), f"the target runs no {op.type} of halves")
     for v in (op.inputs[i] for i in halves.inputs):
         if v is not None and v.is_const:
-            to_half(v.const, v.name, saturates=op.type in BOUNDED_BY_CONSTANTS)
+            to_half(v.const, v.name)
     require(not crashes_onnxruntime(op), "onnxruntime may crash where a MatMul follows it")
     free_type_attributes(op)
     spec = op.graph.context.quantization
@@ -265,22 +262,21 @@ class HalfValues:
     """The half forms of values of single precision, each made once, in the graph that defines the value."""
 
     by: str
-    made: dict[tuple[Value, bool], Value] = field(default_factory=dict[tuple[Value, bool], Value])
+    made: dict[Value, Value] = field(default_factory=dict[Value, Value])
     casts: list[Op] = field(default_factory=list[Op])
 
-    def of(self, v: Value, reader: Op, *, saturates: bool) -> Value:
+    def of(self, v: Value, reader: Op) -> Value:
         """The half form of `v`, which `reader` reads; of a constant `to_half`."""
-        key = v, saturates and v.is_const
-        if key not in self.made:
-            self.made[key] = self._make(v, reader, saturates=saturates)
-        return self.made[key]
+        if v not in self.made:
+            self.made[v] = self._make(v, reader)
+        return self.made[v]
 
-    def _make(self, v: Value, reader: Op, *, saturates: bool) -> Value:
+    def _make(self, v: Value, reader: Op) -> Value:
         if is_half_as_single(v) and v.producer is not None and v.producer.inputs[0] is not None:
             return v.producer.inputs[0]
         home = home_of(v, reader.graph)
         if v.is_const:
-            return home.add_constant(Tensor.from_array(to_half(v.const, v.name, saturates=saturates)), v.name)
+            return home.add_constant(Tensor.from_array(to_half(v.const, v.name)), v.name)
         near = known(enclosing_op(home, reader), f"{v.name} is defined elsewhere")
         return self.cast(v, HALF, near)
 
@@ -362,11 +358,8 @@ class ConvertToHalf:
             return False
         if not ledger.request_change(self.name, op.outputs[0].name, (op,), exact=False):
             return False
-        graph, saturates = op.graph, op.type in BOUNDED_BY_CONSTANTS
-        inputs = [
-            values.of(v, op, saturates=saturates) if v is not None and i in halves.inputs else v
-            for i, v in enumerate(op.inputs)
-        ]
+        graph = op.graph
+        inputs = [values.of(v, op) if v is not None and i in halves.inputs else v for i, v in enumerate(op.inputs)]
         new = new_op(op.type, {**op.attrs, **free_type_attributes(op)}, op)
         made = [Value(graph.fresh_name(v.name) if v.name else "") for v in op.outputs]
         made_from(graph.add_op(new, inputs, made), self.name, (op,))

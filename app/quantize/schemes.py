@@ -33,7 +33,7 @@ from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.integer_operators import INTEGER_OPERATORS
 from ...passes.quantization.smoothing import SmoothActivations, smoothable_channels
 from ...passes.quantization.static_groups import KEEP_IN_FLOAT, QUANTIZE_STATIC
-from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_WEIGHTS, STORE_INT8_WEIGHTS
+from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_TABLES, QUANTIZE_WEIGHTS, STORE_INT8_WEIGHTS
 from ...passes.support.operand_queries import Array
 from ..registry.pass_sources import PluginLike, plugin_registries
 from .candidates import CandidateBuilder, Scheme
@@ -59,9 +59,9 @@ SCHEMES: Mapping[str, Scheme] = {
         Scheme(
             "dynamic",
             "int8 weights, and activations with the range of each run",
-            (QUANTIZE_DYNAMIC,),
+            (QUANTIZE_DYNAMIC, QUANTIZE_TABLES),
             (MergeDuplicates(), MergeConstants()),
-            {"operators": frozenset({"Gemm", "LSTM", "MatMul"})},
+            {"operators": frozenset({"Gather", "Gemm", "LSTM", "MatMul"})},
             (("", {}), ("clipped weights", {"rounding": "mse"}), ("GPTQ", {"rounding": "gptq"})),
         ),
         Scheme(

@@ -127,6 +127,9 @@ QUANTIZE_WEIGHTS = RulePass("quantize-weights", (quantize_weights_of_product, qu
 A table has no blocks of 4 bits: GatherBlockQuantized took 20 to 50 times as long as Gather, int8 rows less than twice.
 """
 
+QUANTIZE_TABLES = RulePass("quantize-tables", (quantize_table,))
+"""Tables of 8 bits of Gather alone, for schemes that compute products on integers."""
+
 
 @rule(lambda g, op: g.one_of(*CHANNEL_AXES)(...) @ op, contract=LOSSY)
 def store_int8_weights(g: Build, op: Op) -> Any:

@@ -15,9 +15,10 @@ from loaded_by_ort import decibels, loaded
 from passwright.core import Pipeline, QuantizationSpec, RulePass, from_onnx
 from passwright.core.calibration.collection import collect_statistics
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
+from passwright.passes.quantization.dynamic import QUANTIZE_DYNAMIC
 from passwright.passes.quantization.gram_matrices import gram_inputs
 from passwright.passes.quantization.weight_rounding import Grid, rounded_weights
-from passwright.passes.quantization.weights import QUANTIZE_WEIGHTS, STORE_INT8_WEIGHTS
+from passwright.passes.quantization.weights import QUANTIZE_TABLES, QUANTIZE_WEIGHTS, STORE_INT8_WEIGHTS
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
 
 OPERATORS = frozenset({"MatMul", "Gemm", "Gather", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN"})
@@ -281,6 +282,21 @@ def test_tables(index_dims: tuple[int, ...], tail: tuple[int, ...], per_channel:
     slack = 0.51 if dtype is np.float32 else 0.6
     assert (np.abs(got.astype(np.float64) - table[i]) <= slack * step).all()
     assert not any(a.size >= table.size and a.itemsize > 1 for a in initializers(made).values())
+
+
+def test_tables_alone_beside_products_of_integers() -> None:
+    text = "g (int64[N] i) => (float[N,40] y) { x = Gather(t, i) y = MatMul(x, w) }"
+    model = load(text, 17, {"t": normal(50, ROWS), "w": normal(ROWS, 40)})
+    passes = (QUANTIZE_DYNAMIC, QUANTIZE_TABLES)
+    spec = replace(EIGHT, weight_limit=63, operators=frozenset({"Gather", "MatMul"}))
+    made = quantized(model, spec, QUANTIZE_TABLES)
+    assert sorted(op_types(made)) == ["Cast", "Gather", "Gather", "MatMul", "Mul"]
+    both = to_onnx(apply_passes(model, Pipeline("both", passes, quantization=replace(spec, min_weights=1000)))[0])
+    assert max(a.itemsize for a in initializers(both).values() if a.size >= 1000) == 1
+    i = np.arange(-50, 50)
+    operators, (got,) = loaded(both, {"i": i})
+    assert "DynamicQuantizeMatMul" in operators
+    assert decibels(run(model, {"i": i})[0], got) > 30
 
 
 STORED = {

@@ -46,7 +46,7 @@ from .report import Measured, QuantizationReport
 from .samples import Samples, read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, lossy_passes, requested_schemes
 from .search import Built, Limits, Search
-from .sensitivity import sensitivity_order, value_errors
+from .sensitivity import orders_to_leave, value_errors
 
 TAKEN = "taken"
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
@@ -157,7 +157,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
         search = Search(
             setup.searched,
             setup.racing.ratios,
-            partial(sensitivity_order, feeds=feeds),
+            partial(orders_to_leave, feeds=feeds),
             Path(name),
             source.size,
             Limits(options.trials, options.seconds),

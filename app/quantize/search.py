@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -24,8 +24,8 @@ Race = Callable[[Sequence[Path]], list[RatioInterval | str]]
 """The time of models under ORT ALL divided by that of the original, or the reason why one was not measured."""
 UnfusedGroups = Callable[[Path, Collection[ChangeKey]], Mapping[ChangeKey, str]]
 """The changes whose group onnxruntime does not compute on integers, with the reason."""
-Ranking = Callable[["Built"], list[ChangeKey]]
-"""The changes of a candidate, that with the greatest error of its own first."""
+Rankings = Callable[["Built"], Iterable[Sequence[ChangeKey]]]
+"""Orders of the changes of a candidate, in which to leave them out until the budget is met."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Search:
 
     criterion: Criterion
     race: Race
-    ranking: Ranking
+    rankings: Rankings
     folder: Path
     size: int
     limits: Limits
@@ -264,17 +264,21 @@ class Search:
         return built
 
     def _with_ops_left(self, over: Built) -> Built | None:
-        """The candidate with the fewest ops left in float, most sensitive first, that is within the budget.
+        """The candidate with the fewest ops left in float, the first of an order, that is within the budget."""
+        self.progress(f"{over.trial.scheme}: measuring the errors of single ops")
+        found = (self._with_first_left(over, order) for order in self.rankings(over))
+        return next((built for built in found if built is not None), None)
 
-        The length of the prefix is doubled until one is found, then bisected; then ops are put back in parts.
+    def _with_first_left(self, over: Built, order: Sequence[ChangeKey]) -> Built | None:
+        """The candidate without the fewest first changes of an order, at most three quarters of them.
+
+        Their number is doubled until the budget is met, then bisected; then changes are made again in parts.
         """
-        order = self.ranking(over)
         best: Built | None = None
-        low, count = 0, 1
-        while best is None and low < len(order) - 1 and not self.is_exhausted:
-            count = min(count, len(order) - 1)
-            found = self._leaving(over, order[:count])
-            best, low, count = (found, low, count) if found is not None else (None, count, 2 * count)
+        low, count, most = 0, 1, max(3 * len(order) // 4, 1)
+        while best is None and low < most and not self.is_exhausted:
+            best = self._leaving(over, order[:count])
+            low, count = (low, count) if best is not None else (count, min(2 * count, most))
         while best is not None and count - low > 1 and not self.is_exhausted:
             middle = (low + count) // 2
             found = self._leaving(over, order[:middle])

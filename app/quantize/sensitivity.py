@@ -91,10 +91,16 @@ def value_errors(built: Built, feeds: Sequence[Feeds]) -> ValueErrors:
     return ValueErrors(whole, own_errors(source.load().graph, whole))
 
 
-def sensitivity_order(built: Built, feeds: Sequence[Feeds]) -> list[ChangeKey]:
-    """The changes of a candidate, that with the greatest error of its own first, those without a measured one last."""
+def orders_to_leave(built: Built, feeds: Sequence[Feeds]) -> Iterator[list[ChangeKey]]:
+    """Orders of the changes of a candidate: that with the greatest error of its own first, and the last op first.
+
+    An error that is small beside a value may still be large in what is read from it, such as the boxes and the scores
+    of a detector. Changes without a measured error come last.
+    """
     own = value_errors(built, feeds).own
-    return sorted(built.candidate.keys, key=lambda key: (-own.get(key[1], -1.0), key))
+    yield sorted(built.candidate.keys, key=lambda key: (-own.get(key[1], -1.0), key))
+    position = {name: i for i, name in enumerate(main_values(built.builder.source.load().graph))}
+    yield sorted(built.candidate.keys, key=lambda key: (-position.get(key[1], -1), key))
 
 
 def main_values(graph: Graph) -> list[str]:

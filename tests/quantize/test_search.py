@@ -72,12 +72,13 @@ def built_search(
         times = [time * (sigmoid if "y1" in dequantized_values(path) else 1) for path in models]
         return [RatioInterval(t, t * 0.98, t * 1.02) for t in times]
 
-    def ranking(built: Built) -> list[tuple[str, str]]:
-        return sorted(built.candidate.keys, key=lambda key: key[1])
+    def rankings(built: Built) -> list[list[tuple[str, str]]]:
+        order = sorted(built.candidate.keys, key=lambda key: key[1])
+        return [order, order[::-1]]
 
     source = model_source(chain(), inline=True)
     settings: dict[str, object] = {"limits": Limits(100, 600), **changes}
-    search = Search(criterion, race, ranking, tmp_path, 1 << 20, **settings)  # type: ignore[arg-type]
+    search = Search(criterion, race, rankings, tmp_path, 1 << 20, **settings)  # type: ignore[arg-type]
     return search, {"static": [("minmax", lambda _: CandidateBuilder(source, STATIC, spec()))]}
 
 

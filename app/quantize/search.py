@@ -184,14 +184,15 @@ class Search:
         """A candidate without all operators that are faster in float, if it is faster then."""
         time = _time(whole)
         slow = [b for _, b in others if _time(b) < FASTER_WITHOUT * time]
-        best = min([whole, *slow], key=_time)
+        best, tried = min([whole, *slow], key=_time), [whole, *(b for _, b in others)]
         if len(slow) > 1:
             left = {key: reason for b in slow for key, reason in b.left.items()}
             both = self._build(whole.trial.scheme, "several operators in float", whole.builder, left)
             if both is not None:
                 self._race([both, best])
                 best = min([both, best], key=_time)
-        for b in (whole, *(b for _, b in others)):
+                tried.append(both)
+        for b in tried:
             if b is not best:
                 b.trial.outcome = b.trial.outcome or "another choice of ops is faster"
         return best

@@ -126,6 +126,29 @@ def test_an_operator_that_is_faster_in_float_stays_there(tmp_path: Path) -> None
     assert set(best.left.values()) == {"Sigmoid is faster in float here"}
 
 
+def test_each_trial_says_what_came_of_it(tmp_path: Path) -> None:
+    """Sigmoid or LeakyRelu are better in float, but not both."""
+    text = "m = Conv(x, w) a = Sigmoid(m) n = Conv(a, w) b = LeakyRelu(n) y = Conv(b, w)"
+    weights = {"w": np.ones((4, 4, 1, 1), np.float32)}
+    source = model_source(
+        load(f"g (float[1,4,2,2] x) => (float[1,4,2,2] y) {{ {text} }}", weights=weights), inline=True
+    )
+
+    def race(models: Sequence[Path]) -> list[RatioInterval | str]:
+        quantized = [len(dequantized_values(path) & {"a", "b"}) for path in models]
+        return [RatioInterval(t, t, t) for t in ({0: 0.8, 1: 0.5, 2: 0.7}[n] for n in quantized)]
+
+    ranges = dict.fromkeys("xmanby", Range(-3, 3))
+    given = QuantizationSpec(ranges, operators=frozenset({"Conv", "LeakyRelu", "Sigmoid"}))
+    search, _ = built_search(tmp_path, HarmfulPlaces(()))
+    schemes: dict[str, Variants] = {"static": [("minmax", lambda _: CandidateBuilder(source, STATIC, given))]}
+    search = replace(search, race=race)
+    (best,) = search.run(schemes)
+    assert len(changed_places(best) & {"a", "b"}) == 1
+    assert "several operators in float" in {t.variant for t in search.trials}
+    assert all(t.outcome for t in search.trials)
+
+
 def test_requested_names_stay_in_float(tmp_path: Path) -> None:
     search, schemes = built_search(tmp_path, HarmfulPlaces(()), leave=frozenset({"Sigmoid", "y2", "m4"}))
     (best,) = search.run(schemes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite, log10
 from pathlib import PurePath
 
@@ -19,11 +19,12 @@ from ..run.page import Tile, latency_tile, page
 from .quantized_ops import QuantizedOp
 from .render import comparison_rows, figure_text, summary_lines, trial_rows
 from .report import QuantizationReport
-from .search import Trial
+from .search import TAKEN, Trial
 
 MAX_BARS = 20  # ops in the chart of errors; the table has all
 MAX_HISTOGRAMS = 6
 COLUMNS = 96  # of a histogram at most
+Point = tuple[float, float]
 Chart = tuple[str, str, Markup]
 """The title, a note and the drawing."""
 
@@ -42,7 +43,7 @@ def quantization_page(
         None,
         quantization=report,
         outcome=summary_lines(report),
-        trials=list(zip(report.trials, trial_rows(report), strict=True)),
+        trials=[(t.outcome == TAKEN, row) for t, row in zip(report.trials, trial_rows(report), strict=True)],
         compared=list(comparison_rows(report)),
         float_counts=Counter((op.operator, op.reason) for op in report.float_ops).most_common(),
         quantized=by_error(report.quantized),
@@ -74,31 +75,30 @@ def by_error(ops: Sequence[QuantizedOp]) -> list[QuantizedOp]:
     return sorted(ops, key=lambda op: (op.own_error is None, -(op.own_error or 0.0)))
 
 
-def pareto_front(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials of which none is faster and at least as accurate, the fastest first."""
-    front: list[Trial] = []
-    for trial in sorted(filter(_is_placed, trials), key=lambda t: (_time(t), -_figure(t))):
-        if not front or _figure(trial) > _figure(front[-1]):
-            front.append(trial)
+def pareto_front(points: Iterable[Point]) -> list[Point]:
+    """The points (latency, figure) of which no other is as fast and as accurate, the fastest first."""
+    front: list[Point] = []
+    for point in sorted(points, key=lambda p: (p[0], -p[1])):
+        if not front or point[1] > front[-1][1]:
+            front.append(point)
     return front
 
 
 def front_charts(report: QuantizationReport) -> Iterator[Chart]:
     """Accuracy against latency of all trials that have both, and of the original if its figure is finite."""
-    placed = [t for t in report.trials if _is_placed(t)]
-    if not placed:
+    placed = [(t, _place(t)) for t in report.trials]
+    taken = [p for t, p in placed if p is not None and t.outcome == TAKEN]
+    others = [p for t, p in placed if p is not None and t.outcome != TAKEN]
+    if not taken and not others:
         return
-    taken = [t for t in placed if t.outcome == "taken"]
-    curves = [Curve([_place(t) for t in placed if t not in taken], "plain")]
-    front = pareto_front(report.trials)
+    original = [(1.0, report.reference)] if isfinite(report.reference) else []
+    front = pareto_front([*taken, *others, *original])
+    curves = [Curve(others, "plain"), Curve(original, "baseline"), Curve(taken, "ours")]
     if len(front) > 1:
-        curves.insert(0, Curve([_place(t) for t in front], "front", joined=True))
-    if isfinite(report.reference):
-        curves.append(Curve([(1.0, report.reference)], "baseline"))
-    curves.append(Curve([_place(t) for t in taken], "ours"))
+        curves.insert(0, Curve(front, "front", joined=True))
     title = f"{report.figure} against latency"
     axes = "latency, the original's being 1", report.figure
-    note = "on the samples of the search; better is up and left, and the line joins the trials that no other beats"
+    note = "on the samples of the search; better is up and left, and the line joins the models that no other beats"
     yield title, note, plane_chart(title, [c for c in curves if c.points], axes, (_number, _number))
 
 
@@ -146,20 +146,11 @@ def histogram_steps(histogram: Histogram) -> list[tuple[float, float]]:
     return [(float(x), y) for x, y in (*steps, (histogram.edges[end], 0.0))]
 
 
-def _is_placed(trial: Trial) -> bool:
-    return trial.ratio is not None and trial.score is not None and isfinite(trial.score.figure)
-
-
-def _time(trial: Trial) -> float:
-    return trial.ratio.ratio if trial.ratio is not None else float("inf")
-
-
-def _figure(trial: Trial) -> float:
-    return trial.score.figure if trial.score is not None else float("-inf")
-
-
-def _place(trial: Trial) -> tuple[float, float]:
-    return _time(trial), _figure(trial)
+def _place(trial: Trial) -> Point | None:
+    """The latency and the figure of a trial that has both."""
+    if trial.ratio is None or trial.score is None or not isfinite(trial.score.figure):
+        return None
+    return trial.ratio.ratio, trial.score.figure
 
 
 def _label(op: QuantizedOp) -> str:

@@ -45,10 +45,9 @@ from .quantized_ops import QuantizedOp, quantized_ops
 from .report import Measured, QuantizationReport
 from .samples import Samples, read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, lossy_passes, requested_schemes
-from .search import Built, Limits, Search
+from .search import TAKEN, Built, Limits, Search
 from .sensitivity import orders_to_leave, value_errors
 
-TAKEN = "taken"
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
 LEAST_TIME = 0.01  # seconds of calls in a measurement

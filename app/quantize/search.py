@@ -69,7 +69,7 @@ class Built:
         return self.trial.outcome == WITHIN
 
 
-WITHIN = "within the budget"
+WITHIN, TAKEN = "within the budget", "taken"
 Variant = Callable[[Any], CandidateBuilder | None]
 """Makes a builder from the best candidate of the scheme so far, which the first variant does not need; None if it has
 nothing to add."""

@@ -49,7 +49,7 @@ def quantized_ops(built: Built, errors: ValueErrors | None = None) -> list[Quant
     operators = replaced_operators(floats, built.candidate.changes)
     known = {v.name: i for i, v in enumerate(_made_values(floats.graph))}
     made = {v.name: v for v in _made_values(graph)}
-    stems = {name.partition(FRESH_NAME_MARK)[0]: v for name, v in made.items()}
+    stems = {_stem(v): v for v in made.values()}
     found: list[QuantizedOp] = []
     for change in sorted(built.candidate.changes, key=lambda c: (known.get(c.place, len(known)), c.place)):
         v = made.get(change.place) or stems.get(change.place)
@@ -77,28 +77,41 @@ def _made_values(graph: Graph) -> Iterator[Value]:
     return (v for g in graph.with_subgraphs() for op in g.sorted_ops() for v in op.outputs)
 
 
+def _stem(value: Value) -> str:
+    """The name of the value of the float model after which a value is named."""
+    return value.name.partition(FRESH_NAME_MARK)[0]
+
+
 def _group(value: Value, known: Collection[str]) -> Iterator[Op]:
-    """The ops that compute a value from values of the float model, backward."""
-    waiting, seen = [value], {value.name}
+    """The ops that compute a value from others of the float model or their integers, backward."""
+    waiting, seen, own = [value], {value.name}, _stem(value)
     while waiting:
         op = waiting.pop().producer
         if op is None:
             continue
         yield op
         for v in op.inputs:
-            if v is not None and v.name not in seen and v.name not in known:
+            if v is not None and v.name not in seen and (_stem(v) == own or _stem(v) not in known):
                 seen.add(v.name)
                 waiting.append(v)
 
 
 def _value_width(value: Value, group: list[Op]) -> tuple[int | None, float | None]:
-    """The bits and the scale of a value; of one that a Cast makes of half precision, its bits."""
+    """The bits and the scale of a value that is quantized, or that its readers quantize; the bits of halves."""
     if not group:
         return None, None
     maker = group[0]
+    if maker.type.startswith("QLinear"):  # onnxruntime's own have no inference of types
+        last = 0 if maker.type == "QLinearConcat" else len(maker.inputs) - 1
+        place = next((i for i in range(last, -1, -1) if _greatest(maker.input(i)) is not None), last)
+        zero = maker.input(place + 1)
+        return (None if zero is None else element_bits(zero.known_dtype)), _greatest(maker.input(place))
     source = maker.input(0)
     if maker.type == "DequantizeLinear" and source is not None and not source.is_const:
         return element_bits(source.known_dtype), _greatest(maker.input(1))
+    for op in (maker, *value.consumers):
+        if op.type == "QuantizeLinear":
+            return element_bits(op.outputs[0].known_dtype), _greatest(op.input(1))
     narrow = source if maker.type == "Cast" and source is not None and not source.is_const else value
     is_half = narrow.known_dtype in FLOATS and element_bits(narrow.known_dtype) <= WIDEST
     return (element_bits(narrow.known_dtype) if is_half else None), None
@@ -111,7 +124,10 @@ def _weight_widths(op: Op) -> Iterator[tuple[int, float | None]]:
             continue
         if v.known_dtype in FLOATS | INTEGER_DTYPES and element_bits(v.known_dtype) <= WIDEST:
             bits = int(op.attr("bits", 4)) if op.type == "MatMulNBits" else element_bits(v.known_dtype)
-            yield bits, _greatest(op.input(i + 1))
+            readers = op.outputs[0].consumers if op.type == "Cast" else ()
+            factors = [w for r in readers if r.type == "Mul" for w in r.inputs]
+            scales = (found for w in (op.input(i + 1), *factors) if (found := _greatest(w)) is not None)
+            yield bits, next(scales, None)
 
 
 def _greatest(scales: Value | None) -> float | None:

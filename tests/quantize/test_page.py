@@ -27,7 +27,7 @@ from passwright.app.quantize.float_ops import FloatOp
 from passwright.app.quantize.page import error_charts, front_charts, histogram_steps, pareto_front, quantization_page
 from passwright.app.quantize.quantize import QuantizationReport, Racing
 from passwright.app.quantize.quantized_ops import QuantizedOp, quantized_ops
-from passwright.app.quantize.schemes import SCHEMES, lossy_passes
+from passwright.app.quantize.schemes import SCHEMES, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import Built, Trial
 from passwright.core import QuantizationSpec, Range
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
@@ -245,12 +245,38 @@ def test_bits_of_half_precision(tmp_path: Path, scheme: str, bits: set[int], wei
     assert {op.bits for op in ops} <= bits
 
 
+def test_bits_of_stored_weights(tmp_path: Path) -> None:
+    (op,) = quantized_ops(built(tmp_path, "int8-weights"))
+    assert (op.value, op.operator, op.bits, op.weight_bits) == ("y", "MatMul", None, 8)
+    assert op.weight_scale == pytest.approx(3 / 127, rel=0.01)
+
+
 def test_bits_of_weights_in_blocks(tmp_path: Path) -> None:
     (op,) = quantized_ops(built(tmp_path, "weights4"))
     assert (op.value, op.operator, op.bits, op.weight_bits) == ("y", "MatMul", None, 4)
     assert op.weight_scale == pytest.approx(3 / 7, rel=0.3)
     (op,) = quantized_ops(built(tmp_path, "dynamic"))
     assert (op.value, op.operator, op.weight_bits) == ("y", "MatMul", 8)
+
+
+@pytest.mark.parametrize("output_format", ["qdq", "qoperator"])
+def test_bits_of_both_formats(tmp_path: Path, output_format: str) -> None:
+    """Also where pairs of the value moved behind a MaxPool, and where operators of onnxruntime have no types."""
+    text = "c = Conv(x, w) s = Sigmoid(c) m = Mul(c, s) y = MaxPool<kernel_shape=[2,2]>(m)"
+    weights = {"w": np.full((4, 4, 1, 1), 0.5, np.float32)}
+    model = load(f"g (float[1,4,4,4] x) => (float[1,4,3,3] y) {{ {text} }}", weights=weights)
+    source = model_source(model, inline=True)
+    calibration = Calibration(source, [{"x": np.linspace(-1, 1, 64, dtype=np.float32).reshape(1, 4, 4, 4)}])
+    spec = QuantizationSpec(operators=frozenset({"Conv", "Sigmoid", "Mul", "MaxPool"}))
+    ((_, make), *_) = chosen_schemes("static", source, calibration, spec, "minmax", output_format)["static"]
+    ops = quantized_ops(written(make(None), tmp_path))
+    assert [(op.value, op.operator, op.bits, op.weight_bits) for op in ops] == [
+        ("c", "Conv", 8, 8), ("s", "Sigmoid", 8, None), ("m", "Mul", 8, None),
+    ]  # fmt: skip
+    assert ops[0].weight_scale == pytest.approx(0.5 / 127)
+    ranges = {**calibration.ranges("minmax"), "s": Range(0, 1)}  # all that a Sigmoid makes
+    for op in ops:
+        assert op.scale == pytest.approx((ranges[op.value].high - ranges[op.value].low) / 255, rel=0.02)
 
 
 def test_rule_of_the_documentation_takes_part(tmp_path: Path) -> None:
@@ -271,6 +297,12 @@ def built(folder: Path, scheme: str) -> Built:
     found = SCHEMES[scheme]
     settings = {**found.settings, **found.variants[0][1], "min_weights": 1}
     builder = CandidateBuilder(model_source(model, inline=True), found, QuantizationSpec(**settings))
+    return written(builder, folder)
+
+
+def written(builder: CandidateBuilder | None, folder: Path) -> Built:
+    """The candidate of a builder in a file."""
+    assert builder is not None
     candidate = builder.build()
     candidate.write(folder / "c.onnx")
-    return Built(builder, candidate, folder / "c.onnx", {}, Trial(scheme, "", 1, 0, 1))
+    return Built(builder, candidate, folder / "c.onnx", {}, Trial(builder.scheme.name, "", 1, 0, 1))

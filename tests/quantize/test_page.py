@@ -25,8 +25,9 @@ from passwright.app.quantize.candidates import CandidateBuilder
 from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.float_ops import FloatOp
 from passwright.app.quantize.page import error_charts, front_charts, histogram_steps, pareto_front, quantization_page
-from passwright.app.quantize.quantize import QuantizationReport, Racing
+from passwright.app.quantize.quantize import Racing
 from passwright.app.quantize.quantized_ops import QuantizedOp, quantized_ops
+from passwright.app.quantize.report import QuantizationReport
 from passwright.app.quantize.schemes import SCHEMES, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import Built, Trial
 from passwright.core import QuantizationSpec, Range

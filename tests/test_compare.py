@@ -511,10 +511,10 @@ def test_saved_file_is_verified_at_size_0(shared_remote: RemoteBackend, tmp_path
         assert (verdict_word(row), row.failure) == ("wrong at N=0", "")
 
 
-def test_saved_file_that_does_not_run_at_size_0(tmp_path: Path) -> None:
+def test_saved_file_that_does_not_run_at_size_0(shared_remote: RemoteBackend, tmp_path: Path) -> None:
     model = written("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", tmp_path)
     body = "<int64[2] shape = {0, -1}> { r = Reshape(x, shape) y = Relu(r) }"
     onnx.save(load(f"g (float[N,4] x) => (float[N,4] y) {body}", 18), tmp_path / "other.onnx")
-    for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
+    for row in rows_of(shared_remote, model, tmp_path / "other.onnx", tmp_path):
         assert (verdict_word(row), row.failure, row.is_unusable) == ("fails at N=0", "", True)
         assert next(failure_lines([row])).startswith("it fails on ")

@@ -45,7 +45,7 @@ from .quantized_ops import QuantizedOp, quantized_ops
 from .report import Measured, QuantizationReport
 from .samples import Samples, read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, lossy_passes, requested_schemes
-from .search import TAKEN, Built, Limits, Search
+from .search import TAKEN, Built, Limits, Search, is_slower
 from .sensitivity import orders_to_leave, value_errors
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
@@ -280,7 +280,7 @@ def measured_result(finalists: Sequence[Built], setup: Setup) -> tuple[Built | N
             continue
         original, made = setup.racing.measure([built.path])
         ratios = latency_ratios(made, original)
-        if made.failure or any(r.low > 1 for r in ratios.values()):
+        if made.failure or any(map(is_slower, ratios.values())):
             built.trial.outcome = made.failure or "slower in the last race"
             continue
         built.trial.outcome = TAKEN

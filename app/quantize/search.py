@@ -18,7 +18,8 @@ from .journal import Journal
 MAX_REBUILDS = 4  # to leave out what onnxruntime does not fuse
 SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be at most as large
 LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is quantized
-FASTER_WITHOUT = 0.97  # of the time with an operator quantized, at which it stays in float
+FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it stays in float
+AS_FAST = 1.05  # of the original's time, up to which a candidate may be no slower: intervals are wide on busy machines
 
 Race = Callable[[Sequence[Path]], list[RatioInterval | str]]
 """The time of models under ORT ALL divided by that of the original, or the reason why one was not measured."""
@@ -182,8 +183,8 @@ class Search:
 
     def _fastest(self, whole: Built, others: Sequence[tuple[str, Built]]) -> Built:
         """A candidate without all operators that are faster in float, if it is faster then."""
-        time = _time(whole)
-        slow = [b for _, b in others if _time(b) < FASTER_WITHOUT * time]
+        least = FASTER_WITHOUT * _time(whole)
+        slow = [b for _, b in others if b.trial.ratio is not None and b.trial.ratio.high < least]
         best, tried = min([whole, *slow], key=_time), [whole, *(b for _, b in others)]
         if len(slow) > 1:
             left = {key: reason for b in slow for key, reason in b.left.items()}
@@ -232,10 +233,11 @@ class Search:
     def _is_gain(self, built: Built) -> bool:
         """Whether it is faster than the original, or as fast and smaller."""
         ratio = built.trial.ratio
-        if ratio is not None and (ratio.high < 1 or (ratio.low <= 1 and built.trial.bytes <= SMALLER * self.size)):
+        is_as_fast = ratio is not None and not is_slower(ratio)
+        if ratio is not None and (ratio.high < 1 or (is_as_fast and built.trial.bytes <= SMALLER * self.size)):
             return True
         if ratio is not None:
-            built.trial.outcome = "slower" if ratio.low > 1 else "neither faster nor smaller"
+            built.trial.outcome = "neither faster nor smaller" if is_as_fast else "slower"
         return False
 
     def _within_budget(self, start: Built, variants: Variants) -> Built | None:
@@ -311,6 +313,11 @@ class Search:
 def _parts(keys: Sequence[ChangeKey], size: int) -> Iterator[frozenset[ChangeKey]]:
     for start in range(0, len(keys), size):
         yield frozenset(keys[start : start + size])
+
+
+def is_slower(ratio: RatioInterval) -> bool:
+    """Whether a time counts as longer: beyond its interval, or by more than AS_FAST where that is wide."""
+    return ratio.low > 1 or ratio.ratio > AS_FAST
 
 
 def _time(built: Built) -> float:

@@ -80,6 +80,33 @@ Json = Annotated[
 ]
 Html = Annotated[Path | None, report_option(metavar="FILE", help="Write the report as a page of HTML to this file.")]
 
+CRITERION = "Accuracy of quantized models"
+Data = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Inputs to calibrate with: an .npz, a folder of ONNX test data, or file.py:reader; may be repeated.",
+    ),
+]
+Labelled = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="An .npz with inputs and labels, for an accuracy.", rich_help_panel=CRITERION),
+]
+Metric = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE:NAME",
+        help="Accuracy of outputs and labels, as file.py:function; without it, top-1.",
+        rich_help_panel=CRITERION,
+    ),
+]
+Budget = Annotated[
+    str,
+    typer.Option(
+        metavar="LOSS", help="The loss allowed: 1% of the original's figure, or 0.5pt.", rich_help_panel=CRITERION
+    ),
+]
+
 STANDARD_OUTPUT = Path("-")
 
 

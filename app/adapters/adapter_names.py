@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -14,7 +15,7 @@ from typing import Any
 from ...core import Pass, Pipeline
 from ...core.errors import PluginError, format_error
 from ...core.ort.sessions import LEVELS
-from ...core.pass_manager.pass_selection import UnknownNameError
+from ...core.pass_manager.pass_selection import UnknownNameError, UsageError
 from ...core.support.suggestions import did_you_mean
 from .onnxscript_pass import OnnxscriptPass, collect_rules, default_rules
 from .tool_pass import ToolPass, ToolProcess
@@ -60,14 +61,24 @@ def available() -> dict[str, str]:
 def installed_version(tool: str) -> str | None:
     """The version of a tool, "" for a module without a package such as that of onnxruntime-gpu; None without it."""
     try:
-        return None if find_spec(PACKAGES[tool]) is None else version(PACKAGES[tool])
+        package = PACKAGES.get(tool, tool)
+        return None if find_spec(package) is None else version(package)
     except PackageNotFoundError:
         return ""
 
 
+def require_installed(name: str, tools: Collection[str]) -> None:
+    """Raise UsageError for a name, given to --with, that is none of `tools` or not installed."""
+    if name not in tools:
+        near = did_you_mean(name, tools) or f" (there are {', '.join(tools)})"
+        raise UsageError(f"--with {name}: no optimizer has that name{near}")
+    if installed_version(name) is None:
+        raise UsageError(f"--with {name}: it is {install_hint(name)}")
+
+
 def install_hint(tool: str) -> str:
     """The state of a tool that is not installed, and the remedy."""
-    return f"not installed (pip install {PACKAGES[tool]})"
+    return f"not installed (pip install {PACKAGES.get(tool, tool)})"
 
 
 def _onnxoptimizer_pass(name: str, part: str | None, process: ToolProcess) -> Pass:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,7 +19,8 @@ Tools = Annotated[
     typer.Option(
         "--with",
         metavar="NAMES",
-        help="Of ort, onnxsim, onnxslim, onnxoptimizer, onnxscript, as a,b: all that are installed.",
+        help="Of ort, onnxsim, onnxslim, onnxoptimizer, onnxscript, and of ort, onnxsim, nncf to quantize, as a,b: "
+        "all that are installed.",
     ),
 ]
 
@@ -40,6 +41,22 @@ def compare(
     batch: options.Batch = "1,32",
     min_time: options.MinTime = 1.0,
     seed: options.Seed = 0,
+    quantized: Annotated[
+        bool, typer.Option("--quantized", help="Compare tools for quantization instead, at one accuracy budget.")
+    ] = False,
+    data: options.Data = None,
+    labelled: options.Labelled = None,
+    metric: options.Metric = "",
+    budget: options.Budget = "1%",
+    time: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Seconds after which `passes quantize` begins no candidate.",
+            rich_help_panel=options.CRITERION,
+        ),
+    ] = None,
     keep: Annotated[
         Path | None, options.report_option(metavar="FOLDER", help="Keep the optimized files in this folder.")
     ] = None,
@@ -50,6 +67,25 @@ def compare(
 
     Each is verified and measured: correctness, size, latency, memory.
     """
+    names = None if tool_names is None else [n.strip() for text in tool_names for n in text.split(",")]
+    others = {
+        "--pipeline": pipeline != "basic", "--plugin": plugin, "--only": only, "--skip": skip, "--enable": enable,
+        "--inputs": inputs, "--shape": shape, "--dim": dim, "--ep": ep != "cpu", "--keep": keep, "--html": html,
+    }  # fmt: skip
+    quantizing = {
+        "--data": data, "--labelled": labelled, "--metric": metric, "--budget": budget != "1%",
+        "--time": time is not None,
+    }  # fmt: skip
+    with one_line_errors():
+        for option in (name for name, given in (others if quantized else quantizing).items() if given):
+            options.require(False, f"{option} is {'not for' if quantized else 'for'} a comparison with --quantized")
+    if quantized:
+        compare_tools_for_quantization(
+            model, names, json, data=data, labelled=labelled, metric=metric, budget=budget,
+            **({} if time is None else {"seconds": time}), threads=threads, min_time=min_time,
+            batches=batch, seed=seed,
+        )  # fmt: skip
+        return
     with one_line_errors():
         from ..measure.benchmark import BenchmarkConfig  # noqa: PLC0415 - as above
         from ..measure.execution_provider import parse_provider  # noqa: PLC0415 - its package imports onnx
@@ -65,7 +101,7 @@ def compare(
             model,
             pipeline,
             plugin or (),
-            None if tool_names is None else [n.strip() for text in tool_names for n in text.split(",")],
+            names,
             inputs,
             shapes=options.parse_shapes(shape or ()),
             dims=options.parse_dims(dim or ()),
@@ -80,3 +116,15 @@ def compare(
         )
         if not show_progress_and_report(json, compute, show_comparison_report).is_verified:
             raise typer.Exit(UNVERIFIED)
+
+
+def compare_tools_for_quantization(model: Path, names: list[str] | None, json: Path | None, **chosen: Any) -> None:
+    """Compare the tools `names`, with options of `passes quantize`; the `batches` are text."""
+    with one_line_errors():
+        from ..quantize.quantize import QuantizationOptions  # noqa: PLC0415 - imports onnx and numpy
+        from .quantized import compare_quantized  # noqa: PLC0415 - as above
+        from .render_quantized import show_quantized_comparison  # noqa: PLC0415 - imports rich
+
+        batches = options.parse_batches(chosen.pop("batches"))
+        settings = QuantizationOptions(**chosen, batches=batches, report_to=options.report_file(json))
+        show_progress_and_report(json, partial(compare_quantized, model, settings, names), show_quantized_comparison)

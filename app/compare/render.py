@@ -55,7 +55,7 @@ def headline(report: ComparisonReport) -> str:
 
 def verdict_table(rows: Sequence[Row]) -> Table:
     """The verdict on each file as written and under ORT ALL, and the kind of file."""
-    table = _table("Right?", "as written", "then ORT ALL", "checker", "portable")
+    table = plain_table("Right?", "as written", "then ORT ALL", "checker", "portable")
     for written, online in offline_online_pairs(rows):
         kind, stats = [EMPTY_CELL, EMPTY_CELL], written.stats
         if stats is not None:
@@ -67,7 +67,7 @@ def verdict_table(rows: Sequence[Row]) -> Table:
 
 def size_table(rows: Sequence[Row]) -> Table:
     """The size of each file, and the time to make it."""
-    table = _table("Size", "nodes", "op types", "parameters", "bytes", "optimizing")
+    table = plain_table("Size", "nodes", "op types", "parameters", "bytes", "optimizing")
     for row, _ in offline_online_pairs(rows):
         cells, stats = [EMPTY_CELL] * 4, row.stats
         if stats is not None:
@@ -81,7 +81,7 @@ def speed_table(report: ComparisonReport, batch: int) -> Table:
     """Times of a call, and samples per second."""
     what = "one sample" if batch == 1 else f"batch of {batch}"
     times = ("median", "95 %", "99 %")
-    table = _table(f"Speed,\n{what}", *times, "samples\na second", "time against\noriginal, ORT ALL")
+    table = plain_table(f"Speed,\n{what}", *times, "samples\na second", "time against\noriginal, ORT ALL")
     for online, title in ((False, "as written:"), (True, "then ORT ALL:")):
         add_row(table, title, *[""] * 5, style="dim")
         for i, row in enumerate(report.rows):
@@ -94,7 +94,7 @@ def speed_table(report: ComparisonReport, batch: int) -> Table:
 
 def loading_table(rows: Sequence[Row]) -> Table:
     """The time to create a session, and memory of a process that has run it."""
-    table = _table("Loading", "as\nwritten", "memory", "peak", "then\nORT ALL", "memory", "peak")
+    table = plain_table("Loading", "as\nwritten", "memory", "peak", "then\nORT ALL", "memory", "peak")
     for written, online in offline_online_pairs(rows):
         cells = _loading_cells(online) if online is not None else [""] * 3
         _add_row(table, written.made_by, *_loading_cells(written), *cells)
@@ -103,7 +103,7 @@ def loading_table(rows: Sequence[Row]) -> Table:
 
 def online_optimization_table(report: ComparisonReport) -> Table:
     """The nodes that onnxruntime's own optimizer removes, its cost and its gain."""
-    table = _table("Left for ORT", "nodes", "removed", "added\nloading", "time with it\nagainst without")
+    table = plain_table("Left for ORT", "nodes", "removed", "added\nloading", "time with it\nagainst without")
     for left in report.online_optimizations:
         time = EMPTY_CELL if left.latency_ratio is None else ratio_with_bounds(left.latency_ratio)
         extra = duration(left.extra_creation_seconds)
@@ -172,7 +172,8 @@ def verdict_word(row: Row) -> str:
     return BIT_IDENTICAL if verdict.is_exact else WITHIN_TOLERANCE
 
 
-def _table(title: str, *columns: str) -> Table:
+def plain_table(title: str, *columns: str) -> Table:
+    """A table without frames: a column of names, then columns of numbers."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column(title, no_wrap=True, min_width=NAME_WIDTH)
     for column in columns:

@@ -9,10 +9,8 @@ from typing import Any
 
 from ...core.errors import UnverifiableError
 from ...core.ort.worker_process import WorkerError, WorkerProcess, module_command
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import VERIFICATION_PHASES, PhaseTimer
-from ...core.support.suggestions import did_you_mean
-from ..adapters.adapter_names import ORT, PACKAGES, install_hint, installed_version
+from ..adapters.adapter_names import ORT, PACKAGES, install_hint, installed_version, require_installed
 from ..adapters.tool_functions import COMPARED_LEVELS
 from ..environment import versions
 from ..run.optimize import Result, run_pipeline
@@ -52,11 +50,7 @@ def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str
     """
     installed = {name: v for name in PACKAGES if (v := installed_version(name)) is not None}
     for name in names or ():
-        if name not in PACKAGES:
-            near = did_you_mean(name, PACKAGES) or f" (there are {', '.join(PACKAGES)})"
-            raise UsageError(f"--with {name}: no optimizer has that name{near}")
-        if name not in installed:
-            raise UsageError(f"--with {name}: it is {install_hint(name)}")
+        require_installed(name, PACKAGES)
     skipped = {n: install_hint(n) for n in PACKAGES if n not in installed} if names is None else {}
     tools: list[Tool] = []
     for name in installed if names is None else dict.fromkeys(names):
@@ -80,7 +74,10 @@ def run_tool(tool: Tool, model: Path, folder: Path, timeout: float = TIMEOUT) ->
 def run_timed(
     tool: str, model: Path, destination: Path, log: Path, run_options: dict[str, Any], timeout: float = TIMEOUT
 ) -> dict[str, Any]:
-    """Run a tool in a fresh process: its `seconds`, or the `failure`. `run_options` are for our own optimizer."""
+    """Run a tool in a fresh process: its `seconds`, or the `failure`.
+
+    `run_options` are for our own optimizer, or have the paths of the `samples` for one that quantizes.
+    """
     request = {"tool": tool, "model": str(model.absolute()), "made": str(destination), "run": run_options}
     try:
         with WorkerProcess(WORKER, timeout, log) as process:

@@ -13,7 +13,9 @@ from typing import Any
 import onnx
 
 from ...core.io.model import MAX_MESSAGE_BYTES
+from ...core.ort.value_files import read_value
 from ...core.ort.worker_process import serve
+from ..adapters.quantizers import QUANTIZERS
 from ..adapters.tool_functions import FILE_OPTIMIZERS, OptimizeFile
 from ..adapters.tool_worker import require_model, tool_error
 from .comparison_report import OURS
@@ -24,7 +26,10 @@ def reply(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     tool, destination = request["tool"], Path(request["made"])
-    optimize = _own_optimizer(request["run"]) if tool == OURS else FILE_OPTIMIZERS[tool]()
+    if tool in QUANTIZERS:
+        optimize = _quantizer(tool, request["run"]["samples"])
+    else:
+        optimize = _own_optimizer(request["run"]) if tool == OURS else FILE_OPTIMIZERS[tool]()
     start = perf_counter()
     model = optimize(Path(request["model"]), destination)
     seconds = perf_counter() - start
@@ -43,6 +48,12 @@ def _own_optimizer(run_options: dict[str, Any]) -> OptimizeFile:
     from ..run.optimize import optimize  # noqa: PLC0415 - not for the other tools
 
     return lambda path, _: optimize(path, verify=False, **run_options).model
+
+
+def _quantizer(label: str, samples: list[str]) -> OptimizeFile:
+    """A recipe that calibrates with samples in files, which writes its result itself."""
+    quantize = QUANTIZERS[label].load()
+    return lambda path, destination: quantize(path, map(read_value, map(Path, samples)), destination)
 
 
 if __name__ == "__main__":

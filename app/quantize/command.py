@@ -13,19 +13,13 @@ from ..exit_codes import one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done, with a compressed model or the original; 1 bad model, data or labels; 2 usage; 3 the
 optimized float model is wrong, nothing written; 4 the original runs on no inputs, nothing written."""
-CRITERION, SEARCH = "Accuracy", "Search"
+SEARCH = "Search"
 
 
 def quantize(
     model: options.Model,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write the model.")],
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Inputs to calibrate with: an .npz, a folder of ONNX test data, or file.py:reader; may be repeated.",
-        ),
-    ] = None,
+    data: options.Data = None,
     scheme: Annotated[
         str, typer.Option(metavar="NAMES", help="auto, or some of static, dynamic, weights8, weights4, half.")
     ] = "auto",
@@ -42,26 +36,9 @@ def quantize(
         list[str] | None, typer.Option(metavar="NAME", help="A value or operator to keep in float; may be repeated.")
     ] = None,
     plugin: options.Plugins = None,
-    labelled: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="An .npz with inputs and labels, for an accuracy.", rich_help_panel=CRITERION
-        ),
-    ] = None,
-    metric: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE:NAME",
-            help="Accuracy of outputs and labels, as file.py:function; without it, top-1.",
-            rich_help_panel=CRITERION,
-        ),
-    ] = "",
-    budget: Annotated[
-        str,
-        typer.Option(
-            metavar="LOSS", help="The loss allowed: 1% of the original's figure, or 0.5pt.", rich_help_panel=CRITERION
-        ),
-    ] = "1%",
+    labelled: options.Labelled = None,
+    metric: options.Metric = "",
+    budget: options.Budget = "1%",
     trials: Annotated[
         int, typer.Option(min=1, metavar="N", help="Candidates to score at most.", rich_help_panel=SEARCH)
     ] = 60,

@@ -108,7 +108,12 @@ def time_text(ratio: RatioInterval | None) -> str:
 
 
 def figure_text(report: QuantizationReport, score: Score | None) -> str:
-    """The figure of a score; shares as per cent."""
+    """The figure of a score."""
+    return score_text(report.figure, score)
+
+
+def score_text(figure: str, score: Score | None) -> str:
+    """The number of a score with the name `figure`; "" if there is none."""
     if score is None or score.failure or score.figure in {float("inf"), float("-inf")}:
         return ""
-    return f"{score.figure:.1f}" if report.figure.endswith("(dB)") else f"{score.figure:.4g}"
+    return f"{score.figure:.1f}" if figure.endswith("(dB)") else f"{score.figure:.4g}"

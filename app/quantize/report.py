@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from ...core.support.intervals import RatioInterval
 from ..measure.metrics import ModelMetrics
@@ -57,5 +58,9 @@ class QuantizationReport:
 
     def to_json(self) -> str:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
-        text = json.dumps(asdict(self))
-        return json.dumps(json.loads(text, parse_constant=lambda _: None), indent=1)
+        return finite_json(asdict(self))
+
+
+def finite_json(data: dict[str, Any]) -> str:
+    """Data as JSON text, in which figures that are infinite or no numbers are null."""
+    return json.dumps(json.loads(json.dumps(data), parse_constant=lambda _: None), indent=1)

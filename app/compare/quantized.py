@@ -1,0 +1,197 @@
+"""`compare --quantized`: a model and what tools for quantization make of it, measured on the same samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from ...core.errors import ModelError, format_error
+from ...core.io.model_source import model_source
+from ...core.ort import value_files
+from ...core.pass_manager.phase_timer import MEASURING, PhaseTimer
+from ...core.pass_manager.report import write_json
+from ...core.support.intervals import RatioInterval
+from ..adapters.adapter_names import install_hint, installed_version, require_installed
+from ..adapters.quantizers import QUANTIZERS, Feeds
+from ..environment import machine_summary, versions
+from ..measure.metrics import ModelMetrics, latency_ratios
+from ..measure.model_stats import compute_model_stats
+from ..quantize.criterion import Budget, Criterion, Score
+from ..quantize.quantize import QuantizationOptions, checked_paths, prepare, quantize_model
+from ..quantize.report import finite_json
+from .comparison_report import ORIGINAL
+from .tool_runs import TIMEOUT, run_timed
+
+OURS = "passes quantize"
+FAILS, INVALID, OVER_BUDGET, SLOWER, FASTER, AS_FAST = (
+    "fails",
+    "invalid",
+    "over the budget",
+    "slower",
+    "faster",
+    "as fast",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedRow:
+    """A model: how it was made, in how many seconds, and its `bytes` with weights.
+
+    `failure`: why there is none, or why it is not valid. `score` is that on the samples for report. `ratios`: the
+    latency divided by that of the original, by batch size, all under ORT ALL.
+    """
+
+    label: str
+    description: str
+    seconds: float | None = None
+    failure: str = ""
+    bytes: int = 0
+    score: Score | None = None
+    measured: ModelMetrics | None = None
+    ratios: dict[int, RatioInterval] = field(default_factory=dict[int, RatioInterval])
+    outcome: str = ""
+
+
+@dataclass(slots=True)
+class QuantizedComparison:
+    """All rows, the original first; `figure` names the figure of the scores, `skipped` says why tools did not run."""
+
+    source: str
+    budget: str
+    figure: str
+    samples: dict[str, int]
+    rows: list[QuantizedRow]
+    threads: int
+    skipped: dict[str, str]
+    notes: list[str]
+    seconds: dict[str, float]
+    versions: dict[str, str]
+    machine: str
+
+    def to_json(self) -> str:
+        """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
+        data = asdict(self)
+        for row, entry in zip(self.rows, data["rows"], strict=True):
+            for batch, latency in (row.measured.latencies if row.measured is not None else {}).items():
+                entry["measured"]["latencies"][batch]["throughput"] = latency.throughput
+        return finite_json(data)
+
+
+def compare_quantized(
+    model: str | Path,
+    options: QuantizationOptions,
+    tool_names: Sequence[str] | None = None,
+    *,
+    timeout: float = TIMEOUT,
+    progress: Callable[[str], None] = lambda _: None,
+) -> QuantizedComparison:
+    """Quantize a model by each recipe of `tool_names` and by `passes quantize` with `options`, and compare the results.
+
+    `tool_names`: ort, onnxsim, nncf; None for those installed. Each recipe runs in a fresh process, for `timeout`
+    seconds at most, and calibrates with the same samples. A recipe that fails has a row with the reason. Raises the
+    errors of `quantize`, and UsageError for a tool that is unknown or not installed.
+    """
+    options = replace(options, progress=progress)
+    timer, source = PhaseTimer(progress), model_source(model, inline=True)
+    labels, skipped = selected_quantizers(tool_names)
+    paths, budget = checked_paths(options, source), Budget.parse(options.budget)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        setup = prepare(model, source, paths, budget, options, timer, folder)
+        samples = written_samples(setup.samples.calibration or setup.samples.drawn, folder / "samples")
+        made: list[tuple[QuantizedRow, Path]] = []
+        for label in labels:
+            with timer.phase(f"quantizing with {label}"):
+                made.append(run_quantizer(label, Path(model), samples, folder, timeout))
+        with timer.phase(f"quantizing with {OURS}"):
+            made.append(run_own(model, replace(options, report_to=None, page_to=None), folder))
+        with timer.phase("computing the accuracy"):
+            scored = [(with_score(row, file, setup.reported), file) for row, file in made]
+        usable = [(i, file) for i, (row, file) in enumerate(scored) if not row.failure]
+        with timer.phase(MEASURING):
+            original, *measured = setup.racing.measure([file for _, file in usable])
+        rows = [row for row, _ in scored]
+        for (i, _), metrics in zip(usable, measured, strict=True):
+            rows[i] = with_latency(rows[i], metrics, original, setup.reported)
+    reference = Score(setup.reported.reference, 0.0)
+    first = QuantizedRow(ORIGINAL, "", bytes=source.size, score=reference, measured=original)
+    report = QuantizedComparison(
+        source.label, str(budget), setup.reported.name, setup.samples.counts, [first, *rows], original.threads, skipped,
+        [*setup.samples.notes, *setup.notes, *filter(None, [setup.racing.feeds.note])], timer.seconds, versions(),
+        machine_summary(),
+    )  # fmt: skip
+    write_json(report.to_json, paths.report)
+    return report
+
+
+def selected_quantizers(names: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
+    """The labels of the recipes of tools, None for all installed, and why others are left out. Raises UsageError."""
+    tools = dict.fromkeys(q.tool for q in QUANTIZERS.values())
+    for name in names or ():
+        require_installed(name, list(tools))
+    installed = [t for t in tools if installed_version(t) is not None]
+    chosen = installed if names is None else names
+    skipped = {t: install_hint(t) for t in tools if t not in installed} if names is None else {}
+    return [label for label, q in QUANTIZERS.items() if q.tool in chosen], skipped
+
+
+def written_samples(samples: Sequence[Feeds], folder: Path) -> list[str]:
+    """Write samples into a new folder, and return their paths."""
+    folder.mkdir()
+    for number, sample in enumerate(samples):
+        value_files.write_value(dict(sample), folder / str(number))
+    return [str(folder / str(number)) for number in range(len(samples))]
+
+
+def run_quantizer(
+    label: str, model: Path, samples: Sequence[str], folder: Path, timeout: float
+) -> tuple[QuantizedRow, Path]:
+    """The row of a recipe, not measured yet, and its file."""
+    own_folder = folder / label
+    own_folder.mkdir()
+    file = own_folder / "quantized.onnx"
+    reply = run_timed(label, model, file, own_folder / "log", {"samples": list(samples)}, timeout)
+    failure = reply.get("failure", "").replace(f"{folder}/", "")
+    row = QuantizedRow(
+        label, QUANTIZERS[label].description, reply.get("seconds"), failure, outcome=FAILS if failure else ""
+    )
+    return row, file
+
+
+def run_own(model: str | Path, options: QuantizationOptions, folder: Path) -> tuple[QuantizedRow, Path]:
+    """The row of `passes quantize`, not measured yet, and its file."""
+    file, start = folder / "own.onnx", perf_counter()
+    report = quantize_model(model, replace(options, output=file)).report
+    variant = f"{report.scheme} ({report.variant})" if report.variant else report.scheme
+    return QuantizedRow(OURS, variant or "the original, as nothing was better", perf_counter() - start), file
+
+
+def with_score(row: QuantizedRow, file: Path, criterion: Criterion) -> QuantizedRow:
+    """The row with its size and score; one that is not valid or does not run has a failure."""
+    if row.failure:
+        return row
+    try:
+        stats = compute_model_stats(file)
+    except ModelError as e:
+        return replace(row, failure=f"its result cannot be read: {format_error(e)}", outcome=INVALID)
+    score = criterion.score(file)
+    failure = (score.failure or stats.checker_error).replace(f"{file.parent}/", "")
+    return replace(row, bytes=stats.bytes, score=None if failure else score, failure=failure, outcome=INVALID)
+
+
+def with_latency(
+    row: QuantizedRow, metrics: ModelMetrics, original: ModelMetrics, criterion: Criterion
+) -> QuantizedRow:
+    """The row with its times and outcome."""
+    ratios: Mapping[int, RatioInterval] = latency_ratios(metrics, original)
+    found = replace(row, measured=metrics, failure=metrics.failure, ratios=dict(ratios))
+    if metrics.failure or row.score is None:
+        return replace(found, outcome=INVALID)
+    if not criterion.allows(row.score):
+        return replace(found, outcome=OVER_BUDGET)
+    if any(r.low > 1 for r in ratios.values()):
+        return replace(found, outcome=SLOWER)
+    return replace(found, outcome=FASTER if any(r.high < 1 for r in ratios.values()) else AS_FAST)

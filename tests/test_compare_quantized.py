@@ -1,0 +1,164 @@
+"""`passes compare --quantized`: recipes of other tools, outcomes and options."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from passwright.app.adapters.quantizers import QUANTIZERS, Quantizer
+from passwright.app.cli import app
+from passwright.app.compare import quantized
+from passwright.app.compare.quantized import QuantizedRow, compare_quantized, selected_quantizers, with_latency
+from passwright.app.compare.render_quantized import show_quantized_comparison
+from passwright.app.measure.metrics import ModelMetrics, RatioInterval
+from passwright.app.quantize import quantize
+from passwright.app.quantize.criterion import Score
+from passwright.app.quantize.quantize import QuantizationOptions
+from passwright.app.terminal import Terminal
+from passwright.core.pass_manager.pass_selection import UsageError
+from rewriting import load
+from typer.testing import CliRunner
+
+USAGE = 2
+RNG = np.random.default_rng(0)
+NET = "g (float[N,16] x) => (float[N,4] y) { h = MatMul(x, w) r = Relu(h) p = MatMul(r, v) y = Softmax(p) }"
+WEIGHTS = {"w": RNG.normal(size=(16, 16)).astype(np.float32), "v": RNG.normal(size=(16, 4)).astype(np.float32)}
+X = RNG.normal(size=(12, 16)).astype(np.float32)
+MISSING = "missing tool"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "m.onnx"
+    onnx.save(load(NET, 17, WEIGHTS), path)
+    return path
+
+
+@pytest.mark.parametrize("label", [label for label, q in QUANTIZERS.items() if q.tool == "ort"])
+def test_recipes_of_onnxruntime(label: str, model: Path) -> None:
+    result = model.with_name("quantized.onnx")
+    QUANTIZERS[label].load()(model, ({"x": row[None]} for row in X), result)
+    operators = {node.op_type for node in onnx.load(result).graph.node}
+    assert operators & {"MatMulInteger", "QuantizeLinear"}
+
+
+@pytest.mark.parametrize(("label", "function"), [("onnxsim", "quantize_auto"), ("NNCF", "quantize")])
+def test_recipes_of_other_tools(label: str, function: str, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tools are replaced by one that keeps the model, and the samples that it is given."""
+    given: list[Any] = []
+
+    def keep(source: str | onnx.ModelProto, samples: Any = None, calibration_data: Any = None) -> onnx.ModelProto:
+        given.extend(samples or calibration_data)
+        return onnx.load(source) if isinstance(source, str) else source
+
+    tool = SimpleNamespace(**{function: keep, "Dataset": list})
+    monkeypatch.setitem(sys.modules, QUANTIZERS[label].tool, tool)  # type: ignore[arg-type]
+    result = model.with_name("quantized.onnx")
+    QUANTIZERS[label].load()(model, ({"x": row[None]} for row in X), result)
+    assert onnx.load(result) == onnx.load(model)
+    np.testing.assert_array_equal(np.concatenate([sample["x"] for sample in given]), X)
+
+
+class Within:
+    """A criterion that allows a loss of 0.01."""
+
+    name = "accuracy"
+    reference = 1.0
+
+    def score(self, model: object) -> Score:
+        raise NotImplementedError
+
+    def allows(self, score: Score) -> bool:
+        return score.loss <= 0.01
+
+
+@pytest.mark.parametrize(
+    ("loss", "ratio", "failure", "outcome"),
+    [
+        (0.0, (0.4, 0.5), "", "faster"),
+        (0.0, (0.9, 1.1), "", "as fast"),
+        (0.0, (1.1, 1.2), "", "slower"),
+        (0.02, (0.4, 0.5), "", "over the budget"),
+        (0.02, (1.1, 1.2), "", "over the budget"),
+        (0.0, (0.4, 0.5), "it crashed", "invalid"),
+    ],
+)
+def test_outcomes(
+    loss: float, ratio: tuple[float, float], failure: str, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratios = {} if failure else {1: RatioInterval(sum(ratio) / 2, *ratio)}
+    monkeypatch.setattr(quantized, "latency_ratios", lambda *_: ratios)
+    row = QuantizedRow("ORT static", "", score=Score(1 - loss, loss))
+    measured = ModelMetrics(failure=failure)
+    assert with_latency(row, measured, ModelMetrics(), Within()).outcome == outcome
+
+
+def test_tools_that_are_not_installed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantized, "installed_version", lambda tool: "1" if tool == "ort" else None)
+    labels, skipped = selected_quantizers(None)
+    assert labels == ["ORT dynamic", "ORT static", "ORT U8S8"]
+    assert skipped == {name: f"not installed (pip install {name})" for name in ("onnxsim", "nncf")}
+    assert selected_quantizers([]) == ([], {})
+    with pytest.raises(UsageError, match=r"^--with ortt: no optimizer has that name; did you mean ort\?$"):
+        selected_quantizers(["ortt"])
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that takes nothing, and a recipe of a tool that does not exist."""
+    monkeypatch.setattr(quantize, "SEARCH_SETS", 1)
+    monkeypatch.setattr(quantize, "FINAL_SETS", 1)
+    recipes = {"ORT dynamic": QUANTIZERS["ORT dynamic"], MISSING: Quantizer("ort", "", QUANTIZERS["NNCF"].load)}
+    monkeypatch.setattr(quantized, "QUANTIZERS", recipes)
+
+
+@pytest.mark.usefixtures("quick")
+def test_comparison(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, told = model.with_name("d.npz"), model.with_name("told.json")
+    np.savez(data, x=X)
+    options = QuantizationOptions(data=data, scheme="half", trials=1, min_time=0.01, threads=1, report_to=told)
+    report = compare_quantized(model, options, ["ort"])
+    rows = {row.label: row for row in report.rows}
+    assert list(rows) == ["original", "ORT dynamic", MISSING, "passes quantize"]
+    assert rows[MISSING].outcome == "fails"
+    assert rows[MISSING].failure
+    assert rows["original"].bytes == model.stat().st_size
+    for label in ("original", "ORT dynamic", "passes quantize"):
+        row = rows[label]
+        assert row.failure == ""
+        assert row.score is not None
+        assert row.measured is not None
+        assert list(row.measured.latencies) == [1]
+        assert row.measured.peak_bytes > 0
+    entries = json.loads(told.read_text())["rows"]
+    assert [entry["label"] for entry in entries] == list(rows)
+    assert entries[0]["measured"]["latencies"]["1"]["throughput"] > 0
+    show_quantized_comparison(Terminal(), replace(report, skipped={"nncf": "not installed"}))
+    text = capsys.readouterr().out
+    assert "within 1% of the agreement" in text
+    assert all(part in text for part in ("ORT dynamic", "p95", "samples/s", "fails", "left out: nncf, not installed"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--quantized", "--pipeline", "ort"], "--pipeline is not for a comparison with --quantized"),
+        (["--quantized", "--html", "x.html"], "--html is not for a comparison with --quantized"),
+        (["--data", "x.npz"], "--data is for a comparison with --quantized"),
+        (["--time", "0"], "--time is for a comparison with --quantized"),
+        (["--quantized", "--budget", "1"], "--budget 1: not of the form 1% (relative) or 0.5pt (absolute)"),
+        (["--quantized", "--with", "olive"], "--with olive: no optimizer has that name (there are ort, onnxsim, nncf)"),
+    ],
+)
+def test_options(arguments: Sequence[str], message: str, model: Path) -> None:
+    result = CliRunner().invoke(app, ["compare", str(model), *arguments])
+    assert result.exit_code == USAGE, result.output
+    assert result.stderr == f"error: {message}\n"

@@ -22,10 +22,9 @@ from ..measure.model_stats import compute_model_stats
 from ..quantize.criterion import Budget, Criterion, Score
 from ..quantize.quantize import QuantizationOptions, checked_paths, prepare, quantize_model
 from ..quantize.report import finite_json
-from .comparison_report import ORIGINAL
+from .comparison_report import ORIGINAL, OURS
 from .tool_runs import TIMEOUT, run_timed
 
-OURS = "passes quantize"
 FAILS, INVALID, OVER_BUDGET, SLOWER, FASTER, AS_FAST = (
     "fails",
     "invalid",

@@ -8,7 +8,8 @@ from rich.table import Table
 from ..number_text import compact, duration, ratio_with_bounds
 from ..quantize.render import score_text
 from ..terminal import Terminal, add_row, plural
-from .quantized import OURS, QuantizedComparison, QuantizedRow
+from .comparison_report import OURS
+from .quantized import QuantizedComparison, QuantizedRow
 from .render import plain_table
 
 EMPTY_CELL = "-"
@@ -46,7 +47,7 @@ def outcome_table(report: QuantizedComparison) -> Table:
 def speed_table(report: QuantizedComparison, batch: int) -> Table:
     """Times of a call, and samples per second."""
     what = "one sample" if batch == 1 else f"batch of {batch}"
-    table = plain_table(what, "p50", "p95", "p99", "samples/s", "time")
+    table = plain_table(what, "p50", "p95", "p99", "samples\na second", "time")
     for row in report.rows:
         latency = row.measured.latencies.get(batch) if row.measured is not None else None
         if latency is not None:

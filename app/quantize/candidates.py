@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,12 @@ class CandidateBuilder:
     method: Method = "minmax"
 
     def build(self, left: Collection[ChangeKey] = ()) -> Candidate:
-        """The candidate without the changes `left`. Raises PassesError if a rule fails or the result is not valid."""
-        exclusions = Exclusions(changes=dict.fromkeys(left, 0))
+        """The candidate without any change at the places of those `left`.
+
+        Raises PassesError if a rule fails or the result is not valid.
+        """
+        excluded = dict.fromkeys(product(self.scheme.sources, {place for _, place in left}), 0)
+        exclusions = Exclusions(changes=excluded)
         manager = PassManager(
             self.source.load, self.scheme.pipeline(self.spec), exclusions=exclusions, value_info="strip"
         )
@@ -151,7 +156,7 @@ def operator_kind(op: Op) -> str:
     if op.type == "MatMul" and not any(v is not None and v.is_const for v in op.inputs):
         return "MatMul of two values"
     groups = int(op.attr("group", 1)) if op.type == "Conv" else 1
-    return "depthwise Conv" if groups > 1 and op.outputs[0].known_shape is not None else op.type
+    return "depthwise Conv" if groups > 1 else op.type
 
 
 def by_operator(operators: Mapping[ChangeKey, str]) -> Iterator[tuple[str, frozenset[ChangeKey]]]:

@@ -26,7 +26,7 @@ from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
 from ...passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
 from ...passes.quantization.bias_correction import CorrectBiases, layer_pairs, mean_errors, operand_channels
-from ...passes.quantization.dynamic import QUANTIZE_DYNAMIC
+from ...passes.quantization.dynamic import QUANTIZE_DYNAMIC, QUANTIZE_LSTM
 from ...passes.quantization.equalization import EqualizeChannels
 from ...passes.quantization.gram_matrices import gram_inputs
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
@@ -44,6 +44,7 @@ UNSIGNED_LIMIT = 127  # of unsigned weights less their zero point
 MAX_GRAM_BYTES = 1 << 30  # of all Gram matrices of a model
 FORMATS: Mapping[str, tuple[Pass, ...]] = {"qdq": (), "qoperator": (INTEGER_OPERATORS,)}
 WEIGHT_ONLY = frozenset({"Gather", "Gemm", "MatMul"})
+STORED_OPERATORS = frozenset({*CHANNEL_AXES, "Gather"})  # of which the static scheme makes the file smaller at least
 JOIN_GROUPS = Fixpoint("join-groups", (SIMPLIFY_QUANTIZATION, MergeDuplicates(), MergeConstants()))
 """Neighbouring groups of QuantizeLinear, DequantizeLinear and an operator become one chain of integers."""
 SCHEMES: Mapping[str, Scheme] = {
@@ -51,8 +52,8 @@ SCHEMES: Mapping[str, Scheme] = {
     for scheme in (
         Scheme(
             "static",
-            "int8 weights and activations, with calibrated ranges",
-            (QUANTIZE_STATIC,),
+            "int8 arithmetic with calibrated ranges; of LSTMs with those of each run; other weights stored in int8",
+            (QUANTIZE_STATIC, QUANTIZE_LSTM, QUANTIZE_TABLES, STORE_INT8_WEIGHTS),
             (JOIN_GROUPS, KEEP_IN_FLOAT),
             needs_ranges=True,
         ),
@@ -255,7 +256,8 @@ def _calibrated_variants(
 def _calibrated(
     scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, method: Method, _: object
 ) -> CandidateBuilder:
-    with_ranges = replace(spec, ranges=calibration.ranges(method), **scheme.settings)
+    operators = spec.operators | STORED_OPERATORS
+    with_ranges = replace(spec, ranges=calibration.ranges(method), operators=operators, **scheme.settings)
     return CandidateBuilder(calibration.source, scheme, with_ranges, method)
 
 

@@ -107,3 +107,6 @@ them becomes a number, and an infinity makes all results NaN.
 Not of Conv, whose ConvInteger is as slow as float or slower, nor of GRU: onnxruntime has no GRU of integers, and with
 int8 weights behind a DequantizeLinear it ran 0.3 to 0.9 times as fast. `store-int8-weights` shrinks their weights.
 """
+
+QUANTIZE_LSTM = RulePass("quantize-lstm", (quantize_lstm_dynamically,))
+"""LSTMs alone, for schemes that compute products with calibrated ranges."""

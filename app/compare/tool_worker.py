@@ -26,7 +26,7 @@ def reply(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     tool, destination = request["tool"], Path(request["made"])
-    if tool in QUANTIZERS:
+    if "samples" in request["run"]:  # onnxsim optimizes as well as quantizes
         optimize = _quantizer(tool, request["run"]["samples"])
     else:
         optimize = _own_optimizer(request["run"]) if tool == OURS else FILE_OPTIMIZERS[tool]()

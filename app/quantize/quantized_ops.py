@@ -108,13 +108,19 @@ def _value_width(value: Value, group: list[Op]) -> tuple[int | None, float | Non
         return (None if zero is None else element_bits(zero.known_dtype)), _greatest(maker.input(place))
     source = maker.input(0)
     if maker.type == "DequantizeLinear" and source is not None and not source.is_const:
-        return element_bits(source.known_dtype), _greatest(maker.input(1))
+        return _integer_bits(maker, source), _greatest(maker.input(1))
     for op in (maker, *value.consumers):
         if op.type == "QuantizeLinear":
-            return element_bits(op.outputs[0].known_dtype), _greatest(op.input(1))
+            return _integer_bits(op, op.outputs[0]), _greatest(op.input(1))
     narrow = source if maker.type == "Cast" and source is not None and not source.is_const else value
     is_half = narrow.known_dtype in FLOATS and element_bits(narrow.known_dtype) <= WIDEST
     return (element_bits(narrow.known_dtype) if is_half else None), None
+
+
+def _integer_bits(op: Op, integers: Value) -> int | None:
+    """The bits of the integers of a QuantizeLinear or DequantizeLinear, whose zero point has their type."""
+    dtype = (op.input(2) or integers).known_dtype
+    return element_bits(dtype) if dtype else None
 
 
 def _weight_widths(op: Op) -> Iterator[tuple[int, float | None]]:

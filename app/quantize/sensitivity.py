@@ -104,6 +104,6 @@ def orders_to_leave(built: Built, feeds: Sequence[Feeds]) -> Iterator[list[Chang
 
 
 def main_values(graph: Graph) -> list[str]:
-    """The names of the values that ops of a graph compute."""
+    """The names of the values of known type that ops of a graph compute."""
     ops: Iterator[Op] = iter(graph.sorted_ops())
-    return [v.name for op in ops for v in op.outputs if v.name]
+    return [v.name for op in ops for v in op.outputs if v.name and v.known_dtype]

@@ -11,8 +11,10 @@ import onnx
 import pytest
 from passwright.app.quantize.candidates import Candidate, replaced_operators
 from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
+from passwright.app.quantize.quantized_ops import quantized_ops
 from passwright.app.quantize.schemes import AUTO, SCHEMES, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import Built, Trial
+from passwright.app.quantize.sensitivity import value_errors
 from passwright.core import EXACT, LOSSY, Op, Value, rule
 from passwright.core.io.convert import to_onnx
 from passwright.core.io.model_source import model_source
@@ -209,3 +211,28 @@ def test_a_model_is_quantized_from_end_to_end(tmp_path: Path) -> None:
     made = onnx.load(tmp_path / "q.onnx")
     assert noise(network(), made) <= (0.05 if report.scheme else 0)
     assert report.is_original == ("DequantizeLinear" not in op_types(made) and "Cast" not in op_types(made))
+
+
+def test_ops_behind_an_lstm_of_integers_are_described(tmp_path: Path) -> None:
+    """onnxruntime's LSTM of integers has no inference of types, so those behind it are unknown."""
+    rng = np.random.default_rng(2)
+    weights = {
+        "w": rng.normal(0, 0.1, (1, 256, 64)).astype(np.float32),
+        "r": rng.normal(0, 0.1, (1, 256, 64)).astype(np.float32),
+        "axis": np.array([1], np.int64),
+        "v": rng.normal(0, 0.1, (64, 64)).astype(np.float32),
+    }
+    text = """g (float[5,1,64] x) => (float[5,1,64] y) {
+        h = LSTM<hidden_size=64>(x, w, r) s = Squeeze(h, axis) a = Relu(s) m = MatMul(a, v) y = Relu(m) }"""
+    source = model_source(load(text, weights=weights), inline=True)
+    feeds = [{"x": rng.normal(size=(5, 1, 64)).astype(np.float32)} for _ in range(2)]
+    ((_, variant), *_) = chosen_schemes("static", source, Calibration(source, feeds), SPEC)["static"]
+    builder = variant(None)
+    assert builder is not None
+    candidate = builder.build()
+    candidate.write(tmp_path / "made.onnx")
+    made = Built(builder, candidate, tmp_path / "made.onnx", {}, Trial("static", "", 0, 0, 0))
+    errors = value_errors(made, feeds)
+    assert {"quantize_lstm_dynamically", "quantize_matmul"} <= {c.by for c in candidate.changes}
+    assert all(error < 0.01 for error in errors.whole.values())
+    assert {op.bits for op in quantized_ops(made, errors)} <= {8, None}

@@ -358,11 +358,14 @@ class Racing:
         return [m.failure or latency_ratios(m, original)[batch] for m in others]
 
     def measure(
-        self, models: Sequence[Path], batches: Sequence[int] = (), sets: int = FINAL_SETS
+        self, models: Sequence[Path], batches: Sequence[int] = (), sets: int | None = None
     ) -> list[ModelMetrics]:
-        """The metrics of the original and of models, measured in one race; of all batch sizes by default."""
+        """The metrics of the original and of models, measured in one race; of all batch sizes by default.
+
+        `sets`: of processes, FINAL_SETS by default.
+        """
         config = ExecutionProvider().session_config(ENABLE_ALL, self.options.threads)
         targets = [benchmark.BenchmarkTarget(m, config) for m in (self.original, *models)]
         feeds = {b: arrays for b, arrays in self.feeds.by_batch.items() if b in (batches or self.feeds.by_batch)}
-        effort = benchmark.BenchmarkConfig(self.options.min_time, sets, self.options.seed)
+        effort = benchmark.BenchmarkConfig(self.options.min_time, sets or FINAL_SETS, self.options.seed)
         return benchmark.run_benchmark(targets, feeds, effort, self.options.progress)

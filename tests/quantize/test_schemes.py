@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from passwright.app.quantize import quantize
 from passwright.app.quantize.candidates import Candidate, replaced_operators
 from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
 from passwright.app.quantize.quantized_ops import quantized_ops
@@ -199,7 +200,9 @@ def test_rules_of_plugins_take_part(tmp_path: Path) -> None:
         lossy_passes([cancel_negations])
 
 
-def test_a_model_is_quantized_from_end_to_end(tmp_path: Path) -> None:
+def test_a_model_is_quantized_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for sets in ("SEARCH_SETS", "FINAL_SETS"):
+        monkeypatch.setattr(quantize, sets, 1)
     options = QuantizationOptions(
         data=FEEDS * 3, scheme="static,half-weights", budget="5%", min_time=0.02, output=tmp_path / "q.onnx",
         report_to=tmp_path / "report.json",

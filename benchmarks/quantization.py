@@ -197,7 +197,7 @@ def conclusion(label: str, models: list[dict[str, Any]]) -> str:
 
 
 def against_best_recipe(raced: dict[str, Any]) -> Iterator[str]:
-    """Where passwright's result is faster and slower than the best right one of onnxruntime, or than the original."""
+    """The models on which ours is faster and slower than the best right result of onnxruntime, or than the original."""
     found: dict[str, list[str]] = {"faster": [], "as fast": [], "slower": [], "not usable": []}
     for name, facts in raced.items():
         if OURS not in facts["made"]:

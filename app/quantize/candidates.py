@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import Any
 
 from ...core.calibration.methods import Method
 from ...core.errors import PassesError
-from ...core.io.files import publish, staged, weight_bytes
-from ...core.io.model import MAX_MESSAGE_BYTES, Model, serialize
+from ...core.io.files import publish, staged
+from ...core.io.model import Model, serialize
 from ...core.io.model_source import ModelSource
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
@@ -21,7 +22,7 @@ from ...core.pass_manager.pass_manager import PassManager, static_failure
 from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.rewriting.changes import Change, ChangeKey
 from ...core.rewriting.ledger import Exclusions
-from ...core.rewriting.rules import LOSSY
+from ...core.rewriting.rules import LOSSY, Rule
 from ...passes.quantization.static_groups import added_bias
 from ...passes.support.operand_queries import unless_declined
 
@@ -49,12 +50,15 @@ class Scheme:
         return Pipeline(self.name, (*self.lossy, *self.after), quantization=spec)
 
     @property
+    def rules(self) -> list[Rule]:
+        """The rules of its lossy passes."""
+        return [r for p in self.lossy for q in leaves(p) if isinstance(q, RulePass) for r in q.rules]
+
+    @property
     def sources(self) -> frozenset[str]:
         """The names under which lossy changes are recorded: of rules, or of passes without rules."""
-        inner = [q for p in self.lossy for q in leaves(p)]
-        rules = (r for q in inner if isinstance(q, RulePass) for r in q.rules)
-        passes = (q.name for q in inner if not isinstance(q, RulePass))
-        return frozenset((*(r.name for r in rules if r.contract == LOSSY), *passes))
+        passes = (q.name for p in self.lossy for q in leaves(p) if not isinstance(q, RulePass))
+        return frozenset((*(r.name for r in self.rules if r.contract == LOSSY), *passes))
 
 
 @dataclass(frozen=True)
@@ -73,13 +77,12 @@ class Candidate:
 
     def write(self, destination: Path) -> None:
         """Write the model, with external weights if the original has such, or beyond 2 GB."""
-        external = self.is_external or weight_bytes(self.model) > MAX_MESSAGE_BYTES
-        with staged(self.model, destination, external=external) as stage:
+        with staged(self.model, destination, external=self.is_external) as stage:
             publish(stage, destination)
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """A digest of the serialized model."""
+        """A digest of the serialized model, which is not changed any more."""
         exported, found = serialize(self.model), sha256()
         for chunk in (exported.header, exported.body, *(piece for t in exported.initializers for piece in t)):
             found.update(chunk)
@@ -123,7 +126,7 @@ def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKe
 
     `model` is the float model.
     """
-    makers = {v.name: op for g in model.graph.with_subgraphs() for op in g.ops() for v in op.outputs}
+    makers = _makers(model)
     return {(c.by, c.place): operator_kind(weighted_op(makers[c.place])) for c in changes if c.place in makers}
 
 
@@ -132,7 +135,7 @@ def replaced_names(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, f
 
     `model` is the float model.
     """
-    makers = {v.name: op for g in model.graph.with_subgraphs() for op in g.ops() for v in op.outputs}
+    makers = _makers(model)
     found: dict[ChangeKey, frozenset[str]] = {}
     for c in changes:
         ops = (makers[c.place], weighted_op(makers[c.place])) if c.place in makers else ()
@@ -140,6 +143,11 @@ def replaced_names(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, f
         kinds = (kind for op in ops[1:] for kind in (op.type, operator_kind(op)))
         found[c.by, c.place] = frozenset((c.place, *computed, *kinds))
     return found
+
+
+def _makers(model: Model) -> dict[str, Op]:
+    """The ops by the names of the values that they compute."""
+    return {v.name: op for g in model.graph.with_subgraphs() for op in g.ops() for v in op.outputs}
 
 
 def weighted_op(op: Op) -> Op:

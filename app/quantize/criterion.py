@@ -45,6 +45,10 @@ class Budget:
             raise UsageError(f"--budget {text}: it allows any loss; give less than 100%")
         return cls(float(found[1]) / 100, found[2] == "pt")
 
+    def allows(self, loss: float) -> bool:
+        """Whether a loss is within it; one that equals it, as rounded, is."""
+        return loss <= self.amount + 1e-9
+
     def __str__(self) -> str:
         return f"{self.amount * 100:g}{'pt' if self.is_absolute else '%'}"
 
@@ -114,7 +118,7 @@ class MetricCriterion:
 
     def allows(self, score: Score) -> bool:
         """Whether the loss is within the budget."""
-        return score.loss <= self.budget.amount + 1e-9  # a loss equal to the budget, as rounded
+        return self.budget.allows(score.loss)
 
 
 @dataclass
@@ -166,7 +170,7 @@ class AgreementCriterion:
     def allows(self, score: Score) -> bool:
         """Whether the loss is within the budget, and of a classifier the noise not too loud."""
         is_clear = not self.is_classifier or score.sqnr is None or score.sqnr >= LEAST_SQNR
-        return score.loss <= self.budget.amount + 1e-9 and is_clear
+        return self.budget.allows(score.loss) and is_clear
 
     def _run(self, model: Loadable) -> Iterable[list[Any]]:
         with RemoteBackend(AS_USERS_RUN) as remote:

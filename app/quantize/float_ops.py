@@ -11,7 +11,6 @@ from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.traits import Trait, ops_with
 from ...core.ir.values import Value
-from ...core.pass_manager.pipeline import RulePass, leaves
 from ...core.rewriting.rules import Rule
 from ..explain.match_report import diagnose_match
 from .search import Built
@@ -39,8 +38,7 @@ def float_ops(built: Built) -> list[FloatOp]:
     model = model_source(built.path, inline=True).load()
     model.graph.context.quantization = built.builder.spec
     reasons = {place: reason for (_, place), reason in built.left.items()}
-    lossy = [q for p in built.builder.scheme.lossy for q in leaves(p)]
-    rules = [r for q in lossy if isinstance(q, RulePass) for r in q.rules]
+    rules = built.builder.scheme.rules
     if not rules:
         reasons |= built.candidate.declines
     found: list[FloatOp] = []

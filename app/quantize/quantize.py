@@ -253,7 +253,7 @@ def prepare(
         graph = floats.load().graph
         leave, notes = names_to_leave(options.names_to_leave, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
-        original, is_classifier = original_file(source, folder), scores_classes(graph)
+        original, is_classifier = source.loadable_file(folder), scores_classes(graph)
         searched, reported = (
             part.criterion(loaded, budget, original, is_classifier=is_classifier)
             for part in (samples.search, samples.report)
@@ -320,18 +320,8 @@ def original_candidate(model: onnx.ModelProto | str | Path, source: ModelSource)
     return Candidate(model_source(model, inline=False).load(), (), source.is_external)
 
 
-def original_file(source: ModelSource, folder: Path) -> Path:
-    """A file with the original."""
-    loadable = source.loadable()
-    if isinstance(loadable, Path):
-        return loadable
-    path = folder / "original.onnx"
-    path.write_bytes(loadable)
-    return path
-
-
 def model_notes(graph: Graph) -> list[str]:
-    """What the user should know of a model that was compressed before."""
+    """Notes for the user about parts of a model that were compressed before."""
     notes: list[str] = []
     if count := compressed_before(graph):
         notes.append(f"{plural(count, 'op')} quantized already in the model: only others are compressed")

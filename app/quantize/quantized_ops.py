@@ -23,7 +23,7 @@ WIDEST = 16  # bits of a value that counts as quantized
 
 @dataclass(frozen=True, slots=True)
 class QuantizedOp:
-    """What became of a `value` of the float model, or of the `operator` that makes it ("" for a weight).
+    """The outcome for a `value` of the float model, or of the `operator` that makes it ("" for a weight).
 
     `bits` are those of the value and `weight_bits` those of weights, None where they stay as wide as they were; `scale`
     is the value's, `weight_scale` the greatest of the weights, None without one number for it. `error` is the power of

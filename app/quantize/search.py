@@ -170,22 +170,23 @@ class Search:
 
     def _without_slow_operators(self, wholes: Sequence[Built]) -> list[Built]:
         """Each candidate after a race, without the operators that are faster in float."""
-        entries: dict[int, list[tuple[str, Built]]] = {}
-        for i, whole in enumerate(wholes):
+        entries: list[list[Built]] = []
+        for whole in wholes:
+            entries.append([])
             kinds = {kind: keys for kind, keys in by_operator(self._operators(whole)) if kind not in LINEAR}
             for kind, keys in kinds.items() if whole.builder.scheme.needs_ranges else ():
                 slow = dict.fromkeys(keys, f"{kind} is faster in float here")
                 built = self._build(whole.trial.scheme, f"{kind} in float", whole.builder, {**whole.left, **slow})
                 if built is not None:
-                    entries.setdefault(i, []).append((kind, built))
-        self._race([*wholes, *(b for found in entries.values() for _, b in found)])
-        return [self._fastest(whole, entries.get(i, ())) for i, whole in enumerate(wholes)]
+                    entries[-1].append(built)
+        self._race([*wholes, *(b for found in entries for b in found)])
+        return [self._fastest(whole, others) for whole, others in zip(wholes, entries, strict=True)]
 
-    def _fastest(self, whole: Built, others: Sequence[tuple[str, Built]]) -> Built:
+    def _fastest(self, whole: Built, others: Sequence[Built]) -> Built:
         """A candidate without all operators that are faster in float, if it is faster then."""
         least = FASTER_WITHOUT * _time(whole)
-        slow = [b for _, b in others if b.trial.ratio is not None and b.trial.ratio.high < least]
-        best, tried = min([whole, *slow], key=_time), [whole, *(b for _, b in others)]
+        slow = [b for b in others if b.trial.ratio is not None and b.trial.ratio.high < least]
+        best, tried = min([whole, *slow], key=_time), [whole, *others]
         if len(slow) > 1:
             left = {key: reason for b in slow for key, reason in b.left.items()}
             both = self._build(whole.trial.scheme, "several operators in float", whole.builder, left)

@@ -73,10 +73,7 @@ class SpeedRaces:
         """The metrics of the original, as onnxruntime loads it, and of the result."""
         config = ExecutionProvider().session_config(ENABLE_ALL, self.options.threads)
         effort = benchmark.BenchmarkConfig(self.options.min_time, seed=self.options.seed)
-        loadable = self.source.loadable()
         with TemporaryDirectory() as folder:
-            original = loadable if isinstance(loadable, Path) else Path(folder) / "original.onnx"
-            if isinstance(loadable, bytes):
-                original.write_bytes(loadable)
+            original = self.source.loadable_file(Path(folder))
             targets = [benchmark.BenchmarkTarget(model, config) for model in (original, result)]
             return benchmark.run_benchmark(targets, feeds.by_batch, effort, self.timer.progress)

@@ -58,6 +58,15 @@ class ModelSource:
         except ValueError as e:
             raise ModelError("a model over 2 GB can only be verified by its path") from e
 
+    def loadable_file(self, folder: Path) -> Path:
+        """The file of `loadable`; bytes are written to one in `folder`."""
+        loadable = self.loadable()
+        if isinstance(loadable, Path):
+            return loadable
+        path = folder / "original.onnx"
+        path.write_bytes(loadable)
+        return path
+
     @cached_property
     def _edited(self) -> Loadable:
         return self._files.enter_context(as_loadable(self.load()))

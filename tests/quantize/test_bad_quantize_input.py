@@ -174,7 +174,7 @@ PART_WEIGHTS = {"k": RNG.normal(size=(4, 4, 1, 1)).astype(np.float32), "o": np.o
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[frozenset[str], list[str]]]:
-    """What to leave in float of the optimized form of a model, by a name of the original."""
+    """The names to leave in float in the optimized form of a model, by a name of the original."""
     folder = tmp_path_factory.mktemp("names")
     model = load(PARTS, 17, PART_WEIGHTS)
     optimize(model, "ort", map_to=folder / "names.json").save(folder / "float.onnx")

@@ -1,0 +1,363 @@
+"""Evaluation of models in double precision, whatever float type they compute in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+
+from ...errors import EvaluationError
+from ...ir import op_schemas
+from ...ir.tensor import first_line
+from ...serialization.proto_queries import opset_versions, subgraphs
+from .kernel_call import Array, KernelCall
+from .kernel_table import find_kernel
+from .rounding import Policy, exact, perturbation, rounded, widened
+
+NO_ARRAYS: Mapping[str, Any] = MappingProxyType({})
+FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
+DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
+ROUNDOFF = 2.0**-52  # of float64
+
+
+@dataclass(frozen=True, slots=True)
+class Float64Values:
+    """The `values` of a model by name, floats as float64, and the `largest` finite magnitude of an intermediate one.
+
+    `out_of_range` says whether float64 itself over- or underflowed on the way. `perturbed` evaluates the model again,
+    with the result of each op moved by a share of itself, up or down at random.
+    """
+
+    values: Mapping[str, Any]
+    largest: float
+    out_of_range: bool
+    perturbed: Callable[[float], Mapping[str, Any]]
+
+
+def evaluate_in_float64(
+    model: onnx.ModelProto,
+    feeds: Mapping[str, Any],
+    outputs: Sequence[str],
+    initializers: Mapping[str, Array] = NO_ARRAYS,
+) -> Float64Values:
+    """Evaluate `outputs` of `model` in double precision, with its constants and `feeds` taken as exact.
+
+    `initializers` are arrays by name beside those in the model. A Cast to a float type, of whatever width, keeps the
+    number. 8-bit floats and integers are the codes that they are. Nodes may be in any order. Raises EvaluationError
+    that names the operator without float64 kernel, or the node that fails.
+    """
+
+    def run(policy: Policy, seed: int = 0) -> _Evaluation:
+        return _evaluation(model, feeds, outputs, initializers, policy)
+
+    done = run(exact)
+    return Float64Values(
+        {name: done.results[name] for name in outputs},
+        done.largest,
+        bool(done.flags),
+        lambda relative: run(perturbation(relative, 0)).results,
+    )
+
+
+def evaluate_rounded(
+    model: onnx.ModelProto,
+    feeds: Mapping[str, Any],
+    outputs: Sequence[str],
+    initializers: Mapping[str, Array] = NO_ARRAYS,
+) -> Mapping[str, Any]:
+    """Evaluate `outputs` with the result of each op rounded to its type in the model, as float64.
+
+    So does a device that computes in 16 bits what is declared so, where onnxruntime's CPU provider uses 32 bits between
+    ops. Raises EvaluationError.
+    """
+    return _evaluation(model, feeds, outputs, initializers, rounded).results
+
+
+def _evaluation(
+    model: onnx.ModelProto,
+    feeds: Mapping[str, Any],
+    outputs: Sequence[str],
+    initializers: Mapping[str, Array],
+    policy: Policy,
+) -> _Evaluation:
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+    work = _Evaluation(policy, functions)
+    with np.errstate(all="ignore", over="call", under="call", call=work.note_flag):
+        work.run(model, feeds, outputs, initializers)
+    return work
+
+
+@dataclass(slots=True)
+class _Scope:
+    """The values and element types of a graph, and those of the graph around it."""
+
+    opsets: Mapping[str, int]
+    attributes: Mapping[str, AttributeProto] = field(default_factory=dict[str, AttributeProto])
+    parent: _Scope | None = None
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    types: dict[str, int] = field(default_factory=dict[str, int])
+    tensors: dict[str, onnx.TensorProto] = field(default_factory=dict[str, onnx.TensorProto])
+
+    def read(self, name: str) -> tuple[Any, int]:
+        """A value and its element type. Raises EvaluationError."""
+        scope: _Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope.values[name], scope.types.get(name, 0)
+            if name in scope.tensors:
+                scope.bind(name, numpy_helper.to_array(scope.tensors.pop(name)))
+                continue
+            scope = scope.parent
+        raise EvaluationError(f"{name} has no value")
+
+    def bind(self, name: str, value: Any, element_type: int = 0) -> None:
+        """Give a name a value as the model has it."""
+        self.types[name] = element_type or _element_type(value)
+        self.values[name] = widened(value)
+
+
+@dataclass(slots=True)
+class _Evaluation:
+    policy: Policy
+    functions: FunctionTable
+    results: dict[str, Any] = field(default_factory=dict[str, Any])
+    largest: float = 0.0
+    flags: set[str] = field(default_factory=set[str])
+
+    def note_flag(self, kind: str, _: int) -> None:
+        """Note an exception of floating point: `overflow` or `underflow`."""
+        self.flags.add(kind)
+
+    def run(
+        self, model: onnx.ModelProto, feeds: Mapping[str, Any], outputs: Sequence[str], initializers: Mapping[str, Any]
+    ) -> None:
+        """Evaluate a model into `results`."""
+        scope = _Scope(opset_versions(model), tensors={t.name: t for t in model.graph.initializer})
+        for s in model.graph.sparse_initializer:
+            scope.bind(s.values.name, _dense(s))
+        for name, value in (*initializers.items(), *feeds.items()):
+            scope.tensors.pop(name, None)
+            scope.bind(name, value)
+        nodes = _sorted_nodes(model.graph.node, outputs)
+        last = _last_uses(nodes, outputs)
+        for index, node in enumerate(nodes):
+            self._run_node(node, scope)
+            for name in last.get(index, ()):
+                scope.values.pop(name, None)
+        self.results = {name: scope.read(name)[0] for name in outputs}
+
+    def _run_graph(self, graph: onnx.GraphProto, inputs: Sequence[Any], scope: _Scope) -> list[Any]:
+        """The outputs of the body of an op in `scope`."""
+        inner = _Scope(scope.opsets, scope.attributes, scope, tensors={t.name: t for t in graph.initializer})
+        for s in graph.sparse_initializer:
+            inner.bind(s.values.name, _dense(s))
+        for formal, value in zip(graph.input, inputs, strict=False):
+            inner.bind(formal.name, value, formal.type.tensor_type.elem_type)
+        for node in graph.node:
+            self._run_node(node, inner)
+        found = [inner.read(o.name) for o in graph.output]
+        return [value for value, _ in found]
+
+    def _run_node(self, node: onnx.NodeProto, scope: _Scope) -> None:
+        read = [scope.read(name) if name else (None, 0) for name in node.input]
+        inputs, types = [value for value, _ in read], [kind for _, kind in read]
+        domain = op_schemas.canonical_domain(node.domain)
+        version = scope.opsets.get(domain, 1)
+        function = self.functions.get((node.domain, node.op_type, node.overload))
+        try:
+            if function is not None:
+                results = self._call(function, node, inputs, types, scope)
+            else:
+                results = self._compute(node, domain, version, inputs, types, scope)
+        except EvaluationError:
+            raise
+        except Exception as e:
+            name = op_schemas.qualified_op_type(domain, node.op_type)
+            label = next(filter(None, node.output), "")
+            raise EvaluationError(f"{name} of {label} cannot be evaluated in float64: {first_line(e)}") from e
+        for name, (value, kind) in zip(node.output, results, strict=False):
+            if name:
+                scope.values[name], scope.types[name] = self._finished(value, kind), kind
+
+    def _compute(
+        self, node: onnx.NodeProto, domain: str, version: int, inputs: list[Any], types: list[int], scope: _Scope
+    ) -> list[tuple[Any, int]]:
+        """The results of an op, each with its element type."""
+        kernel = find_kernel(domain, node.op_type)
+        schema = op_schemas.schema(node.op_type, domain, version)
+        if kernel is None:
+            body = _function_body(schema, node, version, types)
+            if body is not None:
+                return self._call(body, node, inputs, types, scope)
+            raise EvaluationError(f"{op_schemas.qualified_op_type(domain, node.op_type)} has no float64 kernel")
+        given = {a.name: _attribute(a, scope) for a in node.attribute}
+        attributes = {**_defaults(node.op_type, domain, version), **{k: v for k, v in given.items() if v is not None}}
+        call = KernelCall(node, version, attributes, types, lambda g, args: self._run_graph(g, args, scope))
+        made = kernel(call, *inputs)
+        results: list[Any] = list(cast("tuple[Any, ...]", made)) if isinstance(made, tuple) else [made]
+        kinds = _output_types(schema, attributes, types, len(results))
+        return [(widened(v), _own_type(v) or kind) for v, kind in zip(results, kinds, strict=True)]
+
+    def _call(
+        self, function: onnx.FunctionProto, node: onnx.NodeProto, inputs: list[Any], types: list[int], scope: _Scope
+    ) -> list[tuple[Any, int]]:
+        """The results of a function."""
+        given = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
+        given = {name: _resolved(a, scope) for name, a in given.items()}
+        inner = _Scope(opset_versions(function), {n: a for n, a in given.items() if a is not None})
+        for formal, value, kind in zip(function.input, inputs, types, strict=False):
+            inner.bind(formal, value, kind)
+        for formal in function.input[len(inputs) :]:
+            inner.bind(formal, None)
+        for inner_node in function.node:
+            self._run_node(inner_node, inner)
+        return [inner.read(name) for name in function.output]
+
+    def _finished(self, value: Any, element_type: int) -> Any:
+        """A result after the policy, with its magnitude noted."""
+        if isinstance(value, list):
+            return [self._finished(v, element_type) for v in cast("list[Any]", value)]
+        if not isinstance(value, np.ndarray):
+            return value
+        array = cast("Array", value)
+        if array.dtype != np.float64:
+            return array
+        array = self.policy(array, element_type)
+        if array.size:
+            sizes = np.abs(array)
+            top = float(sizes.max())
+            if not np.isfinite(top):
+                top = float(sizes[np.isfinite(sizes)].max(initial=0.0))
+            self.largest = max(self.largest, top)
+        return array
+
+
+def _dense(sparse: onnx.SparseTensorProto) -> Array:
+    """The tensor of a sparse one (onnx.proto, SparseTensorProto)."""
+    values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+    out = np.zeros(tuple(sparse.dims), values.dtype)
+    if indices.ndim == 1:
+        out.reshape(-1)[indices] = values
+    else:
+        out[tuple(indices.T)] = values
+    return out
+
+
+def _element_type(value: Any) -> int:
+    """The element type of an array, or of the first array in a sequence; 0 where unknown."""
+    if isinstance(value, list):
+        parts = cast("list[Any]", value)
+        return _element_type(parts[0]) if parts else 0
+    if not isinstance(value, np.ndarray | np.generic):
+        return 0
+    dtype = cast("np.dtype[Any]", value.dtype)
+    return TensorProto.STRING if dtype.kind in "OUS" else helper.np_dtype_to_tensor_dtype(dtype)
+
+
+def _own_type(value: Any) -> int:
+    """The element type of a result that is its own in the model; 0 for floats, evaluated as float64."""
+    kind = _element_type(value)
+    return 0 if kind == TensorProto.DOUBLE else kind
+
+
+def _sorted_nodes(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> list[onnx.NodeProto]:
+    """The nodes that `outputs` need, producers first. O(nodes + edges)."""
+    producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    done: set[int] = set()
+    order: list[onnx.NodeProto] = []
+    stack = [(producers[name], False) for name in reversed(outputs) if name in producers]
+    while stack:
+        index, is_ready = stack.pop()
+        if index in done:
+            continue
+        if is_ready:
+            done.add(index)
+            order.append(nodes[index])
+            continue
+        stack.append((index, True))
+        needed = (producers[name] for name in _names_read(nodes[index]) if name in producers)
+        stack += [(i, False) for i in needed if i not in done and i != index]
+    return order
+
+
+def _names_read(node: onnx.NodeProto) -> Iterator[str]:
+    """The names that a node reads, and those that its bodies may read from outside."""
+    yield from node.input
+    for graph in subgraphs(node):
+        yield from (o.name for o in graph.output)
+        for inner in graph.node:
+            yield from _names_read(inner)
+
+
+def _last_uses(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> dict[int, list[str]]:
+    """The names that nothing reads after a node, by its index."""
+    last: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        last.update(dict.fromkeys((*node.output, *_names_read(node)), index))
+    found: dict[int, list[str]] = {}
+    for name in last.keys() - set(outputs):
+        found.setdefault(last[name], []).append(name)
+    return found
+
+
+def _attribute(a: AttributeProto, scope: _Scope) -> Any:
+    """The value of an attribute; None for a reference to one that the call omits."""
+    resolved = _resolved(a, scope)
+    return None if resolved is None else _value_of(resolved)
+
+
+def _resolved(a: AttributeProto, scope: _Scope) -> AttributeProto | None:
+    if not a.ref_attr_name:
+        return a
+    return scope.attributes.get(a.ref_attr_name)
+
+
+def _value_of(a: AttributeProto) -> Any:
+    if a.type == AttributeProto.TENSOR:
+        return numpy_helper.to_array(a.t)
+    if a.type == AttributeProto.SPARSE_TENSOR:
+        return _dense(a.sparse_tensor)
+    return op_schemas.decode_strings(helper.get_attribute_value(a))
+
+
+def _defaults(op_type: str, domain: str, version: int) -> Mapping[str, Any]:
+    """The defaults of attributes in the schema; none for operators that onnx does not know."""
+    spec = op_schemas.schema(op_type, domain, version)
+    names = spec.attributes if spec else ()
+    found = {name: op_schemas.attribute_default(op_type, domain, version, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _function_body(schema: Any, node: onnx.NodeProto, version: int, types: Sequence[int]) -> onnx.FunctionProto | None:
+    """The function that defines an operator at an opset; None if there is none."""
+    if schema is None:
+        return None
+    plain: list[int] = [v for v in schema.function_opset_versions if v <= version]
+    if plain:
+        return onnx.FunctionProto.FromString(schema.get_function_with_opset_version(max(plain)))
+    typed: list[int] = [v for v in schema.context_dependent_function_opset_versions if v <= version]
+    if not typed:
+        return None
+    given = [helper.make_tensor_type_proto(t or TensorProto.FLOAT, None).SerializeToString() for t in types]
+    found: bytes = schema.get_context_dependent_function_with_opset_version(max(typed), node.SerializeToString(), given)
+    return onnx.FunctionProto.FromString(found) if found else None
+
+
+def _output_types(schema: Any, attributes: Mapping[str, Any], types: Sequence[int], count: int) -> list[int]:
+    """The element types of outputs whose values are floats: as an attribute or the type variables say, else float."""
+    stated = next((attributes[name] for name in DTYPE_ATTRIBUTES if attributes.get(name)), 0)
+    first = next((t for t in types if t in (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)), 0)
+    if schema is None:
+        return [first or TensorProto.FLOAT] * count
+    formals: list[str] = [f.type_str for f in schema.inputs]
+    bound = {formals[min(i, len(formals) - 1)]: t for i, t in reversed(list(enumerate(types))) if t and formals}
+    found: list[int] = []
+    for i in range(count):
+        variable: str = schema.outputs[min(i, len(schema.outputs) - 1)].type_str
+        found.append(bound.get(variable) or (stated if isinstance(stated, int) else 0) or TensorProto.FLOAT)
+    return found

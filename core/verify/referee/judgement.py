@@ -1,0 +1,252 @@
+"""Judgement of a changed region by the float64 values of both its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from ..noise import NOISE_MULTIPLE, float_info
+from ..output_comparison import distances, min_tolerance, to_64_bit
+from .float64_evaluation import ROUNDOFF, Float64Values
+from .kernel_call import Array
+from .rounding import WIDENED
+
+RARE_ONE_IN = 100  # one integer in so many may round to another one
+FAR = 0.05  # share of the largest magnitude by which an original is far from its float64 value
+
+
+SATURATED_TOLERANCE = 1e-3  # relative error of elements at which the original saturates
+MAX_SUBNORMAL_ULPS = 8  # ulps of the smallest numbers, which kernels may flush to zero
+
+
+class Decision(StrEnum):
+    """Outcomes of a judgement."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A decision on a value of a changed region, with its `reason` in a few words.
+
+    At `saturating` elements the original overflows or underflows inside the region, and the rewritten region does not.
+    """
+
+    decision: Decision
+    reason: str = ""
+    saturating: int = 0
+
+
+RIGHT = Judgement(Decision.RIGHT)
+SEVERITY = (Decision.RIGHT, Decision.UNDECIDED, Decision.WRONG)
+
+
+def judge(
+    name: str, original: Any, rewritten: Any, truth: Float64Values, rewritten_truth: Float64Values, noise: float = 0.0
+) -> Judgement:
+    """Judge the value `name` of a region that the original and the rewritten model computed from the same inputs.
+
+    `truth` and `rewritten_truth` are the float64 values of the two regions on these inputs. Wrong is a value farther
+    from the truth than the original's rounding explains, or a rewritten region whose own truth is another. `noise` is
+    the largest change of the original under perturbation, for regions where rounding accumulates over many steps.
+    Undecided is a value of which float64 says nothing.
+    """
+    region = _Region(name, truth, rewritten_truth, noise)
+    return region.judge(original, rewritten, truth.values[name], rewritten_truth.values[name], ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """Both versions of a region in float64, of which the value `name` is judged."""
+
+    name: str
+    truth: Float64Values
+    rewritten_truth: Float64Values
+    noise: float
+
+    def judge(self, o: Any, r: Any, a: Any, b: Any, path: tuple[Any, ...]) -> Judgement:
+        """Judge original, rewritten and their float64 values; `path` leads to them in a sequence or map."""
+        parts = [_parts(value) for value in (o, r, a, b)]
+        if any(p is not None for p in parts):
+            return self._judge_parts(parts, path)
+        x, y, p, q = (np.asarray(value) for value in (o, r, a, b))
+        if _dtype_key(x) != _dtype_key(y) or x.shape != y.shape:
+            return Judgement(Decision.WRONG, f"{x.dtype}{list(x.shape)} became {y.dtype}{list(y.shape)}")
+        if not is_widened(x.dtype):
+            return _judge_discrete(x, y, p, q)
+        if p.shape != x.shape or q.shape != x.shape:
+            return Judgement(Decision.UNDECIDED, f"float64 gives shapes {list(p.shape)} and {list(q.shape)}")
+        return _Floats(self, path, x.dtype, *map(to_64_bit, (x, y, p, q))).judge()
+
+    def _judge_parts(self, parts: Sequence[_Parts | None], path: tuple[Any, ...]) -> Judgement:
+        o, r, *doubles = parts
+        if o is None or r is None or o.keys != r.keys:
+            return Judgement(Decision.WRONG, "other entries")
+        if any(d is None or d.keys != o.keys for d in doubles):
+            return Judgement(Decision.UNDECIDED, "float64 gives other entries")
+        values = [cast("_Parts", p).values for p in parts]
+        entries = zip(o.keys, *values, strict=True)
+        found = [self.judge(x, y, p, q, (*path, key)) for key, x, y, p, q in entries]
+        worst = max(found, key=lambda j: SEVERITY.index(j.decision), default=RIGHT)
+        return replace(worst, saturating=sum(j.saturating for j in found))
+
+    def own_error(self, path: tuple[Any, ...], negligible: float) -> float:
+        """The absolute error of the float64 values themselves.
+
+        A bound from the largest intermediate value, where it is `negligible`; otherwise, as where a mask adds the
+        lowest number, the change under rounding errors made at each op.
+        """
+        bound = NOISE_MULTIPLE * ROUNDOFF * max(self.truth.largest, self.rewritten_truth.largest)
+        if bound <= negligible:
+            return bound
+        return NOISE_MULTIPLE * max(self._change(t, path, ROUNDOFF) for t in (self.truth, self.rewritten_truth))
+
+    def rounding_error(self, path: tuple[Any, ...], epsilon: float) -> float:
+        """The change of the original's float64 value when each of its ops rounds to `epsilon`."""
+        return self._change(self.truth, path, epsilon / 2)
+
+    def _change(self, evaluated: Float64Values, path: tuple[Any, ...], relative: float) -> float:
+        values = (evaluated.values[self.name], evaluated.perturbed(relative)[self.name])
+        x, m = (to_64_bit(np.asarray(_at(v, path))) for v in values)
+        return float(distances(x, m).max(initial=0.0)) if x.shape == m.shape else float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class _Floats:
+    """The original's floats x, the rewritten ones y, and what both regions give in float64: a, b."""
+
+    region: _Region
+    path: tuple[Any, ...]
+    dtype: np.dtype[Any]
+    x: Array
+    y: Array
+    a: Array
+    b: Array
+
+    def judge(self) -> Judgement:
+        x, y, a = self.x, self.y, self.a
+        off = ~((x == y) | (np.isnan(x) & np.isnan(y)))
+        if not off.any():
+            return RIGHT
+        comparable = np.isfinite(x) & np.isfinite(a)
+        far = comparable & (np.abs(x - a) > FAR * np.abs(x[comparable]).max(initial=0.0))
+        if np.count_nonzero(far) > 0.9 * x.size:
+            return Judgement(Decision.UNDECIDED, f"{np.count_nonzero(far)} of {x.size} elements are far from float64")
+        if (problem := self._nonfinite(off)) is not None:
+            return problem
+        saturating = off & ~np.isfinite(x) & np.isfinite(y)
+        measured = off & np.isfinite(x) & np.isfinite(y) & np.isfinite(a)
+        found = self._measure(measured) if measured.any() else RIGHT
+        return replace(found, saturating=int(np.count_nonzero(saturating)))
+
+    def _nonfinite(self, off: Array) -> Judgement | None:
+        """The judgement of elements that are not finite; None where they are right."""
+        x, y, a, b = self.x, self.y, self.a, self.b
+        greatest = float(float_info(self.real_dtype).max)
+        as_true = (
+            (y == a) | (np.isnan(y) & np.isnan(a)) | (np.isinf(y) & (np.abs(a) > greatest) & (np.sign(y) == np.sign(a)))
+        )
+        lost = off & np.isfinite(x) & ~np.isfinite(y) & ~as_true
+        other = off & ~np.isfinite(x) & ~np.isfinite(y) & ~as_true & ~(np.isfinite(a) & (np.abs(a) <= greatest))
+        if lost.any() or other.any():
+            count = np.count_nonzero(lost | other)
+            return Judgement(Decision.WRONG, f"{count} of {x.size} elements are not finite as they should be")
+        gained = off & ~np.isfinite(x) & np.isfinite(y)
+        if not gained.any():
+            return None
+        meant = gained & ~np.isfinite(a)
+        if meant.any() and not self.region.truth.out_of_range:
+            return Judgement(Decision.WRONG, f"{np.count_nonzero(meant)} of {x.size} elements became finite")
+        close = np.abs(y - b) <= SATURATED_TOLERANCE * np.maximum(np.abs(b), np.finfo(np.float32).tiny)
+        true = ~np.isfinite(a) | (np.abs(b - a) <= SATURATED_TOLERANCE * np.abs(a)) | (np.abs(a) > greatest)
+        if (gained & ~(close & true)).any():
+            return Judgement(Decision.WRONG, "the values where the original is not finite are not its own in float64")
+        return None
+
+    def _measure(self, at: Array) -> Judgement:
+        """The judgement of finite elements."""
+        x, y, a, b = (v[at] for v in (self.x, self.y, self.a, self.b))
+        base = min_tolerance(self.dtype)
+        epsilon = float(float_info(self.real_dtype).eps)
+        scale = max(float(np.abs(x).max()), min(float(np.abs(a).max()), float(float_info(self.real_dtype).max)))
+        error, new_error, apart = (float(distances(a, v).max()) for v in (x, y, b))
+        tiny = float(float_info(self.real_dtype).smallest_subnormal) * MAX_SUBNORMAL_ULPS
+        for more in (lambda: self.region.noise, lambda: self.region.rounding_error(self.path, epsilon)):
+            error = max(error, more())
+            own = tiny + self.region.own_error(self.path, base * scale)
+            allowed = NOISE_MULTIPLE * error + base * scale + own
+            allowed_apart = NOISE_MULTIPLE * max(error, epsilon * scale) + own
+            if new_error <= allowed and apart <= allowed_apart:
+                return RIGHT
+        if apart > allowed_apart:
+            return Judgement(
+                Decision.WRONG,
+                f"another function: off by {apart:.3g} even in float64, where rounding explains {allowed_apart:.3g}",
+            )
+        return Judgement(
+            Decision.WRONG, f"off by {new_error:.3g} from float64, where the original is off by {error:.3g}"
+        )
+
+    @property
+    def real_dtype(self) -> np.dtype[Any]:
+        """The type of the parts of complex numbers, or the type itself."""
+        return np.dtype(f"f{self.dtype.itemsize // 2}") if self.dtype.kind == "c" else self.dtype
+
+
+def _judge_discrete(o: Array, r: Array, a: Array, b: Array) -> Judgement:
+    """The judgement of integers, bools, strings and codes of 8 bits or less."""
+    off = np.asarray(o != r)
+    wrong = int(np.count_nonzero(off))
+    if not wrong:
+        return RIGHT
+    text = f"{wrong} of {off.size} elements differ"
+    if _dtype_key(o) == "string":
+        return Judgement(Decision.WRONG, text)
+    if a.shape != o.shape or b.shape != o.shape:
+        return Judgement(Decision.UNDECIDED, f"float64 gives shapes {list(a.shape)} and {list(b.shape)}")
+    ours, theirs = (int(np.count_nonzero(off & np.asarray(v != a))) for v in (r, o))
+    if not ours:
+        return RIGHT
+    if np.array_equal(a, b) and ours <= max(NOISE_MULTIPLE * theirs, off.size // RARE_ONE_IN):
+        return RIGHT
+    return Judgement(Decision.WRONG, f"{text}; by float64, {theirs} were wrong before and {ours} are now")
+
+
+class _Parts(NamedTuple):
+    keys: list[Any]
+    values: list[Any]
+
+
+def _parts(value: Any) -> _Parts | None:
+    """The entries of a sequence, a map or an empty optional; None for a tensor."""
+    if value is None:
+        return _Parts([], [])
+    if isinstance(value, dict):
+        entries = cast("dict[Any, Any]", value)
+        return _Parts(list(entries), list(entries.values()))
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return _Parts(list(range(len(items))), items)
+    return None
+
+
+def _at(value: Any, path: Sequence[Any]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def is_widened(dtype: np.dtype[Any]) -> bool:
+    """Whether numbers of a type are evaluated as float64 or complex128."""
+    return dtype in WIDENED or dtype.kind == "c"
+
+
+def _dtype_key(a: Array) -> object:
+    """The element type; all of NumPy's string types are one."""
+    return "string" if a.dtype.kind in "OUS" else a.dtype

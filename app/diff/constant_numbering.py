@@ -12,7 +12,7 @@ import onnx
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.subgraphs import is_counted
-from ...core.ir.tensor import STRING, Tensor, digest, dims_text, element_type, sample_key
+from ...core.ir.tensor import STRING, MappedFile, Tensor, digest, dims_text, element_type, sample_key
 from ...core.ir.values import Value
 from .diff_result import ConstantDifference
 
@@ -171,4 +171,6 @@ def _sample_key(constant: Constant) -> Hashable:
 def _file_location(constant: Constant) -> Hashable:
     """The file and offset of the elements; None for a constant in memory."""
     mapped = constant.mapped if isinstance(constant, Tensor) else None
-    return None if mapped is None else (mapped.file.path, mapped.field_number, mapped.begin, mapped.end)
+    if mapped is None or not isinstance(mapped.file, MappedFile):
+        return None
+    return mapped.file.path, mapped.field_number, mapped.begin, mapped.end

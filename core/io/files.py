@@ -23,8 +23,9 @@ from onnx.external_data_helper import set_external_data
 
 from ..errors import ModelError, format_error
 from ..ir import wire_format
-from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, Tensor
+from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, MessageBytes, Tensor
 from ..ort.sessions import Loadable
+from ..ort.split_models import SplitModel
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
 from .convert import import_model, opsets_of
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
@@ -76,6 +77,21 @@ def load(file: ModelFile, *, inline: bool = True) -> Model:
         return _load(file, inline)
 
 
+def split_model(model: Loadable) -> SplitModel:
+    """The model with the elements of large initializers apart. Raises ModelError with a one-line message."""
+    if isinstance(model, bytes):
+        return _split(MessageBytes(model), None)
+    with _one_line_errors(model):
+        return _split(MappedFile(model), ModelFile(model))
+
+
+def _split(source: MappedFile | MessageBytes, file: ModelFile | None) -> SplitModel:
+    message, info, nodes, initializers = _read_parts(source)
+    message.graph.CopyFrom(info)
+    message.graph.node.extend(nodes)
+    return SplitModel.of(message, ((t.name, t if file is None else file.resolve_external(t)) for t in initializers))
+
+
 def load_without_weights(path: Path) -> onnx.ModelProto:
     """The message of a model without the elements of large initializers. Raises ModelError with a one-line message."""
     with _one_line_errors(path):
@@ -114,7 +130,7 @@ def _load(file: ModelFile, inline: bool) -> Model:
 
 
 def _read_parts(
-    source: MappedFile,
+    source: MappedFile | MessageBytes,
 ) -> tuple[onnx.ModelProto, onnx.GraphProto, Iterator[onnx.NodeProto], Iterator[Tensor]]:
     """The header of a model, its graph without nodes and initializers, and both of these as they are read."""
     data = source.view()

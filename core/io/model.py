@@ -14,6 +14,7 @@ from ..ir import op_schemas, wire_format
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value
+from ..ort.split_models import SplitModel
 from ..serialization.exporter import (
     INITIALIZER,
     MODEL_GRAPH,
@@ -118,3 +119,14 @@ def serialize(model: Model, tensor_chunks: TensorWriter = Tensor.chunks) -> Seri
     except Exception as e:
         raise GraphError(f"it cannot be written: {format_error(e)}") from e
     return SerializedModel(header, body, tensors)
+
+
+def split(model: Model, exported: SerializedModel | None = None) -> SplitModel:
+    """`model` with its large initializers apart, as they are: on disk or in memory. `exported` is its serialized form.
+
+    Raises GraphError if the graph cannot be written.
+    """
+    exported = exported or serialize(model)
+    message = onnx.ModelProto.FromString(exported.header)
+    message.graph.MergeFromString(bytes(exported.body))
+    return SplitModel.of(message, ((value.name, tensor) for value, tensor in model.written_initializers()))

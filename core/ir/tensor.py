@@ -59,11 +59,25 @@ class MappedFile:
             self._map.madvise(mmap.MADV_DONTNEED)
 
 
+@dataclass(frozen=True, slots=True)
+class MessageBytes:
+    """A serialized model in memory, used like the file of one."""
+
+    content: bytes = field(repr=False)
+
+    def view(self) -> memoryview:
+        """The bytes of the message."""
+        return memoryview(self.content)
+
+    def release_pages(self) -> None:
+        """Do nothing, as the memory belongs to the message."""
+
+
 class MappedField(NamedTuple):
-    """The span of one element field of a TensorProto in its file."""
+    """The span of one element field of a TensorProto in its file, or in its message in memory."""
 
     field_number: int
-    file: MappedFile
+    file: MappedFile | MessageBytes
     begin: int
     end: int
 
@@ -145,7 +159,7 @@ class Tensor:
         return tensor
 
     @classmethod
-    def from_wire(cls, source: MappedFile, begin: int, end: int) -> Tensor:
+    def from_wire(cls, source: MappedFile | MessageBytes, begin: int, end: int) -> Tensor:
         """A tensor from the serialized TensorProto in that span; a large element field stays on disk."""
         data = source.view()
         if end - begin <= SMALL_TENSOR_BYTES:

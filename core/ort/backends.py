@@ -17,6 +17,7 @@ from ..ir.tensor import first_line
 from ..support.watchdog import call_after
 from .ort_values import from_ortvalue, is_exchangeable, lacks_numpy_dtype, to_ortvalue
 from .sessions import UNOPTIMIZED, Loadable, SessionConfig, create_session
+from .split_models import SplitModel
 
 Arrays = Mapping[str, Any]
 
@@ -36,7 +37,9 @@ class OnnxRuntime:
 
     name = "onnxruntime"
 
-    def __init__(self, model: Loadable, config: SessionConfig = UNOPTIMIZED, *, folder: Path | None = None) -> None:
+    def __init__(
+        self, model: Loadable | SplitModel, config: SessionConfig = UNOPTIMIZED, *, folder: Path | None = None
+    ) -> None:
         self.config = config
         try:
             self._session: Any = create_session(model, config, folder)

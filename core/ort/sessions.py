@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from .split_models import SplitModel, session_source
+
 Loadable = bytes | Path
 """A serialized model, or its file; external weights are beside that."""
 
@@ -47,11 +49,17 @@ class SessionConfig:
 UNOPTIMIZED = SessionConfig()
 
 
-def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> Any:
+def create_session(
+    model: Loadable | SplitModel, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None
+) -> Any:
     """Create an InferenceSession. `folder` has the external weights of a model given as bytes.
 
     Raises the errors of onnxruntime.
     """
+    values = dict[str, Any]()
+    if isinstance(model, SplitModel):
+        split = session_source(model)
+        model, folder, values = split.data, split.folder, split.values
     ort: Any = importlib.import_module("onnxruntime")
     options = ort.SessionOptions()
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{config.optimization_level}")
@@ -63,6 +71,8 @@ def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    if values:
+        options.add_external_initializers(list(values), list(values.values()))
     if config.optimized_model_path:
         options.optimized_model_filepath = config.optimized_model_path
     if config.save_external_data:

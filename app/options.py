@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from .run.run_options import RunOptions
+from .run.run_options import RunOptions, known_effort
 
 CUTS, VERIFICATION, SPEED, REPORTS = "Changes to the model first", "Verification", "Speed", "Reports"
 """Groups of options in the help of a command."""
@@ -52,6 +52,11 @@ Dims = Annotated[
     list[str] | None, typer.Option("--dim", metavar="NAME=N", help="Size of a symbolic dim, such as batch=1.")
 ]
 Seed = Annotated[int, verification_option(min=0, metavar="N", help="Seed of generated inputs.")]
+EFFORT_HELP = "Effort of verification: quick, default or thorough."
+Memory = Annotated[
+    str | None,
+    verification_option(metavar="SIZE", help="Memory of the process that runs the models, such as 2GB."),
+]
 Threads = Annotated[int, typer.Option(min=0, metavar="N", help="Threads that compute an op; 0 for one on each core.")]
 ExecutionProvider = Annotated[
     str,
@@ -150,6 +155,8 @@ class VerificationOptions:
         bool, cut_option("--drop-unused-inputs", help="Drop the inputs that nothing reads.")
     ] = False
     seed: Seed = 0
+    verify: Annotated[str | None, verification_option("--verify", metavar="CHOICE", help=EFFORT_HELP)] = None
+    memory: Memory = None
     repro: Annotated[
         Path | None, report_option(metavar="FOLDER", help="Write a small model and inputs here for each wrong change.")
     ] = None
@@ -162,6 +169,7 @@ def run_options(pipeline: PipelineOptions, verification: VerificationOptions, js
     return RunOptions(
         pipeline.pipeline,
         pipeline.plugin or (),
+        known_effort(verification.verify, "--verify") if verification.verify is not None else True,
         inputs=verification.inputs,
         outputs=outputs,
         drop_unused_inputs=verification.drop_unused_inputs,
@@ -169,6 +177,7 @@ def run_options(pipeline: PipelineOptions, verification: VerificationOptions, js
         skip=verification.skip or (),
         seed=verification.seed,
         repro_to=verification.repro,
+        memory=parse_memory(verification.memory),
         **shared_options(pipeline, json),
     )
 
@@ -258,6 +267,20 @@ def parse_dims(texts: Iterable[str]) -> dict[str, int]:
         require(symbol and size.strip().isdecimal(), f"--dim {text}: not of the form batch=1")
         require(dims.setdefault(symbol, int(size)) == int(size), f"--dim {symbol}: given twice")
     return dims
+
+
+def parse_memory(text: str | None) -> int | None:
+    """The bytes in a text such as `2GB`, None for None. Raises UsageError."""
+    if text is None:
+        return None
+    from ..core.plugins.pass_spec import parse_value  # noqa: PLC0415 - its package imports onnx
+
+    try:
+        size = parse_value(int, text)
+    except ValueError:
+        size = 0
+    require(size > 0, f"--memory {text}: not of the form 2GB, 512MiB or 1000000")
+    return size
 
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:

@@ -507,6 +507,21 @@ def test_invalid_sizes(model: Path, out: Path, options: list[str], code: int, me
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param(["--verify", "best"], "--verify best: choose from quick, default, thorough", id="unknown effort"),
+        pytest.param(["--verify", "quick", "--no-verify"], "--no-verify and --verify exclude each other", id="both"),
+        pytest.param(["--memory", "much"], "--memory much: not of the form 2GB, 512MiB or 1000000", id="no size"),
+        pytest.param(["--memory", "0"], "--memory 0: not of the form 2GB, 512MiB or 1000000", id="no memory"),
+    ],
+)
+def test_invalid_effort_and_memory(model: Path, out: Path, options: list[str], message: str) -> None:
+    result = run(model, "-o", out, *options, code=USAGE)
+    assert result.stderr == f"error: {message}\n"
+    assert not out.exists()
+
+
 def test_bisect_fixes_sizes(model: Path) -> None:
     for options in (["--shape", "x:7,4"], ["--dim", "N=7"]):
         assert input_sets_of("bisect", model, *options)[0] == "normal inputs"

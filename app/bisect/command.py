@@ -35,6 +35,7 @@ def bisect(
     """Find the changes of a pipeline that break a model, or onnxruntime's own; nothing but --repro is written."""
     with one_line_errors():
         from ..run.optimize import run_pipeline  # noqa: PLC0415 - imports onnx and numpy
+        from ..run.run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
         from .ort_bisect import bisect_ort  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_bisection, show_ort_bisect  # noqa: PLC0415 - imports rich
 
@@ -49,7 +50,12 @@ def bisect(
             is_cut = verification.outputs or verification.drop_unused_inputs
             options.require(not is_cut, "--ort takes the model as it is: cut it with `passes run`")
             used_pipeline = options.PipelineOptions(shape=pipeline.shape, dim=pipeline.dim)
-            used_verification = options.VerificationOptions(inputs=verification.inputs, seed=verification.seed)
+            used_verification = options.VerificationOptions(
+                inputs=verification.inputs,
+                seed=verification.seed,
+                verify=verification.verify,
+                memory=verification.memory,
+            )
             are_used = (pipeline, verification) == (used_pipeline, used_verification)
             options.require(are_used, "--ort bisects onnxruntime's optimizers: leave out options of passes")
             bisection = partial(
@@ -60,6 +66,8 @@ def bisect(
                 shapes=options.parse_shapes(pipeline.shape or ()),
                 dims=options.parse_dims(pipeline.dim or ()),
                 seed=verification.seed,
+                effort=known_effort(verification.verify or "default", "--verify"),
+                memory=options.parse_memory(verification.memory),
                 report_to=options.report_file(json),
             )
             is_wrong = show_progress_and_report(json, bisection, show_ort_bisect).blame is not None

@@ -20,8 +20,9 @@ from ...core.pass_manager.report import write_json
 from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.oracle import Oracle
-from ...core.verify.verification_spec import Inputs, VerificationSpec
+from ...core.verify.verification_spec import Effort, Inputs, VerificationSpec
 from ..environment import versions
+from ..run.run_options import known_effort
 from .ort_optimizers import RULE_BASED_TRANSFORMERS, known_optimizers, logged_optimizers, merge_in_order
 from .probe_process import LOG_FILE, PROBE_TIMEOUT, ProbeFailure, probe, probe_process, write_case
 
@@ -84,21 +85,25 @@ def bisect_ort(
     shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
+    effort: Effort = "default",
+    memory: int | None = None,
     report_to: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> OrtBisectReport:
     """Compare onnxruntime at a level of optimization (basic, extended, layout, all) with itself without any.
 
-    `inputs` and `seed` as for `optimize`; `shapes` of inputs and sizes of symbols (`dims`) are for the inputs, and
-    change no model. Raises ModelError for a model or input that is unusable, UsageError for a level that does not
-    exist, UnverifiableError if no inputs can be generated.
+    `inputs`, `seed` and `memory` as for `optimize`, `effort` as its `verify`; `shapes` of inputs and sizes of symbols
+    (`dims`) are for the inputs, and change no model. Raises ModelError for a model or input that is unusable,
+    UsageError for a level or effort that does not exist, UnverifiableError if no inputs can be generated.
     """
     timer = PhaseTimer(progress)
     source = model_source(model, inline=False)
     paths = OutputPaths.of(report=report_to)
     paths.require_writable((*source.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
     with gc_paused(), timer.phase(LOADING):
-        spec = VerificationSpec.of(source.load(), inputs, shapes or {}, dims or {})
+        spec = VerificationSpec.of(
+            source.load(), inputs, shapes or {}, dims or {}, effort=known_effort(effort, "--verify"), memory=memory
+        )
     with timer.phase(RUNNING_ORIGINAL):
         oracle = Oracle(source.loadable(), spec, seed)
     with timer.phase("bisecting onnxruntime"):

@@ -97,13 +97,14 @@ def run(
         options.require(not (dry_run and written), "--dry-run writes nothing: leave out -o, --map and --repro")
         options.require(dry_run or limit is None, "--limit is for --dry-run: other runs list no changes")
         is_timed = threads is not None or min_time is not None
+        options.require(not (no_verify and verification.verify), "--no-verify and --verify exclude each other")
         options.require(check_speed or not is_timed, "--threads and --min-time are for --check-speed")
         if verbose:
             log_to_stderr()
         given = options.run_options(pipeline, verification, json)
         run_options = replace(
             given,
-            verify=not no_verify,
+            verify=False if no_verify else given.verify,
             enable=[*given.enable, *["debloat"] * debloat],
             strict=strict,
             output=output,

@@ -70,8 +70,9 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     `pipeline`: names of pipelines and passes, as in `basic,my-pass{n=3}`, or a Pass. `plugins`: Python files, Plugins,
     passes or rules to add to it.
     `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are generated
-    from `seed`. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model first: the declared
-    shapes become those numbers. `outputs`: values of the main graph that become its
+    from `seed`. `verify`: False, or an effort: "quick", "default" or "thorough"; `memory`: the limit in bytes for the
+    process that runs the models. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model first:
+    the declared shapes become those numbers. `outputs`: values of the main graph that become its
     outputs; ops that they do not need are removed first, and `drop_unused_inputs` removes inputs without consumers.
     Verification then compares with the edited model. `only`, `skip`: passes and rules by name.
     `enable`: passes to add, or to set options of, as in `my-pass{n=3}`. `exact` runs only rules that keep every bit.
@@ -98,6 +99,7 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     VerificationError if a change is wrong and `strict` (nothing is written), UnverifiableError if no inputs work.
     """
     timer = PhaseTimer(options.progress)
+    effort = options.effort
     source = edited_source(
         model_source(model, inline=not options.keep_functions),
         requested_edits(options.shapes, options.dims, options.outputs, drop_inputs=options.drop_unused_inputs),
@@ -117,7 +119,9 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
             before = Stats.of(original, source.size)
             size_before = graph_size(original.graph) if options.plan else None
             is_specified = options.verify or options.inputs is not None  # given inputs are checked in any case
-            spec = VerificationSpec.of(original, options.inputs) if is_specified else None
+            spec = None
+            if is_specified:
+                spec = VerificationSpec.of(original, options.inputs, effort=effort, memory=options.memory)
     paths.require_writable((*source.files, *options.input_files, *choice.read_files))
     races = None
     if options.check_speed:

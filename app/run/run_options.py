@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ...core.pass_manager.pipeline import Pass
-    from ...core.verify.verification_spec import Inputs
+    from ...core.verify.verification_spec import Effort, Inputs
     from ..registry.pass_sources import PluginLike
 
 P = ParamSpec("P")
@@ -39,7 +39,7 @@ class RunOptions(SharedOptions):
 
     pipeline: str | Pass = "basic"
     plugins: Sequence[PluginLike] = ()
-    verify: bool = True
+    verify: bool | Effort = True
     inputs: Inputs | None = None
     _: KW_ONLY
     outputs: Sequence[str] = ()
@@ -58,6 +58,12 @@ class RunOptions(SharedOptions):
     check_speed: bool = False
     threads: int = 0
     min_time: float = 2.0
+    memory: int | None = None
+
+    @property
+    def effort(self) -> Effort:
+        """The effort of verification. Raises UsageError for an unknown one."""
+        return known_effort(self.verify, "--verify") if isinstance(self.verify, str) else "default"
 
     @property
     def plugin_files(self) -> list[Path]:
@@ -68,6 +74,17 @@ class RunOptions(SharedOptions):
     def input_files(self) -> list[Path]:
         """The files that are read, except the model and those that a pipeline names."""
         return ([Path(self.inputs)] if isinstance(self.inputs, str | Path) else []) + self.plugin_files
+
+
+def known_effort(choice: str, option: str) -> Effort:
+    """The effort of that name, given by `option`. Raises UsageError for an unknown one."""
+    from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - its package imports onnx
+    from ...core.verify.verification_spec import EFFORTS  # noqa: PLC0415 - as above
+
+    for effort in EFFORTS:
+        if effort == choice:
+            return effort
+    raise UsageError(f"{option} {choice}: choose from {', '.join(EFFORTS)}")
 
 
 def with_keywords(

@@ -21,10 +21,13 @@ def verify(
     shape: options.Shapes = None,
     seed: options.Seed = 0,
     exact: Annotated[bool, options.verification_option("--exact", help="Require bit-identical outputs.")] = False,
+    effort: Annotated[str, options.verification_option(metavar="CHOICE", help=options.EFFORT_HELP)] = "default",
+    memory: options.Memory = None,
     json: options.Json = None,
 ) -> None:
     """Compare two models on inputs that are generated to find mistakes."""
     with one_line_errors():
+        from ..run.run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
         from .render import show_verification  # noqa: PLC0415 - imports rich
         from .verify import verify as compare  # noqa: PLC0415 - imports onnx and numpy
 
@@ -36,6 +39,8 @@ def verify(
             shapes=options.parse_shapes(shape or ()),
             seed=seed,
             exact=exact,
+            effort=known_effort(effort, "--effort"),
+            memory=options.parse_memory(memory),
             report_to=options.report_file(json),
         )
         if not show_progress_and_report(json, compute, show_verification).agrees:

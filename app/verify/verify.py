@@ -19,8 +19,9 @@ from ...core.support.gc_pause import gc_paused
 from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle import Oracle
 from ...core.verify.verdict import Verdict
-from ...core.verify.verification_spec import Inputs, VerificationSpec
+from ...core.verify.verification_spec import Effort, Inputs, VerificationSpec
 from ..environment import versions
+from ..run.run_options import known_effort
 
 
 @dataclass(slots=True)
@@ -57,13 +58,16 @@ def verify(
     shapes: Mapping[str, Sequence[int]] | None = None,
     seed: int = 0,
     exact: bool = False,
+    effort: Effort = "default",
+    memory: int | None = None,
     report_to: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> VerificationReport:
     """Compare the outputs of `other` with those of `original` in onnxruntime, both without optimizations.
 
-    `inputs` and `shapes` as for `optimize`; `exact` requires bit-identical outputs. Raises ModelError for a model or
-    input that is unusable, UnverifiableError if no inputs can be generated for the original.
+    `inputs`, `shapes` and `memory` as for `optimize`, `effort` as its `verify`; `exact` requires bit-identical outputs.
+    Raises ModelError for a model or input that is unusable, UsageError for an unknown effort, UnverifiableError if no
+    inputs can be generated for the original.
     """
     timer = PhaseTimer(progress)
     first, second = (model_source(m, inline=False) for m in (original, other))
@@ -71,7 +75,7 @@ def verify(
     paths.require_writable((*first.files, *second.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
     with gc_paused(), timer.phase(LOADING):
         model = first.load()
-        spec = VerificationSpec.of(model, inputs, shapes or {})
+        spec = VerificationSpec.of(model, inputs, shapes or {}, effort=known_effort(effort, "--effort"), memory=memory)
         differences = interface_differences(model, second.load())
     verdict = None
     if not differences:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ..io.model import Model
 from ..ir.effects import is_stateful, uses_16_bit_floats
@@ -19,6 +19,9 @@ from .input_specs import InputSpec, input_specs
 from .seeded_session import random_outputs
 
 Inputs = Mapping[str, Any] | str | Path
+Effort = Literal["quick", "default", "thorough"]
+"""How much time a verification may take: it decides how many input sets are tried."""
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 NO_SHAPES: Mapping[str, Sequence[int]] = MappingProxyType({})
 
@@ -28,7 +31,8 @@ class VerificationSpec:
     """The inputs and outputs of an original, with given inputs and fixed sizes.
 
     `uses_half`: 16-bit floats are computed, which backends do not reproduce to the bit. `stateful`: a run changes the
-    weights in place.
+    weights in place. `effort` decides how much time may be spent; `memory` is the limit, in bytes, for the process that
+    runs the models, None for no limit.
     """
 
     inputs: list[InputSpec]
@@ -38,6 +42,8 @@ class VerificationSpec:
     stateful: bool
     given_inputs: list[InputSet]
     fixed_sizes: Sizes
+    effort: Effort = "default"
+    memory: int | None = None
 
     @classmethod
     def of(
@@ -46,6 +52,9 @@ class VerificationSpec:
         given: Inputs | None = None,
         shapes: Mapping[str, Sequence[int]] = NO_SHAPES,
         dims: Mapping[str, int] = NO_SIZES,
+        *,
+        effort: Effort = "default",
+        memory: int | None = None,
     ) -> VerificationSpec:
         """The spec of `model`, with sizes fixed by `shapes` of inputs and `dims` of symbols.
 
@@ -63,4 +72,6 @@ class VerificationSpec:
             is_stateful(model.graph),
             read_inputs(given, inputs) if given is not None else [],
             {**sizes_from_shapes(shapes, inputs), **dims},
+            effort,
+            memory,
         )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import typer
 
+from ..core.errors import PassesError, UnverifiableError, VerificationError
 from . import options
 
 if TYPE_CHECKING:
@@ -39,12 +40,10 @@ AnyReport = TypeVar("AnyReport", bound=JsonReport)
 @contextmanager
 def one_line_errors() -> Generator[None]:
     """Turn expected errors into one line and an exit code."""
-    from ..core.errors import PassesError, UnverifiableError, VerificationError  # noqa: PLC0415 - imports onnx
-
     try:
         yield
     except PassesError as e:
-        from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - as above
+        from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
 
         codes = {UsageError: USAGE, VerificationError: WRONG, UnverifiableError: UNVERIFIED}
         typer.echo(f"error: {' '.join(str(e).split())}", err=True)

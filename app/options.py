@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from ..core.ort.sessions import LEVELS
 from .run.run_options import RunOptions, known_effort
 
 CUTS, VERIFICATION, SPEED, REPORTS = "Changes to the model first", "Verification", "Speed", "Reports"
@@ -234,7 +235,7 @@ def report_file(json: Path | None) -> Path | None:
 
 def require(condition: object, reason: str) -> None:
     """Raise UsageError unless `condition` holds."""
-    from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - its package imports onnx
+    from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
 
     if not condition:
         raise UsageError(reason)
@@ -244,8 +245,6 @@ def with_default_level(args: list[str]) -> list[str]:
     """The arguments with `all` for a missing level."""
     if "--ort" not in args:
         return args
-    from ..core.ort.sessions import LEVELS  # noqa: PLC0415 - its package imports onnx
-
     own = args[: args.index("--")] if "--" in args else args
     incomplete = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
     return ["--ort=all" if i in incomplete else a for i, a in enumerate(args)]
@@ -273,7 +272,7 @@ def parse_memory(text: str | None) -> int | None:
     """The bytes in a text such as `2GB`, None for None. Raises UsageError."""
     if text is None:
         return None
-    from ..core.plugins.pass_spec import parse_value  # noqa: PLC0415 - its package imports onnx
+    from ..core.plugins.pass_spec import parse_value  # noqa: PLC0415 - imports onnx
 
     try:
         size = parse_value(int, text)

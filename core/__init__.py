@@ -1,23 +1,85 @@
 """The framework: IR, rule language, pass manager and verification. It never imports rewrites or the application."""
 
-from .errors import Declined, PassesError, require
-from .inference.shape_functions import broadcasts_to, same_extent, same_extent_if_broadcast
-from .io.convert import from_onnx, to_onnx
-from .io.model import Model
-from .ir.effects import is_known, is_pure, may_drop
-from .ir.graph import Graph
-from .ir.op import Op
-from .ir.origin import made_from
-from .ir.quantization_spec import QuantizationSpec, Range
-from .ir.tensor import Tensor
-from .ir.values import Value
-from .ort.evaluation import evaluate
-from .pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
-from .plugins.plugin import Placed, Plugin
-from .rewriting.builder import Build
-from .rewriting.ledger import Ledger
-from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
+from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import Declined, PassesError, require
+    from .inference.shape_functions import broadcasts_to, same_extent, same_extent_if_broadcast
+    from .io.convert import from_onnx, to_onnx
+    from .io.model import Model
+    from .ir.effects import is_known, is_pure, may_drop
+    from .ir.graph import Graph
+    from .ir.op import Op
+    from .ir.origin import made_from
+    from .ir.quantization_spec import QuantizationSpec, Range
+    from .ir.tensor import Tensor
+    from .ir.values import Value
+    from .ort.evaluation import evaluate
+    from .pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
+    from .plugins.plugin import Placed, Plugin
+    from .rewriting.builder import Build
+    from .rewriting.ledger import Ledger
+    from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
+
+_MODULES = {
+    "errors": (
+        "Declined",
+        "PassesError",
+        "require",
+    ),
+    "inference.shape_functions": (
+        "broadcasts_to",
+        "same_extent",
+        "same_extent_if_broadcast",
+    ),
+    "io.convert": (
+        "from_onnx",
+        "to_onnx",
+    ),
+    "io.model": ("Model",),
+    "ir.effects": (
+        "is_known",
+        "is_pure",
+        "may_drop",
+    ),
+    "ir.graph": ("Graph",),
+    "ir.op": ("Op",),
+    "ir.origin": ("made_from",),
+    "ir.quantization_spec": (
+        "QuantizationSpec",
+        "Range",
+    ),
+    "ir.tensor": ("Tensor",),
+    "ir.values": ("Value",),
+    "ort.evaluation": ("evaluate",),
+    "pass_manager.pipeline": (
+        "Fixpoint",
+        "Pass",
+        "Pipeline",
+        "RulePass",
+        "leaves",
+        "run_pass",
+    ),
+    "plugins.plugin": (
+        "Placed",
+        "Plugin",
+    ),
+    "rewriting.builder": ("Build",),
+    "rewriting.ledger": ("Ledger",),
+    "rewriting.rules": (
+        "EXACT",
+        "LOSSY",
+        "ROUNDING",
+        "Contract",
+        "Rule",
+        "by_dtype",
+        "conditional",
+        "rule",
+    ),
+}
 __all__ = [
     "EXACT",
     "LOSSY",
@@ -58,3 +120,15 @@ __all__ = [
     "same_extent_if_broadcast",
     "to_onnx",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Late, so that a process that needs a part does not import the rest.
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -19,7 +18,7 @@ import psutil
 from ...core.ort import value_files
 from ...core.ort.backends import strip_source_locations
 from ...core.ort.sessions import SessionConfig
-from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess
+from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from .metrics import Latency, ModelMetrics, median_latency_interval
 
 AVAILABLE_SHARE = 0.5  # of the available memory for models: the needs of larger batches are unknown before they run
@@ -30,7 +29,7 @@ MIN_SLOW_ROUNDS = 2  # of a set, however long they take
 OVERTIME_FACTOR = 4.0  # times the requested seconds, after which MIN_SLOW_ROUNDS suffice
 REPLY_TIMEOUT = 900.0  # seconds for one reply
 NPZ_KINDS = "biufc"
-LAUNCHER = Path(__file__).with_name("worker_launcher.py")
+WORKER = module_command(f"{__package__}.benchmark_worker")
 
 
 class MeasurementFailed(Exception):
@@ -47,7 +46,7 @@ class WorkerProxy:
 
     folder: Path
     timeout: float = REPLY_TIMEOUT
-    command: tuple[str, ...] = (sys.executable, "-P", str(LAUNCHER))
+    command: tuple[str, ...] = WORKER
     _process: WorkerProcess = field(init=False)
 
     def __post_init__(self) -> None:

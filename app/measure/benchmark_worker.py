@@ -150,3 +150,7 @@ def main() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     gc.disable()
     serve(BenchmarkWorker().reply)
+
+
+if __name__ == "__main__":
+    main()

@@ -78,7 +78,7 @@ class RunOptions(SharedOptions):
 
 def known_effort(choice: str, option: str) -> Effort:
     """The effort of that name, given by `option`. Raises UsageError for an unknown one."""
-    from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - its package imports onnx
+    from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
     from ...core.verify.verification_spec import EFFORTS  # noqa: PLC0415 - as above
 
     for effort in EFFORTS:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ...core.errors import ModelError
 from .. import options
 from ..exit_codes import one_line_errors
 
@@ -23,8 +24,7 @@ def view(
 ) -> None:
     """Show a model in Netron, if that is installed."""
     with one_line_errors():
-        from ...core.errors import ModelError  # noqa: PLC0415 - its package imports onnx
-        from ...core.io.files import ModelFile, load  # noqa: PLC0415 - as above
+        from ...core.io.files import ModelFile, load  # noqa: PLC0415 - imports onnx
         from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - as above
         from ..terminal import printable  # noqa: PLC0415 - imports rich
 

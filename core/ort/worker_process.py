@@ -1,7 +1,8 @@
 """Worker processes for code that may crash, hang or print: requests and replies as lines of JSON.
 
 A request is an object. Its reply is any number of objects, taken together; the last has the key `failure`: a text, or
-null if the request succeeded.
+null if the request succeeded. After an object with the key `seconds`, the next one must come within that time; null
+takes this back.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ import os
 import subprocess
 import sys
 from _thread import start_new_thread
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from queue import SimpleQueue
-from signal import Signals
-from threading import Event, Timer
+from queue import Empty, SimpleQueue
+from signal import SIG_IGN, SIGINT, Signals, signal
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self
-from weakref import finalize
+from weakref import WeakSet, finalize
+
+from ..support.watchdog import call_after
 
 Message = dict[str, Any]
 EXIT_WAIT = 10.0  # seconds between the last line of a process and its exit code
@@ -66,13 +70,16 @@ def module_command(module: str, *arguments: str) -> tuple[str, ...]:
 class WorkerProcess:
     """A process of `command`, which serves requests for at most `timeout` seconds each, and is replaced if it ends.
 
-    Its standard error goes to `log`, if given. It ends with this object, or with the context.
+    Its standard error goes to `log`, if given. It ends with this object, or with the context. After a fork, the new
+    process gets a worker of its own.
     """
 
     command: tuple[str, ...]
     timeout: float
     log: Path | None = None
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
+    _owner: int = field(default=0, init=False)
+    _is_busy: bool = field(default=False, init=False)
     _terminate_process: Callable[[], object] = field(default=lambda: None, init=False)
 
     def __enter__(self) -> Self:
@@ -84,7 +91,8 @@ class WorkerProcess:
     @property
     def pid(self) -> int | None:
         """The id of the running process."""
-        return self._process.pid if self._process is not None else None
+        process = self._running()
+        return process.pid if process is not None else None
 
     def request(self, message: Message, timeout: float | None = None, *, retry: bool = False) -> Message:
         """Send a request; return all parts of the reply. Raises RequestFailed or WorkerExit.
@@ -92,54 +100,83 @@ class WorkerProcess:
         With `retry`, a crash of a process that served other requests, which may have damaged it, counts only if a new
         process crashes too.
         """
-        is_fresh = self._process is None
-        seconds = self.timeout if timeout is None else timeout
+        is_fresh = self._running() is None
+        self.begin(message)
         try:
-            return self._request(message, seconds)
+            return self.reply(timeout)
         except WorkerExit as e:
             if not retry or is_fresh or e.code is None:
                 raise
-        return self._request(message, seconds)
+        self.begin(message)
+        return self.reply(timeout)
 
-    def _request(self, message: Message, timeout: float) -> Message:
-        process = self._process = self._process or self._start()
+    def start(self) -> None:
+        """Start the process, unless it is running."""
+        if self._running() is None:
+            self._process, self._owner, self._is_busy = self._start(), os.getpid(), False
+
+    def begin(self, message: Message) -> None:
+        """Send a request, for `reply` to wait for; the reply to an earlier one is discarded."""
+        if self._is_busy and self._running() is not None:
+            with suppress(WorkerError):
+                self.reply()
+        self.start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._is_busy = True
+        with suppress(OSError):  # it has ended, which `reply` finds
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+
+    def reply(self, timeout: float | None = None) -> Message:
+        """Wait for all parts of the reply to the request that was sent. Raises RequestFailed or WorkerExit."""
+        process = self._running()
+        assert process is not None
         reply: Message = {}
-        late = Event()
-
-        def kill_late() -> None:
-            late.set()
-            process.kill()
-
-        timer = Timer(timeout, kill_late)
-        timer.start()
+        seconds = self.timeout if timeout is None else timeout
         try:
-            for part in _reply_parts(process, json.dumps(message)):
-                reply |= part
-                if "failure" in part:
-                    break
-            else:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(EXIT_WAIT)
+            is_late = self._collect(process, reply, seconds)
         except BaseException:
             self.terminate()  # later lines would be taken for the reply to the next request
             raise
-        finally:
-            timer.cancel()
-            timer.join()
+        self._is_busy = False
+        seconds = reply.pop("seconds", None) or seconds
         if "failure" not in reply:
             self.terminate()
             log = self.log.read_text(encoding="utf-8", errors="replace") if self.log is not None else ""
             last_line = next((line for line in reversed(log.split("\n")) if line.strip()), "")
-            raise WorkerExit(None if late.is_set() else process.returncode, timeout, last_line, reply)
+            raise WorkerExit(None if is_late else process.returncode, seconds, last_line, reply)
         failure = reply.pop("failure")
         if failure is not None:
             raise RequestFailed(failure, reply)
         return reply
 
+    def _collect(self, process: subprocess.Popen[str], reply: Message, timeout: float) -> bool:
+        """Add the parts to `reply` up to the last one or the end of the process; return whether it was too late."""
+        assert process.stdout is not None
+        whole, deadline = monotonic() + timeout, None
+        while "failure" not in reply:
+            until = whole if deadline is None else deadline
+            with call_after(max(0.0, until - monotonic()), process.kill) as late:
+                line = process.stdout.readline()
+            if not line.endswith("\n"):  # the end, or a line cut off by a crash
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(EXIT_WAIT)
+                return late.is_set()
+            part = json.loads(line)
+            reply |= part
+            if "seconds" in part:
+                deadline = monotonic() + part["seconds"] if part["seconds"] is not None else None
+        return False
+
     def terminate(self) -> None:
         """End the process, if one is running."""
         self._terminate_process()
         self._process = None
+
+    def _running(self) -> subprocess.Popen[str] | None:
+        """The process, unless there is none, or it belongs to the process of which this one is a fork."""
+        return self._process if self._owner == os.getpid() else None
 
     def _start(self) -> subprocess.Popen[str]:
         """Start a process with the module search path of this one."""
@@ -154,7 +191,8 @@ class WorkerProcess:
                 encoding="utf-8",
                 env=os.environ | {"PYTHONPATH": path},
             )
-        self._terminate_process = finalize(self, _kill_and_wait, process)
+        self._terminate_process = finalize(self, _kill_and_wait, process, os.getpid())
+        _processes_to_leave_to_parent().add(process)
         return process
 
 
@@ -162,11 +200,16 @@ def serve(
     handler: Callable[[Message], Iterable[Message]],
     failures: tuple[type[BaseException], ...] = (Exception,),
     describe: Callable[[BaseException], str] = str,
+    idle_limit: Callable[[], float | None] = lambda: None,
+    clean_up: Callable[[], object] = lambda: None,
 ) -> None:
     """Reply to the requests on standard input with the parts that `handler` yields, until the input ends.
 
-    An exception of the types `failures` is sent as a failure, formatted by `describe`; others end the process.
+    An exception of the types `failures` is sent as a failure, formatted by `describe`; others end the process. It ends
+    without a request for `idle_limit()` seconds. If the parent ends first, `clean_up` is called. Ctrl-C is left to the
+    parent.
     """
+    signal(SIGINT, SIG_IGN)
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
         os.dup2(2, 1)  # printed text is not a reply
         requests = SimpleQueue[str]()
@@ -175,7 +218,10 @@ def serve(
             with os.fdopen(os.dup(0), encoding="utf-8") as lines:
                 for line in lines:
                     requests.put(line)
-            os._exit(0)  # the parent does not wait for a reply any more
+            try:
+                clean_up()
+            finally:
+                os._exit(0)  # the parent does not wait for a reply any more
 
         start_new_thread(read_requests, ())
 
@@ -185,7 +231,11 @@ def serve(
 
         while True:
             try:
-                for part in handler(json.loads(requests.get())):
+                request = json.loads(requests.get(timeout=idle_limit()))
+            except Empty:
+                return
+            try:
+                for part in handler(request):
                     send(part)
             except KeyboardInterrupt:
                 raise
@@ -195,20 +245,26 @@ def serve(
                 send({"failure": None})
 
 
-def _reply_parts(process: subprocess.Popen[str], request: str) -> Iterator[Message]:
-    """Send a request and yield the lines of its reply; fewer if the process ends early."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        process.stdin.write(request + "\n")
-        process.stdin.flush()
-    except OSError:
-        return
-    for line in process.stdout:
-        if line.endswith("\n"):  # a line cut off by a crash does not
-            yield json.loads(line)
+def _kill_and_wait(process: subprocess.Popen[str], owner: int) -> None:
+    if os.getpid() == owner:
+        process.kill()
+        process.communicate()
 
 
-def _kill_and_wait(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.communicate()
+@cache
+def _processes_to_leave_to_parent() -> WeakSet[subprocess.Popen[str]]:
+    """The processes that this one started; a fork of it neither writes to them nor keeps their pipes open."""
+    processes: WeakSet[subprocess.Popen[str]] = WeakSet()
+
+    def detach() -> None:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for process in processes:
+            for pipe in filter(None, (process.stdin, process.stdout)):
+                if not pipe.closed:
+                    os.dup2(nowhere, pipe.fileno())
+        processes.clear()
+        os.close(nowhere)
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=detach)
+    return processes

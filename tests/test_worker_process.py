@@ -1,0 +1,115 @@
+"""Worker processes: crashes, deadlines, forks, and ends of the parent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from passwright.core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess
+from test_signals import is_gone, wait_until
+
+SCRIPT = """
+import os, sys, time
+from passwright.core.ort.worker_process import serve
+def handler(request):
+    yield {"echo": request["do"], "pid": os.getpid()}
+    if request["do"] == "hang":
+        yield {"seconds": 0.2}
+        time.sleep(1000)
+    if request["do"] == "take back":
+        yield {"seconds": 0.2}
+        yield {"seconds": None}
+        time.sleep(0.5)
+    if request["do"] == "crash":
+        os.abort()
+    if request["do"] == "fail":
+        raise ValueError("no such thing")
+serve(handler, idle_limit=lambda: float(sys.argv[1]) if sys.argv[1:] else None, clean_up=lambda: None)
+"""
+
+
+@pytest.fixture
+def worker() -> Iterator[WorkerProcess]:
+    with WorkerProcess((sys.executable, "-c", SCRIPT), 30.0) as process:
+        yield process
+
+
+def test_replies_and_failures(worker: WorkerProcess) -> None:
+    assert worker.request({"do": "x"})["echo"] == "x"
+    with pytest.raises(RequestFailed, match="no such thing") as error:
+        worker.request({"do": "fail"})
+    assert error.value.parts["echo"] == "fail"
+    assert worker.request({"do": "y"})["echo"] == "y"
+
+
+def test_reply_to_an_earlier_request_is_discarded(worker: WorkerProcess) -> None:
+    worker.begin({"do": "x"})
+    worker.begin({"do": "fail"})
+    worker.begin({"do": "y"})
+    assert worker.reply()["echo"] == "y"
+
+
+def test_crashed_worker_is_replaced(worker: WorkerProcess) -> None:
+    first = worker.request({"do": "x"})["pid"]
+    with pytest.raises(WorkerExit) as error:
+        worker.request({"do": "crash"})
+    assert (str(error.value), error.value.parts["echo"]) == ("it crashed (SIGABRT)", "crash")
+    assert worker.request({"do": "x"})["pid"] != first
+
+
+def test_worker_that_misses_its_deadline_is_killed(worker: WorkerProcess) -> None:
+    with pytest.raises(WorkerExit) as error:
+        worker.request({"do": "hang"})
+    assert (str(error.value), error.value.code) == ("it did not end within 0.2 s", None)
+
+
+def test_deadline_can_be_taken_back(worker: WorkerProcess) -> None:
+    assert worker.request({"do": "take back"})["echo"] == "take back"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork_has_a_worker_of_its_own(worker: WorkerProcess) -> None:
+    first = worker.request({"do": "x"})["pid"]
+    child = os.fork()
+    if child == 0:
+        own = worker.request({"do": "y"})
+        sys.stdout.flush()
+        worker.terminate()
+        os._exit(0 if own["echo"] == "y" and own["pid"] != first else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert worker.request({"do": "z"})["pid"] == first
+
+
+def test_idle_worker_ends() -> None:
+    with WorkerProcess((sys.executable, "-c", SCRIPT, "0.2"), 30.0) as worker:
+        first = worker.request({"do": "x"})["pid"]
+        wait_until(lambda: is_gone(first))
+        assert worker.request({"do": "y"}, retry=True)["pid"] != first
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
+def test_worker_ends_with_its_parent(end: str) -> None:
+    """Also if a fork of the parent lives on."""
+    text = f"""
+import os, sys, time
+from passwright.core.ort.worker_process import WorkerProcess
+worker = WorkerProcess((sys.executable, "-c", {SCRIPT!r}), 30.0)
+worker.start()
+child = os.fork()
+if child == 0:
+    os.close(1)
+    time.sleep(1000)
+print(child, worker.request({{"do": "x"}})["pid"], flush=True)
+{end}
+"""
+    run = subprocess.run([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, check=False)
+    child, pid = map(int, run.stdout.split())
+    try:
+        wait_until(lambda: is_gone(pid))
+        assert not is_gone(child)
+    finally:
+        os.kill(child, 9)

@@ -36,7 +36,9 @@ class ModelWriter:
         return name
 
     def constant(self, *elements: float, kind: type[np.generic] = np.int64, scalar: bool = False) -> str:
-        array = np.array(elements[0] if scalar else elements, kind)
+        return self.constant_array(np.array(elements[0] if scalar else elements, kind))
+
+    def constant_array(self, array: NDArray[Any]) -> str:
         return self.op("Constant", value=numpy_helper.from_array(array))
 
     def number(self, x: float) -> str:

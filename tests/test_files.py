@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import ml_dtypes
 import numpy as np
@@ -15,10 +16,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 from passwright.core import Model
-from passwright.core.io import files
+from passwright.core.errors import ModelError
+from passwright.core.io.file_copies import write_chunk
 from passwright.core.io.files import ModelFile, load, publish, staged
 from passwright.core.io.model import serialize
-from passwright.core.ir.tensor import MappedFile, Tensor
+from passwright.core.ir import tensor as tensor_module
+from passwright.core.ir.tensor import RAW_DATA, MappedField, MappedFile, Tensor, join_chunks
 from passwright.core.ort.backends import OnnxRuntime
 from rewriting import load as text_model
 
@@ -102,9 +105,9 @@ def test_external_files_are_opened_lazily(tmp_path: Path, monkeypatch: pytest.Mo
     opened: list[str] = []
     view = MappedFile.view
 
-    def recording_view(self: MappedFile) -> memoryview:
+    def recording_view(self: MappedFile, begin: int = 0, end: int | None = None) -> memoryview:
         opened.append(self.path.name)
-        return view(self)
+        return view(self, begin, end)
 
     monkeypatch.setattr(MappedFile, "view", recording_view)
     model = read(large(tmp_path, external=True))
@@ -112,6 +115,83 @@ def test_external_files_are_opened_lazily(tmp_path: Path, monkeypatch: pytest.Mo
     _, tensor = model.written_initializers()[0]
     np.testing.assert_array_equal(tensor.array, square())
     assert "w.bin" in opened
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@pytest.mark.parametrize("by_kernel", [False, True])
+def test_untouched_weights_are_copied_from_file_to_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, external: bool, by_kernel: bool
+) -> None:
+    if not by_kernel:
+        monkeypatch.setattr(os, "copy_file_range", refuse)
+    model = read(large(tmp_path, external=external))
+    w = next(tensor for _, tensor in model.written_initializers() if tensor.dims == (64, 64))
+    assert w.mapped is not None
+    reads: list[tuple[int, int]] = []
+    view = MappedFile.view
+
+    def recording_view(self: MappedFile, begin: int = 0, end: int | None = None) -> memoryview:
+        reads.append((begin, -1 if end is None else end))
+        return view(self, begin, end)
+
+    monkeypatch.setattr(MappedFile, "view", recording_view)
+    (tmp_path / "out").mkdir()
+    written = save(model, tmp_path / "out" / "m.onnx", external=external)
+    assert (w.mapped.begin, w.mapped.end) not in reads
+    assert {n: a.tolist() for n, a in arrays(onnx.load(written)).items()} == {
+        "w": square().tolist(), "small": [1.0, 1.0, 1.0]
+    }  # fmt: skip
+
+
+def refuse(*_: object) -> int:
+    raise OSError(errno.EXDEV, "not between file systems")
+
+
+@pytest.mark.parametrize("tail", [0, 100])
+def test_holes_stay_holes(tmp_path: Path, tail: int) -> None:
+    source, size = tmp_path / "w.bin", 1 << 22
+    with source.open("wb") as f:
+        f.write(b"a" * 5000)
+        f.seek(size - 100)
+        f.write(b"b" * tail)
+        f.truncate(size)
+    span = MappedField(RAW_DATA, MappedFile(source), 17, size)
+    with (tmp_path / "copy").open("wb") as f:
+        f.write(b"before")
+        write_chunk(f, span)
+        f.write(b"after")
+    assert (tmp_path / "copy").read_bytes() == b"before" + source.read_bytes()[17:] + b"after"
+    assert (tmp_path / "copy").stat().st_blocks * 512 < 1 << 16
+
+
+def test_shortened_file_of_weights_is_one_line(tmp_path: Path) -> None:
+    model = read(large(tmp_path, external=True))
+    os.truncate(tmp_path / "w.bin", 100)
+    with pytest.raises(ModelError, match=r"^cannot write .*out\.onnx: w.bin became shorter$"):
+        save(model, tmp_path / "out.onnx", external=True)
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_replaced_file_is_read_as_it_was_loaded(tmp_path: Path) -> None:
+    model = read(large(tmp_path, external=False))
+    (tmp_path / "other").write_bytes(b"\0" * (tmp_path / "m.onnx").stat().st_size)
+    (tmp_path / "other").replace(tmp_path / "m.onnx")
+    np.testing.assert_array_equal(arrays(onnx.load(save(model, tmp_path / "out.onnx")))["w"], square())
+
+
+def test_parts_of_large_files_are_mapped_while_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_module, "MAX_MAPPED_BYTES", 4096)
+    content = rng().bytes(100_000)
+    (tmp_path / "w.bin").write_bytes(content)
+    file = MappedFile(tmp_path / "w.bin")
+    views = [file.view(begin, end) for begin, end in ((0, 10), (5000, 90_000), (99_999, 100_000), (7, 7))]
+    assert [bytes(v) for v in views] == [content[:10], content[5000:90_000], content[-1:], b""]
+    assert len(file._parts) == 3
+    file.release_pages()
+    assert bytes(views[1]) == content[5000:90_000]
+    views.clear()
+    assert len(file._parts) == 0
+    assert file._map is None
 
 
 def test_elements_are_read_only(tmp_path: Path) -> None:
@@ -441,7 +521,7 @@ def test_tensors_round_trip_as_external_data(tmp_path: Path, tensor: TensorProto
 def test_serialized_size_is_exact(tmp_path: Path, tensor: TensorProto) -> None:
     (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
     exported = serialize(read(tmp_path / "m.onnx"))
-    assert exported.size == len(b"".join(exported.chunks())) == (tmp_path / "m.onnx").stat().st_size
+    assert exported.size == len(join_chunks(exported.chunks())) == (tmp_path / "m.onnx").stat().st_size
 
 
 PIECE, PIECES = 640 << 20, 4  # bytes; 2.5 GB in total, in a sparse file
@@ -498,15 +578,14 @@ def test_model_over_2_gb_takes_little_memory(huge: Path) -> None:
     assert int(done.stdout) < 300 << 10, f"{int(done.stdout) >> 10} MB"
 
 
-def test_model_over_2_gb_is_written_with_external_data(huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The copy keeps the holes of the sparse source, so that only a few pages are written.
-    monkeypatch.setattr(files._ExternalDataWriter, "chunks", sparsely(files._ExternalDataWriter.chunks))
+def test_model_over_2_gb_is_written_with_external_data(huge: Path) -> None:
     out = huge / "out.onnx"
     model = load(ModelFile(huge / "m.onnx"))
     try:
         save(model, out)
         assert out.stat().st_size < 1 << 20
         assert Path(f"{out}.data").stat().st_size >= PIECE * PIECES
+        assert Path(f"{out}.data").stat().st_blocks * 512 < 1 << 20  # the copy keeps the holes of the sparse source
         raw = onnx.load(out, load_external_data=False)
         for n, w in enumerate(raw.graph.initializer):
             entries = {e.key: e.value for e in w.external_data}
@@ -516,25 +595,3 @@ def test_model_over_2_gb_is_written_with_external_data(huge: Path, monkeypatch: 
                 assert np.frombuffer(f.read(4096), np.float32).tolist() == [n + 1] * 1024
     finally:
         Path(f"{out}.data").unlink(missing_ok=True)
-
-
-def sparsely(chunks: Any) -> Any:
-    """`_ExternalDataWriter.chunks` that writes only the first page of each tensor."""
-
-    class Holes:
-        def __init__(self, file: BinaryIO) -> None:
-            self.file = file
-
-        def tell(self) -> int:
-            return self.file.tell()
-
-        def write(self, data: bytes | memoryview) -> int:
-            self.file.write(data[:4096])
-            self.file.seek(max(len(data) - 4096, 0), 1)
-            self.file.truncate(self.file.tell())
-            return len(data)
-
-    def written(self: Any, tensor: Tensor, name: str) -> Any:
-        return chunks(files._ExternalDataWriter(Holes(self.file), self.location), tensor, name)
-
-    return written

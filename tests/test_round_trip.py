@@ -10,6 +10,7 @@ import onnx.backend.test
 import pytest
 from node_cases import is_round_trip_equal
 from passwright.core import Tensor
+from passwright.core.ir.tensor import join_chunks
 
 PACKAGED = Path(onnx.backend.test.__file__).parent / "data"
 GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -31,5 +32,5 @@ def test_golden_models(path: Path) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.bool_, np.complex64])
 def test_large_array_is_written_without_a_copy(dtype: type[np.generic]) -> None:
     tensor = Tensor.from_array(np.arange(6000).reshape(60, 100).astype(dtype))
-    assert b"".join(tensor.chunks("w")) == tensor.to_proto("w").SerializeToString(deterministic=True)
+    assert join_chunks(tensor.chunks("w")) == tensor.to_proto("w").SerializeToString(deterministic=True)
     assert np.shares_memory(np.frombuffer(tensor.raw_data(), np.uint8), tensor.array)

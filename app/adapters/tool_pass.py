@@ -12,9 +12,11 @@ from google.protobuf.message import DecodeError
 
 from ...core import Graph, Ledger
 from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed
+from ...core.io.file_copies import write_chunk
 from ...core.io.foreign_merge import ForeignMerge, plan_foreign_merge
 from ...core.io.interchange import serialize_main_graph
 from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel
+from ...core.ir.tensor import chunk_bytes
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 
 TIMEOUT = 240.0  # seconds for a run of a tool, less than the manager allows a pass
@@ -55,8 +57,8 @@ class ToolProcess:
             folder = Path(name)
             with (folder / "sent.onnx").open("wb") as f:
                 for chunk in model.chunks():
-                    f.write(chunk)
-                    hashed.update(chunk)
+                    write_chunk(f, chunk)
+                    hashed.update(chunk_bytes(chunk))
             key = hashed.digest()
             if key not in self._cached:
                 self._cached[key] = self._request(folder, option)

@@ -18,6 +18,7 @@ from ...core.io.model import Model, serialize
 from ...core.io.model_source import ModelSource
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
+from ...core.ir.tensor import chunk_bytes
 from ...core.pass_manager.pass_manager import PassManager, static_failure
 from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.rewriting.changes import Change, ChangeKey
@@ -85,7 +86,7 @@ class Candidate:
         """A digest of the serialized model, which is not changed any more."""
         exported, found = serialize(self.model), sha256()
         for chunk in (exported.header, exported.body, *(piece for t in exported.initializers for piece in t)):
-            found.update(chunk)
+            found.update(chunk_bytes(chunk))
         return found.hexdigest()
 
 

@@ -23,6 +23,7 @@ from ...core.io.files import ModelFile, as_loadable, encode_text, load, write_fi
 from ...core.io.model import Model, export_header
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
+from ...core.ir.tensor import join_chunks
 from ...core.ir.values import Value, inferred_type_proto
 from ...core.ort.backends import OnnxRuntime
 from ...core.pass_manager.pass_manager import Attempt, PassManager, static_failure
@@ -97,7 +98,7 @@ def extract_model(
     held += [(handed_on[v.name], tensor) for v, tensor in model.written_initializers() if v.name in handed_on]
     for name, tensor in held:
         if tensor is not None:
-            graph.initializer.append(onnx.TensorProto.FromString(b"".join(tensor.chunks(name))))
+            graph.initializer.append(onnx.TensorProto.FromString(join_chunks(tensor.chunks(name))))
     graph.node.extend(onnx.NodeProto.FromString(node_bytes(op)) for op in ops)
     graph.node.extend(helper.make_node("Identity", [constant], [name]) for name, constant in handed_on.items())
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)

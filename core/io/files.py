@@ -1,7 +1,7 @@
 """Model files, read without their weights and written atomically, and folders of models, inputs and texts.
 
-Weights stay on disk until a rewrite needs them. A new file is written to a staging folder beside its destination
-and moved there at the end.
+Weights stay on disk until a rewrite needs them, and are copied from file to file otherwise. A new file is written to a
+staging folder beside its destination and moved there at the end.
 """
 
 from __future__ import annotations
@@ -23,11 +23,22 @@ from onnx.external_data_helper import set_external_data
 
 from ..errors import ModelError, format_error
 from ..ir import wire_format
-from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, MessageBytes, Tensor
+from ..ir.tensor import (
+    RAW_DATA,
+    SMALL_TENSOR_BYTES,
+    STRING,
+    Chunk,
+    MappedField,
+    MappedFile,
+    MessageBytes,
+    Tensor,
+    join_chunks,
+)
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
-from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
+from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from .convert import import_model, opsets_of
+from .file_copies import write_chunk
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 
 MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
@@ -182,7 +193,7 @@ def staged(model: Model | SerializedModel, destination: Path, *, external: bool 
 def as_loadable(model: Model, exported: SerializedModel | None = None) -> Generator[Loadable]:
     """The model in a form that backends load: bytes, or, for a large one, a temporary file."""
     if weight_bytes(model) <= MAX_IN_MEMORY_BYTES:
-        yield b"".join((exported or serialize(model)).chunks())
+        yield join_chunks((exported or serialize(model)).chunks())
         return
     with TemporaryDirectory() as folder, staged(model, Path(folder) / "model.onnx", external=True) as stage:
         yield stage
@@ -199,7 +210,7 @@ def _write(model: Model | SerializedModel, path: Path, external: bool) -> None:
         exported = serialize(model)
     with path.open("wb") as f:
         for chunk in exported.chunks():
-            f.write(chunk)
+            write_chunk(f, chunk)
         _flush_to_disk(f)
 
 
@@ -219,14 +230,13 @@ class _ExternalDataWriter:
         if tensor.nbytes <= SMALL_TENSOR_BYTES or tensor.dtype == STRING:
             yield from tensor.chunks(name)
             return
-        content = tensor.raw_data()
+        content = tensor.mapped if tensor.mapped is not None and tensor.mapped.is_raw else tensor.raw_data()
         self.file.write(b"\0" * (-self.file.tell() % PAGE_BYTES))
         proto = tensor.proto_without_elements(name)
         proto.raw_data = b""  # the helper refuses a tensor that has none
         set_external_data(proto, self.location, self.file.tell(), len(content))
         proto.ClearField("raw_data")
-        self.file.write(content)
-        tensor.release_pages()
+        write_chunk(self.file, content)
         yield proto.SerializeToString(deterministic=True)
 
 

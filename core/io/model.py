@@ -12,13 +12,12 @@ from onnx import helper
 from ..errors import GraphError, ModelError, PassesError, format_error
 from ..ir import op_schemas, wire_format
 from ..ir.graph import Graph
-from ..ir.tensor import Tensor
+from ..ir.tensor import Chunk, Tensor, join_chunks
 from ..ir.values import Value
 from ..ort.split_models import SplitModel
 from ..serialization.exporter import (
     INITIALIZER,
     MODEL_GRAPH,
-    Chunk,
     TensorWriter,
     declare_new_initializers,
     graph_chunks,
@@ -69,7 +68,7 @@ MAX_MESSAGE_BYTES = (2 << 30) - (1 << 20)  # protobuf's limit for a message, les
 class SerializedModel:
     """A serialized model: header, graph without initializers, and each initializer in chunks.
 
-    The chunks of large tensors are views of a mapped file or an array.
+    The chunks of large tensors are spans of a file or views of an array.
     """
 
     header: bytes
@@ -102,7 +101,7 @@ class SerializedModel:
         proto = onnx.ModelProto.FromString(self.header)
         proto.graph.MergeFromString(bytes(self.body))
         for pieces in self.initializers:
-            proto.graph.initializer.add().MergeFromString(b"".join(pieces))
+            proto.graph.initializer.add().MergeFromString(join_chunks(pieces))
         return proto
 
 

@@ -7,6 +7,7 @@ back as the bytes that were read.
 from __future__ import annotations
 
 import mmap
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,7 +15,8 @@ from functools import cache
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from weakref import WeakSet, finalize
 
 import numpy as np
 import onnx
@@ -25,6 +27,7 @@ from . import wire_format
 
 MAX_INTERNED_BYTES = 64 << 10  # bytes
 SMALL_TENSOR_BYTES = 1024  # bytes; a tensor up to this size is parsed whole and shown to shape inference
+MAX_MAPPED_BYTES = 1 << 30  # bytes; of a larger file only the parts in use are mapped
 RAW_DATA = 9
 # The fields of TensorProto that hold elements: float, int32, string, int64, raw, double, uint64.
 ELEMENT_FIELDS = frozenset({4, 5, 6, 7, RAW_DATA, 10, 11})
@@ -37,26 +40,42 @@ SUB_BYTE_BITS = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class MappedFile:
-    """A file of weights, mapped into memory on first use."""
+    """A file of weights, opened on first use and mapped into memory: whole, or of one above 1 GB the parts in use."""
 
     path: Path
+    _descriptor: int | None = field(default=None, repr=False)
     _map: mmap.mmap | None = field(default=None, repr=False)
+    _parts: WeakSet[mmap.mmap] = field(default_factory=WeakSet[mmap.mmap], repr=False)
 
-    def view(self) -> memoryview:
-        """The bytes of the file."""
+    def fileno(self) -> int:
+        """The descriptor of the file, open as long as this object lives, even if the file is replaced."""
+        if self._descriptor is None:
+            self._descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            finalize(self, os.close, self._descriptor)
+        return self._descriptor
+
+    def view(self, begin: int = 0, end: int | None = None) -> memoryview:
+        """The bytes of the file from `begin` to `end`."""
+        size = os.fstat(self.fileno()).st_size if self._map is None else len(self._map)
+        end = size if end is None else end
+        if begin == end:
+            return memoryview(b"")
+        if self._map is None and size > MAX_MAPPED_BYTES and end - begin < size:
+            start = begin - begin % mmap.ALLOCATIONGRANULARITY
+            part = mmap.mmap(self.fileno(), end - start, access=mmap.ACCESS_READ, offset=start)
+            self._parts.add(part)
+            return memoryview(part)[begin - start :]
         if self._map is None:
-            if self.path.stat().st_size == 0:
-                return memoryview(b"")
-            with self.path.open("rb") as f:
-                self._map = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
-        return memoryview(self._map)
+            self._map = mmap.mmap(self.fileno(), 0, access=mmap.ACCESS_READ)
+        return memoryview(self._map)[begin:end]
 
     def release_pages(self) -> None:
         """Release the memory of pages that were read; they are read from the file again on the next use."""
-        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+        for part in (self._map, *self._parts):
+            if part is not None and hasattr(mmap, "MADV_DONTNEED"):
+                part.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +84,49 @@ class MessageBytes:
 
     content: bytes = field(repr=False)
 
-    def view(self) -> memoryview:
-        """The bytes of the message."""
-        return memoryview(self.content)
+    def view(self, begin: int = 0, end: int | None = None) -> memoryview:
+        """The bytes of the message from `begin` to `end`."""
+        return memoryview(self.content)[begin:end]
 
     def release_pages(self) -> None:
         """Do nothing, as the memory belongs to the message."""
 
 
-class MappedField(NamedTuple):
-    """The span of one element field of a TensorProto in its file, or in its message in memory."""
+@dataclass(frozen=True, slots=True)
+class MappedField:
+    """The span of one element field of a TensorProto in its file, or in its message in memory, and its length."""
 
     field_number: int
     file: MappedFile | MessageBytes
     begin: int
     end: int
 
+    def __len__(self) -> int:
+        return self.end - self.begin
+
     @property
     def view(self) -> memoryview:
         """The bytes of the value."""
-        return self.file.view()[self.begin : self.end]
+        return self.file.view(self.begin, self.end)
 
     @property
     def is_raw(self) -> bool:
         """Whether the elements have ONNX's raw form."""
         return self.field_number == RAW_DATA
+
+
+Chunk = bytes | bytearray | memoryview | MappedField
+"""A part of a serialized message: in memory, or a span of a file that is copied as it is."""
+
+
+def chunk_bytes(chunk: Chunk) -> bytes | bytearray | memoryview:
+    """The bytes of a chunk; a span of a file is mapped into memory."""
+    return chunk.view if isinstance(chunk, MappedField) else chunk
+
+
+def join_chunks(chunks: Iterable[Chunk]) -> bytes:
+    """The bytes of a message that is given in chunks."""
+    return b"".join(map(chunk_bytes, chunks))
 
 
 class Tensor:
@@ -204,16 +241,24 @@ class Tensor:
     @property
     def array(self) -> np.ndarray[Any, Any]:
         """The elements; read-only. Types that NumPy lacks come as ml_dtypes, strings as objects."""
-        if self._array is None:
-            self._array = self._decode()
-            self._array.flags.writeable = False
-        return self._array
+        if self._array is not None:
+            return self._array
+        found = self._decode()
+        found.flags.writeable = False
+        if not self._is_view_of_file:  # which costs nothing to make, and keeps the file mapped
+            self._array = found
+        return found
+
+    @property
+    def _is_view_of_file(self) -> bool:
+        """Whether the elements in memory are those of the mapped file."""
+        return self.mapped is not None and self.mapped.is_raw and element_bits(self.dtype) % 8 == 0
 
     def _decode(self) -> np.ndarray[Any, Any]:
         if not self.is_readable:
             raise ModelError(f"{self.name}: its data is in another file; load the model by its path")
         try:
-            if self.mapped is None or not self.mapped.is_raw or element_bits(self.dtype) % 8:
+            if self.mapped is None or not self._is_view_of_file:
                 return numpy_helper.to_array(self.to_proto(self.name))
             return np.frombuffer(self.mapped.view, helper.tensor_dtype_to_np_dtype(self.dtype)).reshape(self.dims)
         except (ValueError, TypeError) as e:
@@ -278,12 +323,13 @@ class Tensor:
             proto.MergeFromString(wire_format.encode_field(self.mapped.field_number, bytes(self.mapped.view)))
         return proto
 
-    def chunks(self, name: str) -> Iterator[bytes | memoryview]:
+    def chunks(self, name: str) -> Iterator[Chunk]:
         """The serialized message in chunks, large elements without a copy."""
+        elements: Chunk
         if self.mapped is not None:
-            proto, number, elements = self.header(name), self.mapped.field_number, self.mapped.view
-        elif (elements := self._array_bytes) is not None:
-            proto, number = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name), RAW_DATA
+            proto, number, elements = self.header(name), self.mapped.field_number, self.mapped
+        elif (array := self._array_bytes) is not None:
+            proto, number, elements = self.proto_without_elements(name), RAW_DATA, array
         else:
             yield self.to_proto(name).SerializeToString(deterministic=True)
             return

@@ -13,7 +13,7 @@ from ..ir import op_schemas, wire_format
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.op_schemas import canonical_domain
-from ..ir.tensor import Tensor, first_line
+from ..ir.tensor import Chunk, Tensor, first_line, join_chunks
 from ..ir.values import Value, inferred_type_proto
 from .proto_queries import all_nodes, opset_versions, subgraphs
 from .provenance import with_provenance
@@ -23,12 +23,11 @@ NODE, INITIALIZER, INPUT, OUTPUT, VALUE_INFO, SPARSE_INITIALIZER = 1, 5, 11, 12,
 MODEL_GRAPH = 7
 NODE_INPUT, NODE_OUTPUT = 1, 2
 
-Chunk = bytes | bytearray | memoryview
 TensorWriter = Callable[[Tensor, str], Iterator[Chunk]]
 """Writes a tensor of a given name: inline, or as a reference to external data."""
 
 
-def graph_chunks(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> Iterator[Chunk]:
+def graph_chunks(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> Iterator[bytes]:
     """The serialized GraphProto without its initializers."""
     if graph.owner is not None:
         rename_shadowed_values(graph)
@@ -187,7 +186,7 @@ def build_node_proto(op: Op, tensor_chunks: TensorWriter = Tensor.chunks) -> onn
 
 def _attribute_to_onnx(value: Any, tensor_chunks: TensorWriter) -> Any:
     if isinstance(value, Tensor):
-        return onnx.TensorProto.FromString(b"".join(tensor_chunks(value, "")))
+        return onnx.TensorProto.FromString(join_chunks(tensor_chunks(value, "")))
     if isinstance(value, Graph):
         return graph_proto(value, tensor_chunks)
     if isinstance(value, list):
@@ -206,10 +205,10 @@ def _restored_node(op: Op, tensor_chunks: TensorWriter) -> onnx.NodeProto:
         if isinstance(value, Graph):
             a.g.CopyFrom(graph_proto(value, tensor_chunks))
         elif isinstance(value, Tensor):
-            a.t.MergeFromString(b"".join(tensor_chunks(value, value.name)))
+            a.t.MergeFromString(join_chunks(tensor_chunks(value, value.name)))
         elif a.type == AttributeProto.TENSORS:
             for tensor in cast("list[Tensor]", value):
-                a.tensors.add().MergeFromString(b"".join(tensor_chunks(tensor, tensor.name)))
+                a.tensors.add().MergeFromString(join_chunks(tensor_chunks(tensor, tensor.name)))
         elif a.type == AttributeProto.GRAPHS:
             graphs: list[Graph] = value
             a.graphs.extend(graph_proto(g, tensor_chunks) for g in graphs)
@@ -220,7 +219,7 @@ def graph_proto(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> on
     """The whole graph as one message; each initializer is parsed on its own, so none is copied twice."""
     proto = onnx.GraphProto.FromString(b"".join(graph_chunks(graph, tensor_chunks)))
     for value, tensor in written_initializers(graph):
-        proto.initializer.add().MergeFromString(b"".join(tensor_chunks(tensor, value.name)))
+        proto.initializer.add().MergeFromString(join_chunks(tensor_chunks(tensor, value.name)))
     return proto
 
 

@@ -208,7 +208,7 @@ CONSTANT_AROUND = LOOP.replace("h = Sin(x)", "h = Sin(x) k = Constant<value_floa
             f"g (float[N,4] x) => (float[N,4] y) {{ {CONSTANT_OP} i = Sub(h, k) j = Relu(i) y = Sub(j, k) }}",
             "drop_relu",
             W,
-            [("j", ["Relu", "Sub"], ["Sub"])],
+            [("e", ["Relu", "Erf"], ["Erf"]), ("j", ["Relu", "Sub"], ["Sub"])],
             id="beside a Constant",
         ),
         pytest.param(

@@ -242,7 +242,7 @@ def verified_candidate(
         rules = (r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules if r.name in fired)
         boundaries = sorted({number for r in rules for number in r.fragile})
         oracle = Oracle(run.source.loadable(), spec, options.seed, boundaries)
-    run.quarantine.options = CheckOptions(attempt_comparer(oracle))
+    run.quarantine.options = CheckOptions(attempt_comparer(oracle, lambda: run.quarantine.keeps_names))
     return run.verify(oracle, destination, exact=options.exact, uses_half=spec.uses_half, accept=accept)
 
 

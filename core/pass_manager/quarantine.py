@@ -89,6 +89,11 @@ class Quarantine:
     _failure_counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     _last_good: tuple[InputSet | None, int] = (None, -1)  # an input set, and a change up to which it shows no fault
 
+    @property
+    def keeps_names(self) -> bool:
+        """Whether names keep their meaning: all changes so far were requested, so they are rewrites of the graph."""
+        return not self.manager.exclusions.atomic_passes
+
     def quarantine_next(self, failed: Attempt) -> Quarantined:
         """Find and exclude the first wrong change of a full run. Raises VerificationError if no pass is the cause."""
         found, stop, after = self._locate_fault(failed)

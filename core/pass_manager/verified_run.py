@@ -23,12 +23,12 @@ from .phase_timer import BISECTING, COMPARING, COMPARING_AND_WRITING, DRAWING, E
 from .quarantine import Quarantine
 
 
-def attempt_comparer(oracle: Oracle) -> Comparer:
-    """The comparison of attempts with the outputs of the original, as a function."""
+def attempt_comparer(oracle: Oracle, keeps_names: Callable[[], bool]) -> Comparer:
+    """The comparison of attempts with the original, as a function. `keeps_names`: whether regions are compared."""
 
     def compare(attempt: Attempt, bits: bool, on: Collection[InputSet] | None) -> Mismatch | None:
         with as_loadable(attempt.model) as model:
-            return oracle.compare(model, exact=bits, input_sets=on).failure
+            return oracle.compare(model, exact=bits, input_sets=on, compare_regions=keeps_names()).failure
 
     return compare
 
@@ -59,19 +59,25 @@ class Candidate:
                 publish(stage, destination)
 
     def verify_and_write(
-        self, oracle: Oracle, destination: Path | None, *, bitwise: bool, accept: Accept | None = None
+        self,
+        oracle: Oracle,
+        destination: Path | None,
+        *,
+        bitwise: bool,
+        accept: Accept | None = None,
+        compare_regions: bool = False,
     ) -> Verdict:
         """Compare the serialized model with the original; write it to `destination`, if given, if it is correct.
 
-        `accept` decides about correct ones.
+        `accept` decides about correct ones. `compare_regions`: see `Oracle.compare`.
         """
         if destination is None and accept is None:
             with as_loadable(self.model, self.exported) as model:
-                return oracle.compare(model, exact=bitwise)
+                return oracle.compare(model, exact=bitwise, compare_regions=compare_regions)
         verdicts: list[Verdict] = []
 
         def is_accepted(stage: Path) -> bool:
-            verdicts.append(oracle.compare(stage, exact=bitwise))
+            verdicts.append(oracle.compare(stage, exact=bitwise, compare_regions=compare_regions))
             return verdicts[0].failure is None and (accept is None or accept(stage))
 
         self.write(destination, is_accepted)
@@ -116,7 +122,9 @@ class VerifiedRun:
             candidate = self.candidate()
             bits = exact or (self.attempt.ledger.is_exact and not uses_half)
             with self.timer.phase(COMPARING if destination is None else COMPARING_AND_WRITING):
-                verdict = candidate.verify_and_write(oracle, destination, bitwise=bits, accept=accept)
+                verdict = candidate.verify_and_write(
+                    oracle, destination, bitwise=bits, accept=accept, compare_regions=self.quarantine.keeps_names
+                )
             if verdict.failure is None:
                 return candidate, verdict
             self.attempt = replace(self.attempt, failure=mismatch_failure(verdict.failure), exact=bits)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
 
 from ..errors import EvaluationError, ModelError, UnverifiableError
-from ..ort.backends import Arrays
+from ..io.files import split_model
+from ..ort.backends import Arrays, OnnxRuntime
 from ..ort.sessions import Loadable
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_generation import InputSet
@@ -18,6 +20,8 @@ from .input_search import CHEAP_ELEMENTS, Answer, InputSearch
 from .input_specs import SEQUENCE
 from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, perturb
 from .output_comparison import compare_outputs, relative_noise_floor
+from .regions.region_comparison import ChangedRegions
+from .regions.value_graph import ValueGraph
 from .seeded_session import (
     BACKENDS,
     Backend,
@@ -173,11 +177,14 @@ class Oracle:
         exact: bool = False,
         input_sets: Collection[InputSet] | None = None,
         backend: Backend | None = None,
+        compare_regions: bool = False,
     ) -> Verdict:
         """Compare `model` with the original up to the first input set on which it fails, finite ones first.
 
         `input_sets` restricts the comparison; the others count as equal already. `backend` runs `model` instead of the
         backend of the original; as it has its own process, which may crash, sizes of 0 are tried for all operators.
+        `compare_regions`: each changed region is compared too, with the original's values at its boundary, for a
+        `model` in which names have the meaning that they have in the original, as after rewriting.
         """
         original, spec = self._original, self.spec
         is_random, opener = bool(spec.random_outputs), backend or original.backend
@@ -203,10 +210,40 @@ class Oracle:
             finite = answer.input_set.is_finite
             labels[finite].append(str(answer.input_set))
             failure = self._compare_on(answer, derived, worst[finite], notes, unseeded=unseeded, exact=exact)
+        del derived  # its memory
+        count = 0
+        if compare_regions and (failure is None or failure.difference is not None):
+            shown_by = None if failure is None else failure.input_set
+            tried = [a.input_set for a in chosen if shown_by is None or a.input_set is shown_by]
+            failure, count = self._compare_regions(model, tried, failure, notes)
         sets, nonfinite_sets = tuple(labels[True]), tuple(labels[False])
         return Verdict(
-            self.backend, exact, sets, worst[True], unseeded, tuple(notes), failure, nonfinite_sets, worst[False]
+            self.backend, exact, sets, worst[True], unseeded, tuple(notes), failure, nonfinite_sets, worst[False], count
         )
+
+    def _compare_regions(
+        self, model: Loadable, input_sets: Sequence[InputSet], failure: Mismatch | None, notes: list[str]
+    ) -> tuple[Mismatch | None, int]:
+        """The `failure` with its site, or a wrong site alone; and the number of changed regions that were compared.
+
+        Only on finite inputs without a size of 0, where no output depends on a random op or on earlier runs.
+        """
+        session, usual = self._original.session, [i for i in input_sets if i.is_finite and 0 not in i.sizes.values()]
+        if not usual or not isinstance(session, OnnxRuntime) or self.spec.random_outputs or self.spec.stateful:
+            return failure, 0
+        rewritten = ValueGraph.of(split_model(model))
+        regions = ChangedRegions(self._original_values, rewritten, session.config, self._original.timeout)
+        found = regions.first_difference(usual)
+        notes.extend(regions.notes)
+        if found is None:
+            return failure, len(regions.sites)
+        reason = f"{found.difference.reason}, from the original's values before it"
+        mismatch = failure or Mismatch(found.site, reason, found.input_set, found.difference)
+        return replace(mismatch, site=found.site, region=found.names), len(regions.sites)
+
+    @cached_property
+    def _original_values(self) -> ValueGraph:
+        return ValueGraph.of(split_model(self._sensitivity.original))
 
     def _compare_on(
         self,

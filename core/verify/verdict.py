@@ -39,13 +39,17 @@ class Mismatch:
     """The first wrong output, or a model that does not load or run.
 
     `output` is empty if the model does not run, `input_set` None if it does not load. Finite inputs are compared first,
-    so on non-finite ones the mismatch implies that finite ones agree.
+    so on non-finite ones the mismatch implies that finite ones agree. `site` is the first value that the model computes
+    wrongly from values of the original, "" if it is not known, and `region` has the names of everything between these
+    and the site in either model. Without a wrong output, `output` is the site.
     """
 
     output: str
     reason: str
     input_set: InputSet | None
     difference: OutputDifference | None
+    site: str = ""
+    region: frozenset[str] = frozenset()
 
     @property
     def is_nonfinite_only(self) -> bool:
@@ -78,7 +82,8 @@ class Verdict:
     """The result of a comparison: input sets and the largest difference of each output, up to the first `failure`.
 
     `input_sets` and `differences` are for finite inputs, `nonfinite_input_sets` and `nonfinite_differences` for NaN and
-    infinite ones. Outputs that are `random` were compared by type and rank only.
+    infinite ones. Outputs that are `random` were compared by type and rank only. `changed_regions` counts the regions
+    that were compared on the original's values, on finite inputs.
     """
 
     backend: str
@@ -90,6 +95,7 @@ class Verdict:
     failure: Mismatch | None = None
     nonfinite_input_sets: tuple[str, ...] = ()
     nonfinite_differences: dict[str, OutputDifference] = field(default_factory=dict[str, OutputDifference])
+    changed_regions: int = 0
 
     def to_data(self) -> dict[str, Any]:
         """The verdict as data for JSON; an input set is given by its name."""
@@ -98,6 +104,7 @@ class Verdict:
             f = self.failure
             data["failure"] = {
                 "output": f.output,
+                "site": f.site,
                 "reason": f.reason,
                 "input_set": None if f.input_set is None else str(f.input_set),
                 "difference": None if f.difference is None else asdict(f.difference),

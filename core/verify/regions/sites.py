@@ -1,0 +1,124 @@
+"""Values that an original and a rewritten model share, and those that the two compute in different ways."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+
+import onnx
+from onnx import AttributeProto
+
+from ...ir.op_schemas import canonical_domain
+from ...ir.tensor import Tensor, digest, tensors_equal
+from ...serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
+from .value_graph import ValueGraph, constant_tensor, sorted_nodes
+
+MAX_DIGESTED_BYTES = 64 << 10  # bytes of a constant up to which equal ones of other names are recognized
+
+
+@dataclass(frozen=True, slots=True)
+class SharedValues:
+    """The `names` of the computed values of an original that the rewritten model has too.
+
+    `sites` are those whose expression, down to the next shared values, differs, in the order of the original.
+    """
+
+    names: frozenset[str]
+    sites: tuple[str, ...]
+
+    @classmethod
+    def of(cls, original: ValueGraph, rewritten: ValueGraph, excluded: Collection[str] = ()) -> SharedValues:
+        """The shared values except `excluded` ones, of types that are not exchanged, say. O(V + E)."""
+        computed = (o for node in original.nodes for o in node.output if o and o not in original.constants)
+        there = {*rewritten.producers, *rewritten.constants}
+        names = tuple(name for name in computed if name in there and name not in excluded)
+        keys = _Keys(frozenset(names), _equal_constants(original, rewritten))
+        before, after = (keys.expressions(g) for g in (original, rewritten))
+        sites = tuple(name for name in names if before[name] != after.get(name))
+        return cls(frozenset(names), sites)
+
+
+def _equal_constants(a: ValueGraph, b: ValueGraph) -> frozenset[str]:
+    """The names of large constants that are equal in both models."""
+    names = (n for n in a.constants if n in b.constants)
+    return frozenset(n for n in names if _is_large_and_equal(a.constants[n], b.constants[n]))
+
+
+def _is_large_and_equal(a: object, b: object) -> bool:
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or a.nbytes <= MAX_DIGESTED_BYTES:
+        return False
+    return (a.mapped is not None and a.mapped == b.mapped) or tensors_equal(a, b)
+
+
+@dataclass(slots=True)
+class _Keys:
+    """Numbers of expressions: equal ones have the same number, in both models.
+
+    `shared` values are leaves. `equal_constants` are the names of large constants that are equal in both models.
+    """
+
+    shared: frozenset[str]
+    equal_constants: frozenset[str]
+    _numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
+    _functions: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    _bodies: int = -1  # the number of all local functions of the model, whose calls are equal only if all of them are
+
+    def expressions(self, values: ValueGraph) -> dict[str, int]:
+        """The number of the expression of each value in the main graph, down to shared values."""
+        functions = values.model.message.functions
+        self._functions = {(canonical_domain(f.domain), f.name) for f in functions}
+        self._bodies = self._number("functions", *(f.SerializeToString(deterministic=True) for f in functions))
+        names = {name: self._number("input", name) for name in values.inputs}
+        found = dict(names)
+        for name, constant in values.constants.items():
+            found[name] = self._constant(name, constant)
+            names[name] = self._number("shared", name) if name in self.shared else found[name]
+        for node in values.nodes:
+            if constant_tensor(node) is not None:
+                continue
+            key = self._node(node, names, 0)
+            for i, output in enumerate(node.output):
+                found[output] = self._number("output", key, i)
+                names[output] = self._number("shared", output) if output in self.shared else found[output]
+        return found
+
+    def _number(self, *key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _node(self, node: onnx.NodeProto, names: Mapping[str, int], depth: int) -> int:
+        inputs = tuple(names.get(i, i) if i else None for i in node.input)
+        attributes = sorted((a.name, self._attribute(a, names, depth)) for a in node.attribute)
+        domain = canonical_domain(node.domain)
+        called = self._bodies if (domain, node.op_type) in self._functions else None
+        return self._number(node.op_type, domain, node.overload, inputs, tuple(attributes), len(node.output), called)
+
+    def _attribute(self, a: AttributeProto, names: Mapping[str, int], depth: int) -> int:
+        if a.type in SUBGRAPH_ATTRIBUTE_TYPES:
+            graphs = [a.g] if a.type == AttributeProto.GRAPH else a.graphs
+            return self._number("graphs", *(self._graph(g, names, depth + 1) for g in graphs))
+        if a.type == AttributeProto.TENSOR:
+            return self._constant("", Tensor.from_proto(a.t))
+        plain = AttributeProto()
+        plain.CopyFrom(a)
+        plain.ClearField("doc_string")
+        return self._number("attribute", plain.SerializeToString(deterministic=True))
+
+    def _graph(self, graph: onnx.GraphProto, outer: Mapping[str, int], depth: int) -> int:
+        """The number of a subgraph: of its outputs in terms of its inputs and of outer values."""
+        names = dict(outer)
+        names.update((v.name, self._number("body input", depth, i)) for i, v in enumerate(graph.input))
+        names.update((t.name, self._constant("", Tensor.from_proto(t))) for t in graph.initializer)
+        sparse = graph.sparse_initializer
+        names.update((s.values.name, self._number("sparse", s.SerializeToString(deterministic=True))) for s in sparse)
+        for node, _ in sorted_nodes(graph.node):
+            key = self._node(node, names, depth)
+            names.update((o, self._number("output", key, i)) for i, o in enumerate(node.output) if o)
+        outputs = tuple(names.get(o.name, o.name) for o in graph.output)
+        return self._number("graph", len(graph.input), outputs)
+
+    def _constant(self, name: str, constant: Tensor | onnx.SparseTensorProto) -> int:
+        if not isinstance(constant, Tensor):
+            return self._number("sparse", constant.SerializeToString(deterministic=True))
+        if name in self.equal_constants:
+            return self._number("constant", name)
+        return self._number("constant", digest(constant))

@@ -1,0 +1,133 @@
+"""The values of a model's main graph: producers, constants, and the names that each node reads."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import onnx
+
+from ...ir.op_schemas import canonical_domain
+from ...ir.tensor import Tensor
+from ...ort.split_models import SplitModel
+from ...serialization.proto_queries import subgraphs
+
+Constant = Tensor | onnx.SparseTensorProto
+
+
+@dataclass(frozen=True)
+class ValueGraph:
+    """An index of the main graph of `model`: `nodes` in topological order, and by value its producer and position.
+
+    `constants` has the initializers and the outputs of Constant nodes with a tensor. `inputs` are those that a caller
+    must give. Raises KeyError nowhere: a name without definition is only read.
+    """
+
+    model: SplitModel
+    nodes: tuple[onnx.NodeProto, ...]
+    reads: tuple[tuple[str, ...], ...]
+    producers: Mapping[str, tuple[int, int]]
+    constants: Mapping[str, Constant]
+    inputs: Mapping[str, onnx.ValueInfoProto]
+
+    @classmethod
+    def of(cls, model: SplitModel) -> ValueGraph:
+        """Index `model`. O(V + E), subgraphs included."""
+        graph = model.message.graph
+        constants: dict[str, Constant] = {
+            t.name: model.tensors.get(t.name) or Tensor.from_proto(t) for t in graph.initializer
+        }
+        constants.update((s.values.name, s) for s in graph.sparse_initializer)
+        pairs = sorted_nodes(graph.node)
+        nodes = tuple(node for node, _ in pairs)
+        producers = {o: (n, i) for n, node in enumerate(nodes) for i, o in enumerate(node.output) if o}
+        constants.update((node.output[0], t) for node in nodes if (t := constant_tensor(node)) is not None)
+        inputs = {i.name: i for i in graph.input if i.name not in constants}
+        return cls(model, nodes, tuple(reads for _, reads in pairs), producers, constants, inputs)
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        """The names of the graph's outputs."""
+        return frozenset(o.name for o in self.model.message.graph.output)
+
+    @cached_property
+    def initializers(self) -> Mapping[str, onnx.TensorProto | onnx.SparseTensorProto]:
+        """The messages of the initializers, by name."""
+        graph = self.model.message.graph
+        sparse = ((s.values.name, s) for s in graph.sparse_initializer)
+        return {**{t.name: t for t in graph.initializer}, **dict(sparse)}
+
+    def ancestors(self, names: Iterable[str], is_boundary: Callable[[str], bool]) -> tuple[list[int], list[str]]:
+        """The nodes that compute `names` from boundary values, in order, and everything that they read from outside.
+
+        A boundary value among `names` is computed all the same. O(size of the result).
+        """
+        work = [name for name in dict.fromkeys(names) if name in self.producers]
+        found = dict.fromkeys(self.producers[name][0] for name in work)
+        outside: dict[str, None] = {}
+        queue = deque(found)
+        while queue:
+            for name in self.reads[queue.popleft()]:
+                made = self.producers.get(name)
+                if made is None or is_boundary(name):
+                    outside[name] = None
+                elif made[0] not in found:
+                    found[made[0]] = None
+                    queue.append(made[0])
+        return sorted(found), list(outside)
+
+
+def constant_tensor(node: onnx.NodeProto) -> Constant | None:
+    """The tensor of a Constant node, None for another node or another attribute."""
+    if node.op_type != "Constant" or canonical_domain(node.domain):
+        return None
+    for a in node.attribute:
+        if a.name == "value":
+            return Tensor.from_proto(a.t)
+        if a.name == "sparse_value":
+            return a.sparse_tensor
+    return None
+
+
+def sorted_nodes(nodes: Sequence[onnx.NodeProto]) -> list[tuple[onnx.NodeProto, tuple[str, ...]]]:
+    """The nodes in topological order, as exporters do not always sort them, with the names that they read.
+
+    Those in a cycle, which no model has that loads, are left out. O(V + E).
+    """
+    reads = [tuple(dict.fromkeys(read_names(node))) for node in nodes]
+    producer = {o: n for n, node in enumerate(nodes) for o in node.output if o}
+    if all(producer.get(name, -1) < n for n, names in enumerate(reads) for name in names):
+        return list(zip(nodes, reads, strict=True))
+    waiting = [sum(name in producer for name in names) for names in reads]
+    readers: dict[str, list[int]] = {}
+    for n, names in enumerate(reads):
+        for name in names:
+            readers.setdefault(name, []).append(n)
+    ready = deque(n for n, count in enumerate(waiting) if not count)
+    order: list[int] = []
+    while ready:
+        order.append(n := ready.popleft())
+        for name in filter(None, nodes[n].output):
+            for reader in readers.get(name, ()):
+                waiting[reader] -= 1
+                if not waiting[reader]:
+                    ready.append(reader)
+    return [(nodes[n], reads[n]) for n in order]
+
+
+def read_names(node: onnx.NodeProto) -> Iterator[str]:
+    """The names that a node reads: its inputs, and the outer values of its subgraphs."""
+    yield from filter(None, node.input)
+    for graph in subgraphs(node):
+        yield from captured_names(graph)
+
+
+def captured_names(graph: onnx.GraphProto) -> list[str]:
+    """The names that a subgraph reads and does not define. O(its size)."""
+    own = {i.name for i in graph.input} | {t.name for t in graph.initializer}
+    own.update(s.values.name for s in graph.sparse_initializer)
+    own.update(o for node in graph.node for o in node.output)
+    read = [name for node in graph.node for name in read_names(node)]
+    return list(dict.fromkeys(name for name in (*read, *(o.name for o in graph.output)) if name not in own))

@@ -1,0 +1,253 @@
+"""Changed regions: shared values, sites, models of regions, and their comparison on the original's values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from passwright.core.io.files import split_model
+from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.verify.input_generation import InputSet
+from passwright.core.verify.regions.region_comparison import ChangedRegions, is_close
+from passwright.core.verify.regions.region_models import cut_region, value_type
+from passwright.core.verify.regions.sites import SharedValues
+from passwright.core.verify.regions.value_graph import ValueGraph
+from passwright.core.verify.verdict import Mismatch
+from rewriting import load, oracle_of
+
+X = np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)
+ENDS = "g (float[2,4] x, bool c) => (float[2,4] y)"
+
+
+def graph_of(body: str, weights: dict[str, Any] | None = None) -> ValueGraph:
+    text = body if body.startswith("g ") else f"{ENDS} {{ {body} }}"
+    return ValueGraph.of(split_model(load(text, weights=weights).SerializeToString()))
+
+
+def regions_of(before: str, after: str, weights: dict[str, Any] | None = None) -> ChangedRegions:
+    original, rewritten = (graph_of(text, weights) for text in (before, after))
+    return ChangedRegions(original, rewritten, OnnxRuntime(load(f"{ENDS} {{ y = Neg(x) }}").SerializeToString()).config)
+
+
+def wrong_site(regions: ChangedRegions, x: np.ndarray[Any, Any] = X) -> str | None:
+    found = regions.first_difference([InputSet("normal", {}, {"x": x, "c": np.array(True)})])
+    return None if found is None else found.site
+
+
+LOOP = """y = If(c) <then_branch = g1 () => (float[2,4] r) {{ r = {op}(t) }},
+    else_branch = g2 () => (float[2,4] r) {{ r = Identity(x) }}>"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sites"),
+    [
+        pytest.param("a = Abs(x) y = Neg(a)", "a = Abs(x) y = Neg(a)", (), id="same"),
+        pytest.param("a = Abs(x) y = Neg(a)", "a = Abs(x) b = Neg(a) y = Identity(b)", ("y",), id="one-more"),
+        pytest.param("a = Abs(x) b = Neg(a) y = Exp(b)", "a = Relu(x) b = Neg(a) y = Exp(b)", ("a",), id="inner-only"),
+        pytest.param("a = Abs(x) b = Neg(a) y = Exp(b)", "q = Relu(x) b = Neg(q) y = Exp(b)", ("b",), id="renamed"),
+        pytest.param("a = Add(x, x) y = Abs(a)", "a = Sub(x, x) y = Abs(a)", ("a",), id="other-op"),
+        pytest.param("a = Sub(x, x) y = Sub(a, x)", "a = Sub(x, x) y = Sub(x, a)", ("y",), id="other-order"),
+        pytest.param(
+            "p, q = Split <axis=1> (x, s) y = Concat <axis=1> (p, q)",
+            "p, q = Split <axis=1> (x, s) y = Concat <axis=1> (q, p)",
+            ("y",),
+            id="other-output",
+        ),
+        pytest.param("y = Softmax <axis=0> (x)", "y = Softmax <axis=1> (x)", ("y",), id="attribute"),
+        pytest.param("t = Neg(x)" + LOOP.format(op="Abs"), "t = Neg(x)" + LOOP.format(op="Abs"), (), id="body-same"),
+        pytest.param("t = Neg(x)" + LOOP.format(op="Abs"), "t = Neg(x)" + LOOP.format(op="Exp"), ("y",), id="body"),
+        pytest.param("t = Neg(x)" + LOOP.format(op="Abs"), "t = Exp(x)" + LOOP.format(op="Abs"), ("t",), id="captured"),
+        pytest.param("k = Abs(v) y = Add(k, x)", "y = Add(k, x)", ("k",), id="folded"),
+    ],
+)
+def test_sites(before: str, after: str, sites: tuple[str, ...]) -> None:
+    weights = {"s": np.array([2, 2]), "v": np.arange(4, dtype=np.float32), "k": np.arange(4, dtype=np.float32)}
+    graphs = [graph_of(b, {n: w for n, w in weights.items() if f"{n} = " not in b}) for b in (before, after)]
+    assert SharedValues.of(*graphs).sites == sites
+
+
+def test_renamed_values_of_a_body_make_no_site() -> None:
+    body = """y = If(c) <then_branch = g1 () => (float[2,4] r) {{ {0} = Abs(x) r = Neg({0}) }},
+        else_branch = g2 () => (float[2,4] r) {{ r = Exp(x) }}>"""
+    assert SharedValues.of(graph_of(body.format("p")), graph_of(body.format("q"))).sites == ()
+
+
+def test_equal_constants_of_other_names_make_no_site() -> None:
+    w = np.arange(8, dtype=np.float32).reshape(2, 4)
+    a, b = (graph_of(f"y = Mul(x, {name})", {name: w}) for name in ("v", "w"))
+    assert SharedValues.of(a, b).sites == ()
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (2, 40_000)])
+def test_other_elements_of_a_constant_make_a_site(shape: tuple[int, int]) -> None:
+    w = np.zeros(shape, np.float32)
+    changed = w.copy()
+    changed[1, shape[1] // 2] = 1e-3
+    text = f"g (float[2,{shape[1]}] x) => (float[2,{shape[1]}] y) {{ y = Mul(x, w) }}"
+    assert SharedValues.of(graph_of(text, {"w": w}), graph_of(text, {"w": changed})).sites == ("y",)
+
+
+def test_nodes_in_any_order_are_sorted() -> None:
+    proto = load(f"{ENDS} {{ a = Abs(x) b = Neg(a) y = Exp(b) }}")
+    nodes = list(proto.graph.node)[::-1]
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    graph = ValueGraph.of(split_model(proto.SerializeToString()))
+    assert [n.op_type for n in graph.nodes] == ["Abs", "Neg", "Exp"]
+
+
+def test_long_chains_are_linear() -> None:
+    body = "a0 = Neg(x)" + "".join(f" a{i} = Add(a{i - 1}, a{i - 1})" for i in range(1, 3000)) + " y = Neg(a2999)"
+    a = graph_of(body)
+    b = graph_of(body.replace("a0 = Neg", "z = Abs").replace("Add(a0, a0)", "Add(z, z)"))
+    assert SharedValues.of(a, b).sites == ("a1",)
+
+
+def test_region_reads_given_values() -> None:
+    graph = graph_of("a = Abs(x) b = Neg(a) y = Add(b, x)")
+    region = cut_region(graph, ["b", "y"], {"a", "b"}.__contains__, {"a": value_type(X), "b": value_type(X)})
+    assert region.inputs == ("a", "b", "x")
+    session = OnnxRuntime(region.model)
+    got = session.run([region.outputs["b"], region.outputs["y"]], {"a": X, "b": 10 * X, "x": X})
+    assert np.array_equal(got[0], -X)
+    assert np.array_equal(got[1], 10 * X + X)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "site"),
+    [
+        pytest.param("a = Exp(x) b = Mul(a, a) y = Abs(b)", "a = Exp(x) b = Add(a, a) y = Abs(b)", "b", id="inner"),
+        pytest.param("a = Exp(x) b = Add(a, a) y = Abs(b)", "a = Exp(x) b = Mul(a, two) y = Abs(b)", None, id="right"),
+        pytest.param(
+            "a = Exp(x) b = Mul(a, two) y = Sign(b)", "a = Exp(x) b = Mul(a, a) y = Sign(b)", "b", id="hidden-by-sign"
+        ),
+        pytest.param(
+            "a = Exp(x) b = Mul(a, a) c1 = Neg(b) y = Exp(c1)",
+            "a = Exp(x) b = Add(a, a) c1 = Abs(b) y = Exp(c1)",
+            "b",
+            id="first-of-two",
+        ),
+        pytest.param("a = Add(x, two) y = Neg(a)", "a = Cast <to=11> (x) y0 = Neg(x) y = Sub(y0, two)", "a", id="type"),
+        pytest.param("a = Add(two, two) y = Mul(x, a)", "y = Mul(x, a)", "a", id="wrong-constant"),
+        pytest.param(
+            "t = Neg(x)" + LOOP.format(op="Abs") + "z = Sign(y)",
+            "t = Neg(x)" + LOOP.format(op="Relu") + "z = Sign(y)",
+            "y",
+            id="body",
+        ),
+        pytest.param(
+            "q = SequenceConstruct(x, two) p = SequenceAt(q, zero) y = Neg(p)",
+            "q = SequenceConstruct(two, x) p = SequenceAt(q, zero) y = Neg(p)",
+            "p",
+            id="sequence",
+        ),
+        pytest.param(
+            "q = Optional(x) p = OptionalGetElement(q) y = Sign(p)",
+            "r = Abs(x) q = Optional(r) p = OptionalGetElement(q) y = Sign(p)",
+            "p",
+            id="optional",
+        ),
+        pytest.param("s = Shape(x) r = Reshape(x, s) y = Abs(r)", "r = Reshape(x, wide) y = Abs(r)", "r", id="shape"),
+        pytest.param("a = Neg(x) y = Reshape(a, minus)", "a = Neg(x) y = Reshape(a, three)", "y", id="fails"),
+    ],
+)
+def test_first_wrong_site(before: str, after: str, site: str | None) -> None:
+    weights: dict[str, Any] = {
+        "two": np.full((2, 4), 2, np.float32),
+        "zero": np.array(0),
+        "wide": np.array([4, 2]),
+        "minus": np.array([-1]),
+        "three": np.array([3, 3]),
+        "a": np.full((2, 4), 3, np.float32),
+    }
+
+    def own(body: str) -> dict[str, Any]:
+        return {n: w for n, w in weights.items() if f"{n} = " not in body}
+
+    original, rewritten = graph_of(before, own(before)), graph_of(after, own(after))
+    regions = ChangedRegions(
+        original, rewritten, OnnxRuntime(load(f"{ENDS} {{ y = Neg(x) }}").SerializeToString()).config
+    )
+    assert wrong_site(regions) == site
+    assert regions.notes == []
+
+
+def test_rounding_before_a_region_does_not_matter() -> None:
+    """Differences of 1e-5 become large ones where they cancel."""
+    before = "a = Mul(x, big) b = Add(a, one) d = Sub(b, a) y = Neg(d)"
+    after = "h = Mul(x, half) a = Add(h, h) b = Add(a, one) d = Sub(b, a) y = Neg(d)"
+    weights = {
+        "big": np.full((2, 4), 12345.6, np.float32),
+        "half": np.full((2, 4), 6172.8, np.float32),
+        "one": np.ones((2, 4), np.float32),
+    }
+    regions = regions_of(before, after, weights)
+    assert regions.sites == ("a",)
+    assert wrong_site(regions) is None
+
+
+def test_elements_that_are_finite_now_are_left_to_the_outputs() -> None:
+    weights = {"zero": np.zeros((2, 4), np.float32), "low": np.full((2, 4), -1e4, np.float32)}
+    before = "a = Log(zero) b = Add(a, x) y = Exp(b)"
+    regions = regions_of(before, "a = Add(low, zero) b = Add(a, x) y = Exp(b)", weights)
+    assert wrong_site(regions) is None
+    assert regions.notes == ["a is finite where it is not in the original; there only outputs were compared"]
+
+
+def test_values_come_in_groups_that_fit_into_memory() -> None:
+    before = "a = Exp(x) b = Mul(a, a) d = Mul(b, b) y = Sign(d)"
+    after = "a0 = Exp(x) a = Identity(a0) b0 = Mul(a, a) b = Identity(b0) d = Add(b, b) y = Sign(d)"
+    regions = regions_of(before, after)
+    regions.max_bytes = 40
+    assert regions.sites == ("a", "b", "d")
+    assert wrong_site(regions) == "d"
+
+
+def test_names_of_a_region() -> None:
+    regions = regions_of(
+        "a = Exp(x) p = Mul(a, a) b = Abs(p) y = Sign(b)", "a = Exp(x) q = Add(a, a) b = Abs(q) y = Sign(b)"
+    )
+    found = regions.first_difference([InputSet("normal", {}, {"x": X, "c": np.array(True)})])
+    assert found is not None
+    assert found.names == {"p", "q", "b"}
+
+
+def test_oracle_names_the_site() -> None:
+    before = load("g (float[N,4] x) => (float[N,4] y) { a = Sigmoid(x) b = Mul(a, a) y = Sign(b) }")
+    after = load("g (float[N,4] x) => (float[N,4] y) { a = Sigmoid(x) b = Add(a, a) y = Sign(b) }")
+    oracle = oracle_of(before)
+    assert oracle.compare(after.SerializeToString()).failure is None
+    failure = oracle.compare(after.SerializeToString(), compare_regions=True).failure
+    assert isinstance(failure, Mismatch)
+    assert (failure.output, failure.site) == ("b", "b")
+    assert "from the original's values before it" in str(failure)
+
+
+def test_oracle_adds_the_site_to_a_wrong_output() -> None:
+    before = load("g (float[N,4] x) => (float[N,4] y) { a = Exp(x) b = Mul(a, a) y = Neg(b) }")
+    after = load("g (float[N,4] x) => (float[N,4] y) { a = Exp(x) b = Add(a, a) y = Neg(b) }")
+    failure = oracle_of(before).compare(after.SerializeToString(), compare_regions=True).failure
+    assert failure is not None
+    assert (failure.output, failure.site, "b" in failure.region) == ("y", "b", True)
+
+
+def test_random_models_are_compared_by_their_outputs() -> None:
+    model = load("g (float[N,4] x) => (float[N,4] y) { a = RandomNormalLike(x) y = Add(a, x) }")
+    verdict = oracle_of(model).compare(model.SerializeToString(), compare_regions=True)
+    assert (verdict.failure, verdict.changed_regions) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "close"),
+    [
+        ([1.0, 1e30], [1.0, 1e30], True),
+        ([1.0, 1e30], [1.0 + 1e-6, 1e30], True),
+        ([1.0, 1e30], [1.0 + 1e-5, 1e30], False),
+        ([1.0, np.nan], [1.0, np.nan], True),
+        ([1.0, np.inf], [1.0, -np.inf], False),
+    ],
+)
+def test_close_values_are_so_beside_the_elements_that_differ(a: list[float], b: list[float], close: bool) -> None:
+    x, y = (np.array(v, np.float32) for v in (a, b))
+    assert is_close(x, y) is close

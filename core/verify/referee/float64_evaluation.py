@@ -188,6 +188,7 @@ class _Evaluation:
         self, node: onnx.NodeProto, domain: str, version: int, inputs: list[Any], types: list[int], scope: _Scope
     ) -> list[tuple[Any, int]]:
         """The results of an op, each with its element type."""
+        node = _resolved_node(node, scope)
         kernel = find_kernel(domain, node.op_type)
         schema = op_schemas.schema(node.op_type, domain, version)
         if kernel is None:
@@ -195,8 +196,7 @@ class _Evaluation:
             if body is not None:
                 return self._call(body, node, inputs, types, scope)
             raise EvaluationError(f"{op_schemas.qualified_op_type(domain, node.op_type)} has no float64 kernel")
-        given = {a.name: _attribute(a, scope) for a in node.attribute}
-        attributes = {**_defaults(node.op_type, domain, version), **{k: v for k, v in given.items() if v is not None}}
+        attributes = {**_defaults(node.op_type, domain, version), **{a.name: _value_of(a) for a in node.attribute}}
         call = KernelCall(node, version, attributes, types, lambda g, args: self._run_graph(g, args, scope))
         made = kernel(call, *inputs)
         results: list[Any] = list(cast("tuple[Any, ...]", made)) if isinstance(made, tuple) else [made]
@@ -216,7 +216,8 @@ class _Evaluation:
             inner.bind(formal, None)
         for inner_node in function.node:
             self._run_node(inner_node, inner)
-        return [inner.read(name) for name in function.output]
+        # Bodies leave out optional outputs, by what inputs and attributes the call has.
+        return [inner.read(name) if name in inner.values else (None, 0) for name in function.output]
 
     def _finished(self, value: Any, element_type: int) -> Any:
         """A result after the policy, with its magnitude noted."""
@@ -305,10 +306,18 @@ def _last_uses(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> dict[
     return found
 
 
-def _attribute(a: AttributeProto, scope: _Scope) -> Any:
-    """The value of an attribute; None for a reference to one that the call omits."""
-    resolved = _resolved(a, scope)
-    return None if resolved is None else _value_of(resolved)
+def _resolved_node(node: onnx.NodeProto, scope: _Scope) -> onnx.NodeProto:
+    """The node, with the attributes of the call of its function in place of references to them."""
+    if not any(a.ref_attr_name for a in node.attribute):
+        return node
+    found = onnx.NodeProto()
+    found.CopyFrom(node)
+    del found.attribute[:]
+    for a in node.attribute:
+        if (given := _resolved(a, scope)) is not None:
+            found.attribute.add().CopyFrom(given)
+            found.attribute[-1].name = a.name
+    return found
 
 
 def _resolved(a: AttributeProto, scope: _Scope) -> AttributeProto | None:

@@ -4,13 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import reference_kernels
+from . import (
+    attention_kernels,
+    control_kernels,
+    elementwise_kernels,
+    linear_kernels,
+    ml_kernels,
+    movement_kernels,
+    normalization_kernels,
+    quantization_kernels,
+    recurrent_kernels,
+    reduction_kernels,
+    reference_kernels,
+    resize_kernels,
+    window_kernels,
+)
 from .kernel_call import Kernel
 
-STANDARD: Mapping[str, Kernel] = {**reference_kernels.KERNELS}
-BY_DOMAIN: Mapping[str, Mapping[str, Kernel]] = {"": STANDARD}
+KERNELS: Mapping[str, Mapping[str, Kernel]] = {
+    "": {
+        **attention_kernels.KERNELS,
+        **control_kernels.KERNELS,
+        **elementwise_kernels.KERNELS,
+        **linear_kernels.KERNELS,
+        **movement_kernels.KERNELS,
+        **normalization_kernels.KERNELS,
+        **quantization_kernels.KERNELS,
+        **recurrent_kernels.KERNELS,
+        **reduction_kernels.KERNELS,
+        **reference_kernels.KERNELS,
+        **resize_kernels.KERNELS,
+        **window_kernels.KERNELS,
+    },
+    "ai.onnx.ml": ml_kernels.KERNELS,
+}
+"""The kernels by domain and operator."""
 
 
 def find_kernel(domain: str, op_type: str) -> Kernel | None:
     """The float64 kernel of an operator, or None where there is none."""
-    return BY_DOMAIN.get(domain, {}).get(op_type)
+    return KERNELS.get(domain, {}).get(op_type)

@@ -1,0 +1,98 @@
+"""Float64 kernels of attention and rotary embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .kernel_call import Array, Kernel, KernelCall
+from .normalization_kernels import softmax
+
+
+def split_heads(x: Array, heads: int) -> Array:
+    """(batch, sequence, heads * size) as (batch, heads, sequence, size)."""
+    return np.swapaxes(x.reshape(*x.shape[:2], heads, -1), 1, 2)
+
+
+def join_heads(x: Array) -> Array:
+    """The inverse of `split_heads`."""
+    y = np.swapaxes(x, 1, 2)
+    return y.reshape(*y.shape[:2], -1)
+
+
+def additive_mask(mask: Array) -> Array:
+    """A mask to add: -inf where one of bools forbids."""
+    return np.where(mask, 0.0, -np.inf) if mask.dtype == np.bool_ else mask
+
+
+def attention_weights(scores: Array) -> Array:
+    """The softmax of masked scores; a row without any key gives zeros (operator Attention)."""
+    weights = softmax(scores, -1)
+    return np.where(np.isneginf(scores).all(axis=-1, keepdims=True), 0, weights)
+
+
+def _attention(
+    call: KernelCall, q: Array, k: Array, v: Array, mask: Array | None = None,
+    past_key: Array | None = None, past_value: Array | None = None, valid: Array | None = None,
+) -> tuple[Array, ...]:  # fmt: skip
+    is_flat = q.ndim == 3
+    if is_flat:
+        q, k, v = (
+            split_heads(x, call.get(n)) for x, n in ((q, "q_num_heads"), (k, "kv_num_heads"), (v, "kv_num_heads"))
+        )
+    past = 0
+    if past_key is not None and past_value is not None:
+        past = past_key.shape[2]
+        k, v = np.concatenate((past_key, k), 2), np.concatenate((past_value, v), 2)
+    present = (k, v)
+    queries, keys, repeats = q.shape[2], k.shape[2], q.shape[1] // k.shape[1]
+    k, v = (np.repeat(x, repeats, axis=1) for x in (k, v))
+    scale = call.get("scale", 1 / np.sqrt(q.shape[-1]))
+    stages = [(q * scale) @ np.swapaxes(k, -1, -2)]
+    cap = call.get("softcap", 0.0)
+    capped = cap * np.tanh(stages[0] / cap) if cap else stages[0]
+    bias: Any = 0.0
+    if mask is not None:
+        bias = additive_mask(mask)
+        widths = [(0, 0)] * (mask.ndim - 1) + [(0, keys - mask.shape[-1])]
+        bias = np.pad(bias, widths, constant_values=-np.inf)
+    ends = None if valid is None else valid.reshape(-1, 1, 1, 1)
+    at, of = np.arange(keys), np.arange(queries).reshape(-1, 1)
+    first: Any = past if ends is None or past_key is not None else ends - queries
+    allowed: Any = np.ones((queries, keys), np.bool_)
+    if call.get("is_causal"):
+        allowed = allowed & (at <= of + first)
+    for name, sign in (("left_window_size", 1), ("right_window_size", -1)):
+        if (size := call.get(name, -1)) is not None and size >= 0:
+            allowed = allowed & (sign * (of + first - at) <= size)
+    if ends is not None:
+        allowed = allowed & (at < ends)
+    masked = capped + np.where(allowed, 0.0, -np.inf) + bias
+    stages += [capped, masked, attention_weights(masked)]
+    y = stages[3] @ v
+    return (join_heads(y) if is_flat else y, *present, stages[call.get("qk_matmul_output_mode", 0)])
+
+
+def rotated(x: Array, cos: Array, sin: Array, *, interleaved: bool) -> Array:
+    """The first elements of the last dim, rotated in pairs by tables of half their number."""
+    size = 2 * cos.shape[-1]
+    part, rest = x[..., :size], x[..., size:]
+    a, b = (part[..., 0::2], part[..., 1::2]) if interleaved else np.split(part, 2, axis=-1)
+    real, imaginary = cos * a - sin * b, sin * a + cos * b
+    if interleaved:
+        turned = np.stack((real, imaginary), axis=-1).reshape(part.shape)
+    else:
+        turned = np.concatenate((real, imaginary), axis=-1)
+    return np.concatenate((turned, rest), axis=-1)
+
+
+def _rotary_embedding(call: KernelCall, x: Array, cos: Array, sin: Array, positions: Array | None = None) -> Array:
+    heads = split_heads(x, call.get("num_heads")) if x.ndim == 3 else x
+    cos, sin = (t if positions is None else t[positions] for t in (cos, sin))
+    y = rotated(heads, cos[:, None], sin[:, None], interleaved=bool(call.get("interleaved")))
+    return join_heads(y) if x.ndim == 3 else y
+
+
+KERNELS: Mapping[str, Kernel] = {"Attention": _attention, "RotaryEmbedding": _rotary_embedding}

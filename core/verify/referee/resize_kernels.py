@@ -1,0 +1,164 @@
+"""Float64 kernels of Resize and Upsample, as onnxruntime interprets them, and of AffineGrid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .kernel_call import Array, Kernel, KernelCall
+from .reduction_kernels import axes_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One axis: extents before and after, the scale in float32, and the region of interest."""
+
+    size: int
+    new_size: int
+    scale: np.float32
+    roi: tuple[float, float]
+
+    def coordinates(self, mode: str, dtype: type[np.floating[Any]]) -> Array:
+        """The places in the input of the new elements (operator Resize, coordinate_transformation_mode).
+
+        Those of the nearest elements are computed in float32, as a half may become another one.
+        """
+        n, m, scale, at = self.size, self.new_size, dtype(self.scale), np.arange(self.new_size).astype(dtype)
+        half, one = dtype(0.5), dtype(1)
+        if mode == "asymmetric":
+            return at / scale
+        if mode == "align_corners":
+            return at * dtype(n - 1) / dtype(m - 1) if m > 1 else at * 0
+        if mode == "tf_crop_and_resize":
+            start, end = map(dtype, self.roi)
+            if m == 1:
+                return at * 0 + half * (start + end) * dtype(n - 1)
+            return start * dtype(n - 1) + at * (end - start) * dtype(n - 1) / dtype(m - 1)
+        if mode == "pytorch_half_pixel" and m == 1:
+            return at * 0
+        found = (at + half) / scale - half
+        if mode == "half_pixel_symmetric":
+            found = found + dtype(n) / 2 * (one - dtype(m) / (scale * dtype(n)))
+        return found
+
+
+ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
+    "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5)),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+def _nearest(call: KernelCall, axis: _Axis, mode: str) -> Array:
+    rounding = call.get("nearest_mode", "round_prefer_floor") if call.version >= 11 else ""
+    x = axis.coordinates(mode, np.float32)
+    legacy = np.ceil if axis.scale < 1 else np.floor
+    found = (ROUNDINGS[rounding] if rounding else legacy)(x)
+    return np.clip(found, 0, axis.size - 1).astype(np.int64)
+
+
+def _cubic(x: Array, a: float) -> Array:
+    """The cubic convolution kernel of a parameter (Keys 1981)."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    return np.where(x <= 1, near, np.where(x < 2, ((x - 5) * x + 8) * x * a - 4 * a, 0))
+
+
+def _weights(call: KernelCall, axis: _Axis, mode: str, transform: str) -> Array:
+    """The matrix (new extent, extent) of an interpolation along an axis."""
+    x = axis.coordinates(transform, np.float64)
+    is_cubic, a = mode == "cubic", call.get("cubic_coeff_a", -0.75)
+    shrink = min(float(axis.scale), 1.0) if call.get("antialias") else 1.0
+    if not is_cubic and not call.get("antialias"):
+        x = np.clip(x, 0, axis.size - 1)
+    reach = int(np.ceil((2 if is_cubic else 1) / shrink)) + 1
+    places = np.floor(x).reshape(-1, 1) + np.arange(-reach, reach + 1)
+    steps = (places - x.reshape(-1, 1)) * shrink
+    values = _cubic(steps, a) if is_cubic else np.clip(1 - np.abs(steps), 0, None)
+    inside = (places >= 0) & (places < axis.size)
+    if call.get("exclude_outside"):
+        values = np.where(inside, values, 0)
+    values = values / values.sum(axis=1, keepdims=True)
+    found = np.zeros((axis.new_size, axis.size))
+    rows = np.broadcast_to(np.arange(axis.new_size).reshape(-1, 1), places.shape)
+    np.add.at(found, (rows, np.clip(places, 0, axis.size - 1).astype(np.int64)), values)
+    return found
+
+
+def _interpolated(call: KernelCall, x: Array, axes: Mapping[int, _Axis], transform: str) -> Array:
+    given: str = call.get("mode", "nearest")
+    mode = "linear" if given == "bilinear" else given
+    y, outside = x.astype(np.float64), np.zeros((1,) * x.ndim, np.bool_)
+    for i, axis in axes.items():
+        if axis.scale != 1 or axis.new_size != axis.size or transform == "tf_crop_and_resize":
+            if mode == "nearest":
+                y = np.take(y, _nearest(call, axis, transform), i)
+            else:
+                y = np.moveaxis(np.moveaxis(y, i, -1) @ _weights(call, axis, mode, transform).T, -1, i)
+        if transform == "tf_crop_and_resize":
+            at = axis.coordinates(transform, np.float32)
+            beyond = (at < 0) | (at > axis.size - 1)
+            outside = outside | beyond.reshape(-1, *(1,) * (x.ndim - i - 1))
+    if transform == "tf_crop_and_resize":
+        y = np.where(outside, call.get("extrapolation_value", 0.0), y)
+    return y.astype(x.dtype) if x.dtype.kind == "f" else np.rint(y).astype(x.dtype)
+
+
+def _sizes(call: KernelCall, extents: list[int], sizes: list[int]) -> tuple[list[int], list[np.float32]]:
+    """The new extents and scales of given sizes."""
+    scales = [np.float32(m) / np.float32(n) for m, n in zip(sizes, extents, strict=True)]
+    policy = call.get("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        scale = min(scales) if policy == "not_larger" else max(scales)
+        sizes = [int(np.floor(np.float64(scale) * n + 0.5)) for n in extents]
+        scales = [scale] * len(scales)
+    return sizes, scales
+
+
+def _resize(call: KernelCall, x: Array, *rest: Array | None) -> Array:
+    roi, scales, sizes = (None, *rest, None)[:3] if call.version < 11 else (*rest, None, None, None)[:3]
+    along = list(axes_of(call, None, x.ndim) or range(x.ndim))
+    extents = [x.shape[a] for a in along]
+    if sizes is not None and sizes.size:
+        wanted, factors = _sizes(call, extents, sizes.tolist())
+    else:
+        factors = [np.float32(s) for s in np.asarray(scales).tolist()]
+        wanted = [int(np.floor(s * np.float32(n))) for s, n in zip(factors, extents, strict=True)]
+    transform = call.get("coordinate_transformation_mode", "asymmetric" if call.version < 11 else "half_pixel")
+    bounds = [0.0] * len(along) + [1.0] * len(along) if roi is None or not roi.size else roi.tolist()
+    axes = {
+        a: _Axis(n, m, s, (bounds[i], bounds[i + len(along)]))
+        for i, (a, n, m, s) in enumerate(zip(along, extents, wanted, factors, strict=True))
+    }
+    return _interpolated(call, x, axes, transform)
+
+
+def _upsample(call: KernelCall, x: Array, scales: Array | None = None) -> Array:
+    given = call.get("scales") if scales is None else scales
+    if given is None:
+        given = [1.0, 1.0, call.get("height_scale"), call.get("width_scale")]
+    factors = [np.float32(s) for s in np.asarray(given).tolist()]
+    axes = {
+        i: _Axis(n, int(np.floor(s * np.float32(n))), s, (0, 1))
+        for i, (n, s) in enumerate(zip(x.shape, factors, strict=True))
+    }
+    return _interpolated(call, x, axes, "asymmetric")
+
+
+def _affine_grid(call: KernelCall, theta: Array, size: Array) -> Array:
+    extents = size.tolist()[2:]
+    steps = []
+    for n in extents:
+        at = np.linspace(-1, 1, n) if call.get("align_corners") else (2 * np.arange(n) + 1) / n - 1
+        steps.append(at if n > 1 or not call.get("align_corners") else np.zeros(1))
+    grids = np.meshgrid(*steps, indexing="ij")[::-1]  # x is the last dim
+    points = np.stack([*grids, np.ones_like(grids[0])], axis=-1).reshape(-1, len(extents) + 1)
+    found = points @ np.swapaxes(theta, 1, 2)
+    return found.reshape(theta.shape[0], *extents, len(extents))
+
+
+KERNELS: Mapping[str, Kernel] = {"AffineGrid": _affine_grid, "Resize": _resize, "Upsample": _upsample}

@@ -1,0 +1,106 @@
+"""Float64 kernels against onnxruntime's float32 results, on the node cases of ONNX at each opset of an operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from node_cases import RANDOM, BackendCase, cases, model_outputs
+from onnx import defs
+from opset_cases import at_older_opsets, opset_of
+from passwright.core.errors import EvaluationError
+from passwright.core.ir.op_schemas import is_nondeterministic
+from passwright.core.ort.kernels import highest_opset_of_onnxruntime
+from passwright.core.verify.noise import float_info
+from passwright.core.verify.referee.float64_evaluation import evaluate_in_float64
+from passwright.core.verify.referee.kernel_table import KERNELS
+
+MAX_EPSILONS = 32  # of the type in the model, at the largest magnitude
+DIFFERENT = {
+    "test_dynamicquantizelinear": "-2.5 lies halfway between two codes",
+    "test_attention_4d_with_past_and_present_qk_matmul_bias_3d_mask_causal": "it has the lowest float for -inf",
+    "test_attention_4d_with_past_and_present_qk_matmul_bias_4d_mask_causal": "it has the lowest float for -inf",
+}
+
+
+def difference(expected: Any, actual: Any) -> str:
+    """How a float64 value differs from onnxruntime's by more than rounding."""
+    if isinstance(expected, list | dict) or expected is None:
+        if type(expected) is not type(actual) or (expected is not None and len(expected) != len(actual)):
+            return f"{type(expected)} became {type(actual)}"
+        keys = range(len(expected)) if isinstance(expected, list) else expected or ()
+        return next(filter(None, (difference(expected[k], actual[k]) for k in keys)), "")
+    o, d = np.asarray(expected), np.asarray(actual)
+    if o.shape != d.shape:
+        return f"{list(o.shape)} became {list(d.shape)}"
+    if o.dtype.kind != "f" and o.dtype.name != "bfloat16":
+        is_same = o.dtype.kind in "OUS" or o.dtype == d.dtype
+        return "" if is_same and (o == d).all() else f"{np.count_nonzero(np.asarray(o != d))} differ"
+    if d.dtype != np.float64:
+        return f"it is {d.dtype}"
+    x = o.astype(np.float64)
+    finite = np.isfinite(x) & np.isfinite(d)
+    x_finite, d_finite = x[finite], d[finite]
+    if not ((x == d) | (np.isnan(x) & np.isnan(d)) | finite).all():
+        return "not finite alike"
+    scale, error = (float(v.max(initial=0)) for v in (np.abs(x_finite), np.abs(x_finite - d_finite)))
+    allowed = MAX_EPSILONS * float(float_info(o.dtype).eps) * max(scale, 1e-3)
+    return f"off by {error:.3g} of {scale:.3g}" if error > allowed else ""
+
+
+def problem(case: BackendCase) -> str | None:
+    """The problem of the float64 values of a case; None where onnxruntime does not run it."""
+    want = model_outputs(case.model, case.feeds)
+    if want is None:
+        return None
+    try:
+        got = evaluate_in_float64(case.model, case.feeds, list(want)).values
+    except EvaluationError as e:
+        return str(e)
+    return next((f"{n}: {text}" for n in want if (text := difference(want[n], got[n]))), "")
+
+
+@pytest.fixture(scope="module")
+def problems() -> dict[str, str]:
+    """The problem of each case that onnxruntime runs, at each opset of its operator."""
+    newest = highest_opset_of_onnxruntime()
+    chosen = [c for n, c in cases().items() if not n.startswith((*RANDOM, *DIFFERENT)) and not n.endswith("_expanded")]
+    found = {c.name: problem(c) for x in chosen for c in (x, *at_older_opsets(x)) if opset_of(c.model) <= newest}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def test_node_cases_agree_with_onnxruntime(problems: dict[str, str]) -> None:
+    assert {name: text for name, text in problems.items() if text} == {}
+    assert len(problems) > 2000
+
+
+def test_exceptions_differ() -> None:
+    assert all(problem(cases()[name]) for name in DIFFERENT)
+
+
+def test_operators_without_kernel_are_known() -> None:
+    """All others have one, or are defined by functions, or random."""
+    specs = [s for s in defs.get_all_schemas() if s.domain in KERNELS and not s.deprecated]
+    missing = {
+        s.name
+        for s in specs
+        if s.name not in KERNELS[s.domain]
+        and not s.has_function
+        and not s.has_context_dependent_function
+        and not is_nondeterministic(s.name, s.domain, s.since_version)
+    }
+    assert missing == {
+        "CastMap",  # from a map, whose values are not told apart from the keys
+        "ImageDecoder",  # of bytes
+    }
+
+
+def test_operator_without_kernel_is_named() -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["": 18, "com.example": 1]> g (float[2] x) => (y) { y = com.example.Twirl(x) }'
+    )
+    model = onnx.parser.parse_model(text)
+    with pytest.raises(EvaluationError, match=r"com\.example\.Twirl has no float64 kernel"):
+        evaluate_in_float64(model, {"x": np.zeros(2, np.float32)}, ["y"])

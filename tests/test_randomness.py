@@ -205,15 +205,15 @@ def test_functions_that_are_inlined() -> None:
 def test_external_weights_stay_external(tmp_path: Path) -> None:
     model = load(
         "g (float[4] x) => (y) { r = RandomNormalLike(x) a = Mul(r, w) y = Add(a, x) }",
-        weights={"w": np.arange(4, dtype=np.float32)},
+        weights={"w": np.arange(1200, dtype=np.float32).reshape(300, 4)},
     )
     path = tmp_path / "m.onnx"
     onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
     model = onnx.load(path)
     assert check(model, model, path).random == ()
-    assert not add_seeds(path).model.graph.initializer[0].raw_data
+    assert not add_seeds(path).model.message.graph.initializer[0].raw_data
     other = onnx.ModelProto.FromString(model.SerializeToString())
-    other.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.ones(4, np.float32), "w"))
+    other.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.ones((300, 4), np.float32), "w"))
     with pytest.raises(VerificationError, match="y: "):
         check(model, other, path)
 

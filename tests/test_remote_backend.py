@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.core.errors import EvaluationError, ModelLoadError
+from passwright.core.io.files import split_model
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.remote_backend import RemoteBackend
@@ -62,7 +63,7 @@ def test_weights_beside_a_file_and_beside_bytes_are_found(tmp_path: Path) -> Non
     onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=1)
     x = {"x": np.ones((2, 64), np.float32)}
     with RemoteBackend() as remote:
-        for session in (remote(path), remote(path.read_bytes(), folder=tmp_path)):
+        for session in (remote(path), remote(split_model(path))):
             np.testing.assert_array_equal(session.run(["y"], x)[0], np.full((2, 4), 64, np.float32))
 
 

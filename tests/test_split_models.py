@@ -11,8 +11,9 @@ import pytest
 from onnx import helper, numpy_helper
 from passwright.core.io.files import ModelFile, load, split_model
 from passwright.core.io.model import split
+from passwright.core.ir.tensor import Tensor
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.ort.split_models import NO_FILE, SplitModel, session_source
+from passwright.core.ort.split_models import NO_FILE, SplitModel, load_split, save_split, session_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +74,39 @@ def test_elements_off_alignment_are_given_as_values(tmp_path: Path) -> None:
     assert (source.folder, list(source.values)) == (None, ["w"])
     assert NO_FILE.encode() in source.data
     assert np.array_equal(run(parts), OnnxRuntime(model().SerializeToString()).run(["y"], {"x": X})[0])
+
+
+@pytest.mark.parametrize("kind", ["bytes", "file", "external", "rewritten"])
+def test_saved_model_refers_to_files(tmp_path: Path, kind: str) -> None:
+    if kind == "bytes":
+        parts = split_model(model().SerializeToString())
+    elif kind == "rewritten":
+        parts = SplitModel.of(
+            model_without_weights(),
+            {
+                "w": Tensor.from_array(LARGE),
+                "v": Tensor.from_array(LARGE[0]),
+                "shape": Tensor.from_array(np.array([-1, 32])),
+            }.items(),
+        )
+    else:
+        parts = split_model(saved(tmp_path, external=kind == "external"))
+    (tmp_path / "elsewhere").mkdir()
+    save_split(parts, tmp_path / "elsewhere" / "split")
+    is_stored = kind in {"file", "external"}
+    assert (tmp_path / "elsewhere" / "split.data").stat().st_size == (0 if is_stored else LARGE.nbytes)
+    found = load_split(tmp_path / "elsewhere" / "split")
+    assert found.message == parts.message
+    assert {n: t.array.tolist() for n, t in found.tensors.items()} == {"w": LARGE.tolist()}
+    assert np.array_equal(run(found), run(parts))
+    if is_stored:
+        assert found.tensors["w"].mapped == parts.tensors["w"].mapped
+
+
+def model_without_weights() -> onnx.ModelProto:
+    proto = model()
+    del proto.graph.initializer[:]
+    return proto
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.int4, np.float16, np.uint8, np.bool_, np.complex64])

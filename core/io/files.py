@@ -88,8 +88,10 @@ def load(file: ModelFile, *, inline: bool = True) -> Model:
         return _load(file, inline)
 
 
-def split_model(model: Loadable) -> SplitModel:
+def split_model(model: Loadable | SplitModel) -> SplitModel:
     """The model with the elements of large initializers apart. Raises ModelError with a one-line message."""
+    if isinstance(model, SplitModel):
+        return model
     if isinstance(model, bytes):
         return _split(MessageBytes(model), None)
     with _one_line_errors(model):

@@ -45,9 +45,9 @@ class MappedFile:
     """A file of weights, opened on first use and mapped into memory: whole, or of one above 1 GB the parts in use."""
 
     path: Path
-    _descriptor: int | None = field(default=None, repr=False)
-    _map: mmap.mmap | None = field(default=None, repr=False)
-    _parts: WeakSet[mmap.mmap] = field(default_factory=WeakSet[mmap.mmap], repr=False)
+    _descriptor: int | None = field(default=None, repr=False, compare=False)
+    _map: mmap.mmap | None = field(default=None, repr=False, compare=False)
+    _parts: WeakSet[mmap.mmap] = field(default_factory=WeakSet[mmap.mmap], repr=False, compare=False)
 
     def fileno(self) -> int:
         """The descriptor of the file, open as long as this object lives, even if the file is replaced."""

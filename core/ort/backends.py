@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx.external_data_helper import load_external_data_for_model
 
 from ..errors import EvaluationError, ModelLoadError
 from ..ir.tensor import first_line
@@ -81,14 +80,15 @@ class OnnxReference:
 
     name = "onnx.reference"
 
-    def __init__(self, model: Loadable, folder: Path | None = None) -> None:
+    def __init__(self, model: Loadable | SplitModel) -> None:
         from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - seldom needed and slow to import
 
         library: Any = onnx
         try:
-            proto = onnx.load_from_string(model) if isinstance(model, bytes) else library.load(str(model))
-            if folder is not None:
-                load_external_data_for_model(proto, str(folder))
+            if isinstance(model, SplitModel):
+                proto = model.whole_message()
+            else:
+                proto = onnx.load_from_string(model) if isinstance(model, bytes) else library.load(str(model))
             self._evaluator: Any = ReferenceEvaluator(proto)
         except Exception as e:
             raise ModelLoadError(f"onnx.reference cannot load it: {backend_message(e)}") from e

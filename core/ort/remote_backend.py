@@ -15,6 +15,7 @@ from ..errors import EvaluationError, ModelLoadError, UnverifiableError
 from . import value_files
 from .backends import Arrays, OnnxRuntime
 from .sessions import UNOPTIMIZED, Loadable, SessionConfig
+from .split_models import SplitModel, load_split, save_split
 from .worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 
 LOAD_TIMEOUT = 300.0  # seconds to load a model
@@ -26,7 +27,7 @@ class RemoteBackend:
     """A `Backend`: onnxruntime under a `config`, one session at a time, in a process that is started when needed.
 
     Another session replaces the first. Use it as a context manager. `crashes` counts crashed and killed processes;
-    `_written` is the model given last as bytes, and its file.
+    `_written` is the model given last that was no file, and its file.
     """
 
     config: SessionConfig = UNOPTIMIZED
@@ -36,7 +37,7 @@ class RemoteBackend:
     folder: TemporaryDirectory[str] = field(default_factory=TemporaryDirectory[str], init=False)
     _process: WorkerProcess = field(init=False)
     _numbers: count[int] = field(default_factory=count, init=False)
-    _written: tuple[bytes, Path] | None = field(default=None, init=False)
+    _written: tuple[bytes | SplitModel, Path] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._process = WorkerProcess(self.command, self.timeout)
@@ -48,24 +49,18 @@ class RemoteBackend:
         self._process.terminate()
         self.folder.cleanup()
 
-    def __call__(
-        self, model: Loadable, *, folder: Path | None = None, config: SessionConfig | None = None
-    ) -> RemoteSession:
-        """Load a model, under another `config` if given; `folder` has the weights of one given as bytes.
-
-        Raises ModelLoadError.
-        """
-        if not isinstance(model, bytes):
+    def __call__(self, model: Loadable | SplitModel, *, config: SessionConfig | None = None) -> RemoteSession:
+        """Load a model, under another `config` if given. Raises ModelLoadError."""
+        if isinstance(model, Path):
             kind, path = "path", model.absolute()
         else:
             if self._written is None or self._written[0] is not model:
                 self._written = model, Path(self.folder.name) / f"{next(self._numbers)}.onnx"
-                self._written[1].write_bytes(model)
-            kind, path = "bytes", self._written[1]
+                _write_for_worker(*self._written)
+            kind, path = "bytes" if isinstance(model, bytes) else "split", self._written[1]
         load_request = {
             "session": next(self._numbers),
             kind: str(path),
-            "folder": None if folder is None else str(folder.absolute()),
             "setting": asdict(config or self.config),
         }
         try:
@@ -109,6 +104,20 @@ class RemoteSession:
             return value_files.read_value(results)
 
 
+def _write_for_worker(model: bytes | SplitModel, path: Path) -> None:
+    if isinstance(model, bytes):
+        path.write_bytes(model)
+    else:
+        save_split(model, path)
+
+
+def _read_request(request: Message) -> Loadable | SplitModel:
+    """The model that a request names."""
+    if "split" in request:
+        return load_split(Path(request["split"]))
+    return Path(request["bytes"]).read_bytes() if "bytes" in request else Path(request["path"])
+
+
 def serve_sessions() -> None:
     """Reply to requests, until the input ends.
 
@@ -121,9 +130,7 @@ def serve_sessions() -> None:
         if request["session"] not in current:
             current.clear()
             gc.collect()  # memory of the previous one
-            model = Path(request["bytes"]).read_bytes() if "bytes" in request else Path(request["path"])
-            folder = None if request["folder"] is None else Path(request["folder"])
-            current[request["session"]] = OnnxRuntime(model, SessionConfig(**request["setting"]), folder=folder)
+            current[request["session"]] = OnnxRuntime(_read_request(request), SessionConfig(**request["setting"]))
         if "feeds" in request:
             feeds = value_files.read_value(Path(request["feeds"]))
             results = current[request["session"]].run(request["outputs"], feeds, request["limit"])

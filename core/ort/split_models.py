@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 from onnx.external_data_helper import set_external_data
 
-from ..ir.tensor import SMALL_TENSOR_BYTES, STRING, MappedFile, Tensor
+from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, Tensor
 from .ort_values import to_ortvalue
 
 ALIGNMENT = 64  # bytes; onnxruntime maps elements at such an offset without a copy, and aligns its own tensors as much
@@ -49,6 +49,47 @@ class SplitModel:
             if t.name in self.tensors:
                 t.CopyFrom(self.tensors[t.name].to_proto(t.name))
         return message
+
+
+def save_split(model: SplitModel, path: Path) -> None:
+    """Write the message to `path`, with references to the files of its tensors; only elements in memory are written.
+
+    Those are in `<path>.data`. Other programs refuse such references, which may point anywhere. Raises OSError.
+    """
+    message = onnx.ModelProto()
+    message.CopyFrom(model.message)
+    with Path(f"{path}.data").open("wb") as data:
+        for proto in message.graph.initializer:
+            if (tensor := model.tensors.get(proto.name)) is None:
+                continue
+            span = tensor.mapped
+            proto.raw_data = b""  # the helper refuses a tensor that has none
+            if span is not None and span.is_raw and isinstance(span.file, MappedFile):
+                set_external_data(proto, str(span.file.path.resolve()), span.begin, len(span))
+            else:
+                data.seek(-(-data.tell() // ALIGNMENT) * ALIGNMENT)
+                set_external_data(proto, str(Path(data.name).resolve()), data.tell(), tensor.nbytes)
+                data.write(tensor.raw_data())
+            proto.ClearField("raw_data")
+    path.write_bytes(message.SerializeToString())
+
+
+def load_split(path: Path) -> SplitModel:
+    """The model that `save_split` wrote. Raises OSError."""
+    message = onnx.ModelProto.FromString(path.read_bytes())
+    files, tensors = dict[str, MappedFile](), dict[str, Tensor]()
+    for proto in message.graph.initializer:
+        if proto.data_location == onnx.TensorProto.EXTERNAL:
+            entries = {e.key: e.value for e in proto.external_data}
+            file = files.setdefault(entries["location"], MappedFile(Path(entries["location"])))
+            begin = int(entries["offset"])
+            proto.ClearField("external_data")
+            proto.ClearField("data_location")
+            elements = onnx.TensorProto()
+            elements.CopyFrom(proto)
+            span = MappedField(RAW_DATA, file, begin, begin + int(entries["length"]))
+            tensors[proto.name] = Tensor.from_proto(elements, span)
+    return SplitModel(message, tensors)
 
 
 @dataclass(slots=True)

@@ -6,18 +6,17 @@ Some kernels crash on empty tensors; on empty filters some hang, and others retu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-
-import onnx
 
 from ..errors import ModelError, UnverifiableError
 from ..io.convert import from_onnx
+from ..io.files import split_model
 from ..ir.dims import Shape
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
 from ..ort.sessions import Loadable
+from ..ort.split_models import SplitModel
 from ..serialization.proto_queries import used_operators
 
 EMPTY_SUM_ERROR = "sums over no elements, for which onnxruntime gives wrong results"
@@ -53,10 +52,9 @@ def supports_empty_tensors(graph: Graph) -> bool:
     return all(not op.domain and op.type in EMPTY_SAFE_OPS for g in graph.with_subgraphs() for op in g.ops())
 
 
-def serialized_supports_empty_tensors(model: Loadable) -> bool:
+def serialized_supports_empty_tensors(model: Loadable | SplitModel) -> bool:
     """The same for a serialized model, and whether no filter of its convolutions can be empty."""
-    proto = onnx.ModelProto()
-    proto.ParseFromString(model.read_bytes() if isinstance(model, Path) else model)
+    proto = split_model(model).message
     operators = used_operators(proto.graph)
     if not all(not domain and op_type in EMPTY_SAFE_OPS for domain, op_type in operators):
         return False

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
+
+from ..ir.tensor import Tensor
+from ..ort.split_models import SplitModel
 
 Array = np.ndarray[Any, Any]
 
@@ -75,22 +77,24 @@ def has_floats(feeds: Mapping[str, Any]) -> bool:
     return any(map(_has_floats, feeds.values()))
 
 
-def perturb_weights(model: onnx.ModelProto, folder: Path | None, seed: int, ulps: int = 1) -> bool:
-    """Perturb the float initializers of `model` of rank 2 or more, as vectors may be bounds, scales or exponents.
+def perturb_weights(model: SplitModel, seed: int, ulps: int = 1) -> SplitModel | None:
+    """`model` with perturbed float initializers of rank 2 or more, as vectors may be bounds, scales or exponents.
 
-    Returns False, without a change, if they are too large.
+    None if there are no such, or they are too large.
     """
     rng = np.random.default_rng(seed)
-    floats = [t for t in model.graph.initializer if is_float(helper.tensor_dtype_to_np_dtype(t.data_type))]
-    tensors = [t for t in floats if len(t.dims) > 1]
-    sizes = [int(np.prod(t.dims, dtype=np.int64)) for t in tensors]
-    if sum(sizes) > MAX_PERTURBED_WEIGHTS:
-        return False
-    for t, size in zip(tensors, sizes, strict=True):
-        if size > 1:
-            array = _perturb_value(numpy_helper.to_array(t, str(folder or "")), rng, ulps)
-            t.CopyFrom(numpy_helper.from_array(array, t.name))
-    return bool(tensors)
+    tensors = {t.name: model.tensors.get(t.name) or Tensor.from_proto(t) for t in model.message.graph.initializer}
+    floats = {n: t for n, t in tensors.items() if is_float(helper.tensor_dtype_to_np_dtype(t.dtype))}
+    chosen = {n: t for n, t in floats.items() if len(t.dims) > 1}
+    if not chosen or sum(t.size for t in chosen.values()) > MAX_PERTURBED_WEIGHTS:
+        return None
+    for name, t in chosen.items():
+        if t.size > 1:
+            tensors[name] = Tensor.from_array(_perturb_value(t.array, rng, ulps))
+    message = onnx.ModelProto()
+    message.CopyFrom(model.message)
+    del message.graph.initializer[:]
+    return SplitModel.of(message, tensors.items())
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 from zlib import crc32
@@ -19,6 +18,7 @@ import onnx
 from onnx import helper
 
 from ..errors import ModelLoadError, UnverifiableError
+from ..io.files import split_model
 from ..ir import op_schemas
 from ..ir.context import FRESH_NAME_MARK
 from ..ir.effects import is_random
@@ -28,6 +28,7 @@ from ..ir.subgraphs import enclosing_op
 from ..ir.values import Value
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.sessions import Loadable, SessionConfig
+from ..ort.split_models import SplitModel
 from ..serialization.proto_queries import all_nodes, opset_versions
 from .noise import perturb_weights
 
@@ -59,15 +60,16 @@ class SeededModel:
     `unseeded_outputs` depend on a random op that takes no seed.
     """
 
-    model: onnx.ModelProto
-    folder: Path | None
+    model: SplitModel
     seeds: dict[str, int | None]
     unseeded_outputs: frozenset[str]
 
 
-def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = None) -> SeededModel:
-    """`model`, without its external weights, with a seed in each random op: that in `known_seeds` if given."""
-    proto, folder = read_proto(model)
+def add_seeds(model: Loadable | SplitModel, known_seeds: Mapping[str, int | None] | None = None) -> SeededModel:
+    """`model` with a seed in each random op: that in `known_seeds` if given."""
+    split = split_model(model)
+    proto = onnx.ModelProto()
+    proto.CopyFrom(split.message)
     versions = opset_versions(proto)
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
     everything = list(all_nodes((*proto.graph.node, *(n for f in proto.functions for n in f.node))))
@@ -93,13 +95,7 @@ def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = No
             loose.update(filter(None, node.output))
     _add_aliases(everything, seeds)
     unseeded_outputs = _downstream_outputs(proto.graph, functions, loose) if loose else frozenset[str]()
-    return SeededModel(proto, folder, seeds, unseeded_outputs)
-
-
-def read_proto(model: Loadable) -> tuple[onnx.ModelProto, Path | None]:
-    """The message without its external weights, and their folder."""
-    data = model if isinstance(model, bytes) else model.read_bytes()
-    return onnx.ModelProto.FromString(data), None if isinstance(model, bytes) else model.resolve().parent
+    return SeededModel(replace(split, message=proto), seeds, unseeded_outputs)
 
 
 def _add_aliases(nodes: list[onnx.NodeProto], seeds: dict[str, int | None]) -> None:
@@ -163,7 +159,7 @@ class Session(Protocol):
 
 
 Backend = Callable[..., Session]
-"""Loads a model; `folder` has the external weights of one given as bytes. Raises ModelLoadError."""
+"""Loads a model, split or not. Raises ModelLoadError."""
 BACKENDS: tuple[Backend, ...] = (OnnxRuntime, OnnxReference)
 SINGLE_THREADED: Backend = partial(OnnxRuntime, config=SessionConfig(intra_op_threads=1))
 """For many small models, which more threads slow down."""
@@ -194,7 +190,7 @@ class SeededSession:
 
 
 def open_session(
-    model: Loadable,
+    model: Loadable | SplitModel,
     backend: Backend,
     *,
     random: bool,
@@ -208,12 +204,12 @@ def open_session(
     if not random:
         return SeededSession(backend(model), backend, partial(backend, model) if fresh_sessions else None)
     found = add_seeds(model, seeds)
-    make_session = partial(backend, found.model.SerializeToString(), folder=found.folder)
+    make_session = partial(backend, found.model)
     return SeededSession(make_session(), backend, make_session, found.seeds, found.unseeded_outputs)
 
 
 def open_original_session(
-    model: Loadable, *, random: bool, fresh_sessions: bool, backends: Sequence[Backend]
+    model: Loadable | SplitModel, *, random: bool, fresh_sessions: bool, backends: Sequence[Backend]
 ) -> SeededSession:
     """Load `model` in the first backend that accepts it. Raises UnverifiableError."""
     reasons: list[str] = []
@@ -225,7 +221,7 @@ def open_original_session(
     raise UnverifiableError(f"the original cannot be run: {'; '.join(reasons)}")
 
 
-def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSession:
+def with_prepacked_weights(model: Loadable | SplitModel, like: SeededSession) -> SeededSession:
     """Load `model` as in `like`, but with weights prepacked for onnxruntime's kernels. Raises ModelLoadError."""
     if not isinstance(like.session, OnnxRuntime):
         raise ModelLoadError("only onnxruntime packs weights")
@@ -233,15 +229,13 @@ def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSessio
     return replace(open_session(model, backend, random=like.seeds is not None), timeout=like.timeout)
 
 
-def with_perturbed_weights(model: Loadable, like: SeededSession, seed: int, ulps: int = 1) -> SeededSession:
+def with_perturbed_weights(
+    model: Loadable | SplitModel, like: SeededSession, seed: int, ulps: int = 1
+) -> SeededSession:
     """Load `model` as in `like`, with perturbed float weights. Raises ModelLoadError, for one without weights too."""
-    if like.seeds is None:
-        proto, folder = read_proto(model)
-    else:
-        seeded = add_seeds(model)
-        proto, folder = seeded.model, seeded.folder
-    if not perturb_weights(proto, folder, seed, ulps):
+    perturbed = perturb_weights(split_model(model) if like.seeds is None else add_seeds(model).model, seed, ulps)
+    if perturbed is None:
         raise ModelLoadError("there are no weights to perturb, or too many")
-    make_session = partial(like.backend, proto.SerializeToString(), folder=folder)
+    make_session = partial(like.backend, perturbed)
     renewed = make_session if like.make_session is not None else None
     return SeededSession(make_session(), like.backend, renewed, timeout=like.timeout)

@@ -33,8 +33,8 @@ from .models.model_generator import MODEL_WIDE_CHOICES, generate_case
 def structure_fingerprint(case: Case) -> Hashable:
     """Operators, types and classes of dims, independent of the model around the pattern."""
 
-    def size(dim: onnx.TensorShapeProto.Dimension) -> int:  # 2 for more, or a symbol
-        return min(dim.dim_value, 2) if dim.HasField("dim_value") else 2
+    def size(dim: onnx.TensorShapeProto.Dimension) -> int:
+        return _size_class(dim.dim_value) if dim.HasField("dim_value") else 2
 
     graph = case.model.graph
     types = [i.type.tensor_type for i in graph.input]
@@ -42,9 +42,14 @@ def structure_fingerprint(case: Case) -> Hashable:
     return (
         len(sizes) > 1,
         tuple((t.elem_type, tuple(map(size, t.shape.dim))) for t in types if t.elem_type != TensorProto.BOOL),
-        tuple((t.data_type, tuple(min(d, 2) for d in t.dims)) for t in graph.initializer),
+        tuple((t.data_type, tuple(map(_size_class, t.dims))) for t in graph.initializer),
         tuple(node.op_type for node in _nodes(graph) if node.op_type != "Identity"),
     )
+
+
+def _size_class(dim: int) -> int:
+    """0, 1, 2 for more, 3 for more than small models have."""
+    return min(dim, 2 if dim <= MAX_SMALL_DIM else 3)
 
 
 def fingerprint(case: Case) -> Hashable:
@@ -56,12 +61,13 @@ def fingerprint(case: Case) -> Hashable:
 
 
 def _constant_summary(array: Array) -> Hashable:
-    """Whether all elements are equal, and the sign of the first one."""
+    """Whether all elements are equal, or some integers, and the sign of the first one."""
     if array.size == 0:
         return None
     first = array.reshape(-1)[0]
     sign = int(np.sign(np.nan_to_num(first))) if array.dtype.kind in "if" else 0
-    return bool((array == first).all()), sign
+    repeats = array.dtype.kind == "i" and len(np.unique(array)) < array.size
+    return bool((array == first).all()), repeats, sign
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
@@ -74,6 +80,7 @@ def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 DeclineSite = tuple[tuple[str, int], ...]
 """The functions and lines of the traceback of a decline, the outermost first."""
 NO_MATCH: DeclineSite = ()
+MAX_SMALL_DIM = 64
 FIRES_OFTEN_ONE_IN = 4  # if fewer models fire, most are mutated from others
 MUTATION_RATE_RARE, MUTATION_RATE_OFTEN = 0.7, 0.2  # shares of mutated models if few fire, and if many do
 FIRED_CORPUS_SIZE = 8  # firing models that are kept for mutation

@@ -11,8 +11,11 @@ import numpy as np
 
 from ...core.inference.input_queries import INT32_MAX
 from ...core.rewriting.pattern import Var
+from .dictionary import MIN_LARGE_EXTENT
 from .generator import OpGenerator, OpSite
-from .model_builder import GenerationError, Shape
+from .model_builder import Array, GenerationError, Shape
+
+MAX_REDUCTION_OPSET = 18  # of ScatterElements and ScatterND with the reductions max and min
 
 
 def _transpose(site: OpSite) -> None:
@@ -233,7 +236,11 @@ def _slice_tensor(site: OpSite) -> None:
 
 
 def _bounds(site: OpSite, dim: int, step: int) -> tuple[int, int]:
-    form = site.choices.draw_below(4)
+    own = [n for n in site.generator.dictionary.own_integers if 0 < n < dim]
+    form = site.choices.draw_below(5)
+    if form == 4 or (max(own, default=0) >= MIN_LARGE_EXTENT and site.choices.one_in(2)):
+        end = max(own, default=site.generator.dictionary.draw_integer(site.choices))
+        return (0, end) if step > 0 else (end, -dim - 1)
     if form == 0:
         return (0, dim) if step > 0 else (dim - 1, -dim - 1)
     if form == 1:
@@ -252,20 +259,39 @@ def _gather(site: OpSite) -> None:
     x = site.first_operand(1)
     dim = x.dim_at(site.axis(x, 0))
     form = site.choices.draw_below(5)
-    shape: Shape = [(), (1,), (2,), (dim,), (2, 1)][form]
+    shape: Shape = (0,) if site.is_empty_list() else [(), (1,), (2,), (dim,), (2, 1)][form]
     if dim == 0 and 0 not in shape:
         raise GenerationError("there is nothing to gather")
     site.parameter("indices", lambda: _indices(site, dim, shape))
 
 
 def _indices(site: OpSite, dim: int, shape: Shape) -> object:
-    """Indices in order, random, or counted from the end."""
+    """Indices in order, random, repeated, or counted from the end."""
     count = prod(shape)
-    if count == dim and site.choices.draw_below(3):
-        return np.arange(dim).reshape(shape).tolist()
+    if site.choices.one_in(site.generator.distribution.repeated_indices):
+        return repeated_indices(site, dim, count).reshape(shape).tolist()
+    if count == dim and (form := site.choices.draw_below(4)):
+        order = site.choices.shuffled(range(dim)) if form == 1 and dim <= MAX_DRAWN_INDICES else np.arange(dim)
+        return np.reshape(order, shape).tolist()
     start, step = site.choices.draw_below(max(dim, 1)), site.choices.pick((1, 0, 2))
     found = (start + step * np.arange(count)) % max(dim, 1)
     return (found - dim if site.choices.one_in(3) else found).reshape(shape).tolist()
+
+
+MAX_DRAWN_INDICES = 6
+
+
+def repeated_indices(site: OpSite, dim: int, count: int) -> Array:
+    """Indices each of which is drawn by itself, so that some may be equal."""
+    drawn = [site.choices.draw_below(max(dim, 1)) for _ in range(min(count, MAX_DRAWN_INDICES))]
+    found = np.resize(drawn, count) if drawn else np.zeros(count, np.int64)
+    return found - dim if site.choices.one_in(4) else found
+
+
+def _reduction(site: OpSite) -> None:
+    """The reduction of a ScatterElements or ScatterND; the greatest and the least came at opset 18."""
+    late = ("max", "min") if site.spec.since_version >= MAX_REDUCTION_OPSET else ()
+    site.pick("reduction", "none", "add", "mul", *late)
 
 
 def _gather_elements(site: OpSite) -> None:
@@ -278,10 +304,13 @@ def _gather_elements(site: OpSite) -> None:
         order = order[::-1]
     elif site.choices.one_in(4):
         order = order - dim
+    if site.choices.one_in(site.generator.distribution.repeated_indices):
+        order = repeated_indices(site, dim, dim)
     by_axis = [-1 if i == axis % len(x.shape) else 1 for i in range(len(x.shape))]
     table = np.broadcast_to(order.reshape(by_axis), x.shape)
     site.parameter("indices", table.tolist)
     site.add_operands((2,), x.shape)
+    _reduction(site)
 
 
 def _gather_nd(site: OpSite) -> None:
@@ -299,9 +328,14 @@ def _gather_nd(site: OpSite) -> None:
         grid = grid.reshape(-1, depth)
     if batch and depth < 2:
         raise GenerationError("no dims are left beside the batch")
+    if site.choices.one_in(site.generator.distribution.repeated_indices):
+        rows = grid.reshape(-1, depth)
+        grid = rows[repeated_indices(site, len(rows), len(rows))].reshape(grid.shape)
+    if site.is_empty_list():
+        grid = grid.reshape(-1, depth)[:0]
     site.parameter("indices", grid[..., batch:].tolist)
     site.add_operands((2,), (*grid.shape[:-1], *x.shape[depth:]))
-    site.pick("reduction", "none", "add")
+    _reduction(site)
 
 
 def _compress(site: OpSite) -> None:

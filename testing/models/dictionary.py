@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from math import isinf, isnan
+from math import isinf
 from types import CodeType, FunctionType
 from typing import Any, cast
 
@@ -21,6 +21,9 @@ COMMON_NUMBERS = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, 6.0, -3.0, 0.25, 4.0, 300.0)
 DEFAULT_PRODUCERS = ("Relu", "Neg", "Abs", "Add", "Exp", "Identity", "Transpose", "Concat", "Unsqueeze", "Mul")
 MAX_ARRAY_ELEMENTS = 16  # elements
 MAX_MAGNITUDE = 1e6
+MAX_INTEGER = 1 << 31  # moduli and multipliers of hashes are less
+LARGE_EXTENT = 150  # more than 128, up to which tables and lengths are often built
+MIN_LARGE_EXTENT, MAX_LARGE_EXTENT = 6, 2048
 CONTAINER_TYPES = (tuple, list, frozenset, set)
 
 
@@ -28,10 +31,11 @@ CONTAINER_TYPES = (tuple, list, frozenset, set)
 class Dictionary:
     """Numbers for constants, strings for attributes, and operators for the producers of operands.
 
-    `own_numbers` are those from the rule itself.
+    `own_numbers` are those from the rule itself, `own_integers` its whole numbers, larger ones too.
     """
 
     own_numbers: tuple[float, ...] = COMMON_NUMBERS[:3]
+    own_integers: tuple[int, ...] = (1, 0, 2)
     numbers: tuple[float, ...] = COMMON_NUMBERS
     strings: tuple[str, ...] = ()
     operators: tuple[str, ...] = DEFAULT_PRODUCERS
@@ -40,10 +44,22 @@ class Dictionary:
         """One of the numbers, the rule's own ones with probability 1/2."""
         return choices.pick(choices.pick((self.numbers, self.own_numbers)))
 
+    def draw_integer(self, choices: Choices) -> int:
+        """A whole number: one of the numbers, rounded, one of the rule's own, or one next to it."""
+        rounded = (round(n) for n in self.numbers if abs(n) < MAX_INTEGER)
+        next_to_own = (n + side for side in (1, -1) for n in self.own_integers)
+        return choices.pick([*dict.fromkeys((*rounded, *next_to_own)), *self.own_integers, *self.own_integers])
+
+    def draw_large_extent(self, choices: Choices) -> int:
+        """An extent beyond those of most models, or a whole number of the rule's own, or one more than that."""
+        own = [n for n in self.own_integers if MIN_LARGE_EXTENT <= n <= MAX_LARGE_EXTENT]
+        return choices.pick([*(n + more for more in (1, 0) for n in own), LARGE_EXTENT])
+
 
 def dictionary_of(rule: Rule) -> Dictionary:
     """The literals in the code that `rule` reaches in its own package, in its pattern and its contract."""
     numbers: dict[float, None] = dict.fromkeys(rule.fragile)
+    integers: dict[int, None] = {}
     texts: dict[str, None] = {}
     for word in (
         *(word for pattern in rule.patterns for p in pattern.walk() for _, want in p.attrs for word in _literals(want)),
@@ -51,13 +67,18 @@ def dictionary_of(rule: Rule) -> Dictionary:
     ):
         if isinstance(word, str):
             texts[word] = None
-        elif not isnan(word) and (isinf(word) or abs(word) < MAX_MAGNITUDE):
+            continue
+        if isinf(word) or abs(word) < MAX_MAGNITUDE:
             numbers[word] = None
+        if abs(word) <= MAX_INTEGER and word == int(word):
+            integers[int(word)] = None
     operators = tuple(t for t in texts if op_schemas.schema(t, "", op_schemas.latest_opset_version("")) is not None)
     derived = [f for n in numbers if not isinf(n) for f in (-n, 1 / n if n else n, abs(n) ** 0.5)]
+    derived += [n + side for n in integers if MIN_LARGE_EXTENT < n < MAX_MAGNITUDE for side in (1.0, -1.0)]
     others = tuple(t for t in texts if t.isidentifier() and t not in operators)
     return Dictionary(
         tuple(numbers) or COMMON_NUMBERS[:3],
+        tuple(integers) or (1, 0, 2),
         tuple(dict.fromkeys([*COMMON_NUMBERS, *derived])),
         others,
         operators or DEFAULT_PRODUCERS,

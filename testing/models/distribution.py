@@ -25,9 +25,11 @@ class Distribution:
     """Frequencies of features, as 1 in n (0: never), and flags for the whole model.
 
     Open operands may be constants, existing values, or computed: `extra_producers` by operators that the rule's code
-    names, `shapes_from_inputs` as dims of an input. Constants may be `overridable_constants`, attributes
-    `non_default_attributes`. `zero_dims`: dims may be 0; `equal_dims`: all dims are equal; `filling`: the elements of
-    a constant are equal, any, or all different; `large_halves`: float16 numbers are large.
+    names, `shapes_from_inputs` as dims of an input. Indices, axes and extents may be inputs (`unknown_parameters`),
+    none at all (`empty_lists`), and indices equal (`repeated_indices`). Constants may be `overridable_constants`,
+    attributes `non_default_attributes`. `zero_dims`: dims may be 0; `equal_dims`: all dims are equal; `large_dims`: one
+    dim may be large; `filling`: the elements of a constant are equal, any, or all different; `large_halves`: float16
+    numbers are large.
     """
 
     constant_operands: int = _levels(0, 2, 1, 5)
@@ -36,8 +38,12 @@ class Distribution:
     overridable_constants: int = _levels(0, 0, 2)
     non_default_attributes: int = _levels(0, 0, 0, 4)
     shapes_from_inputs: int = _levels(0, 0, 2, 0)
+    unknown_parameters: int = _levels(0, 0, 2)
     zero_dims: bool = _levels(False, False, False, False, False, True)
     equal_dims: bool = _levels(False, False, True)
+    large_dims: int = _levels(0, 0, 2)
+    empty_lists: int = _levels(0, 0, 2)
+    repeated_indices: int = _levels(0, 2)
     filling: str = _levels("plain", "any", "various")
     large_halves: bool = _levels(False, True)
 
@@ -79,7 +85,8 @@ def constant_array(
     else:
         form = DISTINCT if distribution.filling == "various" else choices.draw_below(4)
     is_large = distribution.large_halves and dtype == TensorProto.FLOAT16
-    number = LARGE_HALF if is_large else dictionary.draw_number(choices)
+    draw = dictionary.draw_integer if kind.kind in "iu" else dictionary.draw_number
+    number = LARGE_HALF if is_large else draw(choices)
     values = np.full(count, number, np.float64)
     if form > 1:
         various = np.resize(np.roll(FRACTIONS, -choices.draw_below(len(FRACTIONS))), count)
@@ -87,7 +94,13 @@ def constant_array(
     if kind.kind == "b":
         return (values > 0).reshape(shape)
     if kind.kind in "iu":
-        whole = np.clip(np.round(values), -100, 100)
-        return (np.abs(whole) if kind.kind == "u" else whole).astype(kind).reshape(shape)
+        return whole_numbers(values, kind).reshape(shape)
     with np.errstate(over="ignore"):  # of half floats
         return (np.abs(values) + 0.5 * (values == 0) if positive else values).astype(kind).reshape(shape)
+
+
+def whole_numbers(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Numbers rounded and clipped to an integer type; those of an unsigned type without signs."""
+    limits = np.iinfo(dtype)
+    whole = np.round(np.abs(values) if dtype.kind == "u" else values)
+    return np.clip(whole, limits.min, limits.max).astype(dtype)

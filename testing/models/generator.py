@@ -15,7 +15,7 @@ from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
 from .choices import Choices
 from .dictionary import Dictionary
 from .distribution import Distribution, constant_array
-from .model_builder import Array, GenerationError, ModelBuilder, Shape, TypedValue, schema
+from .model_builder import Array, GenerationError, ModelBuilder, Shape, TypedValue, schema, tensor_type
 
 MAX_OPERANDS = 4
 OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
@@ -197,6 +197,10 @@ class OpSite:
             axes = axes[::-1]
         return [a - max(rank, 1) for a in axes] if self.choices.draw_below(2) else axes
 
+    def is_empty_list(self) -> bool:
+        """Whether axes, indices or repeats are to be none."""
+        return self.choices.one_in(self.generator.distribution.empty_lists)
+
     def draw_each(self, count: int, low: int = 0) -> list[int]:
         """For each of `count` dims, `low` or one more."""
         return [low + self.choices.draw_below(2) for _ in range(count)]
@@ -273,6 +277,7 @@ class PatternGenerator:
     unnamed: Iterator[int] = field(default_factory=count)  # numbers for the operands of `...`
     depth: int = 0
     last_dim: int = 0  # the dim chosen last
+    has_large_dim: bool = False
     has_extra_producers: bool = False  # whether there are ops that the pattern does not have
     has_extra_constants: bool = False  # whether a variable of the pattern that may be computed is a constant
     last_outputs: list[TypedValue] = field(default_factory=list[TypedValue])  # the outputs of the op made last
@@ -374,7 +379,10 @@ class PatternGenerator:
         return self.builder.input(dtype, shape)
 
     def _new_parameter(self, array: Array, var: Var) -> TypedValue:
-        """The numbers as a constant, or as the computed shape of an input."""
+        """The numbers as a constant, or unknown: an input, or the computed shape of one."""
+        if not var.constant and self.choices.one_in(self.distribution.unknown_parameters):
+            self.add_trait("indices, axes or extents are an input")
+            return self.builder.input(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         is_small = array.dtype == np.int64 and array.ndim == 1 and array.size < MAX_OPERANDS
         may_compute = is_small and not var.constant and all(0 <= n < MAX_OPERANDS + 1 for n in array.tolist())
         if not may_compute or not self.choices.one_in(self.distribution.shapes_from_inputs):
@@ -411,15 +419,34 @@ class PatternGenerator:
             self.depth -= 1
 
     def _container(self, type_name: str, shape: Shape) -> TypedValue:
-        """A sequence of two tensors, or an optional that holds one."""
-        dtype = self.dtype
-        items: list[TypedValue | None] = [self.builder.input(dtype, shape)]
+        """A sequence of tensors, or an optional, which may be empty."""
         if type_name.startswith("seq("):
-            items.append(self.builder.input(dtype, shape))
-            return self.builder.node("SequenceConstruct", items, {})[0]
-        if type_name.startswith("optional("):
-            return self.builder.node("Optional", items, {})[0]
-        raise GenerationError(f"no {type_name} can be made")
+            return self._sequence(shape)
+        if not type_name.startswith("optional("):
+            raise GenerationError(f"no {type_name} can be made")
+        held = tensor_type(self.dtype, shape)
+        form = self.choices.draw_below(3)
+        if form == 0:
+            return self.builder.node("Optional", [self.builder.input(self.dtype, shape)], {})[0]
+        self.add_trait("an optional is empty, or an input")
+        if form == 1:
+            return self.builder.node("Optional", [], {"type": held})[0]
+        return self.builder.typed_input(helper.make_optional_type_proto(held))
+
+    def _sequence(self, shape: Shape) -> TypedValue:
+        """A sequence of two tensors, of none, one or three, with extents of their own or not, or an input."""
+        form = self.choices.draw_below(4)
+        if form == 3:
+            self.add_trait("a sequence is an input")
+            open_type = helper.make_tensor_type_proto(self.dtype, [None] * len(shape))
+            return self.builder.typed_input(helper.make_sequence_type_proto(open_type))
+        length = 2 if form == 0 else self.choices.pick((1, 3, 0))
+        if length == 0:
+            return self.builder.node("SequenceEmpty", [], {"dtype": self.dtype})[0]
+        shapes = [
+            (*([self.draw_dim()] if form == 2 else shape[:1]), *shape[1:]) if shape else () for _ in range(length)
+        ]
+        return self.builder.node("SequenceConstruct", [self.builder.input(self.dtype, s) for s in shapes], {})[0]
 
     def _dims_of_input(self, shape: Shape) -> TypedValue:
         """Dims of an input: all of them, or one."""
@@ -432,7 +459,10 @@ class PatternGenerator:
         return self.builder.node("Gather", [dims, place], {})[0]
 
     def draw_dim(self) -> int:
-        """A small dim; 0 only with `zero_dims`, always the same with `equal_dims`."""
+        """A small dim; 0 only with `zero_dims`, the same with `equal_dims`, and at most one that is large."""
+        if not self.has_large_dim and self.choices.one_in(self.distribution.large_dims):
+            self.has_large_dim = True
+            return self.dictionary.draw_large_extent(self.choices)
         if self.distribution.equal_dims and self.last_dim:
             return self.last_dim
         self.last_dim = self.choices.pick(DIMS if self.distribution.zero_dims else DIMS[:-1])

@@ -20,17 +20,22 @@ from ...core.ir import op_schemas
 from ...core.ort.backends import OnnxRuntime
 
 CONTRIB_DOMAIN = "com.microsoft"
+ML_DOMAIN = "ai.onnx.ml"
 OpKey = tuple[str, str]
 """The domain and the type."""
 
 
 @cache
 def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
-    """The schema of an operator at an opset of ONNX, or None where there is no such operator."""
+    """The schema of an operator at an opset of ONNX, or None where there is no such operator.
+
+    That of another domain is the newest one that is not deprecated.
+    """
     if domain == op_schemas.ONNX_DOMAIN:
         return op_schemas.schema(op_type, domain, version)
-    found = op_schemas.schema(op_type, domain, op_schemas.latest_opset_version(domain))
-    return found or _contrib_schemas().get((domain, op_type))
+    versions = range(op_schemas.latest_opset_version(domain), 0, -1)
+    found = (op_schemas.schema(op_type, domain, v) for v in versions)
+    return next(filter(None, found), None) or _contrib_schemas().get((domain, op_type))
 
 
 def infer_types_by_running(
@@ -46,15 +51,18 @@ def infer_types_by_running(
     graph = helper.make_graph([node], "g", inputs, outputs, held)
     model = helper.make_model(graph, opset_imports=imports, ir_version=10)
     tensors = {i.name: i.type.tensor_type for i in inputs}
-    feeds = {
-        name: np.ones([d.dim_value for d in t.shape.dim], helper.tensor_dtype_to_np_dtype(t.elem_type))
-        for name, t in tensors.items()
-    }
+    feeds = {name: np.full([d.dim_value for d in t.shape.dim], *_sample(t.elem_type)) for name, t in tensors.items()}
     results = OnnxRuntime(model.SerializeToString()).run(list(node.output), feeds)
     if not all(isinstance(r, np.ndarray) for r in results):
         raise EvaluationError(f"{node.op_type} has outputs that are not tensors")
     made = zip(node.output, map(numpy_helper.from_array, results), strict=True)
     return {name: helper.make_tensor_type_proto(t.data_type, tuple(t.dims)) for name, t in made}
+
+
+def _sample(elem_type: int) -> tuple[object, np.dtype[Any]]:
+    """An element of a type, and the type."""
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+    return ("a" if elem_type == onnx.TensorProto.STRING else 1), dtype
 
 
 @cache
@@ -161,7 +169,11 @@ class ModelBuilder:
 
     def input(self, dtype: int, shape: Sequence[int]) -> TypedValue:
         """A graph input."""
-        known = TypedValue(self._fresh_name("x", len(self.inputs)), tensor_type(dtype, shape))
+        return self.typed_input(tensor_type(dtype, shape))
+
+    def typed_input(self, type_: onnx.TypeProto) -> TypedValue:
+        """A graph input of any type."""
+        known = TypedValue(self._fresh_name("x", len(self.inputs)), type_)
         self.inputs.append(known)
         return known
 
@@ -217,7 +229,8 @@ class ModelBuilder:
         types = {k.name: k.type for k in inputs if k}
         data = {k.name: numpy_helper.from_array(k.array, k.name) for k in inputs if k and k.array is not None}
         try:
-            if (spec.domain, spec.name) in _contrib_schemas():
+            is_ml = spec.domain == ML_DOMAIN and not spec.has_type_and_shape_inference_function
+            if is_ml or (spec.domain, spec.name) in _contrib_schemas():
                 return infer_types_by_running(node, types, data, self.opset_imports)
             return shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=self.opset_imports)
         except INVALID_NODE_ERRORS as e:

@@ -262,6 +262,7 @@ OPSETS = (18, 21, 17, 13, 20, 22, 11, 23, 9, 12, 7, 24)
 DTYPES = (
     TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT64, TensorProto.DOUBLE,
     TensorProto.FLOAT16, TensorProto.INT32, TensorProto.FLOAT16, TensorProto.UINT8, TensorProto.INT8, TensorProto.BOOL,
+    TensorProto.STRING,
 )  # fmt: skip
 MODEL_WIDE_CHOICES: Mapping[Key, int] = MappingProxyType({
     ("/dtype", 0): len(DTYPES),

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from ...core.ir.traits import Trait, ops_with
 from ...core.rewriting.pattern import Var
-from . import data_movement
+from . import body_generators, data_movement, lookup_operators
 from .generator import OpGenerator, OpSite
 from .model_builder import GenerationError, Shape, TypedValue
 
@@ -46,6 +46,11 @@ FLAG = one_of(0, 1)
 def number(site: OpSite, _x: TypedValue) -> float:
     """A number of the dictionary."""
     return site.generator.dictionary.draw_number(site.choices)
+
+
+def reduced_axes(site: OpSite, x: TypedValue) -> list[int]:
+    """The axes of a reduction; none may stand for all, or for no reduction."""
+    return [] if site.is_empty_list() else site.draw_axes(len(x.shape))
 
 
 def with_parameters(min_rank: int = 0, max_rank: int = 5, **draws: Draw) -> OpGenerator:
@@ -382,9 +387,9 @@ def _by_operator() -> dict[str, OpGenerator]:
         _prelu: "PRelu",
         _quantize: "QuantizeLinear DequantizeLinear",
         _number_attributes: "HardSigmoid LeakyRelu Elu Celu ThresholdedRelu Selu",
-        with_parameters(
-            1, axes=lambda site, x: site.draw_axes(len(x.shape)), keepdims=FLAG, noop_with_empty_axes=FLAG
-        ): " ".join(sorted(ops_with(Trait.REDUCTION))),
+        with_parameters(1, axes=reduced_axes, keepdims=FLAG, noop_with_empty_axes=FLAG): " ".join(
+            sorted(ops_with(Trait.REDUCTION))
+        ),
         with_parameters(1, axis=AXIS, keepdims=FLAG, select_last_index=FLAG): "ArgMax ArgMin",
         with_parameters(1, axis=AXIS): "Softmax LogSoftmax Hardmax",
         with_parameters(1, axis=AXIS, exclusive=FLAG, reverse=FLAG): "CumSum CumProd",
@@ -408,11 +413,20 @@ def _by_operator() -> dict[str, OpGenerator]:
         _einsum: "Einsum",
         _attention: "Attention",
         with_parameters(2, k=one_of(0, 1, -1, 5, -5), upper=FLAG): "Trilu",
-        with_parameters(1, repeats=lambda site, x: [1 + site.choices.draw_below(3) for _ in x.shape]): "Tile",
+        with_parameters(
+            1, repeats=lambda site, x: [0 if site.is_empty_list() else 1 + site.choices.draw_below(3) for _ in x.shape]
+        ): "Tile",
         with_parameters(0, 3, depth=one_of(3), values=one_of([0, 1]), axis=one_of(-1)): "OneHot",
     }
     return {op_type: generate for generate, types in of_each.items() for op_type in types.split()}
 
 
-OP_GENERATORS: Mapping[str, OpGenerator] = MappingProxyType({**_by_operator(), **data_movement.OP_GENERATORS})
+OP_GENERATORS: Mapping[str, OpGenerator] = MappingProxyType(
+    {
+        **_by_operator(),
+        **body_generators.OP_GENERATORS,
+        **data_movement.OP_GENERATORS,
+        **lookup_operators.OP_GENERATORS,
+    }
+)
 """The generator of each operator; operators without one get equal inputs."""

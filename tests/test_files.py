@@ -15,8 +15,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
-from passwright.core import Model
+from passwright.core import EXACT, Build, Model, Value, rule
 from passwright.core.errors import ModelError
+from passwright.core.io import files
 from passwright.core.io.file_copies import write_chunk
 from passwright.core.io.files import ModelFile, load, publish, staged
 from passwright.core.io.model import serialize
@@ -595,3 +596,36 @@ def test_model_over_2_gb_is_written_with_external_data(huge: Path) -> None:
                 assert np.frombuffer(f.read(4096), np.float32).tolist() == [n + 1] * 1024
     finally:
         Path(f"{out}.data").unlink(missing_ok=True)
+
+
+def test_replays_write_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_JOINED_BYTES", 0)
+    written: list[Path] = []
+    write = files._write
+
+    def recording_write(model: Any, path: Path, external: bool) -> None:
+        written.append(path)
+        write(model, path, external)
+
+    monkeypatch.setattr(files, "_write", recording_write)
+    text = "g (float[N,64] x) => (float[N,64] y) { a = MatMul(x, w) b = Neg(a) c = Neg(b) d = Abs(c) y = Neg(d) }"
+    onnx.save(
+        text_model(text, weights={"w": square()}),
+        tmp_path / "m.onnx",
+        save_as_external_data=True,
+        location="w.bin",
+        size_threshold=0,
+    )
+    report = optimize(tmp_path / "m.onnx", plugins=[drop_abs], output=tmp_path / "out.onnx").report
+    assert [q.by for q in report.quarantined] == ["drop_abs"]
+    assert report.replays > 0
+    assert report.after.ops == {"Abs": 1, "MatMul": 1, "Neg": 1}
+    assert [p.name for p in written] == ["out.onnx"] * 2  # the wrong candidate and the right one
+    run = OnnxRuntime(tmp_path / "out.onnx").run(["y"], {"x": np.ones((2, 64), np.float32)})[0]
+    np.testing.assert_allclose(run, -abs(np.ones((2, 64), np.float32) @ square()), rtol=1e-4, atol=1e-4)
+
+
+@rule(lambda g, x: g.Abs(x), contract=EXACT)
+def drop_abs(g: Build, x: Value) -> Value:
+    """Abs(x) => x, which is wrong"""
+    return x

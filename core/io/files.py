@@ -39,9 +39,10 @@ from ..ort.split_models import SplitModel
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from .convert import import_model, opsets_of
 from .file_copies import write_chunk
-from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
+from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize, split
 
 MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
+MAX_JOINED_BYTES = 16 << 20  # bytes of weights up to which a session gets a model as one message
 PAGE_BYTES = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
 
 
@@ -189,6 +190,13 @@ def staged(model: Model | SerializedModel, destination: Path, *, external: bool 
         except OSError as e:
             raise ModelError(f"cannot write {destination}: {e.strerror}") from e
         yield path
+
+
+def in_memory(model: Model, exported: SerializedModel | None = None) -> bytes | SplitModel:
+    """The model for sessions of this project: a large one split, with its weights where they are."""
+    if weight_bytes(model) <= MAX_JOINED_BYTES:
+        return join_chunks((exported or serialize(model)).chunks())
+    return split(model, exported)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..errors import FailureKind, GraphError, VerificationError
-from ..io.files import as_loadable, publish, staged, weight_bytes
+from ..io.files import in_memory, publish, staged, weight_bytes
 from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from ..io.model_source import ModelSource
 from ..rewriting.changes import ChangeObserver
@@ -27,8 +27,8 @@ def attempt_comparer(oracle: Oracle, keeps_names: Callable[[], bool]) -> Compare
     """The comparison of attempts with the original, as a function. `keeps_names`: whether regions are compared."""
 
     def compare(attempt: Attempt, bits: bool, on: Collection[InputSet] | None) -> Mismatch | None:
-        with as_loadable(attempt.model) as model:
-            return oracle.compare(model, exact=bits, input_sets=on, compare_regions=keeps_names()).failure
+        model = in_memory(attempt.model)
+        return oracle.compare(model, exact=bits, input_sets=on, compare_regions=keeps_names()).failure
 
     return compare
 
@@ -72,8 +72,8 @@ class Candidate:
         `accept` decides about correct ones. `compare_regions`: see `Oracle.compare`.
         """
         if destination is None and accept is None:
-            with as_loadable(self.model, self.exported) as model:
-                return oracle.compare(model, exact=bitwise, compare_regions=compare_regions)
+            model = in_memory(self.model, self.exported)
+            return oracle.compare(model, exact=bitwise, compare_regions=compare_regions)
         verdicts: list[Verdict] = []
 
         def is_accepted(stage: Path) -> bool:

@@ -14,6 +14,7 @@ from ..errors import EvaluationError, ModelError, UnverifiableError
 from ..io.files import split_model
 from ..ort.backends import Arrays, OnnxRuntime
 from ..ort.sessions import Loadable
+from ..ort.split_models import SplitModel
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_generation import InputSet
 from .input_search import CHEAP_ELEMENTS, Answer, InputSearch
@@ -49,7 +50,9 @@ class Sensitivity:
     run is made once, when it is needed.
     """
 
-    def __init__(self, original: Loadable, session: SeededSession, names: list[str], first_answer: Answer) -> None:
+    def __init__(
+        self, original: Loadable | SplitModel, session: SeededSession, names: list[str], first_answer: Answer
+    ) -> None:
         self.original, self.session, self.names, self.first_answer = original, session, names, first_answer
         self._is_small = sum(np.size(v) for v in first_answer.input_set.feeds.values()) <= CHEAP_ELEMENTS
         self._perturbed_outputs: dict[Answer, list[Outputs]] = {}
@@ -137,7 +140,7 @@ class Oracle:
 
     def __init__(
         self,
-        original: Loadable,
+        original: Loadable | SplitModel,
         spec: VerificationSpec,
         seed: int = 0,
         boundaries: Collection[float] = (),
@@ -163,7 +166,7 @@ class Oracle:
         self._note_empty_outputs()
         self._sensitivity = Sensitivity(original, self._original, self.output_names, self.answers[0])
 
-    def check(self, model: Loadable, *, exact: bool = False) -> Verdict:
+    def check(self, model: Loadable | SplitModel, *, exact: bool = False) -> Verdict:
         """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
         verdict = self.compare(model, exact=exact)
         if verdict.failure is not None:
@@ -172,7 +175,7 @@ class Oracle:
 
     def compare(
         self,
-        model: Loadable,
+        model: Loadable | SplitModel,
         *,
         exact: bool = False,
         input_sets: Collection[InputSet] | None = None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import ceil
@@ -15,9 +16,19 @@ from ...errors import EvaluationError, ModelLoadError
 from ...ir.tensor import Tensor
 from ...ort.backends import Arrays, OnnxRuntime
 from ...ort.sessions import SessionConfig
+from ...serialization.proto_queries import all_nodes
 from ..input_generation import InputSet
 from ..noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, is_float, perturb
-from ..output_comparison import compare_outputs, distances, has_same_finiteness, min_tolerance, to_64_bit
+from ..output_comparison import (
+    compare_outputs,
+    distances,
+    has_same_finiteness,
+    min_tolerance,
+    observed_noise_floor,
+    to_64_bit,
+)
+from ..referee.float64_evaluation import Float64Values, evaluate_in_float64
+from ..referee.judgement import Decision, Judgement, judge
 from ..verdict import OutputDifference
 from .region_models import RegionModel, cut_region, value_type
 from .sites import SharedValues
@@ -25,6 +36,7 @@ from .value_graph import ValueGraph
 
 MAX_HELD_BYTES = 1 << 30  # bytes of values at boundaries that are held at a time
 MAX_GROUPS = 64
+STEPWISE_OPS = frozenset({"Loop", "Scan", "LSTM", "GRU", "RNN"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,17 @@ class _Region:
     def load(cls, model: RegionModel, config: SessionConfig) -> Self:
         """Load a region. Raises ModelLoadError."""
         return cls(model, OnnxRuntime(model.model, config) if model.outputs else None)
+
+    def in_float64(self, site: str, values: Arrays) -> Float64Values:
+        """The value of its one site in double precision. Raises EvaluationError."""
+        model, constants = self.model.model, self.model.constants
+        arrays = {name: t.array for name, t in (*model.tensors.items(), *constants.items())}
+        return evaluate_in_float64(model.message, self.feeds(values), [site], arrays)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether an op computes in steps, over which rounding accumulates."""
+        return any(node.op_type in STEPWISE_OPS for node in all_nodes(self.model.model.message.graph.node))
 
     def feeds(self, values: Arrays) -> dict[str, Any]:
         """The inputs among `values`; a model's input may have no value, if it has a default or is optional."""
@@ -265,28 +288,54 @@ class _Group:
         return np.where(gained, a, b)
 
     def _judge(self, site: str, values: Arrays, result: Any) -> OutputDifference:
-        """The difference at a site that is more than the rounding of single ops, by the noise of the original's region.
+        """The difference at a site that is more than the rounding of single ops.
 
-        No difference if that region does not load alone.
+        Both regions are evaluated in float64. Where that says nothing, the noise of the original's region decides. No
+        difference if a region does not load alone.
         """
-        region = self.regions.single(site, values, of_original=True)
-        if region is None:
+        original, rewritten = (self.regions.single(site, values, of_original=side) for side in (True, False))
+        if original is None or rewritten is None:
             return OutputDifference()
-        feeds = region.feeds(values)
+        expected = values[site]
+        try:
+            truth, new_truth = (region.in_float64(site, values) for region in (original, rewritten))
+            noise = self._accumulated_noise(original, site, values)
+            with np.errstate(all="ignore"):  # of infinities
+                judgement = judge(site, expected, result, truth, new_truth, noise)
+        except EvaluationError:
+            judgement = Judgement(Decision.UNDECIDED)
+        if judgement.decision == Decision.UNDECIDED:
+            return compare_outputs(expected, result, exact=False, noise=self._noise(original, site, values))
+        if judgement.decision == Decision.RIGHT:
+            return OutputDifference()
+        a, b = np.asarray(expected), np.asarray(result)
+        is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
+        error = float(distances(to_64_bit(a), to_64_bit(b)).max(initial=0.0)) if is_measured else 0.0
+        return OutputDifference(error, reason=judgement.reason)
 
-        def perturbed(ulps: int) -> Iterator[Any]:
-            for seed in range(PERTURBATION_RUNS) if has_floats(feeds) else ():
-                try:
-                    yield region.run(perturb(feeds, seed + 1000 * (ulps - 1), ulps), self.regions.timeout)[site]
-                except EvaluationError:
-                    continue
+    def _accumulated_noise(self, original: _Region, site: str, values: Arrays) -> float:
+        """The change of a region's float value under perturbation, where rounding accumulates over steps; else 0."""
+        x = np.asarray(values[site])
+        if not is_float(x.dtype) or not original.has_steps:
+            return 0.0
+        moved = (np.asarray(m) for m in self._perturbed(original, site, values, 1))
+        return observed_noise_floor(to_64_bit(x), (to_64_bit(m) for m in moved if m.shape == x.shape))
 
-        noise = Noise(
-            lambda: list(perturbed(1)),
+    def _noise(self, original: _Region, site: str, values: Arrays) -> Noise:
+        return Noise(
+            lambda: self._perturbed(original, site, values, 1),
             lambda: 0.0,
-            lambda: [(m, ulps) for ulps in LARGER_ULPS for m in perturbed(ulps)],
+            lambda: [(m, ulps) for ulps in LARGER_ULPS for m in self._perturbed(original, site, values, ulps)],
         )
-        return compare_outputs(values[site], result, exact=False, noise=noise)
+
+    def _perturbed(self, region: _Region, site: str, values: Arrays, ulps: int) -> list[Any]:
+        """The values of a region whose float inputs move by `ulps`."""
+        feeds, found = region.feeds(values), list[Any]()
+        for seed in range(PERTURBATION_RUNS) if has_floats(feeds) else ():
+            with suppress(EvaluationError):
+                moved = perturb(feeds, seed + 1000 * (ulps - 1), ulps)
+                found.append(region.run(moved, self.regions.timeout)[site])
+        return found
 
 
 def is_close(expected: Any, actual: Any) -> bool:

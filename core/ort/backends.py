@@ -66,9 +66,9 @@ class OnnxRuntime:
                     raise EvaluationError(f"onnxruntime does not end within {timeout:g} s") from e
                 raise EvaluationError(f"onnxruntime cannot run it: {backend_message(e)}") from e
 
-    def output_types(self) -> dict[str, str]:
-        """The types of the outputs, as onnxruntime names them: `tensor(float)`."""
-        return {end.name: end.type for end in self._session.get_outputs()}
+    def output_types(self) -> dict[str, tuple[str, list[Any]]]:
+        """The types of the outputs, as onnxruntime names them, and their dims: `tensor(float)`, `["N", 4]`."""
+        return {end.name: (end.type, list(end.shape or ())) for end in self._session.get_outputs()}
 
     def end_profile(self) -> Path:
         """End profiling and return the file with the profile."""

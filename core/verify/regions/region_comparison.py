@@ -101,6 +101,7 @@ class ChangedRegions:
     max_bytes: int = MAX_HELD_BYTES
     notes: list[str] = field(default_factory=list[str])
     shared: SharedValues = field(init=False)
+    _dims: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])  # as inferred, numbers where known
     _single: dict[tuple[str, bool], _Region | None] = field(default_factory=dict[tuple[str, bool], _Region | None])
 
     def __post_init__(self) -> None:
@@ -133,12 +134,20 @@ class ChangedRegions:
             self.notes.append(text)
 
     def region(self, sites: Sequence[str], values: Arrays, *, of_original: bool) -> _Region:
-        """The region of some sites in either model, for values of these ranks. Raises ModelLoadError."""
+        """The region of some sites in either model, for values of these ranks. Raises ModelLoadError.
+
+        Without extents some types are inferred wrongly, such as that of Attention on three dims; then ranks are not
+        stated either.
+        """
         graph = self.original if of_original else self.rewritten
         is_given = self._is_given_to_original if of_original else self._is_given_to_rewritten
-        types = {name: value_type(value) for name, value in values.items() if is_given(name)}
-        model = cut_region(graph, sites, is_given, types)
-        return _Region.load(model, self.config)
+        given = {name: value for name, value in values.items() if is_given(name)}
+        types = {name: value_type(value, self._dims.get(name, ())) for name, value in given.items()}
+        try:
+            return _Region.load(cut_region(graph, sites, is_given, types), self.config)
+        except ModelLoadError:
+            types = {name: value_type(value, None) for name, value in given.items()}
+            return _Region.load(cut_region(graph, sites, is_given, types), self.config)
 
     def single(self, site: str, values: Arrays, *, of_original: bool) -> _Region | None:
         """The region of one site alone, in either model; None if it does not load."""
@@ -169,8 +178,9 @@ class ChangedRegions:
         while True:
             source = self._source(self._wanted(self.sites))
             types = source.session.output_types() if source.session is not None else {}
-            others = {name for name, kind in types.items() if not kind.startswith("tensor(")}
+            others = {name for name, (kind, _) in types.items() if not kind.startswith("tensor(")}
             if not others:
+                self._dims = {name: dims for name, (_, dims) in types.items()}
                 return source
             excluded |= others
             self.shared = SharedValues.of(self.original, self.rewritten, excluded)

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import FailureKind, NoFixpoint, PassFailed, RuleError, VerificationError
+from ..ir.context import FRESH_NAME_MARK
+from ..rewriting.changes import Change
 from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
-from ..support.binary_search import first_bad
+from ..support.binary_search import first_bad, first_bad_at
 from ..support.watchdog import NoProgress
 from ..verify.input_generation import InputSet
 from .pass_manager import Attempt, CheckOptions, Failure, PassManager
@@ -206,11 +208,12 @@ class Quarantine:
         mismatch, ledger = failed.failure.mismatch, failed.ledger
         shown_by = mismatch.input_set if mismatch is not None else None
         start = self._last_good[1] if shown_by is not None and shown_by is self._last_good[0] else -1
-        number = first_bad(
-            start,
-            ledger.change_count,
-            lambda n: self._replay(options, ReplayLimit(before_change=n)).failure is not None,
-        )
+        suspects = [c.ordinal for c in ledger.changes if mismatch is not None and _is_within(c, mismatch.region)]
+
+        def is_bad(number: int) -> bool:
+            return self._replay(options, ReplayLimit(before_change=number)).failure is not None
+
+        number = first_bad_at(sorted({n for s in suspects for n in (s, s + 1)}), start, ledger.change_count, is_bad)
         after = self._replay(options, ReplayLimit(after_changes=number)) if number > 0 else failed
         if number > 0 and after.failure is not None:
             self._last_good = shown_by, number - 1
@@ -227,3 +230,12 @@ class Quarantine:
         ran = failed.ledger.passes_run
         run = first_bad(0, len(ran), lambda n: self._replay(options, ReplayLimit(after_runs=n)).failure is not None)
         return Quarantined.of(failed.failure, ran[run - 1]), ReplayLimit(after_runs=run - 1), None
+
+
+def _is_within(change: Change, region: frozenset[str]) -> bool:
+    """Whether a change is in a region: its place, or something that it replaced, by names in either model.
+
+    A name that a rewrite generated counts as the one that it is made from.
+    """
+    names = (change.place, *(label.rpartition(" ")[2] for label in change.replaced))
+    return any(name in region or name.partition(FRESH_NAME_MARK)[0] in region for name in names if name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -13,76 +14,94 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from ...errors import EvaluationError
 from ...ir import op_schemas
-from ...ir.tensor import first_line
+from ...ir.tensor import Tensor, first_line
 from ...serialization.proto_queries import opset_versions, subgraphs
 from .kernel_call import Array, KernelCall
 from .kernel_table import find_kernel
-from .rounding import Policy, exact, perturbation, rounded, widened
+from .rounding import Policy, exact, narrowed, perturbation, rounded, widened
 
+Constant = onnx.TensorProto | Tensor
 NO_ARRAYS: Mapping[str, Any] = MappingProxyType({})
 FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
 DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
-ROUNDOFF = 2.0**-52  # of float64
+
+
+@dataclass(frozen=True, slots=True)
+class Float64Value:
+    """A value of a model, its floats as float64; `largest` is the greatest finite magnitude on the way to it.
+
+    `out_of_range` says whether float64 itself over- or underflowed on the way. `perturbed` gives it with the result of
+    each op moved up or down at random, given a seed: by a share of itself, or by as much as it is rounded by in its
+    type in the model where the share is None.
+    """
+
+    value: Any
+    largest: float
+    out_of_range: bool
+    perturbed: Callable[[float | None, int], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Float64Values:
-    """The `values` of a model by name, floats as float64, and the `largest` finite magnitude of an intermediate one.
-
-    `out_of_range` says whether float64 itself over- or underflowed on the way. `perturbed` evaluates the model again,
-    with the result of each op moved by a share of itself, up or down at random.
-    """
+    """Values of a model by name, evaluated in float64."""
 
     values: Mapping[str, Any]
     largest: float
     out_of_range: bool
-    perturbed: Callable[[float], Mapping[str, Any]]
+    _perturbed: Callable[[float | None, int], Mapping[str, Any]]
+
+    def at(self, name: str) -> Float64Value:
+        """One value."""
+        perturbed = self._perturbed
+        return Float64Value(
+            self.values[name], self.largest, self.out_of_range, lambda share, seed: perturbed(share, seed)[name]
+        )
 
 
 def evaluate_in_float64(
     model: onnx.ModelProto,
     feeds: Mapping[str, Any],
     outputs: Sequence[str],
-    initializers: Mapping[str, Array] = NO_ARRAYS,
+    initializers: Mapping[str, Tensor | Array] = NO_ARRAYS,
 ) -> Float64Values:
     """Evaluate `outputs` of `model` in double precision, with its constants and `feeds` taken as exact.
 
-    `initializers` are arrays by name beside those in the model. A Cast to a float type, of whatever width, keeps the
-    number. 8-bit floats and integers are the codes that they are. Nodes may be in any order. Raises EvaluationError
-    that names the operator without float64 kernel, or the node that fails.
+    `initializers` are tensors by name, in place of those in the model or beside them. A Cast to a float type, of
+    whatever width, keeps the number. 8-bit floats and integers are the codes that they are. Nodes may be in any order.
+    Raises EvaluationError that names the operator without float64 kernel, or the node that fails.
     """
 
-    def run(policy: Policy, seed: int = 0) -> _Evaluation:
+    def run(policy: Policy) -> _Evaluation:
         return _evaluation(model, feeds, outputs, initializers, policy)
 
+    @cache
+    def perturbed(share: float | None, seed: int) -> Mapping[str, Any]:
+        return run(perturbation(share, seed)).results
+
     done = run(exact)
-    return Float64Values(
-        {name: done.results[name] for name in outputs},
-        done.largest,
-        bool(done.flags),
-        lambda relative: run(perturbation(relative, 0)).results,
-    )
+    return Float64Values(done.results, done.largest, bool(done.flags), perturbed)
 
 
 def evaluate_rounded(
     model: onnx.ModelProto,
     feeds: Mapping[str, Any],
     outputs: Sequence[str],
-    initializers: Mapping[str, Array] = NO_ARRAYS,
+    initializers: Mapping[str, Tensor | Array] = NO_ARRAYS,
 ) -> Mapping[str, Any]:
-    """Evaluate `outputs` with the result of each op rounded to its type in the model, as float64.
+    """Evaluate `outputs` with the result of each op rounded to its type in the model, and of that type.
 
     So does a device that computes in 16 bits what is declared so, where onnxruntime's CPU provider uses 32 bits between
     ops. Raises EvaluationError.
     """
-    return _evaluation(model, feeds, outputs, initializers, rounded).results
+    done = _evaluation(model, feeds, outputs, initializers, rounded)
+    return {name: narrowed(value, done.types[name]) for name, value in done.results.items()}
 
 
 def _evaluation(
     model: onnx.ModelProto,
     feeds: Mapping[str, Any],
     outputs: Sequence[str],
-    initializers: Mapping[str, Array],
+    initializers: Mapping[str, Tensor | Array],
     policy: Policy,
 ) -> _Evaluation:
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
@@ -101,7 +120,7 @@ class _Scope:
     parent: _Scope | None = None
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     types: dict[str, int] = field(default_factory=dict[str, int])
-    tensors: dict[str, onnx.TensorProto] = field(default_factory=dict[str, onnx.TensorProto])
+    tensors: dict[str, Constant] = field(default_factory=dict[str, Constant])
 
     def read(self, name: str) -> tuple[Any, int]:
         """A value and its element type. Raises EvaluationError."""
@@ -110,7 +129,8 @@ class _Scope:
             if name in scope.values:
                 return scope.values[name], scope.types.get(name, 0)
             if name in scope.tensors:
-                scope.bind(name, numpy_helper.to_array(scope.tensors.pop(name)))
+                held = scope.tensors.pop(name)
+                scope.bind(name, held.array if isinstance(held, Tensor) else numpy_helper.to_array(held))
                 continue
             scope = scope.parent
         raise EvaluationError(f"{name} has no value")
@@ -126,6 +146,7 @@ class _Evaluation:
     policy: Policy
     functions: FunctionTable
     results: dict[str, Any] = field(default_factory=dict[str, Any])
+    types: dict[str, int] = field(default_factory=dict[str, int])
     largest: float = 0.0
     flags: set[str] = field(default_factory=set[str])
 
@@ -134,13 +155,19 @@ class _Evaluation:
         self.flags.add(kind)
 
     def run(
-        self, model: onnx.ModelProto, feeds: Mapping[str, Any], outputs: Sequence[str], initializers: Mapping[str, Any]
+        self,
+        model: onnx.ModelProto,
+        feeds: Mapping[str, Any],
+        outputs: Sequence[str],
+        initializers: Mapping[str, Tensor | Array],
     ) -> None:
         """Evaluate a model into `results`."""
         scope = _Scope(opset_versions(model), tensors={t.name: t for t in model.graph.initializer})
         for s in model.graph.sparse_initializer:
             scope.bind(s.values.name, _dense(s))
-        for name, value in (*initializers.items(), *feeds.items()):
+        scope.tensors.update({name: t for name, t in initializers.items() if isinstance(t, Tensor)})
+        arrays = {name: t for name, t in initializers.items() if not isinstance(t, Tensor)}
+        for name, value in {**arrays, **feeds}.items():
             scope.tensors.pop(name, None)
             scope.bind(name, value)
         nodes = _sorted_nodes(model.graph.node, outputs)
@@ -149,7 +176,8 @@ class _Evaluation:
             self._run_node(node, scope)
             for name in last.get(index, ()):
                 scope.values.pop(name, None)
-        self.results = {name: scope.read(name)[0] for name in outputs}
+        for name in outputs:
+            self.results[name], self.types[name] = scope.read(name)
 
     def _run_graph(self, graph: onnx.GraphProto, inputs: Sequence[Any], scope: _Scope) -> list[Any]:
         """The outputs of the body of an op in `scope`."""

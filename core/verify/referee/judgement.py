@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..noise import NOISE_MULTIPLE, float_info
+from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info
 from ..output_comparison import distances, min_tolerance, to_64_bit
-from .float64_evaluation import ROUNDOFF, Float64Values
+from .float64_evaluation import Float64Value
 from .kernel_call import Array
 from .rounding import WIDENED
 
@@ -19,6 +19,7 @@ RARE_ONE_IN = 100  # one integer in so many may round to another one
 FAR = 0.05  # share of the largest magnitude by which an original is far from its float64 value
 
 
+ROUNDOFF = 2.0**-52  # of float64
 SATURATED_TOLERANCE = 1e-3  # relative error of elements at which the original saturates
 MAX_SUBNORMAL_ULPS = 8  # ulps of the smallest numbers, which kernels may flush to zero
 
@@ -48,26 +49,26 @@ SEVERITY = (Decision.RIGHT, Decision.UNDECIDED, Decision.WRONG)
 
 
 def judge(
-    name: str, original: Any, rewritten: Any, truth: Float64Values, rewritten_truth: Float64Values, noise: float = 0.0
+    original: Any, rewritten: Any, truth: Float64Value, rewritten_truth: Float64Value, noise: float = 0.0
 ) -> Judgement:
-    """Judge the value `name` of a region that the original and the rewritten model computed from the same inputs.
+    """Judge a value that a region of the original and its rewritten form computed from the same inputs.
 
-    `truth` and `rewritten_truth` are the float64 values of the two regions on these inputs. Wrong is a value farther
-    from the truth than the original's rounding explains, or a rewritten region whose own truth is another. `noise` is
-    the largest change of the original under perturbation, for regions where rounding accumulates over many steps.
-    Undecided is a value of which float64 says nothing.
+    `truth` and `rewritten_truth` are the values of the two regions in float64. Wrong is a value farther from the truth
+    than the rounding of the original explains, or a rewritten region whose own truth is another. `noise` is the largest
+    change of the original under perturbation, for regions where rounding accumulates over many steps. Undecided is a
+    value of which float64 says nothing.
     """
-    region = _Region(name, truth, rewritten_truth, noise)
-    return region.judge(original, rewritten, truth.values[name], rewritten_truth.values[name], ())
+    region = _Region(truth, rewritten_truth, noise)
+    with np.errstate(all="ignore"):
+        return region.judge(original, rewritten, truth.value, rewritten_truth.value, ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """Both versions of a region in float64, of which the value `name` is judged."""
+    """A value of both versions of a region in float64."""
 
-    name: str
-    truth: Float64Values
-    rewritten_truth: Float64Values
+    truth: Float64Value
+    rewritten_truth: Float64Value
     noise: float
 
     def judge(self, o: Any, r: Any, a: Any, b: Any, path: tuple[Any, ...]) -> Judgement:
@@ -75,11 +76,14 @@ class _Region:
         parts = [_parts(value) for value in (o, r, a, b)]
         if any(p is not None for p in parts):
             return self._judge_parts(parts, path)
-        x, y, p, q = (np.asarray(value) for value in (o, r, a, b))
+        x, y = (
+            np.asarray(v, np.float32 if isinstance(v, float) else None) for v in (o, r)
+        )  # those of maps are float32
+        p, q = np.asarray(a), np.asarray(b)
         if _dtype_key(x) != _dtype_key(y) or x.shape != y.shape:
             return Judgement(Decision.WRONG, f"{x.dtype}{list(x.shape)} became {y.dtype}{list(y.shape)}")
         if not is_widened(x.dtype):
-            return _judge_discrete(x, y, p, q)
+            return self._judge_discrete(x, y, p, q, path)
         if p.shape != x.shape or q.shape != x.shape:
             return Judgement(Decision.UNDECIDED, f"float64 gives shapes {list(p.shape)} and {list(q.shape)}")
         return _Floats(self, path, x.dtype, *map(to_64_bit, (x, y, p, q))).judge()
@@ -96,6 +100,32 @@ class _Region:
         worst = max(found, key=lambda j: SEVERITY.index(j.decision), default=RIGHT)
         return replace(worst, saturating=sum(j.saturating for j in found))
 
+    def _judge_discrete(self, o: Array, r: Array, a: Array, b: Array, path: tuple[Any, ...]) -> Judgement:
+        """The judgement of integers, bools, strings and codes of 8 bits or less."""
+        off = np.asarray(o != r)
+        wrong = int(np.count_nonzero(off))
+        if not wrong:
+            return RIGHT
+        text = f"{wrong} of {off.size} elements differ"
+        if _dtype_key(o) == "string":
+            return Judgement(Decision.WRONG, text)
+        if a.shape != o.shape or b.shape != o.shape:
+            return Judgement(Decision.UNDECIDED, f"float64 gives shapes {list(a.shape)} and {list(b.shape)}")
+        ours, theirs = (off & np.asarray(v != a) for v in (r, o))
+        apart = np.asarray(a != b)
+        if not ours.any() and not apart.any():
+            return RIGHT
+        counts = [int(np.count_nonzero(v)) for v in (theirs, ours)]
+        if not apart.any() and counts[1] <= max(NOISE_MULTIPLE * counts[0], off.size // RARE_ONE_IN):
+            return RIGHT
+        jumps = np.zeros_like(off)  # elements of which rounding decides
+        for m in self.moved(self.truth, path, None):
+            if m.shape == a.shape:
+                jumps |= np.asarray(m != a)
+        if not ((ours | apart) & ~jumps).any():
+            return RIGHT
+        return Judgement(Decision.WRONG, f"{text}; by float64, {counts[0]} of them were wrong and {counts[1]} are now")
+
     def own_error(self, path: tuple[Any, ...], negligible: float) -> float:
         """The absolute error of the float64 values themselves.
 
@@ -105,16 +135,26 @@ class _Region:
         bound = NOISE_MULTIPLE * ROUNDOFF * max(self.truth.largest, self.rewritten_truth.largest)
         if bound <= negligible:
             return bound
-        return NOISE_MULTIPLE * max(self._change(t, path, ROUNDOFF) for t in (self.truth, self.rewritten_truth))
+        changes = (self._change(t, path, ROUNDOFF) for t in (self.truth, self.rewritten_truth))
+        return NOISE_MULTIPLE * max(map(float, changes))
 
-    def rounding_error(self, path: tuple[Any, ...], epsilon: float) -> float:
-        """The change of the original's float64 value when each of its ops rounds to `epsilon`."""
-        return self._change(self.truth, path, epsilon / 2)
+    def rounding_error(self, path: tuple[Any, ...]) -> float:
+        """The largest change of the original's float64 value when each of its ops rounds as in the model."""
+        return self._change(self.truth, path, None)
 
-    def _change(self, evaluated: Float64Values, path: tuple[Any, ...], relative: float) -> float:
-        values = (evaluated.values[self.name], evaluated.perturbed(relative)[self.name])
-        x, m = (to_64_bit(np.asarray(_at(v, path))) for v in values)
-        return float(distances(x, m).max(initial=0.0)) if x.shape == m.shape else float(np.finfo(np.float64).max)
+    def _change(self, evaluated: Float64Value, path: tuple[Any, ...], share: float | None) -> float:
+        x = to_64_bit(np.asarray(_at(evaluated.value, path)))
+        found = [to_64_bit(m) for m in self.moved(evaluated, path, share) if m.shape == x.shape]
+        return max((float(distances(x, m).max(initial=0.0)) for m in found), default=0.0)
+
+    def moved(self, evaluated: Float64Value, path: tuple[Any, ...], share: float | None) -> Iterator[Array]:
+        """The value at `path` under perturbation of each op."""
+        for seed in range(PERTURBATION_RUNS):
+            value = evaluated.perturbed(share, seed)
+            try:
+                yield np.asarray(_at(value, path))
+            except (IndexError, KeyError):
+                continue
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +217,7 @@ class _Floats:
         scale = max(float(np.abs(x).max()), min(float(np.abs(a).max()), float(float_info(self.real_dtype).max)))
         error, new_error, apart = (float(distances(a, v).max()) for v in (x, y, b))
         tiny = float(float_info(self.real_dtype).smallest_subnormal) * MAX_SUBNORMAL_ULPS
-        for more in (lambda: self.region.noise, lambda: self.region.rounding_error(self.path, epsilon)):
+        for more in (lambda: self.region.noise, lambda: self.region.rounding_error(self.path)):
             error = max(error, more())
             own = tiny + self.region.own_error(self.path, base * scale)
             allowed = NOISE_MULTIPLE * error + base * scale + own
@@ -197,25 +237,6 @@ class _Floats:
     def real_dtype(self) -> np.dtype[Any]:
         """The type of the parts of complex numbers, or the type itself."""
         return np.dtype(f"f{self.dtype.itemsize // 2}") if self.dtype.kind == "c" else self.dtype
-
-
-def _judge_discrete(o: Array, r: Array, a: Array, b: Array) -> Judgement:
-    """The judgement of integers, bools, strings and codes of 8 bits or less."""
-    off = np.asarray(o != r)
-    wrong = int(np.count_nonzero(off))
-    if not wrong:
-        return RIGHT
-    text = f"{wrong} of {off.size} elements differ"
-    if _dtype_key(o) == "string":
-        return Judgement(Decision.WRONG, text)
-    if a.shape != o.shape or b.shape != o.shape:
-        return Judgement(Decision.UNDECIDED, f"float64 gives shapes {list(a.shape)} and {list(b.shape)}")
-    ours, theirs = (int(np.count_nonzero(off & np.asarray(v != a))) for v in (r, o))
-    if not ours:
-        return RIGHT
-    if np.array_equal(a, b) and ours <= max(NOISE_MULTIPLE * theirs, off.size // RARE_ONE_IN):
-        return RIGHT
-    return Judgement(Decision.WRONG, f"{text}; by float64, {theirs} were wrong before and {ours} are now")
 
 
 class _Parts(NamedTuple):

@@ -35,6 +35,16 @@ def widened(value: Any) -> Any:
     return widened(np.asarray(cast("Any", value))) if isinstance(value, np.generic) else value
 
 
+def narrowed(value: Any, element_type: int) -> Any:
+    """A value with its float64 numbers in their type in the model; parts of sequences too."""
+    if isinstance(value, list):
+        return [narrowed(v, element_type) for v in cast("Sequence[Any]", value)]
+    if element_type not in NUMPY_DTYPES or not isinstance(value, np.ndarray):
+        return value
+    array = cast("Array", value)
+    return array.astype(NUMPY_DTYPES[element_type]) if array.dtype == np.float64 else array
+
+
 def exact(array: Array, element_type: int) -> Array:
     """The result itself."""
     return array
@@ -46,15 +56,17 @@ def rounded(array: Array, element_type: int) -> Array:
     return array.astype(dtype).astype(np.float64, copy=False)
 
 
-def perturbation(relative: float, seed: int) -> Policy:
-    """A policy that moves each result by `relative` of itself, up or down at random.
+def perturbation(share: float | None, seed: int) -> Policy:
+    """A policy that moves each result by a share of itself, up or down at random: None for the rounding of its type.
 
-    Numbers that float32 represents stay as they are: most of them are exact, and integers among them may be sizes.
+    Numbers that float32 represents stay as they are: most of them are exact, and whole ones among them may be sizes.
     """
     rng = np.random.default_rng(seed)
 
     def perturbed(array: Array, element_type: int) -> Array:
-        moved = array * (1 + rng.choice((-relative, relative), array.shape))
+        dtype = NUMPY_DTYPES.get(element_type, np.dtype(np.float32))
+        relative = float(ml_dtypes.finfo(dtype).eps) / 2 if share is None else share
+        moved = array * (1 + relative * (2 * rng.integers(0, 2, array.shape, np.int8) - 1))
         return np.where(array == array.astype(np.float32), array, moved)
 
     return perturbed

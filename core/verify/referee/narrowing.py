@@ -1,0 +1,34 @@
+"""Operators that a change computes in 16-bit floats."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import onnx
+
+from ...ir.dtypes import FLOAT16_DTYPES
+from ...ir.traits import Trait, ops_with
+
+ROUNDS_NOTHING = frozenset({"Cast", "Constant"}) | ops_with(Trait.MOVES_DATA) | ops_with(Trait.SELECTS)
+
+
+def narrows(original: onnx.ModelProto, rewritten: onnx.ModelProto) -> bool:
+    """Whether a rewritten region computes more in 16-bit floats than the original one.
+
+    onnxruntime's CPU provider computes in 32 bits what a device with 16-bit arithmetic would overflow in, so that its
+    results are the same. Unknown types count as wide.
+    """
+    return bool(_narrow_operators(rewritten) - _narrow_operators(original))
+
+
+def _narrow_operators(model: onnx.ModelProto) -> Counter[str]:
+    """How many nodes of each operator compute floats of 16 bits; not those that only move or convert elements."""
+    inferred = onnx.shape_inference.infer_shapes(model)
+    graph = inferred.graph
+    types = {t.name: t.data_type for t in graph.initializer}
+    types |= {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.value_info, *graph.output)}
+    return Counter(
+        node.op_type
+        for node in graph.node
+        if any(types.get(name) in FLOAT16_DTYPES for name in node.output) and node.op_type not in ROUNDS_NOTHING
+    )

@@ -104,3 +104,10 @@ def test_operator_without_kernel_is_named() -> None:
     model = onnx.parser.parse_model(text)
     with pytest.raises(EvaluationError, match=r"com\.example\.Twirl has no float64 kernel"):
         evaluate_in_float64(model, {"x": np.zeros(2, np.float32)}, ["y"])
+
+
+def test_results_may_have_other_names() -> None:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+    model = onnx.parser.parse_model(text)
+    found = evaluate_in_float64(model, {"x": np.ones(2, np.float32)}, {"a": "y", "b": "x"}).values
+    assert {name: v.tolist() for name, v in found.items()} == {"a": [-1.0, -1.0], "b": [1.0, 1.0]}

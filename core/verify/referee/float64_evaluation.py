@@ -61,11 +61,12 @@ class Float64Values:
 def evaluate_in_float64(
     model: onnx.ModelProto,
     feeds: Mapping[str, Any],
-    outputs: Sequence[str],
+    outputs: Sequence[str] | Mapping[str, str],
     initializers: Mapping[str, Tensor | Array] = NO_ARRAYS,
 ) -> Float64Values:
     """Evaluate `outputs` of `model` in double precision, with its constants and `feeds` taken as exact.
 
+    Results may have other names: `outputs` then gives the name in the model of each.
     `initializers` are tensors by name, in place of those in the model or beside them. A Cast to a float type, of
     whatever width, keeps the number. 8-bit floats and integers are the codes that they are. Nodes may be in any order.
     Raises EvaluationError that names the operator without float64 kernel, or the node that fails.
@@ -85,7 +86,7 @@ def evaluate_in_float64(
 def evaluate_rounded(
     model: onnx.ModelProto,
     feeds: Mapping[str, Any],
-    outputs: Sequence[str],
+    outputs: Sequence[str] | Mapping[str, str],
     initializers: Mapping[str, Tensor | Array] = NO_ARRAYS,
 ) -> Mapping[str, Any]:
     """Evaluate `outputs` with the result of each op rounded to its type in the model, and of that type.
@@ -100,14 +101,15 @@ def evaluate_rounded(
 def _evaluation(
     model: onnx.ModelProto,
     feeds: Mapping[str, Any],
-    outputs: Sequence[str],
+    outputs: Sequence[str] | Mapping[str, str],
     initializers: Mapping[str, Tensor | Array],
     policy: Policy,
 ) -> _Evaluation:
+    names = outputs if isinstance(outputs, Mapping) else {name: name for name in outputs}
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     work = _Evaluation(policy, functions)
     with np.errstate(all="ignore", over="call", under="call", call=work.note_flag):
-        work.run(model, feeds, outputs, initializers)
+        work.run(model, feeds, names, initializers)
     return work
 
 
@@ -158,7 +160,7 @@ class _Evaluation:
         self,
         model: onnx.ModelProto,
         feeds: Mapping[str, Any],
-        outputs: Sequence[str],
+        outputs: Mapping[str, str],
         initializers: Mapping[str, Tensor | Array],
     ) -> None:
         """Evaluate a model into `results`."""
@@ -170,14 +172,14 @@ class _Evaluation:
         for name, value in {**arrays, **feeds}.items():
             scope.tensors.pop(name, None)
             scope.bind(name, value)
-        nodes = _sorted_nodes(model.graph.node, outputs)
-        last = _last_uses(nodes, outputs)
+        nodes = _sorted_nodes(model.graph.node, [*outputs.values()])
+        last = _last_uses(nodes, [*outputs.values()])
         for index, node in enumerate(nodes):
             self._run_node(node, scope)
             for name in last.get(index, ()):
                 scope.values.pop(name, None)
-        for name in outputs:
-            self.results[name], self.types[name] = scope.read(name)
+        for name, inner in outputs.items():
+            self.results[name], self.types[name] = scope.read(inner)
 
     def _run_graph(self, graph: onnx.GraphProto, inputs: Sequence[Any], scope: _Scope) -> list[Any]:
         """The outputs of the body of an op in `scope`."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info
 from ..output_comparison import distances, min_tolerance, to_64_bit
-from .float64_evaluation import Float64Value
+from .float64_evaluation import Float64Value, Float64Values
 from .kernel_call import Array
 from .rounding import WIDENED
 
@@ -49,18 +49,18 @@ SEVERITY = (Decision.RIGHT, Decision.UNDECIDED, Decision.WRONG)
 
 
 def judge(
-    original: Any, rewritten: Any, truth: Float64Value, rewritten_truth: Float64Value, noise: float = 0.0
+    name: str, original: Any, rewritten: Any, truth: Float64Values, rewritten_truth: Float64Values, noise: float = 0.0
 ) -> Judgement:
-    """Judge a value that a region of the original and its rewritten form computed from the same inputs.
+    """Judge the value `name` that a region of the original and its rewritten form computed from the same inputs.
 
     `truth` and `rewritten_truth` are the values of the two regions in float64. Wrong is a value farther from the truth
     than the rounding of the original explains, or a rewritten region whose own truth is another. `noise` is the largest
     change of the original under perturbation, for regions where rounding accumulates over many steps. Undecided is a
     value of which float64 says nothing.
     """
-    region = _Region(truth, rewritten_truth, noise)
+    a, b = truth.at(name), rewritten_truth.at(name)
     with np.errstate(all="ignore"):
-        return region.judge(original, rewritten, truth.value, rewritten_truth.value, ())
+        return _Region(a, b, noise).judge(original, rewritten, a.value, b.value, ())
 
 
 @dataclass(frozen=True, slots=True)

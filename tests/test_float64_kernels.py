@@ -62,6 +62,70 @@ def problem(case: BackendCase) -> str | None:
     return next((f"{n}: {text}" for n in want if (text := difference(want[n], got[n]))), "")
 
 
+X = "(float[4, 6] x)"
+WITHOUT_NODE_CASES = [
+    ("GlobalLpPool<p = 3>(x)", "(float[1, 2, 3, 4] x)"),
+    ("MaxRoiPool<pooled_shape = [2, 2], spatial_scale = 0.5>(x, rois)", "(float[2, 2, 8, 8] x, float[3, 5] rois)"),
+    ("SequenceAt(s, i)", X, "t = Neg(x) s = SequenceConstruct(x, t) i = Constant<value_int = -1>()"),
+    ("SequenceErase(s)", X, "t = Neg(x) s = SequenceConstruct(x, t)"),
+    ("ConcatFromSequence<axis = 1, new_axis = 1>(s)", X, "t = Neg(x) s = SequenceConstruct(x, t)"),
+    ("ml.LinearRegressor<coefficients = [0.3, -0.1, 0.7, 0.2, 0.9, -2.0], intercepts = [0.4]>(x)", X),
+    ('ml.Normalizer<norm = "L2">(x)', X),
+    ("ml.Scaler<offset = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], scale = [1.1, 2.0, 3.0, 0.3, 0.7, 5.0]>(x)", X),
+    ("ml.Imputer<imputed_value_floats = [0.5], replaced_value_float = 0.0>(r)", X, "r = Relu(x)"),
+    ("ml.OneHotEncoder<cats_int64s = [0, 1, 3]>(i)", X, "i = ArgMax<axis = 1, keepdims = 0>(x)"),
+    ("ml.FeatureVectorizer<inputdimensions = [6, 6]>(x, t)", X, "t = Neg(x)"),
+    ("ml.ZipMap<classlabels_int64s = [1, 2, 3, 4, 5, 6]>(x)", X),
+    ('ml.CategoryMapper<cats_strings = ["a", "b"], cats_int64s = [0, 1]>(i)', X, "i = ArgMax<axis = 1>(x)"),
+    ("ms.Gelu(x)", X),
+    ("ms.FastGelu(x)", X),
+    ("ms.QuickGelu<alpha = 1.5>(x)", X),
+    ("ms.BiasGelu(x, b)", "(float[4, 6] x, float[6] b)"),
+    ("ms.FusedMatMul<alpha = 0.5, transA = 1>(x, w)", "(float[2, 4, 6] x, float[2, 4, 3] w)"),
+    ("ms.FusedMatMul<transBatchA = 1, transBatchB = 1, transB = 1>(x, w)", "(float[4, 2, 6] x, float[3, 2, 6] w)"),
+    ('ms.FusedGemm<activation = "LeakyRelu", activation_alpha = 0.2, transB = 1>(x, w, b)',
+     "(float[4, 6] x, float[3, 6] w, float[3] b)"),
+    ('ms.FusedConv<activation = "Relu", pads = [1, 1, 1, 1]>(x, w, b)',
+     "(float[1, 2, 5, 5] x, float[3, 2, 3, 3] w, float[3] b)"),
+    ("ms.SkipLayerNormalization<epsilon = 0.001>(x, s, g, b)",
+     "(float[2, 4, 6] x, float[2, 4, 6] s, float[6] g, float[6] b)"),
+    ("ms.SkipSimplifiedLayerNormalization<epsilon = 0.1>(x, s, g)", "(float[2, 4, 6] x, float[2, 4, 6] s, float[6] g)"),
+    ("SimplifiedLayerNormalization(x, g)", "(float[2, 4, 6] x, float[6] g)"),
+    ("ms.MultiHeadAttention<num_heads = 2>(x, k, v, b)",
+     "(float[2, 4, 6] x, float[2, 5, 6] k, float[2, 5, 6] v, float[18] b)"),
+    ("ms.MultiHeadAttention<num_heads = 2, unidirectional = 1>(x, k, v)",
+     "(float[2, 4, 6] x, float[2, 4, 6] k, float[2, 4, 6] v)"),
+    ("ms.RotaryEmbedding<interleaved = 1>(x, p, c, s)", "(float[1, 2, 3, 8] x, float[9, 4] c, float[9, 4] s)",
+     "p = Constant<value_ints = [4]>()"),
+    *((f"ms.{name}(q, a, z, {rest}c, z)", X) for name, rest in (
+        ("QLinearAdd", "r, b, z, "), ("QLinearMul", "r, b, z, "), ("QLinearSigmoid", ""), ("QLinearLeakyRelu", ""))),
+    ("ms.QLinearConcat<axis = 0>(c, z, q, a, z, r, b, z)", X),
+    ("ms.QLinearGlobalAveragePool(i, a, z, c, z)", X, "e = Constant<value_ints = [2, 2, 3, 2]>() i = Reshape(q, e)"),
+    ("ms.QLinearAveragePool<kernel_shape = [3, 2]>(i, a, z, c, z)", X,
+     "e = Constant<value_ints = [1, 2, 4, 3]>() i = Reshape(q, e)"),
+    ("ms.MatMulIntegerToFloat(q, t, a, b, z, z, w)", "(float[4, 6] x, float[4] w)", "t = Transpose(r)"),
+]  # fmt: skip
+QUANTIZED = (
+    "a = Constant<value_float = 0.02>() b = Constant<value_float = 0.03>() c = Constant<value_float = 0.05>() "
+    "z = Constant<value = uint8 {100}>() q = QuantizeLinear(x, a, z) n = Neg(x) r = QuantizeLinear(n, b, z) "
+)
+
+
+@pytest.mark.parametrize("row", WITHOUT_NODE_CASES, ids=lambda row: row[0].partition("(")[0])
+def test_operators_without_node_cases_agree_with_onnxruntime(row: tuple[str, ...]) -> None:
+    call, head, before = (*row, "")[:3]
+    body = f"{QUANTIZED if '(q' in call + before or 'z, q' in call else ''}{before} y = {call}"
+    body = body.replace("ml.", "ai.onnx.ml.").replace("ms.", "com.microsoft.")
+    domains = '"": 17, "ai.onnx.ml": 3, "com.microsoft": 1'
+    model = onnx.parser.parse_model(f"<ir_version: 8, opset_import: [{domains}]> g {head} => (y) {{ {body} }}")
+    rng = np.random.default_rng(0)
+    shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input}
+    feeds: dict[str, Any] = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    if "rois" in feeds:
+        feeds["rois"] = np.array([[0, 0, 0, 9, 9], [1, 2, 3, 12, 7], [1, 5, 5, 5, 5]], np.float32)
+    assert problem(BackendCase(call, model, feeds)) == ""
+
+
 @pytest.fixture(scope="module")
 def problems() -> dict[str, str]:
     """The problem of each case that onnxruntime runs, at each opset of its operator."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from . import (
     attention_kernels,
+    contrib_kernels,
     control_kernels,
     elementwise_kernels,
     linear_kernels,
@@ -24,6 +25,7 @@ from .kernel_call import Kernel
 KERNELS: Mapping[str, Mapping[str, Kernel]] = {
     "": {
         **attention_kernels.KERNELS,
+        **contrib_kernels.STANDARD_DOMAIN,
         **control_kernels.KERNELS,
         **elementwise_kernels.KERNELS,
         **linear_kernels.KERNELS,
@@ -37,6 +39,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = {
         **window_kernels.KERNELS,
     },
     "ai.onnx.ml": ml_kernels.KERNELS,
+    "com.microsoft": contrib_kernels.KERNELS,
 }
 """The kernels by domain and operator."""
 

@@ -49,7 +49,8 @@ def _dequantize(call: KernelCall, x: Array, scale: Array, zero: Array | None = N
     return codes * _spread(scale, x, axis, block)
 
 
-def _dynamic_quantize(_: KernelCall, x: Array) -> tuple[Array, Array, Array]:
+def quantize_dynamically(x: Array) -> tuple[Array, Array, Array]:
+    """Codes of 8 bits, their scale and zero point (operator DynamicQuantizeLinear)."""
     low, high = min(float(x.min(initial=0)), 0.0), max(float(x.max(initial=0)), 0.0)
     scale = (high - low) / 255 or 1.0
     zero = np.clip(np.rint(-low / scale), 0, 255)
@@ -111,7 +112,7 @@ def _qlinear_conv(
 KERNELS: Mapping[str, Kernel] = {
     "ConvInteger": _conv_integer,
     "DequantizeLinear": _dequantize,
-    "DynamicQuantizeLinear": _dynamic_quantize,
+    "DynamicQuantizeLinear": lambda _, x: quantize_dynamically(x),
     "MatMulInteger": _matmul_integer,
     "QLinearConv": _qlinear_conv,
     "QLinearMatMul": _qlinear_matmul,

@@ -120,7 +120,8 @@ def _conv_transpose(call: KernelCall, x: Array, w: Array, bias: Array | None = N
     return out if bias is None else out + bias.reshape(-1, *(1,) * rank)
 
 
-def _average_pool(call: KernelCall, x: Array) -> Array:
+def average_pool(call: KernelCall, x: Array) -> Array:
+    """Averages over windows of x (N, C, ...)."""
     windows = windows_of(call, x.shape[2:], call.get("kernel_shape"), is_pool=True)
     padded = windows.padded(x, 0)
     total = sum((padded[span] for _, span in windows.positions()), np.zeros((*x.shape[:2], *windows.counts)))
@@ -212,7 +213,7 @@ def _max_roi_pool(call: KernelCall, x: Array, rois: Array) -> Array:
 
 
 KERNELS: Mapping[str, Kernel] = {
-    "AveragePool": _average_pool,
+    "AveragePool": average_pool,
     "Col2Im": _col2im,
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,

@@ -67,6 +67,10 @@ class EvaluationError(PassesError):
     """No backend could run a model or a part of it."""
 
 
+class MemoryExhausted(EvaluationError):
+    """A backend needs more memory than it may take."""
+
+
 class ModelLoadError(EvaluationError):
     """A backend does not load a model."""
 

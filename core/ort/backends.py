@@ -11,19 +11,27 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..errors import EvaluationError, ModelLoadError
+from ..errors import EvaluationError, MemoryExhausted, ModelLoadError
 from ..ir.tensor import first_line
 from ..support.watchdog import call_after
+from .call_monitor import backend_call
 from .ort_values import from_ortvalue, is_exchangeable, lacks_numpy_dtype, to_ortvalue
 from .sessions import UNOPTIMIZED, Loadable, SessionConfig, create_session
 from .split_models import SplitModel
 
 Arrays = Mapping[str, Any]
+LOAD_TIMEOUT = 300.0  # seconds to load a model
+TERMINATION_GRACE = 10.0  # seconds for a run to stop after its timeout
 
 SOURCE_LOCATION = re.compile(
     r"\S+\.(?:cc|cpp|hpp|h):\d+(?:: | .*?\)(?: const)? | )|\[ONNXRuntimeError\] : \d+ : \w+ : "
 )
 """The source locations in error messages of C++ libraries: file, line, the function's declaration, a number."""
+
+
+OUT_OF_MEMORY = "needs more memory than there is"
+MEMORY_ERRORS = ("bad allocation", "bad_alloc", "Failed to allocate memory")
+"""The marks of onnxruntime's errors for lack of memory (bfc_arena.cc, C++'s std::bad_alloc)."""
 
 
 class OnnxRuntime:
@@ -41,7 +49,8 @@ class OnnxRuntime:
     ) -> None:
         self.config = config
         try:
-            self._session: Any = create_session(model, config, folder)
+            with backend_call(LOAD_TIMEOUT):
+                self._session: Any = create_session(model, config, folder)
         except Exception as e:
             raise ModelLoadError(f"onnxruntime cannot load it: {backend_message(e)}") from e
         session = self._session
@@ -54,7 +63,10 @@ class OnnxRuntime:
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds."""
         options = importlib.import_module("onnxruntime").RunOptions()
-        with call_after(timeout, lambda: setattr(options, "terminate", True)) as late:
+        with (
+            backend_call(None if timeout is None else timeout + TERMINATION_GRACE),
+            call_after(timeout, lambda: setattr(options, "terminate", True)) as late,
+        ):
             try:
                 if not self._needs_ortvalues:
                     return list(self._session.run(list(outputs), dict(feeds), options))
@@ -64,7 +76,7 @@ class OnnxRuntime:
             except Exception as e:
                 if late.is_set():
                     raise EvaluationError(f"onnxruntime does not end within {timeout:g} s") from e
-                raise EvaluationError(f"onnxruntime cannot run it: {backend_message(e)}") from e
+                raise run_error("onnxruntime", e) from e
 
     def output_types(self) -> dict[str, tuple[str, list[Any]]]:
         """The types of the outputs, as onnxruntime names them, and their dims: `tensor(float)`, `["N", 4]`."""
@@ -89,16 +101,25 @@ class OnnxReference:
                 proto = model.whole_message()
             else:
                 proto = onnx.load_from_string(model) if isinstance(model, bytes) else library.load(str(model))
-            self._evaluator: Any = ReferenceEvaluator(proto)
+            with backend_call(LOAD_TIMEOUT):
+                self._evaluator: Any = ReferenceEvaluator(proto)
         except Exception as e:
             raise ModelLoadError(f"onnx.reference cannot load it: {backend_message(e)}") from e
 
-    def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:  # noqa: ARG002 - unused
-        """Run once; `timeout` has no effect, as a run in this process cannot be stopped."""
+    def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
+        """Run once; Python code cannot be stopped after `timeout` seconds, but a monitor can end the process."""
         try:
-            return list(self._evaluator.run(list(outputs), dict(feeds)))
+            with backend_call(None if timeout is None else timeout + TERMINATION_GRACE):
+                return list(self._evaluator.run(list(outputs), dict(feeds)))
         except Exception as e:
-            raise EvaluationError(f"onnx.reference cannot run it: {backend_message(e)}") from e
+            raise run_error("onnx.reference", e) from e
+
+
+def run_error(backend: str, error: Exception) -> EvaluationError:
+    """The error for a run that raised `error`."""
+    if isinstance(error, MemoryError) or any(mark in str(error) for mark in MEMORY_ERRORS):
+        return MemoryExhausted(f"{backend} {OUT_OF_MEMORY}")
+    return EvaluationError(f"{backend} cannot run it: {backend_message(error)}")
 
 
 def strip_source_locations(text: str) -> str:

@@ -13,13 +13,10 @@ from typing import Any, Self
 
 from ..errors import EvaluationError, ModelLoadError, UnverifiableError
 from . import value_files
-from .backends import Arrays, OnnxRuntime
+from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, OnnxRuntime
 from .sessions import UNOPTIMIZED, Loadable, SessionConfig
 from .split_models import SplitModel, load_split, save_split
 from .worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
-
-LOAD_TIMEOUT = 300.0  # seconds to load a model
-TERMINATION_GRACE = 10.0  # seconds for a run to stop after its timeout
 
 
 @dataclass(slots=True)

@@ -57,7 +57,10 @@ class WorkerExit(WorkerError):
             return f"{subject} did not end within {self.timeout:g} s"
         if self.code < 0:
             with suppress(ValueError):
-                return f"{subject} crashed ({Signals(-self.code).name})"
+                name = Signals(-self.code).name
+                if name == "SIGKILL":
+                    return f"{subject} was killed, perhaps for lack of memory"
+                return f"{subject} crashed ({name})"
         return f"{subject} ended with exit code {self.code}" + (f": {self.last_line}" if self.last_line else "")
 
 
@@ -109,6 +112,17 @@ class WorkerProcess:
                 raise
         self.begin(message)
         return self.reply(timeout)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether its last request has no reply yet."""
+        return self._is_busy
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process is running."""
+        process = self._running()
+        return process is not None and process.poll() is None
 
     def start(self) -> None:
         """Start the process, unless it is running."""
@@ -202,12 +216,13 @@ def serve(
     describe: Callable[[BaseException], str] = str,
     idle_limit: Callable[[], float | None] = lambda: None,
     clean_up: Callable[[], object] = lambda: None,
+    connect: Callable[[Callable[[Message], None]], object] = lambda _: None,
 ) -> None:
     """Reply to the requests on standard input with the parts that `handler` yields, until the input ends.
 
     An exception of the types `failures` is sent as a failure, formatted by `describe`; others end the process. It ends
     without a request for `idle_limit()` seconds. If the parent ends first, `clean_up` is called. Ctrl-C is left to the
-    parent.
+    parent. `connect` gets a function that sends parts from anywhere in the handler.
     """
     signal(SIGINT, SIG_IGN)
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
@@ -229,6 +244,7 @@ def serve(
             output.write(json.dumps(message) + "\n")
             output.flush()
 
+        connect(send)
         while True:
             try:
                 request = json.loads(requests.get(timeout=idle_limit()))

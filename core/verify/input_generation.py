@@ -10,7 +10,7 @@ each would cost too much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -65,7 +65,7 @@ class InputSet:
 
     kind: str
     sizes: Sizes = field(default_factory=dict[str, int])
-    feeds: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    feeds: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{k}={v}" for k, v in self.sizes.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from .size_assignments import (
     with_zeros,
 )
 
-RunModel = Callable[[InputSet], dict[str, Any]]
+RunModel = Callable[[InputSet], Mapping[str, Any]]
 """Runs a model on an input set; returns its outputs by name. Raises EvaluationError."""
 TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
 ROTATING_KINDS = ("normal", "negative", "large", "zeros")  # kinds drawn at the accepted sizes in turn
@@ -38,7 +38,7 @@ class Answer:
     """The outputs of the original for an input set, by name."""
 
     input_set: InputSet
-    outputs: dict[str, Any] = field(repr=False)
+    outputs: Mapping[str, Any] = field(repr=False)
 
 
 @dataclass(slots=True)

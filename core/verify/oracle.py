@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
-from ..errors import EvaluationError, ModelError, UnverifiableError
+from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
 from ..io.files import split_model
 from ..ort.backends import Arrays, OnnxRuntime
+from ..ort.call_monitor import call_facts
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_generation import InputSet
 from .input_search import CHEAP_ELEMENTS, Answer, InputSearch
 from .input_specs import SEQUENCE
+from .kept_values import LazyValues, ValueCache
 from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, perturb
 from .output_comparison import compare_outputs, relative_noise_floor
 from .regions.region_comparison import ChangedRegions
 from .regions.value_graph import ValueGraph
 from .seeded_session import (
     BACKENDS,
+    FIRST_RUN_TIMEOUTS,
     Backend,
     SeededSession,
     open_original_session,
@@ -36,6 +41,8 @@ from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
 
 Outputs = dict[str, Any]
+CrashedRuns = Mapping[tuple[str, int], str]
+"""The reasons why runs of the original ended its process, by the input set and how many like it came before."""
 
 
 def has_generic_values(input_set: InputSet) -> bool:
@@ -51,12 +58,17 @@ class Sensitivity:
     """
 
     def __init__(
-        self, original: Loadable | SplitModel, session: SeededSession, names: list[str], first_answer: Answer
+        self,
+        original: Loadable | SplitModel,
+        session: SeededSession,
+        names: list[str],
+        first_answer: Answer,
+        budget: float,
     ) -> None:
         self.original, self.session, self.names, self.first_answer = original, session, names, first_answer
         self._is_small = sum(np.size(v) for v in first_answer.input_set.feeds.values()) <= CHEAP_ELEMENTS
-        self._perturbed_outputs: dict[Answer, list[Outputs]] = {}
-        self._more_perturbed_outputs: dict[Answer, list[tuple[Outputs, int]]] = {}
+        self._perturbed_outputs = ValueCache[list[Outputs]](budget / 2)
+        self._more_perturbed_outputs = ValueCache[list[tuple[Outputs, int]]](budget / 2)
         self._typical_floors: dict[str, float] = {}
 
     def noise(self, answer: Answer, name: str) -> Noise:
@@ -76,22 +88,23 @@ class Sensitivity:
         return self._typical_floors[name]
 
     def _perturbed(self, answer: Answer) -> list[Outputs]:
-        if answer not in self._perturbed_outputs:
-            feeds = answer.input_set.feeds
-            if has_floats(feeds):
-                runs = [partial(self._run_perturbed, feeds, seed) for seed in range(PERTURBATION_RUNS)]
-            else:
-                runs = [partial(p.run, self.names, feeds) for p in self._weight_perturbed]
-            self._perturbed_outputs[answer] = list(filter(None, map(self._outputs, runs)))
-        return self._perturbed_outputs[answer]
+        return self._perturbed_outputs.get(answer, partial(self._run_all_perturbed, answer.input_set.feeds))
+
+    def _run_all_perturbed(self, feeds: Arrays) -> list[Outputs]:
+        if has_floats(feeds):
+            runs = [partial(self._run_perturbed, feeds, seed) for seed in range(PERTURBATION_RUNS)]
+        else:
+            runs = [partial(p.run, self.names, feeds) for p in self._weight_perturbed]
+        return list(filter(None, map(self._outputs, runs)))
 
     def _more_perturbed(self, answer: Answer) -> list[tuple[Outputs, int]]:
+        return self._more_perturbed_outputs.get(answer, partial(self._run_more_perturbed, answer))
+
+    def _run_more_perturbed(self, answer: Answer) -> list[tuple[Outputs, int]]:
         """Outputs with other kernels, further perturbed inputs, and perturbed weights, one model at a time.
 
         Other kernels sum in another order, in the same mathematics.
         """
-        if answer in self._more_perturbed_outputs:
-            return self._more_perturbed_outputs[answer]
         feeds = answer.input_set.feeds
         tries: list[tuple[Callable[[], list[Any]], int]] = [(lambda: self._prepacked.run(self.names, feeds), 1)]
         if has_floats(feeds) and has_generic_values(answer.input_set):
@@ -99,8 +112,7 @@ class Sensitivity:
             tries += [(partial(self._run_perturbed, feeds, s, ulps), ulps) for ulps in LARGER_ULPS for s in seeds]
         for seed, ulps in enumerate((1, 1, *LARGER_ULPS)):
             tries.append((partial(self._run_with_perturbed_weights, feeds, seed, ulps), ulps))
-        found = [(outputs, ulps) for run, ulps in tries if (outputs := self._outputs(run))]
-        return self._more_perturbed_outputs.setdefault(answer, found)
+        return [(outputs, ulps) for run, ulps in tries if (outputs := self._outputs(run))]
 
     def _outputs(self, run: Callable[[], list[Any]]) -> Outputs:
         """The outputs by name; empty if the model does not run, as if an input must be a whole number."""
@@ -126,6 +138,8 @@ class Sensitivity:
         return []
 
 
+REWRITTEN = "rewritten"
+"""The model of the calls whose failures are those of the rewritten model."""
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
 
 
@@ -134,8 +148,11 @@ class Oracle:
 
     Given input sets are used unchanged; otherwise they are generated, around `boundaries` too. If there are random
     outputs, random ops get seeds, and outputs of those that take none are compared by type and rank only. Each run of a
-    stateful model gets a session of its own. Raises UnverifiableError if none of `backends` loads the original or it
-    runs on no input set, and ModelError if it does not run on given inputs.
+    stateful model gets a session of its own. Inputs of `crashed_runs` are left out. Outputs beyond the memory of the
+    spec are computed again where they are needed. It can be pickled, without its sessions.
+
+    Raises UnverifiableError if none of `backends` loads the original or it runs on no input set, and ModelError if it
+    does not run on given inputs.
     """
 
     def __init__(
@@ -145,13 +162,14 @@ class Oracle:
         seed: int = 0,
         boundaries: Collection[float] = (),
         backends: Sequence[Backend] = BACKENDS,
+        crashed_runs: CrashedRuns = MappingProxyType({}),
     ) -> None:
         self.spec = spec
+        self._model, self._backends, self._crashed_runs = original, backends, crashed_runs
+        self._runs = Counter[str]()
+        self._outputs = ValueCache[Outputs](spec.value_budget)
         self.output_names = list(dict.fromkeys(spec.outputs))
         self._nonempty_inputs = [i for i in spec.inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
-        self._original = open_original_session(
-            original, random=bool(spec.random_outputs), fresh_sessions=spec.stateful, backends=backends
-        )
         self.backend = self._original.session.name
         self.notes: list[str] = []
         self.answers: list[Answer] = []
@@ -164,7 +182,24 @@ class Oracle:
             search = InputSearch(self._run, spec.inputs, spec.fixed_sizes, seed, self.notes, boundaries)
             self.answers += search.answers()
         self._note_empty_outputs()
-        self._sensitivity = Sensitivity(original, self._original, self.output_names, self.answers[0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes but sessions, which are opened again, and what is computed with them."""
+        computed = {name for name, member in vars(type(self)).items() if isinstance(member, cached_property)}
+        return {name: value for name, value in vars(self).items() if name not in computed}
+
+    @cached_property
+    def _original(self) -> SeededSession:
+        """The original, loaded. Raises UnverifiableError."""
+        spec = self.spec
+        session = open_original_session(
+            self._model, random=bool(spec.random_outputs), fresh_sessions=spec.stateful, backends=self._backends
+        )
+        return replace(session, timeout=FIRST_RUN_TIMEOUTS[spec.effort])
+
+    @cached_property
+    def _sensitivity(self) -> Sensitivity:
+        return Sensitivity(self._model, self._original, self.output_names, self.answers[0], self.spec.value_budget)
 
     def check(self, model: Loadable | SplitModel, *, exact: bool = False) -> Verdict:
         """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
@@ -172,6 +207,13 @@ class Oracle:
         if verdict.failure is not None:
             raise MismatchError(verdict.failure)
         return verdict
+
+    def leave_out(self, input_set: InputSet, reason: str) -> None:
+        """Compare on an input set no more, for a reason. Raises UnverifiableError if it is the only one."""
+        self.notes.append(f"{reason} on {input_set}, which were left out")
+        self.answers = [a for a in self.answers if a.input_set is not input_set]
+        if not self.answers:
+            raise UnverifiableError(f"no inputs are left: {reason} on {input_set}")
 
     def compare(
         self,
@@ -192,7 +234,10 @@ class Oracle:
         original, spec = self._original, self.spec
         is_random, opener = bool(spec.random_outputs), backend or original.backend
         try:
-            derived = open_session(model, opener, random=is_random, seeds=original.seeds, fresh_sessions=spec.stateful)
+            with call_facts(model=REWRITTEN):
+                derived = open_session(
+                    model, opener, random=is_random, seeds=original.seeds, fresh_sessions=spec.stateful
+                )
         except EvaluationError as e:
             return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.timeout = original.timeout
@@ -212,7 +257,8 @@ class Oracle:
                 break
             finite = answer.input_set.is_finite
             labels[finite].append(str(answer.input_set))
-            failure = self._compare_on(answer, derived, worst[finite], notes, unseeded=unseeded, exact=exact)
+            with call_facts(input_set=answer.input_set):
+                failure = self._compare_on(answer, derived, worst[finite], notes, unseeded=unseeded, exact=exact)
         del derived  # its memory
         count = 0
         if compare_regions and (failure is None or failure.difference is not None):
@@ -225,7 +271,11 @@ class Oracle:
         )
 
     def _compare_regions(
-        self, model: Loadable, input_sets: Sequence[InputSet], failure: Mismatch | None, notes: list[str]
+        self,
+        model: Loadable | SplitModel,
+        input_sets: Sequence[InputSet],
+        failure: Mismatch | None,
+        notes: list[str],
     ) -> tuple[Mismatch | None, int]:
         """The `failure` with its site, or a wrong site alone; and the number of changed regions that were compared.
 
@@ -261,7 +311,8 @@ class Oracle:
         """Compare the outputs of `session` with an answer; update the `worst` differences and the `notes`."""
         input_set = answer.input_set
         try:
-            results = session.run(self.output_names, input_set.feeds)
+            with call_facts(model=REWRITTEN):
+                results = session.run(self.output_names, input_set.feeds)
         except EvaluationError as e:
             return Mismatch("", str(e), input_set, None)
         for name, got in zip(self.output_names, results, strict=True):
@@ -276,22 +327,45 @@ class Oracle:
                 return Mismatch(name, found.reason, input_set, found)
         return None
 
-    def _run(self, input_set: InputSet) -> dict[str, Any]:
+    def _run(self, input_set: InputSet) -> Mapping[str, Any]:
         emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(input_set.feeds.get(i.name, 0)))
         if (name := next(emptied, None)) is not None:
             raise EvaluationError(f"if {name} is empty, a convolution may be one that {EMPTY_SUM_ERROR}")
+        label = str(input_set)
+        run = (label, self._runs[label])
+        self._runs[label] += 1
+        if (reason := self._crashed_runs.get(run)) is not None:
+            self.notes.append(f"{reason} on {label}, which were left out")
+            raise EvaluationError(reason)
+        compute = partial(self._outputs_on, input_set)
+        try:
+            with call_facts(run=run):
+                self._outputs.get(run, compute)
+        except MemoryExhausted as e:
+            self.notes.append(f"{e} on {label}, which were left out")
+            raise
+        return LazyValues(partial(self._outputs.get, run, compute))
+
+    def _outputs_on(self, input_set: InputSet) -> Outputs:
         return dict(zip(self.output_names, self._original.run(self.output_names, input_set.feeds), strict=True))
 
     def _note_empty_outputs(self) -> None:
         """Note outputs that are always empty. Raises UnverifiableError if a size of 0 is the reason for all."""
-        empty = [n for n in self.output_names if all(_is_empty(a.outputs[n]) for a in self.answers)]
+        empty, finite = set(self.output_names), set[str]()
+        for outputs in (dict(a.outputs) for a in self.answers):
+            empty -= {n for n in empty if not _is_empty(outputs[n])}
+            finite |= {n for n, value in outputs.items() if n not in finite and _is_partly_finite(value)}
+            if not empty and len(finite) == len(self.output_names):
+                break
         if all(map(_has_zero_size, self.answers)) and len(empty) == len(self.output_names):
             zeros = {s for a in self.answers for s, size in a.input_set.sizes.items() if size == 0}
             raise UnverifiableError(f"with {', '.join(sorted(zeros))} of 0 every output of the original is empty")
-        self.notes.extend(f"{n} is empty on all inputs, so only its type and shape were compared" for n in empty)
-        others = (n for n in self.output_names if n not in empty)
-        nonfinite = [n for n in others if not any(_is_partly_finite(a.outputs[n]) for a in self.answers)]
-        self.notes.extend(f"{n} is finite on no inputs, so only where it is not was compared" for n in nonfinite)
+        for name in self.output_names:
+            if name in empty:
+                self.notes.append(f"{name} is empty on all inputs, so only its type and shape were compared")
+        for name in self.output_names:
+            if name not in empty and name not in finite:
+                self.notes.append(f"{name} is finite on no inputs, so only where it is not was compared")
 
 
 def _has_zero_size(answer: Answer) -> bool:

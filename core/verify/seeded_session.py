@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Protocol
 from zlib import crc32
 
@@ -145,6 +146,7 @@ def _with_calls(node: onnx.NodeProto, functions: FunctionTable) -> Iterator[onnx
 
 
 FIRST_RUN_TIMEOUT = 600.0  # seconds for the first run
+FIRST_RUN_TIMEOUTS = MappingProxyType({"quick": 60.0, "default": FIRST_RUN_TIMEOUT, "thorough": 3600.0})  # by effort
 MIN_RUN_TIMEOUT, TIMEOUT_FACTOR = 20.0, 50.0  # seconds for other runs at least, and their ratio to the first run
 
 

@@ -22,6 +22,7 @@ Inputs = Mapping[str, Any] | str | Path
 Effort = Literal["quick", "default", "thorough"]
 """How much time a verification may take: it decides how many input sets are tried."""
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
+VALUE_BUDGET = 512 << 20  # bytes, unless the memory is limited
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 NO_SHAPES: Mapping[str, Sequence[int]] = MappingProxyType({})
 
@@ -44,6 +45,11 @@ class VerificationSpec:
     fixed_sizes: Sizes
     effort: Effort = "default"
     memory: int | None = None
+
+    @property
+    def value_budget(self) -> int:
+        """The bytes of values to keep, of each kind of value: the others are computed again when they are needed."""
+        return VALUE_BUDGET if self.memory is None else self.memory // 8
 
     @classmethod
     def of(

@@ -1,0 +1,64 @@
+"""Values kept within a budget of memory, and computed or read again where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class ValueCache(Generic[Result]):
+    """Computed values by key, of at most `budget` bytes in all; of those beyond it, the one computed last.
+
+    The first ones stay: values are read in the same order each time.
+    """
+
+    budget: float
+    _kept: dict[Hashable, Result] = field(default_factory=dict[Hashable, Result], init=False)
+    _last: tuple[Hashable, Result] | None = field(default=None, init=False)
+
+    def get(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+        """The value of a key, computed if it is not there."""
+        if key in self._kept:
+            return self._kept[key]
+        if self._last is not None and self._last[0] == key:
+            return self._last[1]
+        self._last = None  # its memory
+        found = compute()
+        size = value_bytes(found)
+        if size <= self.budget:
+            self.budget -= size
+            self._kept[key] = found
+        else:
+            self._last = key, found
+        return found
+
+
+def value_bytes(value: Any) -> int:
+    """The bytes of the elements of tensors in a value, a container or a mapping."""
+    if isinstance(value, np.ndarray):
+        return cast("np.ndarray[Any, Any]", value).nbytes
+    if isinstance(value, Mapping):
+        return sum(map(value_bytes, cast("Mapping[Any, Any]", value).values()))
+    return sum(map(value_bytes, cast("list[Any]", value))) if isinstance(value, list | tuple) else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LazyValues(Mapping[str, Any]):
+    """Values by name that `read` returns, all at once, whenever one is needed."""
+
+    read: Callable[[], Mapping[str, Any]]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.read())
+
+    def __len__(self) -> int:
+        return len(self.read())

@@ -49,6 +49,10 @@ class MappedFile:
     _map: mmap.mmap | None = field(default=None, repr=False, compare=False)
     _parts: WeakSet[mmap.mmap] = field(default_factory=WeakSet[mmap.mmap], repr=False, compare=False)
 
+    def __reduce__(self) -> tuple[type[MappedFile], tuple[Path]]:
+        """Its path, for another process."""
+        return MappedFile, (self.path.absolute(),)
+
     def fileno(self) -> int:
         """The descriptor of the file, open as long as this object lives, even if the file is replaced."""
         if self._descriptor is None:

@@ -1,0 +1,132 @@
+"""Exchange of requests and results with the worker of an oracle; each input set is in a file of its own."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from ..ort.sessions import Loadable, SessionConfig
+from .input_generation import InputSet
+from .kept_values import LazyValues
+from .oracle import CrashedRuns
+from .verification_spec import VerificationSpec
+
+
+@dataclass(frozen=True, slots=True)
+class OracleArguments:
+    """The arguments of an oracle; with `state`, a file with the state of an earlier one, it is that one again."""
+
+    original: Loadable
+    spec: VerificationSpec
+    seed: int
+    boundaries: tuple[float, ...]
+    crashed_runs: CrashedRuns
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OracleFacts:
+    """What the parent knows of an oracle."""
+
+    backend: str
+    output_names: list[str]
+    notes: list[str]
+    input_sets: list[InputSet]
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original."""
+
+    model: Loadable
+    options: dict[str, Any]
+    config: SessionConfig | None = None
+
+
+@dataclass(slots=True)
+class OracleExchange:
+    """The files in `folder`. Both processes have the same input sets by number; their feeds are read when needed."""
+
+    folder: Path
+    _input_sets: dict[int, InputSet] = field(default_factory=dict[int, InputSet], init=False)
+    _numbers: dict[int, int] = field(default_factory=dict[int, int], init=False)  # by identity
+
+    @property
+    def count(self) -> int:
+        """The number of input sets that are known here."""
+        return len(self._input_sets)
+
+    def write(self, value: object, name: str) -> str:
+        """Write a value for the other process; returns the name."""
+        buffer = BytesIO()
+        _Pickler(self, buffer).dump(value)
+        (self.folder / name).write_bytes(buffer.getbuffer())
+        return name
+
+    def read(self, name: str) -> Any:
+        """Read a value of the other process."""
+        with (self.folder / name).open("rb") as f:
+            return _Unpickler(self, f).load()
+
+    def number(self, input_set: InputSet) -> int:
+        """The number of an input set, which is written if the other process does not know it."""
+        if id(input_set) not in self._numbers:
+            number = len(self._numbers)
+            while (path := self._path(number)).exists():
+                number += 1
+            with path.open("wb") as f:
+                pickle.dump(replace(input_set, feeds={}), f, pickle.HIGHEST_PROTOCOL)
+                pickle.dump(dict(input_set.feeds), f, pickle.HIGHEST_PROTOCOL)
+            self._add(number, input_set)
+        return self._numbers[id(input_set)]
+
+    def input_set(self, number: int) -> InputSet:
+        """The input set of that number."""
+        if number not in self._input_sets:
+            with self._path(number).open("rb") as f:
+                header: InputSet = pickle.load(f)  # noqa: S301 - from a process of our own, in a private folder
+            self._add(number, replace(header, feeds=LazyValues(cache(partial(_read_feeds, self._path(number))))))
+        return self._input_sets[number]
+
+    def _add(self, number: int, input_set: InputSet) -> None:
+        self._input_sets[number] = input_set
+        self._numbers[id(input_set)] = number
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"inputs-{number}"
+
+
+def _read_feeds(path: Path) -> Mapping[str, Any]:
+    with path.open("rb") as f:
+        pickle.load(f)  # noqa: S301 - as above
+        return pickle.load(f)  # noqa: S301
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles input sets by their numbers."""
+
+    def __init__(self, exchange: OracleExchange, file: BytesIO) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._exchange = exchange
+
+    def persistent_id(self, obj: Any, /) -> Any:
+        """The number of an input set."""
+        return self._exchange.number(obj) if isinstance(obj, InputSet) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads such pickles."""
+
+    def __init__(self, exchange: OracleExchange, file: Any) -> None:
+        super().__init__(file)
+        self._exchange = exchange
+
+    def persistent_load(self, pid: Any, /) -> Any:
+        """The input set of a number."""
+        return self._exchange.input_set(pid)

@@ -1,0 +1,253 @@
+"""An oracle in a worker process, where a crash, a hang or a lack of memory of onnxruntime ends nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from itertools import count
+from pathlib import Path
+from tempfile import mkdtemp
+from types import TracebackType
+from typing import Any, Self
+from weakref import finalize
+
+from ..errors import EvaluationError, MemoryExhausted, ModelError, PassesError, UnverifiableError
+from ..ort.backends import OUT_OF_MEMORY
+from ..ort.sessions import Loadable, SessionConfig
+from ..ort.worker_pool import worker_pool
+from ..ort.worker_process import WorkerExit
+from .input_generation import InputSet
+from .input_search import Answer
+from .kept_values import LazyValues
+from .oracle import REWRITTEN
+from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts
+from .oracle_start import ORACLE_WORKER
+from .verdict import Mismatch, MismatchError, Verdict
+from .verification_spec import VerificationSpec
+
+MAX_CRASHES = 8  # of the original on generated inputs
+EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
+MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - only private folders in it are used
+MIN_FREE_BYTES = 2 << 30  # in that folder
+
+
+class OracleProcess:
+    """An `Oracle` in a worker process, which is replaced by one in the same state if it ends.
+
+    `label` names the original in errors. Use it as a context manager. Raises UnverifiableError and ModelError as an
+    Oracle does, and UnverifiableError if the original crashes or does not end.
+    """
+
+    def __init__(
+        self,
+        original: Loadable,
+        spec: VerificationSpec,
+        seed: int = 0,
+        boundaries: Collection[float] = (),
+        *,
+        label: str = "the original",
+    ) -> None:
+        self.spec, self.label = spec, label
+        self._folder = _private_folder()
+        self._finish = finalize(self, _remove_folder, self._folder, os.getpid())
+        self._exchange = OracleExchange(self._folder)
+        self._numbers = count()
+        self._worker = worker_pool().take(ORACLE_WORKER)
+        self._is_fresh = not self._worker.is_alive
+        try:
+            self._open(OracleArguments(self._file(original), spec, seed, tuple(boundaries), {}))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove all files, and give back the process."""
+        if self._worker.is_alive and not self._worker.is_busy:
+            self._worker.begin({"do": "close"})
+            worker_pool().give_back(self._worker)
+        else:
+            self._worker.terminate()
+        self._finish()
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend that runs the original."""
+        return self._facts.backend
+
+    @property
+    def output_names(self) -> list[str]:
+        """The outputs that are compared."""
+        return self._facts.output_names
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes about the inputs."""
+        return self._facts.notes
+
+    @property
+    def answers(self) -> list[Answer]:
+        """The answers of the original; the outputs are fetched when they are read."""
+        return [Answer(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._facts.input_sets]
+
+    def check(self, model: Loadable, *, exact: bool = False) -> Verdict:
+        """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
+        verdict = self.compare(model, exact=exact)
+        if verdict.failure is not None:
+            raise MismatchError(verdict.failure)
+        return verdict
+
+    def compare(
+        self,
+        model: Loadable,
+        *,
+        exact: bool = False,
+        input_sets: Collection[InputSet] | None = None,
+        config: SessionConfig | None = None,
+    ) -> Verdict:
+        """Compare `model` with the original, as an `Oracle` does; in a session of another `config` if given.
+
+        A crash of the rewritten model is a mismatch. Input sets on which the original crashes are left out afterwards.
+        """
+        options = {"exact": exact, "input_sets": None if input_sets is None else list(input_sets)}
+        path = self._file(model)
+        try:
+            while True:
+                mismatch = None
+                try:
+                    verdict, self._facts = self._request("compare", Comparison(path, options, config))
+                except WorkerExit as e:
+                    mismatch = self._mismatch(e)
+                except MemoryExhausted as e:
+                    if self._is_fresh:
+                        raise UnverifiableError(f"{self.label}: {e}") from e
+                    self._restore()
+                else:
+                    if self._is_fresh or not _lacks_memory(verdict):
+                        self._is_fresh = False
+                        return _with_feeds(verdict)
+                    self._restore()
+                if mismatch is not None:
+                    sets = () if mismatch.input_set is None else (str(mismatch.input_set),)
+                    return _with_feeds(Verdict(self.backend, exact, sets, {}, (), tuple(self.notes), mismatch))
+        finally:
+            if not isinstance(model, Path):
+                path.unlink(missing_ok=True)
+
+    def _mismatch(self, end: WorkerExit) -> Mismatch | None:
+        """The mismatch that the end of the process in a comparison is; None if that has to be made again."""
+        reason, call, was_fresh = end.describe("onnxruntime"), _call(end), self._is_fresh
+        input_set = self._exchange.input_set(call["input_set"]) if "input_set" in call else None
+        self._restore()
+        if end.code is not None and not was_fresh:  # an earlier model may have damaged the process
+            return None
+        if call.get("model") == REWRITTEN:
+            return Mismatch("", reason, input_set, None)
+        if input_set is None:
+            raise UnverifiableError(f"{self.label}: {reason} as it is compared")
+        self._facts = self._request("leave_out", (input_set, reason))
+        return None
+
+    def _restore(self) -> None:
+        """Bring a new process into the state of the last one."""
+        self._worker.terminate()
+        self._open(replace(self._arguments, state=self._facts.state))
+        self._is_fresh = True
+
+    def _open(self, arguments: OracleArguments) -> None:
+        """Open the oracle, again without the inputs on which the original crashes."""
+        self._arguments = arguments
+        crashed: dict[tuple[str, int], str] = {}
+        while True:
+            try:
+                self._facts: OracleFacts = self._request("open", replace(arguments, crashed_runs=crashed))
+            except WorkerExit as e:
+                reason, run = e.describe("onnxruntime"), _call(e).get("run")
+                was_fresh, self._is_fresh = self._is_fresh, True
+                if e.code is not None and not was_fresh:
+                    continue
+                if run is None:
+                    raise UnverifiableError(f"{self.label}: {reason} as it loads the original") from e
+                crashed[run[0], run[1]] = reason
+                if len(crashed) == MAX_CRASHES:
+                    many = f"{MAX_CRASHES} of the inputs tried, first on {next(iter(crashed))[0]}"
+                    raise UnverifiableError(f"{self.label}: {reason} on {many}; give inputs of your own") from e
+            except MemoryExhausted as e:
+                raise UnverifiableError(f"{self.label}: {e}") from e
+            except (ModelError, UnverifiableError) as e:
+                if crashed:
+                    raise UnverifiableError(f"{self.label}: {e}") from e
+                raise
+            else:
+                return
+
+    def _outputs(self, input_set: InputSet) -> Mapping[str, Any]:
+        return self._request("outputs", input_set)
+
+    def _request(self, method: str, arguments: object) -> Any:
+        """The result of a method of the worker. Raises WorkerExit, and what the method raises."""
+        number = next(self._numbers)
+        request = {
+            "do": method,
+            "folder": str(self._folder),
+            "arguments": self._exchange.write(arguments, f"arguments-{number}"),
+            "result": f"result-{number}",
+        }
+        try:
+            self._worker.request(request)
+            result = self._exchange.read(request["result"])
+        except WorkerExit as e:
+            if not _call(e) and e.code in EXIT_CODES:
+                raise EvaluationError(e.describe("the process for verification")) from e
+            raise
+        finally:
+            for name in (request["arguments"], request["result"]):
+                (self._folder / name).unlink(missing_ok=True)
+        if isinstance(result, PassesError):
+            raise result
+        return result
+
+    def _file(self, model: Loadable) -> Path:
+        """The file of a model; one in memory is written."""
+        if isinstance(model, Path):
+            return model.absolute()
+        path = self._folder / f"model-{next(self._numbers)}.onnx"
+        path.write_bytes(model)
+        return path
+
+
+def _call(end: WorkerExit) -> Mapping[str, Any]:
+    """The facts about the call of a backend in which the process ended; empty if there was none."""
+    return end.parts.get("call") or {}
+
+
+def _lacks_memory(verdict: Verdict) -> bool:
+    return verdict.failure is not None and verdict.failure.reason.endswith(OUT_OF_MEMORY)
+
+
+def _with_feeds(verdict: Verdict) -> Verdict:
+    """The verdict, with the inputs of its failure read from their file."""
+    if verdict.failure is not None and verdict.failure.input_set is not None:
+        iter(verdict.failure.input_set.feeds)
+    return verdict
+
+
+def _private_folder() -> Path:
+    """A new folder that others cannot read, in memory if there is enough."""
+    in_memory = None
+    if MEMORY_FOLDER.is_dir() and os.access(MEMORY_FOLDER, os.W_OK):
+        in_memory = MEMORY_FOLDER if shutil.disk_usage(MEMORY_FOLDER).free >= MIN_FREE_BYTES else None
+    return Path(mkdtemp(prefix="passwright-", dir=in_memory))
+
+
+def _remove_folder(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # not a fork of it
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,166 @@
+"""Worker of an oracle: `python -m <this module>`.
+
+A request names a method, a file with its arguments and one for its result, see `OracleProcess`.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..errors import MemoryExhausted, PassesError
+from ..ort.backends import OUT_OF_MEMORY, OnnxRuntime
+from ..ort.call_monitor import Facts, monitored_by
+from ..ort.worker_process import Message, serve
+from .input_generation import InputSet
+from .oracle import Oracle
+from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts
+from .verdict import Verdict
+
+IDLE_SECONDS = 60.0  # without an oracle
+MAX_IDLE_BYTES = 512 << 20  # of memory without an oracle; a process that has more ends
+
+
+@dataclass(slots=True)
+class OracleWorker:
+    """The oracle of this process, if there is one, and the files in which its parent gives and gets values."""
+
+    send: Callable[[Message], None] = lambda _: None
+    exchange: OracleExchange | None = None
+    oracle: Oracle | None = None
+    _state: str = ""
+    _written: tuple[int, int] = (0, 0)
+
+    def reply(self, request: Message) -> Iterable[Message]:
+        """Call the method that a request names, and write its result, or the exception that it raised."""
+        if request["do"] == "close":
+            self._close()
+            return ()
+        if self.exchange is None or str(self.exchange.folder) != request["folder"]:
+            self.exchange = OracleExchange(Path(request["folder"]))
+        arguments = self.exchange.read(request["arguments"])
+        with monitored_by(self._monitor):
+            try:
+                result = getattr(self, request["do"])(arguments)
+            except PassesError as e:
+                result = e
+            except MemoryError:
+                result = MemoryExhausted(f"verification {OUT_OF_MEMORY}")
+        self.exchange.write(result, request["result"])
+        return ()
+
+    def open(self, arguments: OracleArguments) -> OracleFacts:
+        """Make the oracle, or restore it."""
+        assert self.exchange is not None
+        limit_memory(arguments.spec.memory)
+        if arguments.state:
+            self.oracle = self.exchange.read(arguments.state)
+        else:
+            self.oracle = Oracle(
+                arguments.original,
+                arguments.spec,
+                arguments.seed,
+                arguments.boundaries,
+                crashed_runs=arguments.crashed_runs,
+            )
+        return self._facts()
+
+    def compare(self, comparison: Comparison) -> tuple[Verdict, OracleFacts]:
+        """The verdict on a model."""
+        assert self.oracle is not None
+        backend = None if comparison.config is None else partial(OnnxRuntime, config=comparison.config)
+        verdict = self.oracle.compare(comparison.model, backend=backend, **comparison.options)
+        return verdict, self._facts()
+
+    def leave_out(self, arguments: tuple[InputSet, str]) -> OracleFacts:
+        """Use an input set no more, for a reason."""
+        assert self.oracle is not None
+        self.oracle.leave_out(*arguments)
+        return self._facts()
+
+    def outputs(self, input_set: InputSet) -> dict[str, Any]:
+        """The outputs of the original."""
+        assert self.oracle is not None
+        return dict(next(a.outputs for a in self.oracle.answers if a.input_set is input_set))
+
+    def _facts(self) -> OracleFacts:
+        assert self.oracle is not None
+        assert self.exchange is not None
+        o = self.oracle
+        input_sets = [a.input_set for a in o.answers]
+        content = (len(input_sets), len(o.notes))
+        if not self._state or self._written != content:
+            self._state = self.exchange.write(o, f"state-{'-'.join(map(str, content))}")
+            self._written = content
+        return OracleFacts(o.backend, o.output_names, o.notes, input_sets, self._state)
+
+    def _monitor(self, facts: Facts | None, limit: float | None) -> None:
+        assert self.exchange is not None
+        if facts is None:
+            self.send({"call": None, "seconds": None})
+            return
+        number = self.exchange.number
+        call = {name: number(fact) if isinstance(fact, InputSet) else fact for name, fact in facts.items()}
+        self.send({"call": call, "seconds": limit})
+
+    def _close(self) -> None:
+        """Free the memory of the oracle, or end if that is not enough."""
+        self.oracle, self.exchange, self._state = None, None, ""
+        limit_memory(None)
+        gc.collect()
+        psutil: Any = importlib.import_module("psutil")
+        if psutil.Process().memory_info().rss > MAX_IDLE_BYTES:
+            os._exit(0)
+
+    def remove_folder(self) -> None:
+        """Remove the files, in place of a parent that was killed."""
+        if self.exchange is not None:
+            shutil.rmtree(self.exchange.folder, ignore_errors=True)
+
+
+def limit_memory(size: int | None) -> None:
+    """Limit the memory that this process may allocate, without that of mapped files; None removes the limit.
+
+    Only Linux applies such limits.
+    """
+    if sys.platform != "linux":
+        return
+    import resource  # noqa: PLC0415 - not everywhere
+
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    limit = resource.RLIM_INFINITY if size is None else size
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+
+
+def volunteer_for_oom_killer() -> None:
+    """Let Linux end this process rather than another one when memory runs out."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def main() -> None:
+    """Reply to requests until the input ends."""
+    volunteer_for_oom_killer()
+    importlib.import_module("onnxruntime")
+    worker = OracleWorker()
+    serve(
+        worker.reply,
+        describe=lambda e: "".join(traceback.format_exception(e)),
+        idle_limit=lambda: IDLE_SECONDS if worker.oracle is None else None,
+        clean_up=worker.remove_folder,
+        connect=lambda send: setattr(worker, "send", send),
+    )
+
+
+if __name__ == "__main__":
+    main()

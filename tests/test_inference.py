@@ -217,7 +217,8 @@ IF = (
         ),
         pytest.param("g (float[N,-1] x) => (float[] y) { y = Relu(x) }", "[N, ?]", id="a dim of -1"),
         pytest.param("g (float[N,?] x) => (float[A,B] y) { y = Relu(x) }", "[N, ?]", id="declared symbols"),
-        pytest.param("g (float[N,3] x) => (float[5,4] y) { y = Relu(x) }", "[5, 4]", id="a wrong declaration"),
+        pytest.param("g (float[N,3] x) => (float[5,4] y) { y = Relu(x) }", "[5, 3]", id="a wrong declaration"),
+        pytest.param("g (float[N,3] x) => (float[3] y) { y = Relu(x) }", "[N, 3]", id="a declaration of a wrong rank"),
         pytest.param("g (float[] x) => (float[A,4] y) { y = Relu(x) }", "[A, 4]", id="a declaration alone"),
         pytest.param(
             "g (int32[2] c) => (int32[] y) <int32[1] k = {2147483647}, int32[1] o = {1}> { y = Add(k, o) }",

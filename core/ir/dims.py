@@ -46,5 +46,5 @@ def _precision(dim: Dim) -> int:
 
 
 def merge_inferred_dim(a: Dim, b: Dim) -> Dim:
-    """The declared dim `a` merged with the inferred `b`: as `merge_dim`, but a symbol of `b` takes precedence."""
-    return merge_dim(a, b) if isinstance(a, int) else merge_dim(b, a)
+    """The declared dim `a` merged with the inferred `b`: as `merge_dim`, but a symbol or another number wins in `b`."""
+    return merge_dim(a, b) if isinstance(a, int) and not isinstance(b, int) else merge_dim(b, a)

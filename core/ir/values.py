@@ -155,10 +155,11 @@ class Value:
     def merge_type(self, dtype: int, shape: Shape | None, *, inferred: bool = False) -> None:
         """Record a type where none is known; of a known shape, only symbols are replaced by numbers.
 
-        An inferred type also replaces the names that the file gives to intermediate dims.
+        An inferred type also replaces the names that the file gives to intermediate dims, and a shape that it
+        contradicts: files declare wrong shapes, and onnxruntime does not follow those either.
         """
         self._dtype = self._dtype or dtype
-        if self._shape is None:
+        if self._shape is None or (inferred and shape is not None and len(shape) != len(self._shape)):
             self._shape = shape
         elif shape is not None and len(shape) == len(self._shape) and shape != self._shape:
             self._shape = tuple(map(merge_inferred_dim if inferred else merge_dim, self._shape, shape))

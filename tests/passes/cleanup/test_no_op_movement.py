@@ -283,6 +283,14 @@ def test_stays(x: str, node: str, weights: dict[str, Any]) -> None:
         pytest.param(
             "g (float[2,3] x) => (float[p,q] y) { y = Reshape<allowzero=1>(x, s) }", ints(s=[3, 2]), id="allowzero"
         ),
+        pytest.param(
+            "g (float[10,3] x) => (float[10,3] y) { y = Slice(x, s, e) }",
+            ints(s=[0], e=[9]),
+            id="Slice, a wrong declaration",
+        ),
+        pytest.param(
+            "g (float[1,3] x) => (float[1,3] y) { y = Squeeze(x, s) }", ints(s=[0]), id="Squeeze, a declared rank"
+        ),
     ],
 )
 def test_stays_elsewhere(text: str, weights: dict[str, Any]) -> None:

@@ -37,6 +37,8 @@ def infer_from_subgraphs(op: Op) -> None:
             out.merge_type(v.recorded_type[0], None, inferred=True)
 
 
+INVALID_OPERAND_ERRORS = (IndexError, TypeError, ValueError, ZeroDivisionError)
+"""Errors of shape functions on operands that the operator does not allow, such as an axis beyond the rank."""
 COMPARISONS = ops_with(Trait.COMPARISON)
 INT64_OUTPUT_OPS = frozenset({"NonZero", "Shape", "Size"})
 DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # rewrites do not refine their outputs
@@ -105,7 +107,7 @@ def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
     shape_function = SHAPE_FUNCTIONS.get(op.type)
     try:
         shapes = shape_function(op) if shape_function is not None else []
-    except Declined:
+    except (Declined, *INVALID_OPERAND_ERRORS):
         return False
     if len(shapes) < len(op.outputs):
         return False

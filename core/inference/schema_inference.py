@@ -12,29 +12,16 @@ from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ir.values import declared_shape
 from ..serialization.exporter import node_bytes
 
+INVALID_OP_ERRORS = (shape_inference.InferenceError, checker.ValidationError, ValueError)  # the last for type 0
 ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
 
 
 def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
     """Infer the output types with `onnx.shape_inference.infer_node_outputs`."""
     names: dict[SymInt, str] = {}  # of dims that are expressions or may be replaced
-    types: dict[str, onnx.TypeProto] = {}
-    data: dict[str, onnx.TensorProto] = {}
-    for v in op.inputs:
-        if v is None:
-            continue
-        dtype, shape = v.recorded_type
-        if v.type is None and not dtype:
-            return
-        dims = None if shape is None else [_dim_name(d, names) for d in shape]
-        types[v.name] = v.type or helper.make_tensor_type_proto(dtype, dims)
-        if v.tensor is not None and v.tensor.nbytes <= SMALL_TENSOR_BYTES and not v.tensor.is_external:
-            data[v.name] = v.tensor.to_proto(v.name)
-    node = onnx.NodeProto.FromString(node_bytes(op))
-    imports = [helper.make_opsetid(d, n) for d, n in op.graph.opsets.items()]
     try:
-        found = shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=imports)
-    except (shape_inference.InferenceError, checker.ValidationError):
+        found = _inferred_types(op, spec, names)
+    except INVALID_OP_ERRORS:
         return  # the op is invalid, or the schema infers nothing; onnxruntime decides
     named: dict[Dim, Dim] = {name: dim for dim, name in names.items()}
     for v in op.outputs:
@@ -45,6 +32,43 @@ def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
             v.merge_type(proto.tensor_type.elem_type, inferred, inferred=True)
         elif proto is not None and proto.WhichOneof("value"):
             v.type = proto
+
+
+def schema_violation(op: Op) -> str:
+    """The reason for which the schema of `op` rejects its attributes, input types or constant inputs; or ""."""
+    spec = op.schema
+    if spec is None:
+        return ""
+    for v in op.inputs:
+        if v is not None:
+            _ = v.known_shape  # infers what is not known yet
+    try:
+        _inferred_types(op, spec, {})
+    except INVALID_OP_ERRORS as e:
+        return " ".join(str(e).split())
+    return ""
+
+
+def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) -> dict[str, onnx.TypeProto]:
+    """The output types by name, none if the type of an input is unknown; adds the `names` of dims that get one.
+
+    Raises one of INVALID_OP_ERRORS.
+    """
+    types: dict[str, onnx.TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    for v in op.inputs:
+        if v is None:
+            continue
+        dtype, shape = v.recorded_type
+        if v.type is None and not dtype:
+            return {}
+        dims = None if shape is None else [_dim_name(d, names) for d in shape]
+        types[v.name] = v.type or helper.make_tensor_type_proto(dtype, dims)
+        if v.tensor is not None and v.tensor.nbytes <= SMALL_TENSOR_BYTES and not v.tensor.is_external:
+            data[v.name] = v.tensor.to_proto(v.name)
+    node = onnx.NodeProto.FromString(node_bytes(op))
+    imports = [helper.make_opsetid(d, n) for d, n in op.graph.opsets.items()]
+    return shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=imports)
 
 
 def _dim_name(dim: Dim, names: dict[SymInt, str]) -> int | str | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Declined, GraphError, ModelError, NoFixpoint, RuleError, format_error, require
+from ..inference.schema_inference import schema_violation
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.origin import inherit_name, made_from, set_origin
@@ -224,6 +225,8 @@ def _build_replacement(r: Rule, g: Build, match: Match, place: str) -> tuple[Val
     except (Declined, ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):
         raise
     except BaseException as e:
+        for op in match.ops if isinstance(e, Exception) else ():
+            require(not (why := schema_violation(op)), f"{op.label} is invalid: {why}")
         raise RuleError(f"rule {r.name} failed at {root.label}: {format_error(e)}", r.name, place) from e
     new: tuple[Any, ...] = built if isinstance(built, tuple) else (built,)
     if not all(v is None or isinstance(v, Value) for v in new):

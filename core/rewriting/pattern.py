@@ -233,12 +233,13 @@ def _attribute_or_input(op: Op, name: str, values: Operands) -> tuple[bool, Any,
     index = names.index(name)
     value = op.input(index)
     others = (*values[:index], None, *values[index + 1 :])
-    if value is not None and not value.is_const:
-        return False, None, others
     if value is None:
         return True, None, others
-    is_number = value.const.size == 1 and op_schemas.replaces_number(op.type, op.domain, name)  # of any rank
-    return True, value.const.item() if is_number else value.const.tolist(), others
+    if value.is_const and value.const.size == 1 and op_schemas.replaces_number(op.type, op.domain, name):
+        return True, value.const.item(), others  # of any rank
+    if not value.is_const or value.const.ndim > 1:
+        return False, None, others
+    return True, value.const.reshape(-1).tolist(), others  # onnxruntime takes one axis as a scalar too
 
 
 def _unnamed_attributes(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:

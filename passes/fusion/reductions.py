@@ -79,7 +79,7 @@ def build_reduction(g: Build, name: str, x: Value, total: Op, axes: Value | None
     """The reduction `name` of `x` over the axes that `total` sums over."""
     require_dtype(x, CPU_FLOATS)
     require(not total.attr("noop_with_empty_axes", 0), "noop_with_empty_axes is set")
-    require(axes is None or not axes.is_const or 0 not in axes.shape, "the axes are empty")
+    require(axes is None or not axes.is_const or (axes.rank == 1 and axes.shape != (0,)), "the axes are no list")
     attrs = {k: v for k, v in total.attrs.items() if k != "noop_with_empty_axes"}
     return getattr(g, name)(x, axes, **attrs)
 

@@ -13,6 +13,7 @@ from ..support.operand_queries import (
     Inputs,
     inferred_shape,
     is_float_value,
+    known_extent,
     require_numpy_broadcasting,
     same_shape,
 )
@@ -21,10 +22,17 @@ from ..support.operand_queries import (
 @rule(lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)), shared=True, contract=EXACT)
 def merge_expands(g: Build, x: Value, s: Value, t: Value) -> Value:
     """Expand(Expand(x, s), t) => Expand(x, s and t)"""
-    small, big = sorted((s.const.tolist(), t.const.tolist()), key=len)
+    small, big = sorted(map(required_extents, (s, t)), key=len)
     pairs = zip(small[::-1], big[::-1], strict=False)
     require(all(a == b or 1 in {a, b} for a, b in pairs), "the shapes do not broadcast")
     return g.Expand(x, g.const(np.array(np.broadcast_shapes(tuple(small), tuple(big)), np.int64)))
+
+
+def required_extents(shape: Value) -> list[int]:
+    """The extents of a constant target shape; declines one that is not a list of extents."""
+    extents = shape.const
+    require(extents.ndim == 1 and bool((extents >= 0).all()), f"{shape.name} is not a shape")
+    return extents.tolist()
 
 
 @rule(lambda g, x, r, q: g.Tile(g.Tile(x, g.const(r)), g.const(q)), shared=True, contract=EXACT)
@@ -41,8 +49,7 @@ def drop_unsqueeze_before_expand(g: Build, x: Value, s: Value, inner: Op) -> Val
     made = inferred_shape(inner)
     new = len(made) - x.rank
     require(new > 0 and set(made[:new]) == {1} and same_shape(made[new:], x.shape), "it changes more than leading 1s")
-    (length,) = s.shape
-    require(isinstance(length, int) and length >= len(made), "the target shape has fewer dims")
+    require(s.rank == 1 and known_extent(s, 0) >= len(made), "the target shape has fewer dims")
     return g.Expand(x, s)
 
 

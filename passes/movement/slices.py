@@ -39,6 +39,7 @@ def required_slice_ranges(op: Op, x: Value) -> dict[int, SliceRange]:
     require(len(starts) == len(ends) == len(axes) == len(steps) and 0 not in steps, "the slice is malformed")
     if any(a < 0 for a in axes):
         axes = [a + x.rank if a < 0 else a for a in axes]
+        require(all(0 <= a < x.rank for a in axes), "an axis is out of range")
     require(len(set(axes)) == len(axes), "an axis is sliced twice")
     # Backwards to INT_MAX is nothing by the operator, and all the way to onnxruntime 1.31.
     require(all(s > 0 or e < INT32_MAX for e, s in zip(ends, steps, strict=True)), "a negative step ends at INT_MAX")
@@ -102,6 +103,7 @@ def merge_slices(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     first, second = required_slice_ranges(inner, x), required_slice_ranges(outer, x)
     found = {**first, **second}
     for axis in first.keys() & second.keys():
+        require(axis < x.rank, "an axis is out of range")
         extent = x.shape[axis]
         both = compose_ranges(first[axis], second[axis], extent if isinstance(extent, int) else None)
         if both is None:

@@ -67,14 +67,21 @@ class Candidate:
         accept: Accept | None = None,
         compare_regions: bool = False,
     ) -> Verdict:
-        """Compare the model with the original; write it to `destination`, if given, if it is correct.
+        """Compare the serialized model with the original; write it to `destination`, if given, if it is correct.
 
         `accept` decides about correct ones. `compare_regions`: see `Oracle.compare`.
         """
-        verdict = oracle.compare(in_memory(self.model, self.exported), exact=bitwise, compare_regions=compare_regions)
-        if verdict.failure is None and (destination is not None or accept is not None):
-            self.write(destination, accept or (lambda _: True))
-        return verdict
+        if destination is None and accept is None:
+            model = in_memory(self.model, self.exported)
+            return oracle.compare(model, exact=bitwise, compare_regions=compare_regions)
+        verdicts: list[Verdict] = []
+
+        def is_accepted(stage: Path) -> bool:
+            verdicts.append(oracle.compare(stage, exact=bitwise, compare_regions=compare_regions))
+            return verdicts[0].failure is None and (accept is None or accept(stage))
+
+        self.write(destination, is_accepted)
+        return verdicts[0]
 
 
 @dataclass(slots=True)

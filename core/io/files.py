@@ -37,6 +37,7 @@ from ..ir.tensor import (
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
+from ..serialization.proto_queries import inner_tensors
 from .convert import import_model, opsets_of
 from .file_copies import write_chunk
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize, split
@@ -103,7 +104,12 @@ def _split(source: MappedFile | MessageBytes, file: ModelFile | None) -> SplitMo
     message, info, nodes, initializers = _read_parts(source)
     message.graph.CopyFrom(info)
     message.graph.node.extend(nodes)
-    return SplitModel.of(message, ((t.name, t if file is None else file.resolve_external(t)) for t in initializers))
+    if file is None:
+        return SplitModel.of(message, ((t.name, t) for t in initializers))
+    for proto in inner_tensors(message.graph.node):
+        if proto.data_location == onnx.TensorProto.EXTERNAL:
+            proto.CopyFrom(file.read_tensor(proto).to_proto(proto.name))
+    return SplitModel.of(message, ((t.name, file.resolve_external(t)) for t in initializers))
 
 
 def load_without_weights(path: Path) -> onnx.ModelProto:

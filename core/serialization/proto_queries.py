@@ -38,6 +38,16 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
             yield from all_nodes(graph.node)
 
 
+def inner_tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.TensorProto]:
+    """The tensors in attributes of nodes, and in the subgraphs inside them."""
+    for node in all_nodes(nodes):
+        for a in node.attribute:
+            if a.type == AttributeProto.TENSOR:
+                yield a.t
+        for graph in subgraphs(node):
+            yield from graph.initializer
+
+
 def copy_without(message: M, *fields: str) -> M:
     """A copy of a message without some of its fields, which are not copied on the way."""
     out = type(message)()

@@ -48,7 +48,9 @@ def constant(name: str, array: np.ndarray) -> str:
 
 
 def matrices(seed: int) -> list[Feeds]:
-    return [{"x": make} for make in (normal(6, 64, seed=seed), cancelling(6, 64, seed=seed), normal(6, 64, scale=30))]
+    """Ordinary matrices, with cancellation, large, and so small that float64 loses them beside 1."""
+    scaled = [normal(6, 64, scale=scale, seed=seed) for scale in (1, 30, 1e-30)]
+    return [{"x": x} for x in (*scaled, cancelling(6, 64, seed=seed))]
 
 
 def images(seed: int) -> list[Feeds]:
@@ -86,6 +88,7 @@ SAME = [
     pytest.param(Pair("s = Mul(x, x) y = Mul(s, x)", "e = Constant<value_float = 3.0>() y = Pow(x, e)"), id="cube"),
     pytest.param(Pair(SHIFT, "y = Identity(x)"), id="shift-and-back"),
     pytest.param(Pair(GELU, "y = Gelu(x)"), id="gelu"),
+    pytest.param(Pair("a = Constant<value_float = 1.0>() s = Add(x, a) y = Sub(s, a)", "y = Identity(x)"), id="one"),
     pytest.param(Pair("n = Constant<value_ints = [1]>() y = ReduceSum(x, n)", "o = Constant<value = float[64, 1] {"
                       + ",".join(["1"] * 64) + "}>() y = MatMul(x, o)"), id="sum-as-product"),
     pytest.param(Pair(NORMALIZE, constant("g", np.ones(64, np.float32)) + " y = LayerNormalization(x, g)"), id="norm"),

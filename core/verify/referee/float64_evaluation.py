@@ -15,12 +15,20 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from ...errors import EvaluationError
 from ...ir import op_schemas
 from ...ir.tensor import Tensor, first_line
+from ...ir.traits import Trait, ops_with
 from ...serialization.proto_queries import opset_versions, subgraphs
 from .kernel_call import Array, KernelCall
 from .kernel_table import find_kernel
-from .rounding import Policy, exact, narrowed, perturbation, rounded, widened
+from .rounding import Policy, narrowed, perturbation, rounded, unchanged, widened
 
 Constant = onnx.TensorProto | Tensor
+EXACT = (
+    ops_with(Trait.MOVES_DATA)
+    | ops_with(Trait.SELECTS)
+    | ops_with(Trait.HAS_SUBGRAPHS)
+    | {"Cast", "CastLike", "Constant", "Concat", "Where", "Max", "Min", "Clip"}
+)
+"""Operators whose own results are numbers that they were given."""
 NO_ARRAYS: Mapping[str, Any] = MappingProxyType({})
 FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
 DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
@@ -77,9 +85,15 @@ def evaluate_in_float64(
 
     @cache
     def perturbed(share: float | None, seed: int) -> Mapping[str, Any]:
-        return run(perturbation(share, seed)).results
+        try:
+            found = run(perturbation(share, seed, keep_numbers=False)).results
+        except EvaluationError:
+            found = NO_ARRAYS
+        if all(_shape(found.get(name)) == _shape(value) for name, value in done.results.items()):
+            return found
+        return run(perturbation(share, seed, keep_numbers=True)).results  # a size was computed in floats
 
-    done = run(exact)
+    done = run(unchanged)
     return Float64Values(done.results, done.largest, bool(done.flags), perturbed)
 
 
@@ -210,9 +224,10 @@ class _Evaluation:
             name = op_schemas.qualified_op_type(domain, node.op_type)
             label = next(filter(None, node.output), "")
             raise EvaluationError(f"{name} of {label} cannot be evaluated in float64: {first_line(e)}") from e
+        is_exact = function is not None or (not domain and node.op_type in EXACT)
         for name, (value, kind) in zip(node.output, results, strict=False):
             if name:
-                scope.values[name], scope.types[name] = self._finished(value, kind), kind
+                scope.values[name], scope.types[name] = self._finished(value, kind, is_exact), kind
 
     def _compute(
         self, node: onnx.NodeProto, domain: str, version: int, inputs: list[Any], types: list[int], scope: _Scope
@@ -249,16 +264,16 @@ class _Evaluation:
         # Bodies leave out optional outputs, by what inputs and attributes the call has.
         return [inner.read(name) if name in inner.values else (None, 0) for name in function.output]
 
-    def _finished(self, value: Any, element_type: int) -> Any:
+    def _finished(self, value: Any, element_type: int, is_exact: bool) -> Any:
         """A result after the policy, with its magnitude noted."""
         if isinstance(value, list):
-            return [self._finished(v, element_type) for v in cast("list[Any]", value)]
+            return [self._finished(v, element_type, is_exact) for v in cast("list[Any]", value)]
         if not isinstance(value, np.ndarray):
             return value
         array = cast("Array", value)
         if array.dtype != np.float64:
             return array
-        array = self.policy(array, element_type)
+        array = self.policy(array, element_type, is_exact)
         if array.size:
             sizes = np.abs(array)
             top = float(sizes.max())
@@ -288,6 +303,13 @@ def _element_type(value: Any) -> int:
         return 0
     dtype = cast("np.dtype[Any]", value.dtype)
     return TensorProto.STRING if dtype.kind in "OUS" else helper.np_dtype_to_tensor_dtype(dtype)
+
+
+def _shape(value: Any) -> object:
+    """The shape of an array, or the shapes in a sequence."""
+    if isinstance(value, list):
+        return [_shape(v) for v in cast("list[Any]", value)]
+    return cast("Array", value).shape if isinstance(value, np.ndarray) else None
 
 
 def _own_type(value: Any) -> int:

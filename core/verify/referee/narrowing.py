@@ -7,9 +7,7 @@ from collections import Counter
 import onnx
 
 from ...ir.dtypes import FLOAT16_DTYPES
-from ...ir.traits import Trait, ops_with
-
-ROUNDS_NOTHING = frozenset({"Cast", "Constant"}) | ops_with(Trait.MOVES_DATA) | ops_with(Trait.SELECTS)
+from .float64_evaluation import EXACT
 
 
 def narrows(original: onnx.ModelProto, rewritten: onnx.ModelProto) -> bool:
@@ -30,5 +28,5 @@ def _narrow_operators(model: onnx.ModelProto) -> Counter[str]:
     return Counter(
         node.op_type
         for node in graph.node
-        if any(types.get(name) in FLOAT16_DTYPES for name in node.output) and node.op_type not in ROUNDS_NOTHING
+        if any(types.get(name) in FLOAT16_DTYPES for name in node.output) and node.op_type not in EXACT
     )

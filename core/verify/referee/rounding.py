@@ -19,8 +19,11 @@ NUMPY_DTYPES: dict[int, np.dtype[Any]] = {
 }
 """The float types whose values are evaluated as float64; narrower ones are exact codes, as integers are."""
 WIDENED = frozenset(NUMPY_DTYPES.values())
-Policy = Callable[[Array, int], Array]
-"""Makes the result of an op, given in float64 with its element type in the model, the value that others read."""
+Policy = Callable[[Array, int, bool], Array]
+"""Makes the result of an op, given in float64, the value that others read.
+
+It is given the element type in the model, and whether the op is exact: it moves or selects elements.
+"""
 
 
 def widened(value: Any) -> Any:
@@ -45,28 +48,30 @@ def narrowed(value: Any, element_type: int) -> Any:
     return array.astype(NUMPY_DTYPES[element_type]) if array.dtype == np.float64 else array
 
 
-def exact(array: Array, element_type: int) -> Array:
+def unchanged(array: Array, element_type: int, is_exact: bool) -> Array:
     """The result itself."""
     return array
 
 
-def rounded(array: Array, element_type: int) -> Array:
+def rounded(array: Array, element_type: int, is_exact: bool) -> Array:
     """The result rounded to its type in the model, as if that were computed with: to infinity beyond its range."""
     dtype = NUMPY_DTYPES.get(element_type, np.dtype(np.float64))
     return array.astype(dtype).astype(np.float64, copy=False)
 
 
-def perturbation(share: float | None, seed: int) -> Policy:
-    """A policy that moves each result by a share of itself, up or down at random: None for the rounding of its type.
+def perturbation(share: float | None, seed: int, *, keep_numbers: bool) -> Policy:
+    """A policy that moves inexact results by a share of themselves, up or down at random: None for that of their type.
 
-    Numbers that float32 represents stay as they are: most of them are exact, and whole ones among them may be sizes.
+    With `keep_numbers` those that float32 represents stay as they are: whole ones among them may be sizes.
     """
     rng = np.random.default_rng(seed)
 
-    def perturbed(array: Array, element_type: int) -> Array:
+    def perturbed(array: Array, element_type: int, is_exact: bool) -> Array:
+        if is_exact:
+            return array
         dtype = NUMPY_DTYPES.get(element_type, np.dtype(np.float32))
         relative = float(ml_dtypes.finfo(dtype).eps) / 2 if share is None else share
         moved = array * (1 + relative * (2 * rng.integers(0, 2, array.shape, np.int8) - 1))
-        return np.where(array == array.astype(np.float32), array, moved)
+        return np.where(array == array.astype(np.float32), array, moved) if keep_numbers else moved
 
     return perturbed

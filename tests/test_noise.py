@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core.io.files import split_model
-from passwright.core.verify.noise import NOISE_MULTIPLE, Noise, has_floats, perturb, perturb_weights
-from passwright.core.verify.output_comparison import MAX_TOLERANCE, compare_outputs, max_ulps
+from passwright.core.verify.noise import NOISE_MULTIPLE, Noise, has_floats, has_generic_floats, perturb, perturb_weights
+from passwright.core.verify.output_comparison import MAX_TOLERANCE, compare_outputs, max_ulps, relative_noise_floor
 from rewriting import load, op_types, oracle_of
 from tiers import slow_unless
 
@@ -123,6 +123,50 @@ def test_tolerance_by_noise(off: float, found: Noise, allowed: float) -> None:
     assert (difference.reason != "") is (off > allowed)
 
 
+@pytest.mark.parametrize(
+    ("count", "allowed"),
+    [
+        pytest.param(1, NOISE_MULTIPLE * 5e-6, id="a single element, whose noise those that are no larger show"),
+        pytest.param(99, NOISE_MULTIPLE * 1e-6, id="many"),
+    ],
+)
+def test_noise_is_that_of_elements_that_differ(count: int, allowed: float) -> None:
+    want = np.array([*HUNDRED[:99], 0.1, 1e5], np.float32)
+    moved = want + f32(*[1e-6] * 99, 5e-6, 1)
+    got = want + f32(*[2e-5] * count, *[0] * (101 - count))
+    found = compare_outputs(want, got, exact=False, noise=noise(moved))
+    assert found.allowed == pytest.approx(allowed, rel=0.1)
+    assert (found.reason != "") is (allowed < 2e-5)
+    assert found.magnitude == 1e5
+
+
+def test_typical_noise_is_relative_to_what_moves() -> None:
+    want, moved = f32(-1e9, 1, 0.5), f32(-1e9, 1 + 1e-5, 0.5)
+    assert relative_noise_floor(want, noise(moved)) == pytest.approx(1e-5, rel=0.1)
+    assert relative_noise_floor(want, noise(want)) == 0
+    assert relative_noise_floor(want, noise()) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param(np.linspace(0.1, 0.9, 9, dtype=np.float32), True, id="fractions"),
+        pytest.param(np.linspace(0.1, 0.9, 9).astype(np.float16), True, id="fractions in 16 bits"),
+        pytest.param([np.linspace(0.1, 0.9, 9)], True, id="fractions in a sequence"),
+        pytest.param(np.linspace(0.1, 0.9, 9) * (1 + 1j), True, id="complex fractions"),
+        pytest.param(np.eye(3), False, id="one-hot"),
+        pytest.param(np.arange(9) * 0.25, False, id="a grid"),
+        pytest.param(np.arange(9) + 1e6, False, id="large whole numbers"),
+        pytest.param(np.array([NAN, INF, 0.1]), False, id="most not finite"),
+        pytest.param(np.arange(3), False, id="integers"),
+        pytest.param(None, False, id="no value"),
+    ],
+)
+def test_generic_floats(value: Any, want: bool) -> None:
+    assert has_generic_floats({"x": value}) is want
+    assert has_generic_floats({"m": np.eye(2), "x": value}) is want
+
+
 def test_noise_is_measured_only_if_needed() -> None:
     def asked() -> Sequence[Any]:
         raise AssertionError("asked")
@@ -165,7 +209,21 @@ def plus(*numbers: int) -> Array:
 
 def further(*more: Any) -> Noise:
     """No movement under one ulp of the inputs, and this one under four ulps of the weights."""
-    return Noise(list[Any], lambda: 1e-9, lambda: [(m, 4) for m in more], excuses_jumps=False)
+    return Noise(list[Any], lambda: 1e-9, lambda: [(m, 4) for m in more])
+
+
+def at_jumps(more: Any) -> Noise:
+    """Inputs that lie on jumps on purpose, and what four ulps of the weights change."""
+    return Noise(list[Any], lambda: 1e-9, lambda: [(more, 4)], excuses_jumps=False)
+
+
+MANY = np.arange(200)
+WORDS = np.array(["a", "b"], object)
+
+
+def steps(count: int, start: int = 0) -> Array:
+    """As many of `MANY` one higher."""
+    return np.asarray(MANY + ((start <= MANY) & (start + count > MANY)))
 
 
 @pytest.mark.parametrize(
@@ -175,6 +233,21 @@ def further(*more: Any) -> Noise:
         pytest.param(INTS, plus(1, 0, 0, 0), noise(plus(0, 1, 0, 0)), None, id="it changes another"),
         pytest.param(INTS, plus(1, 1, 0, 0), noise(plus(1, 0, 0, 0)), None, id="it changes one of two"),
         pytest.param(INTS, INTS + 1, noise(INTS + 1), None, id="never most of an output"),
+        pytest.param(INTS, plus(9, 0, 0, 0), noise(plus(2, 0, 0, 0)), None, id="it does not change it as far"),
+        pytest.param(
+            INTS,
+            plus(1, 0, 0, 0),
+            Noise(list[Any], lambda: 0.0, lambda: [(plus(1, 0, 0, 0), 1)], False),
+            None,
+            id="not under larger moves where sides matter",
+        ),
+        pytest.param(MANY, steps(9), noise(*[steps(1, i) for i in range(9)]), None, id="more than in any single run"),
+        pytest.param(MANY, steps(4), noise(*[steps(1, i) for i in range(9)]), 4, id="some more than in a single run"),
+        pytest.param(MANY, steps(2), at_jumps(steps(2)), 2, id="one in a hundred where sides matter"),
+        pytest.param(MANY, steps(3), at_jumps(steps(3)), None, id="more than one in a hundred where sides matter"),
+        pytest.param(WORDS, np.array(["b", "b"], object), noise(np.array(["b", "b"], object)), 1, id="a word"),
+        pytest.param(WORDS, np.array(["c", "b"], object), noise(np.array(["b", "b"], object)), None, id="another word"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, 4), noise(f32(1, 2, 4), excuses=False), None, id="a float on a side"),
         pytest.param(INTS, plus(1, 0, 0, 0), noise(INTS + 1, excuses=False), None, id="not where sides matter"),
         pytest.param(f32(1, 2, 3), f32(1, 2, 4), noise(f32(1, 2, 4)), 1, id="a float that jumps"),
         pytest.param(f32(1, 2, 3), f32(1, 2, 9), noise(f32(1, 2, 4)), None, id="a float that jumps further"),

@@ -30,6 +30,7 @@ def sparse(values: list[float], indices: list[int]) -> SparseTensor:
     return SparseTensor(np.array(values, np.float32), np.array(indices), (4,))
 
 
+F32 = np.finfo(np.float32)
 NEGATIVE_NAN = np.array([0xFFC00001], np.uint32).view(np.float32)
 
 AGREE_IN_BITS = [
@@ -59,7 +60,7 @@ AGREE_IN_BITS = [
 AGREE_CLOSELY = [
     pytest.param(f32(1), f32(up(1)), id="next float32"),
     pytest.param(f32(0.0), f32(-0.0), id="zeros of different sign"),
-    pytest.param(f32(1e6, 0), f32(1e6, 1), id="small beside the largest"),
+    pytest.param(f32(1e6, 0), f32(up(1e6), 1e-1), id="small beside the largest that differs"),
     pytest.param(f32(1e-20), f32(0), id="below the floor"),
     pytest.param(f32(INF, 1), f32(INF, up(1)), id="beside an infinity"),
     pytest.param(f32(NAN, 1), f32(NAN, up(1)), id="beside a NaN"),
@@ -78,6 +79,10 @@ AGREE_CLOSELY = [
 DIFFER = [
     pytest.param(f32(1), f32(1.01), "off by up to 0.01", id="float32"),
     pytest.param(f32(1e-3), f32(2e-3), "off by up to", id="relative to small outputs too"),
+    pytest.param(f32(1e6, 1), f32(1e6, 1.001), "allowed 0.0001", id="small beside a large one that does not differ"),
+    pytest.param(f32(F32.min, 1), f32(F32.min, 1.001), "allowed 0.0001", id="beside a sentinel"),
+    pytest.param([f32(F32.min, 1)], [f32(F32.min, 1.001)], "allowed 0.0001", id="beside a sentinel in a sequence"),
+    pytest.param([{0: 1e-3, 1: 1e9}], [{0: 2e-3, 1: 1e9}], "off by", id="beside a large one in a map"),
     pytest.param(f64(1), f64(up(1)), "off by up to", id="float64 is held to float64"),
     pytest.param(f64(1e308), f64(-1e308), "off by up to", id="a difference that overflows"),
     pytest.param(np.array([1 + 2j], np.complex64), np.array([1 + 2.1j], np.complex64), "off by", id="imaginary part"),

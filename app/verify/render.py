@@ -51,10 +51,11 @@ def difference_table(verdict: Verdict) -> Table:
 
 
 def largest_difference_text(verdict: Verdict) -> str:
-    """The output with the largest share of the allowed difference."""
+    """The output with the largest share of the allowed difference, and the number of excused elements."""
     if not verdict.differences:
         return "no outputs"
     name, worst = max(verdict.differences.items(), key=lambda item: item[1].share_of_allowed)
-    if not worst.error:
-        return "no difference seen"
-    return f"{name} is off by up to {worst.error:.2g}, {worst.allowed:.2g} allowed"
+    excused = [f"{d.excused} elements of {n} jump" for n, d in verdict.differences.items() if d.excused]
+    if worst.error:
+        excused.insert(0, f"{name} is off by up to {worst.error:.2g}, {worst.allowed:.2g} allowed")
+    return "; ".join(excused) or "no difference seen"

@@ -26,6 +26,7 @@ MAX_TOLERANCE = {
 MAX_TOLERANCE_8_BIT = 0.25  # 8-bit and smaller floats
 MIN_SCALE = 1e-4
 MIN_TOLERANCE_EPSILONS = 16  # epsilons of the largest magnitude: differences that perturbed inputs do not show
+MIN_NOISE_SAMPLE = 16  # elements, under several perturbations each
 RARE_ONE_IN = 100  # one element in so many may be excused for another one that jumps
 MIN_TOLERANCE_EPSILONS_16_BIT = 4  # the same for 16-bit floats
 
@@ -48,69 +49,111 @@ def compare_bits(a: Array, b: Array) -> OutputDifference:
 def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
     """Compare elements, which must be finite, infinite or NaN alike and differ within the original's noise.
 
-    An element further off is excused if the original jumps there too, but never most of an output.
+    The scale and the noise are those of the elements that differ, so that a mask's -1e9 or a column of large numbers
+    that stayed the same has no influence. An element further off is excused if the original jumps there too, but never
+    most of an output.
     """
     x, y = to_64_bit(a), to_64_bit(b)
-    if not np.isfinite(x).any() and _equal_or_both_nan(x, y).all():
-        return OutputDifference()
-    scale = _scale(x)
+    differs = ~_equal_or_both_nan(x, y)
+    magnitude = _scale(x)
+    if not differs.any():
+        return OutputDifference(magnitude=magnitude) if np.isfinite(x).any() else OutputDifference()
+    scale = _scale(x[differs])
     pair = _ComparedArrays(
-        x, y, distances(x, y), has_same_finiteness(x, y), min_tolerance(a.dtype) * scale, max_tolerance(a.dtype) * scale
+        x,
+        y,
+        distances(x, y),
+        has_same_finiteness(x, y),
+        differs,
+        _noise_sample(x, differs, scale),
+        scale,
     )
-    found = pair.within_noise(a, scale, noise)
-    return replace(found, relative=max_relative_error(x, y), ulps=max_ulps(a, b), magnitude=scale)
+    found = pair.within_noise(a, noise)
+    return replace(found, relative=max_relative_error(x, y), ulps=max_ulps(a, b), magnitude=magnitude)
+
+
+def _noise_sample(x: Array, differs: Array, scale: float) -> Array:
+    """A mask of elements whose noise is that of the ones that differ, the largest of which is `scale`.
+
+    If these are few, their perturbations may all cancel, and elements that are no larger are taken as well.
+    """
+    if np.count_nonzero(differs) >= MIN_NOISE_SAMPLE:
+        return differs
+    with np.errstate(invalid="ignore"):
+        return differs | (np.abs(x) <= scale)
 
 
 @dataclass(frozen=True, slots=True)
 class _ComparedArrays:
-    """The expected and the actual array, with masks and distances, and the limits of the absolute tolerance."""
+    """The expected and the actual array, with masks and distances, and the `scale` of the elements that differ.
+
+    `sample` are the elements of which the noise is measured.
+    """
 
     x: Array
     y: Array
     distances: Array
     is_comparable: Array
-    least: float
-    most: float
+    differs: Array
+    sample: Array
+    scale: float
 
-    def within_noise(self, a: Array, scale: float, noise: Noise) -> OutputDifference:
+    def within_noise(self, a: Array, noise: Noise) -> OutputDifference:
         """The difference from `a`, with the tolerance of the typical noise if that suffices, otherwise of all noise."""
         error, is_comparable = float(self.distances.max()), bool(self.is_comparable.all())
-        if is_comparable and error <= self.least and not (error and noise.is_cheap):
-            return OutputDifference(error, self.least)
-        floor = noise.typical_floor() * scale
-        allowed = self.tolerance(floor)
+        least, most = min_tolerance(a.dtype) * self.scale, max_tolerance(a.dtype)
+        if is_comparable and error <= least and not (error and noise.is_cheap):
+            return OutputDifference(error, least)
+        floor = noise.typical_floor() * self.scale
+        allowed = min(most * self.scale, max(NOISE_MULTIPLE * floor, least))
         if is_comparable and error <= allowed:
             return OutputDifference(error, allowed, noise_floor=floor)
         moves = [to_64_bit(m) for m in noise.perturbed_like(a)]
         jumps = moves if noise.excuses_jumps else []
-        found = self.difference(moves, floor, jumps, self.most)
+        limit = max_excused(a.size)
+        cap = most * self.moved_scale(moves)
+        found = self.difference(moves, floor, least, cap, jumps, limit, jump_threshold=cap)
         deeper = [(to_64_bit(m), far) for m, far in noise.more_perturbed_like(a)] if found.reason else []
-        near = [m for m, far in deeper if far == 1]
-        return self.difference([*moves, *near], floor, [*jumps, *(m for m, _ in deeper)], None) if deeper else found
+        if not deeper:
+            return found
+        near = [*moves, *(m for m, far in deeper if far == 1)]
+        cap = most * self.moved_scale(near)
+        return self.difference(near, floor, least, cap, [*jumps, *(m for m, _ in deeper)], limit)
 
-    def tolerance(self, noise_floor: float) -> float:
-        """The largest error that noise explains."""
-        return min(self.most, max(NOISE_MULTIPLE * noise_floor, self.least))
+    def moved_scale(self, perturbed: list[Array]) -> float:
+        """The largest magnitude of an element that differs, or moves in an output of the `perturbed` original."""
+        moved = np.logical_or.reduce([self.differs, *(distances(self.x, m) > 0 for m in perturbed)])
+        return _scale(self.x[moved])
 
     def difference(
-        self, perturbed: list[Array], noise_floor: float, jumps: list[Array], jump_threshold: float | None
+        self,
+        perturbed: list[Array],
+        noise_floor: float,
+        least: float,
+        cap: float,
+        jumps: list[Array],
+        limit: int,
+        jump_threshold: float | None = None,
     ) -> OutputDifference:
-        """The difference given the `perturbed` outputs; elements may differ where a jump exceeds `jump_threshold`.
+        """The difference given the `perturbed` outputs, with a tolerance from `least` to `cap`.
 
-        With a `jump_threshold` of None, where it exceeds the tolerance of all elements. If the original was not
-        perturbed, its noise is unknown, and the cap is the tolerance.
+        Up to `limit` elements may differ where `jumps` do, by more than `jump_threshold`, or by more than the tolerance
+        of all elements if it is None. If the original was not perturbed, its noise is unknown, and the tolerance is the
+        cap.
         """
-        noise_floor = max(observed_noise_floor(self.x, perturbed), noise_floor)
+        observed = observed_noise_floor(self.x[self.sample], (m[self.sample] for m in perturbed))
+        noise_floor = max(observed, noise_floor)
         is_known = bool(perturbed) or noise_floor > 0
-        allowed = self.tolerance(noise_floor) if is_known else self.most
+        allowed = min(cap, max(NOISE_MULTIPLE * noise_floor, least)) if is_known else cap
         off = ~self.is_comparable | (self.distances > allowed)
-        excused = off & _jump_mask(self.x, self.y, jumps, allowed if jump_threshold is None else jump_threshold)
+        threshold = allowed if jump_threshold is None else jump_threshold
+        excused = off & _jump_mask(self.x, self.y, jumps, threshold)
         if jump_threshold is None and self.is_comparable.all() and (off & ~excused).any():
             ways = [distances(self.x, m) for m in jumps]
             if has_similar_jumps(off, self.distances, [(far > allowed, far) for far in ways]):
                 excused = off
         count = int(np.count_nonzero(excused))
-        if count > max_excused(self.x.size):
+        if count > min(limit, _most_jumps(_jumps(self.x, m, threshold) for m in jumps)):
             count, excused = 0, np.zeros_like(off)
         off = off & ~excused
         error = float(np.where(excused, 0.0, self.distances).max())
@@ -135,6 +178,11 @@ def has_similar_jumps(off: Array, distances: Array, jumps: list[tuple[Array, Arr
 def max_excused(size: int) -> int:
     """The most elements of an output of `size` that may be excused."""
     return max(size // 2, 1)
+
+
+def _most_jumps(jumps: Iterable[Array]) -> int:
+    """The most elements that jump by accident, given those that jump under each perturbation."""
+    return 4 * max((int(np.count_nonzero(j)) for j in jumps), default=0)
 
 
 def max_tolerance(dtype: np.dtype[Any]) -> float:
@@ -163,6 +211,11 @@ def _jump_mask(x: Array, y: Array, perturbed: list[Array], threshold: float) -> 
         found |= (far > threshold) & (off <= 2 * far) & np.isfinite(y)
         found |= ~(np.isfinite(x) & np.isfinite(y)) & _equal_or_both_nan(m, y)
     return found
+
+
+def _jumps(x: Array, m: Array, threshold: float) -> Array:
+    """Elements that change by more than `threshold`, or between finite and not."""
+    return (distances(x, m) > threshold) | ~has_same_finiteness(x, m)
 
 
 def _equal_or_both_nan(x: Array, y: Array) -> Array:
@@ -249,7 +302,10 @@ def compare_outputs(
 
 
 def relative_noise_floor(expected: Any, noise: Noise) -> float:
-    """The noise floor of a result as a share of its largest magnitude, the largest over its parts."""
+    """The noise floor of a result as a share of its largest magnitude, the largest over its parts.
+
+    Elements that do not move, such as a mask's -1e9, do not count.
+    """
     if (parts := _parts(expected)) is not None:
         floors = (relative_noise_floor(p, noise.of_part(_part_getter(i))) for i, p in enumerate(parts.values))
         return max(floors, default=0.0)
@@ -257,23 +313,28 @@ def relative_noise_floor(expected: Any, noise: Noise) -> float:
     if not is_float(a.dtype) or a.size == 0:
         return 0.0
     x = to_64_bit(a)
-    return observed_noise_floor(x, map(to_64_bit, noise.perturbed_like(a))) / _scale(x)
+    far = np.max([distances(x, to_64_bit(m)) for m in noise.perturbed_like(a)] or [np.zeros(x.shape)], axis=0)
+    return float(far.max()) / _scale(x[far > 0])
 
 
 def _compare_discrete(a: Array, b: Array, noise: Noise) -> OutputDifference:
-    """Compare integers, bools or strings; differing elements are excused where the original jumps too, if few."""
+    """Compare integers, bools or strings; differing elements are excused where the original jumps as far, if few."""
     off = np.asarray(a != b)
     wrong = int(np.count_nonzero(off))
     if not wrong:
         return OutputDifference()
+    # Numbers that are not generic lie on jumps on purpose, but rounding leads to one by accident: rarely.
+    limit = max_excused(a.size) if noise.excuses_jumps else a.size // RARE_ONE_IN
+    is_ordinal = a.dtype.kind in "biu"
     moves = noise.perturbed_like(a) if noise.excuses_jumps else []
     for deeper in (False, True):
         moves += [m for m, _ in noise.more_perturbed_like(a)] if deeper else []
         jumps = [np.asarray(m != a) for m in moves]
-        explained = np.logical_or.reduce([off & j for j in jumps]) if jumps else np.zeros_like(off)
-        if int(np.count_nonzero(explained)) == wrong <= max_excused(a.size):
+        reached = [_integer_distances(a, b) <= 2 * _integer_distances(a, m) if is_ordinal else m == b for m in moves]
+        explained = np.logical_or.reduce([off & j & r for j, r in zip(jumps, reached, strict=True)] or [~off & off])
+        if int(np.count_nonzero(explained)) == wrong <= min(limit, _most_jumps(jumps)):
             return OutputDifference(excused=wrong)
-    if a.dtype.kind in "biu" and has_similar_jumps(
+    if is_ordinal and has_similar_jumps(
         off, _integer_distances(a, b), [(j, _integer_distances(a, m)) for j, m in zip(jumps, moves, strict=True)]
     ):
         return OutputDifference(excused=wrong)

@@ -15,8 +15,9 @@ class OutputDifference:
 
     For integers, bools and strings, `error` counts the wrong elements. `relative` and `ulps` are the largest relative
     error and distance in units in the last place; `noise_floor` is the change of the original itself under
-    perturbation, None if it was not computed. `excused` elements differ, and jump in the original too. `magnitude` is
-    that of the largest expected element, for floats. All numbers are finite.
+    perturbation, None if it was not computed. `excused` elements differ, and jump in the original too; a verdict
+    counts them over all input sets. `magnitude` is that of the largest expected element, for floats. All numbers are
+    finite.
     """
 
     error: float = 0.0
@@ -32,6 +33,11 @@ class OutputDifference:
     def share_of_allowed(self) -> float:
         """The error divided by the allowed error."""
         return self.error / self.allowed if self.allowed else float(self.error > 0)
+
+    def worse(self, other: OutputDifference) -> OutputDifference:
+        """The one with the larger share of its allowed error, with all that both excuse."""
+        worst = max(self, other, key=lambda d: (bool(d.reason), d.share_of_allowed))
+        return replace(worst, excused=self.excused + other.excused)
 
 
 @dataclass(frozen=True, slots=True)

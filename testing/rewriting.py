@@ -32,9 +32,12 @@ OPSET = 17
 NO_NAMES: frozenset[str] = frozenset()
 
 
-def load(text: str, opset: int = OPSET, weights: Mapping[str, Any] | None = None) -> onnx.ModelProto:
-    """The model that `text` describes, with `weights` as further initializers."""
-    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> {text}')
+def load(
+    text: str, opset: int = OPSET, weights: Mapping[str, Any] | None = None, domains: Mapping[str, int] | None = None
+) -> onnx.ModelProto:
+    """The model that `text` describes, with `weights` as further initializers, and versions of other `domains`."""
+    imports = ", ".join(f'"{domain}" : {version}' for domain, version in {"": opset, **(domains or {})}.items())
+    model = parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]> {text}")
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in (weights or {}).items())
     return model
 

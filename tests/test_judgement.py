@@ -180,13 +180,22 @@ def test_saturating_less_is_right() -> None:
 
 
 @pytest.mark.parametrize("y", ["z", "one"])
-def test_a_guard_that_was_added_is_wrong(y: str) -> None:
+def test_guard_that_was_added_redefines_elements(y: str) -> None:
     """What is not finite by definition, as 0 / 0, is not saturated."""
     constants = "z = Sub(x, x) one = Exp(z)"
     guarded = f"{constants} q = Div(x, x) n = IsNaN(q) y = Where(n, {y}, q)"
     x = normal(6, 64)
     x[0, :3] = 0
-    assert judgement(f"{constants} y = Div(x, x)", guarded, {"x": x}).decision == WRONG
+    found = judgement(f"{constants} y = Div(x, x)", guarded, {"x": x})
+    assert (found.decision, found.saturating, found.redefined) == (RIGHT, 0, 3)
+    assert judgement(guarded, f"{constants} y = Div(x, x)", {"x": x}).decision == WRONG
+
+
+def test_other_value_where_the_original_overflows_is_wrong() -> None:
+    before = "s = Exp(x) r = Exp(s) l = Log(r) y = Sub(l, s)"
+    x = np.linspace(0, 5, 12, dtype=np.float32).reshape(2, 6)
+    assert judgement(before, "y = Sub(x, x)", {"x": x}).decision == RIGHT
+    assert judgement(before, "s = Exp(x) y = Sub(s, x)", {"x": x}).decision == WRONG
 
 
 def test_parts_of_sequences_are_judged() -> None:

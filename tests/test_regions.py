@@ -251,3 +251,30 @@ def test_random_models_are_compared_by_their_outputs() -> None:
 def test_close_values_are_so_beside_the_elements_that_differ(a: list[float], b: list[float], close: bool) -> None:
     x, y = (np.array(v, np.float32) for v in (a, b))
     assert is_close(x, y) is close
+
+
+SATURATING = "(float[N, 4] x) => (float[N, 4] y)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_right"),
+    [
+        pytest.param("s = Softmax(x) y = Log(s)", "y = LogSoftmax(x)", True, id="log-softmax"),
+        pytest.param(
+            "s = Softmax(x) l = Log(s) y = Add(l, x)", "l = LogSoftmax(x) y = Add(l, x)", True, id="before-it"
+        ),
+        pytest.param("r = Reciprocal(x) y = Mul(x, r)", "y = Div(x, x)", True, id="reciprocal"),
+        pytest.param("s = Softmax(x) y = Log(s)", "s = LogSoftmax(x) y = Clip(s, m)", False, id="other-values"),
+        pytest.param("y = Div(x, x)", "q = Div(x, x) n = IsNaN(q) y = Where(n, m, q)", False, id="guard"),
+        pytest.param("y = LogSoftmax(x)", "s = Softmax(x) y = Log(s)", False, id="saturates-more"),
+    ],
+)
+def test_outputs_may_saturate_less(before: str, after: str, is_right: bool) -> None:
+    weights = {"m": np.array(-50, np.float32)}
+    original, rewritten = (load(f"g {SATURATING} {{ {body} }}", weights=weights) for body in (before, after))
+    oracle = oracle_of(original)
+    verdict = oracle.compare(rewritten.SerializeToString(), compare_regions=True)
+    assert (verdict.failure is None) == is_right
+    said = "y is finite where it is not in the original, which saturates"
+    assert (said in verdict.notes) == is_right
+    assert oracle.compare(rewritten.SerializeToString()).failure is not None

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -24,7 +24,7 @@ from .input_search import CHEAP_ELEMENTS, Answer, InputSearch
 from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, has_generic_floats, perturb
-from .output_comparison import compare_outputs, relative_noise_floor
+from .output_comparison import compare_outputs, relative_noise_floor, without_gains
 from .regions.region_comparison import ChangedRegions
 from .regions.value_graph import ValueGraph
 from .seeded_session import (
@@ -254,27 +254,38 @@ class Oracle:
         notes = list(self.notes)
         labels: dict[bool, list[str]] = {True: [], False: []}  # by whether the inputs are finite
         worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
+        regions = cache(partial(self._changed_regions, model)) if compare_regions else _no_regions
         for answer in sorted(chosen, key=lambda a: not a.input_set.is_finite):
             if failure is not None:
                 break
             finite = answer.input_set.is_finite
             labels[finite].append(str(answer.input_set))
             with call_facts(input_set=answer.input_set):
-                failure = self._compare_on(answer, derived, worst[finite], notes, unseeded=unseeded, exact=exact)
+                failure = self._compare_on(
+                    answer, derived, worst[finite], notes, regions, unseeded=unseeded, exact=exact
+                )
         del derived  # its memory
         count = 0
         if compare_regions and (failure is None or failure.difference is not None):
             shown_by = None if failure is None else failure.input_set
             tried = [a.input_set for a in chosen if shown_by is None or a.input_set is shown_by]
-            failure, count = self._compare_regions(model, tried, failure, notes)
+            failure, count = self._compare_regions(regions(), tried, failure, notes)
         sets, nonfinite_sets = tuple(labels[True]), tuple(labels[False])
         return Verdict(
             self.backend, exact, sets, worst[True], unseeded, tuple(notes), failure, nonfinite_sets, worst[False], count
         )
 
+    def _changed_regions(self, model: Loadable | SplitModel) -> ChangedRegions | None:
+        """The changed regions; None where the session does not tell them, or outputs are random or depend on runs."""
+        session = self._original.session
+        if not isinstance(session, OnnxRuntime) or self.spec.random_outputs or self.spec.stateful:
+            return None
+        rewritten = ValueGraph.of(split_model(model))
+        return ChangedRegions(self._original_values, rewritten, session.config, self._original.timeout)
+
     def _compare_regions(
         self,
-        model: Loadable | SplitModel,
+        regions: ChangedRegions | None,
         input_sets: Sequence[InputSet],
         failure: Mismatch | None,
         notes: list[str],
@@ -283,11 +294,9 @@ class Oracle:
 
         Only on finite inputs without a size of 0, where no output depends on a random op or on earlier runs.
         """
-        session, usual = self._original.session, [i for i in input_sets if i.is_finite and 0 not in i.sizes.values()]
-        if not usual or not isinstance(session, OnnxRuntime) or self.spec.random_outputs or self.spec.stateful:
+        usual = list(filter(_is_usual, input_sets))
+        if not usual or regions is None:
             return failure, 0
-        rewritten = ValueGraph.of(split_model(model))
-        regions = ChangedRegions(self._original_values, rewritten, session.config, self._original.timeout)
         found = regions.first_difference(usual)
         notes.extend(regions.notes)
         if found is None:
@@ -306,11 +315,15 @@ class Oracle:
         session: SeededSession,
         worst: dict[str, OutputDifference],
         notes: list[str],
+        regions: Callable[[], ChangedRegions | None],
         *,
         unseeded: Collection[str],
         exact: bool,
     ) -> Mismatch | None:
-        """Compare the outputs of `session` with an answer; update the `worst` differences and the `notes`."""
+        """Compare the outputs of `session` with an answer; update the `worst` differences and the `notes`.
+
+        Elements may be finite where they are not in the original if that is because changed regions saturate less.
+        """
         input_set = answer.input_set
         try:
             with call_facts(model=REWRITTEN):
@@ -319,7 +332,16 @@ class Oracle:
             return Mismatch("", str(e), input_set, None)
         for name, got in zip(self.output_names, results, strict=True):
             noise, has_values = self._sensitivity.noise(answer, name), name not in unseeded
-            found = compare_outputs(answer.outputs[name], got, exact=exact, compare_values=has_values, noise=noise)
+            compare = partial(
+                compare_outputs, answer.outputs[name], exact=exact, compare_values=has_values, noise=noise
+            )
+            found = compare(got)
+            rest = without_gains(answer.outputs[name], got) if found.reason and _is_usual(input_set) else None
+            if rest is not None and not (others := compare(rest)).reason:
+                changed, note = regions(), f"{name} is finite where it is not in the original, which saturates"
+                if changed is not None and changed.saturate_less_on(input_set):
+                    found = others
+                    notes.extend([note] if note not in notes else [])
             worst[name] = worst[name].worse(found) if name in worst else found
             if found.excused:
                 notes.append(
@@ -368,6 +390,15 @@ class Oracle:
         for name in self.output_names:
             if name not in empty and name not in finite:
                 self.notes.append(f"{name} is finite on no inputs, so only where it is not was compared")
+
+
+def _no_regions() -> None:
+    """No regions to compare."""
+
+
+def _is_usual(input_set: InputSet) -> bool:
+    """Whether regions are compared on it: it is finite and has no size of 0."""
+    return input_set.is_finite and 0 not in input_set.sizes.values()
 
 
 def _has_zero_size(answer: Answer) -> bool:

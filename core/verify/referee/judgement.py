@@ -37,11 +37,13 @@ class Judgement:
     """A decision on a value of a changed region, with its `reason` in a few words.
 
     At `saturating` elements the original overflows or underflows inside the region, and the rewritten region does not.
+    `redefined` elements are finite where by definition they are not, as 0 / 0: only the outputs show if that matters.
     """
 
     decision: Decision
     reason: str = ""
     saturating: int = 0
+    redefined: int = 0
 
 
 RIGHT = Judgement(Decision.RIGHT)
@@ -98,7 +100,7 @@ class _Region:
         entries = zip(o.keys, *values, strict=True)
         found = [self.judge(x, y, p, q, (*path, key)) for key, x, y, p, q in entries]
         worst = max(found, key=lambda j: SEVERITY.index(j.decision), default=RIGHT)
-        return replace(worst, saturating=sum(j.saturating for j in found))
+        return replace(worst, saturating=sum(j.saturating for j in found), redefined=sum(j.redefined for j in found))
 
     def _judge_discrete(self, o: Array, r: Array, a: Array, b: Array, path: tuple[Any, ...]) -> Judgement:
         """The judgement of integers, bools, strings and codes of 8 bits or less."""
@@ -180,14 +182,16 @@ class _Floats:
             return Judgement(Decision.UNDECIDED, f"{np.count_nonzero(far)} of {x.size} elements are far from float64")
         if (problem := self._nonfinite(off)) is not None:
             return problem
-        saturating = off & ~np.isfinite(x) & np.isfinite(y)
+        saturating, redefined = self._gained(off)
+        if (redefined & np.isfinite(a)).any():
+            return Judgement(Decision.WRONG, "its values where the original overflows are not those of float64")
         measured = off & np.isfinite(x) & np.isfinite(y) & np.isfinite(a)
         found = self._measure(measured) if measured.any() else RIGHT
-        return replace(found, saturating=int(np.count_nonzero(saturating)))
+        return replace(found, saturating=np.count_nonzero(saturating), redefined=np.count_nonzero(redefined))
 
     def _nonfinite(self, off: Array) -> Judgement | None:
         """The judgement of elements that are not finite; None where they are right."""
-        x, y, a, b = self.x, self.y, self.a, self.b
+        x, y, a = self.x, self.y, self.a
         greatest = float(float_info(self.real_dtype).max)
         as_true = (
             (y == a) | (np.isnan(y) & np.isnan(a)) | (np.isinf(y) & (np.abs(a) > greatest) & (np.sign(y) == np.sign(a)))
@@ -197,17 +201,19 @@ class _Floats:
         if lost.any() or other.any():
             count = np.count_nonzero(lost | other)
             return Judgement(Decision.WRONG, f"{count} of {x.size} elements are not finite as they should be")
-        gained = off & ~np.isfinite(x) & np.isfinite(y)
-        if not gained.any():
-            return None
-        meant = gained & ~np.isfinite(a)
-        if meant.any() and not self.region.truth.out_of_range:
-            return Judgement(Decision.WRONG, f"{np.count_nonzero(meant)} of {x.size} elements became finite")
-        close = np.abs(y - b) <= SATURATED_TOLERANCE * np.maximum(np.abs(b), np.finfo(np.float32).tiny)
-        true = ~np.isfinite(a) | (np.abs(b - a) <= SATURATED_TOLERANCE * np.abs(a)) | (np.abs(a) > greatest)
-        if (gained & ~(close & true)).any():
-            return Judgement(Decision.WRONG, "the values where the original is not finite are not its own in float64")
         return None
+
+    def _gained(self, off: Array) -> tuple[Array, Array]:
+        """The elements that are finite in the rewritten value alone: by less saturation, and by another meaning.
+
+        An element that is not finite in float64 either is so by definition, unless float64 saturates too.
+        """
+        x, y, a, b = self.x, self.y, self.a, self.b
+        gained = off & ~np.isfinite(x) & np.isfinite(y)
+        close = np.abs(y - b) <= SATURATED_TOLERANCE * np.maximum(np.abs(b), np.finfo(np.float32).tiny)
+        same = np.abs(b - a) <= SATURATED_TOLERANCE * np.abs(a)
+        explained = gained & close & (np.where(np.isfinite(a), same, self.region.truth.out_of_range))
+        return explained, gained & ~explained
 
     def _measure(self, at: Array) -> Judgement:
         """The judgement of finite elements."""

@@ -26,9 +26,10 @@ from ..output_comparison import (
     min_tolerance,
     observed_noise_floor,
     to_64_bit,
+    without_gains,
 )
 from ..referee.float64_evaluation import Float64Values, evaluate_in_float64
-from ..referee.judgement import Decision, Judgement, judge
+from ..referee.judgement import RIGHT, Decision, Judgement, judge
 from ..verdict import OutputDifference
 from .region_models import RegionModel, cut_region, value_type
 from .sites import SharedValues
@@ -73,7 +74,9 @@ class _Region:
         """The value of its one site in double precision. Raises EvaluationError."""
         model, constants = self.model.model, self.model.constants
         arrays = {name: t.array for name, t in (*model.tensors.items(), *constants.items())}
-        return evaluate_in_float64(model.message, self.feeds(values), [site], arrays)
+        return evaluate_in_float64(
+            model.message, self.feeds(values), {site: self.model.outputs.get(site, site)}, arrays
+        )
 
     @property
     def has_steps(self) -> bool:
@@ -101,6 +104,7 @@ class ChangedRegions:
     max_bytes: int = MAX_HELD_BYTES
     notes: list[str] = field(default_factory=list[str])
     shared: SharedValues = field(init=False)
+    _gains: dict[int, bool] = field(default_factory=dict[int, bool])
     _dims: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])  # as inferred, numbers where known
     _single: dict[tuple[str, bool], _Region | None] = field(default_factory=dict[tuple[str, bool], _Region | None])
 
@@ -127,6 +131,19 @@ class ChangedRegions:
         except ModelLoadError as e:
             self.note(f"changed regions were not compared: {e}")
         return None
+
+    def saturate_less_on(self, input_set: InputSet) -> bool:
+        """Whether values are finite in the rewritten model alone, and only because the original saturates there."""
+        return self.first_difference([input_set]) is None and self._gains.get(id(input_set), False)
+
+    def note_gains(self, site: str, input_set: InputSet, judged: Judgement) -> None:
+        """Note elements that are finite in the rewritten model alone."""
+        if judged.saturating:
+            self.note(f"{site} saturates less than in the original, which over- or underflows on the way to it")
+        if judged.redefined:
+            self.note(f"{site} is finite where it is not in the original; there only outputs were compared")
+        if judged.saturating or judged.redefined:
+            self._gains[id(input_set)] = self._gains.get(id(input_set), True) and not judged.redefined
 
     def note(self, text: str) -> None:
         """Note what could not be compared, once."""
@@ -249,8 +266,9 @@ class _Group:
             if isinstance(result, EvaluationError):
                 wrong = OutputDifference(reason=f"its new region fails: {result}")
             else:
-                result = self._without_saturation(site, values[site], result)
-                wrong = OutputDifference() if is_close(values[site], result) else self._judge(site, values, result)
+                judged = RIGHT if is_close(values[site], result) else self._judge(site, values, result)
+                self.regions.note_gains(site, input_set, judged)
+                wrong = self._difference(site, values, result, judged)
             if wrong.reason:
                 return SiteDifference(site, input_set, wrong, self.regions.names(site))
         return None
@@ -283,45 +301,35 @@ class _Group:
             except EvaluationError:
                 return None
 
-    def _without_saturation(self, site: str, expected: Any, result: Any) -> Any:
-        """The `result` with what is expected where only that is not finite, as a region may saturate less.
-
-        Such elements are left to the outputs: a mask of -10000 serves for one of minus infinity.
-        """
-        a, b = np.asarray(expected), np.asarray(result)
-        if a.dtype != b.dtype or a.shape != b.shape or not is_float(a.dtype):
-            return result
-        gained = np.isfinite(b) & ~np.isfinite(a)
-        if not gained.any():
-            return result
-        self.regions.note(f"{site} is finite where it is not in the original; there only outputs were compared")
-        return np.where(gained, a, b)
-
-    def _judge(self, site: str, values: Arrays, result: Any) -> OutputDifference:
-        """The difference at a site that is more than the rounding of single ops.
-
-        Both regions are evaluated in float64. Where that says nothing, the noise of the original's region decides. No
-        difference if a region does not load alone.
-        """
+    def _judge(self, site: str, values: Arrays, result: Any) -> Judgement:
+        """The judgement of a difference at a site by float64. Right if a region does not load alone."""
         original, rewritten = (self.regions.single(site, values, of_original=side) for side in (True, False))
         if original is None or rewritten is None:
-            return OutputDifference()
-        expected = values[site]
+            return RIGHT
         try:
             truth, new_truth = (region.in_float64(site, values) for region in (original, rewritten))
             noise = self._accumulated_noise(original, site, values)
-            with np.errstate(all="ignore"):  # of infinities
-                judgement = judge(site, expected, result, truth, new_truth, noise)
+            return judge(site, values[site], result, truth, new_truth, noise)
         except EvaluationError:
-            judgement = Judgement(Decision.UNDECIDED)
-        if judgement.decision == Decision.UNDECIDED:
-            return compare_outputs(expected, result, exact=False, noise=self._noise(original, site, values))
-        if judgement.decision == Decision.RIGHT:
+            return Judgement(Decision.UNDECIDED)
+
+    def _difference(self, site: str, values: Arrays, result: Any, judged: Judgement) -> OutputDifference:
+        """The difference at a site that was judged, by the noise of the original's region where float64 says nothing.
+
+        That leaves elements that are finite in the rewritten region alone to the outputs: -10000 may serve for -inf.
+        """
+        if judged.decision == Decision.RIGHT:
             return OutputDifference()
-        a, b = np.asarray(expected), np.asarray(result)
+        a, b = np.asarray(values[site]), np.asarray(result)
         is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
+        original = self.regions.single(site, values, of_original=True)
+        if judged.decision == Decision.UNDECIDED and original is not None:
+            rest = without_gains(a, b)
+            return compare_outputs(
+                values[site], result if rest is None else rest, exact=False, noise=self._noise(original, site, values)
+            )
         error = float(distances(to_64_bit(a), to_64_bit(b)).max(initial=0.0)) if is_measured else 0.0
-        return OutputDifference(error, reason=judgement.reason)
+        return OutputDifference(error, reason=judged.reason)
 
     def _accumulated_noise(self, original: _Region, site: str, values: Arrays) -> float:
         """The change of a region's float value under perturbation, where rounding accumulates over steps; else 0."""

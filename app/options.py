@@ -12,7 +12,6 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from ..core.ort.sessions import LEVELS
 from .run.run_options import RunOptions, known_effort
 
 CUTS, VERIFICATION, SPEED, REPORTS = "Changes to the model first", "Verification", "Speed", "Reports"
@@ -245,6 +244,8 @@ def with_default_level(args: list[str]) -> list[str]:
     """The arguments with `all` for a missing level."""
     if "--ort" not in args:
         return args
+    from ..core.ort.sessions import LEVELS  # noqa: PLC0415 - imports onnx
+
     own = args[: args.index("--")] if "--" in args else args
     incomplete = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
     return ["--ort=all" if i in incomplete else a for i, a in enumerate(args)]

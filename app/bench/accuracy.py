@@ -59,7 +59,7 @@ class LabelledSet:
                 raise ModelError(f"{self.name}: {name} has {found} rows, the labels have {rows}")
         if not batched:
             raise ModelError(f"{self.name}: the model has no input with a row for each label")
-        return feeds, batched
+        return dict(feeds), batched
 
 
 def run_in_batches(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
 from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
 
@@ -34,6 +35,7 @@ def bisect(
 ) -> None:
     """Find the changes of a pipeline that break a model, or onnxruntime's own; nothing but --repro is written."""
     with one_line_errors():
+        start_oracle_worker()
         from ..run.optimize import run_pipeline  # noqa: PLC0415 - imports onnx and numpy
         from ..run.run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
         from .ort_bisect import bisect_ort  # noqa: PLC0415 - imports onnx and numpy

@@ -20,6 +20,8 @@ from ...core.pass_manager.report import write_json
 from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.oracle import Oracle
+from ...core.verify.oracle_process import OracleProcess
+from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import Effort, Inputs, VerificationSpec
 from ..environment import versions
 from ..run.run_options import known_effort
@@ -97,6 +99,7 @@ def bisect_ort(
     UsageError for a level or effort that does not exist, UnverifiableError if no inputs can be generated.
     """
     timer = PhaseTimer(progress)
+    start_oracle_worker()
     source = model_source(model, inline=False)
     paths = OutputPaths.of(report=report_to)
     paths.require_writable((*source.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
@@ -105,17 +108,17 @@ def bisect_ort(
             source.load(), inputs, shapes or {}, dims or {}, effort=known_effort(effort, "--verify"), memory=memory
         )
     with timer.phase(RUNNING_ORIGINAL):
-        oracle = Oracle(source.loadable(), spec, seed)
-    with timer.phase("bisecting onnxruntime"):
+        oracle = OracleProcess(source.loadable(), spec, seed, label=source.label)
+    with oracle, timer.phase("bisecting onnxruntime"):
         blame = bisect_optimizers(oracle, source.loadable(), level, progress)
-    input_sets = tuple(str(answer.input_set) for answer in oracle.answers)
+        input_sets = tuple(str(answer.input_set) for answer in oracle.answers)
     report = OrtBisectReport(source.label, level, input_sets, blame, timer.seconds, versions())
     write_json(report.to_json, paths.report)
     return report
 
 
 def bisect_optimizers(
-    oracle: Oracle,
+    oracle: Oracle | OracleProcess,
     model: Loadable,
     level: str,
     progress: Callable[[str], None] = lambda _: None,

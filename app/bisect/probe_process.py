@@ -20,6 +20,7 @@ from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import Loadable, SessionConfig
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ...core.verify.oracle import Oracle
+from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.output_comparison import compare_outputs
 
 PROBE_TIMEOUT = 300.0  # seconds for a probe
@@ -29,7 +30,7 @@ WORKER = module_command(f"{__package__}.probe_process")
 TRACEBACK_EXIT_CODES = {0, 1}  # of a Python process that ends by itself, or with a traceback
 
 
-def write_case(oracle: Oracle, model: Loadable, folder: Path) -> None:
+def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) -> None:
     """Write a case into an empty `folder`; a model in a file stays there.
 
     Raises UnverifiableError for values that cannot be stored.
@@ -40,8 +41,8 @@ def write_case(oracle: Oracle, model: Loadable, folder: Path) -> None:
     else:
         path = model.absolute()
     for i, answer in enumerate(oracle.answers):
-        value_files.write_value(answer.input_set.feeds, folder / f"feeds-{i}")
-        value_files.write_value(answer.outputs, folder / f"outputs-{i}")
+        value_files.write_value(dict(answer.input_set.feeds), folder / f"feeds-{i}")
+        value_files.write_value(dict(answer.outputs), folder / f"outputs-{i}")
     labels = [str(answer.input_set) for answer in oracle.answers]
     random = sorted(oracle.spec.random_outputs)
     case = {"model": str(path), "names": oracle.output_names, "random": random, "inputs": labels}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
 from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
-from ...core.verify.oracle import Oracle
+from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import Inputs, VerificationSpec
 from ..environment import machine_summary, versions
 from ..measure.feeds import Feeds, make_feeds
@@ -77,7 +78,7 @@ def compare(
     run_options = RunOptions(
         pipeline, plugins, inputs=inputs, only=only, skip=skip, enable=enable, seed=seed, visualize=page_to is not None
     )
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory() as name, ExitStack() as exits:
         folder = Path(name)
         own_output, own, notes = run_own(path, run_options, folder, timer)
         outputs = [OptimizerOutput(Row(ORIGINAL, "", online=False, seconds=0.0), path), own_output]
@@ -86,6 +87,8 @@ def compare(
                 outputs.append(run_tool(tool, path, folder))
         with timer.phase(RUNNING_ORIGINAL):
             oracle, verification = _oracle(source, spec, failure, seed)
+            if oracle is not None:
+                exits.enter_context(oracle)
         rows: list[Row] = []
         with timer.phase("verifying rows"), RemoteBackend() as remote:
             verifier = RowVerifier(
@@ -149,12 +152,14 @@ def _require_writable(paths: OutputPaths, read: Sequence[Path], names: Iterable[
             OutputPaths(paths.repro_folder / f"{name}.onnx").require_writable(read)
 
 
-def _oracle(source: ModelSource, spec: VerificationSpec | None, failure: str, seed: int) -> tuple[Oracle | None, str]:
+def _oracle(
+    source: ModelSource, spec: VerificationSpec | None, failure: str, seed: int
+) -> tuple[OracleProcess | None, str]:
     """The results of the original, and a description; None with the reason if there are none."""
     if spec is None:
         return None, f"nothing was verified: {failure}"
     try:
-        oracle = Oracle(source.loadable(), spec, seed)
+        oracle = OracleProcess(source.loadable(), spec, seed, label=source.label)
     except (UnverifiableError, EvaluationError) as e:
         return None, f"nothing was verified: {e}"
     sets = plural(len(oracle.answers), "set")

@@ -16,7 +16,7 @@ from ...core.io.model_source import model_source
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import CPU, DISABLE_ALL, ENABLE_ALL, LEVELS, SessionConfig
 from ...core.pass_manager.phase_timer import MEASURING, PhaseTimer
-from ...core.verify.oracle import Oracle
+from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ..adapters.tool_functions import needs_external_data
 from ..measure.benchmark import BenchmarkTarget, run_benchmark
@@ -37,7 +37,7 @@ class RowVerifier:
 
     remote: RemoteBackend
     original: Model
-    oracle: Oracle | None
+    oracle: OracleProcess | None
     offline: SessionConfig
     online: SessionConfig
     folder: Path
@@ -75,10 +75,9 @@ class RowVerifier:
 
     def _verify_file(self, file: Path, config: SessionConfig) -> tuple[str, RowVerdict | None]:
         """Why a file does not load under a config, if it does not, and else its verdict."""
-        self.remote.config = config
         if self.oracle is None:
             try:
-                self.remote(file)
+                self.remote(file, config=config)
             except ModelLoadError as e:
                 return self._without_folder(str(e)), None
             return "", None
@@ -88,7 +87,7 @@ class RowVerifier:
             differences = []
         if differences:
             return "", RowVerdict("; ".join(differences))
-        verdict = self.oracle.compare(file, backend=self.remote)
+        verdict = self.oracle.compare(file, config=config)
         if verdict.failure is not None and verdict.failure.input_set is None:
             return self._without_folder(verdict.failure.reason), None
         return "", _row_verdict(verdict)

@@ -95,7 +95,7 @@ def drawn_feeds(source: ModelSource, count: int, seed: int = 0) -> list[dict[str
     with isolated_run_check(source, [v.name for v in loaded.graph.outputs]) as run_failure:
         ranked, first = _first_accepted(inputs, {} if symbol is None else {symbol: 1}, {}, seed, run_failure)
         others = (_accepted_at(ranked, first.sizes, seed, run_failure, draw)[0] for draw in range(1, count))
-        return [i.feeds for i in (first, *others) if i is not None]
+        return [dict(i.feeds) for i in (first, *others) if i is not None]
 
 
 def batch_symbol(inputs: Sequence[InputSpec]) -> str | None:
@@ -185,11 +185,11 @@ def _generated_feeds(
     own = sizes.pop(symbol, 1) if symbol is not None else fixed_batch(inputs)
     if symbol is None or symbol in fixed:
         return _single_batch_feeds(own, first.feeds, sizes, batches, inputs)
-    found, refused = {own: first.feeds}, {b: "" for b in requested[:1] if b != own}
+    found, refused = {own: dict(first.feeds)}, {b: "" for b in requested[:1] if b != own}
     for batch in requested[1:]:
         accepted, failure = _accepted_at(ranked, first.sizes | {symbol: batch}, seed, run_failure)
         if accepted is not None:
-            found[batch] = accepted.feeds
+            found[batch] = dict(accepted.feeds)
         else:
             refused[batch] = failure
     return Feeds(dict(sorted(found.items())), sizes, _format_refusals(refused))

@@ -32,7 +32,7 @@ from ...core.pass_manager.quarantine import Quarantined
 from ...core.plugins.pass_spec import PassSpec
 from ...core.serialization.exporter import node_bytes
 from ...core.verify.input_generation import InputSet
-from ...core.verify.oracle import Oracle
+from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Mismatch
 from ...core.verify.verification_spec import VerificationSpec
 
@@ -112,7 +112,7 @@ def mismatch_files(before: Attempt, after: Attempt) -> ReproFiles:
     small = _small_mismatch_files(first, second, mismatch, exact=after.exact) if mismatch is not None else None
     if small is not None:
         return small
-    feeds = mismatch.input_set.feeds if mismatch is not None and mismatch.input_set is not None else {}
+    feeds = dict(mismatch.input_set.feeds) if mismatch is not None and mismatch.input_set is not None else {}
     arrays = feeds if all(isinstance(a, np.ndarray) for a in feeds.values()) else {}
     return {"before.onnx": first, "after.onnx": second, "inputs.npz": arrays}
 
@@ -123,8 +123,8 @@ def _small_mismatch_files(first: Model, second: Model, mismatch: Mismatch, *, ex
         files = _changed_subgraph_files(first, second, mismatch.input_set)
         if files is None:
             return None
-        oracle = _oracle_for(files["before.onnx"], files["inputs.npz"])
-        failure = oracle.compare(files["after.onnx"].SerializeToString(), exact=exact).failure
+        with _oracle_for(files["before.onnx"], files["inputs.npz"]) as oracle:
+            failure = oracle.compare(files["after.onnx"].SerializeToString(), exact=exact).failure
     except Exception:  # noqa: BLE001 - a pass may leave any graph; one that cannot be cut is shown whole
         return None
     is_same = failure is not None and (failure.input_set is None) == (mismatch.input_set is None)
@@ -167,9 +167,9 @@ def _evaluated_values(model: Model, names: Iterable[str], feeds: Mapping[str, An
     return found | dict(zip(computed, session.run(computed, feeds) if computed else (), strict=True))
 
 
-def _oracle_for(proto: onnx.ModelProto, given: Mapping[str, Any] | None = None) -> Oracle:
+def _oracle_for(proto: onnx.ModelProto, given: Mapping[str, Any] | None = None) -> OracleProcess:
     """The oracle of a small model, as in a run. Raises UnverifiableError, and ModelError if the model does not run."""
-    return Oracle(proto.SerializeToString(), VerificationSpec.of(from_onnx(proto), given or None))
+    return OracleProcess(proto.SerializeToString(), VerificationSpec.of(from_onnx(proto), given or None))
 
 
 def exception_files(
@@ -197,7 +197,7 @@ def _failing_subgraph(
         proto = extract_model(model, ops, types, [v.name for v in external_outputs(model.graph, ops)])
         if failure_alone(lambda: from_onnx(proto), culprit, exact_only=exact_only) != kind:
             return None
-        _oracle_for(proto)
+        _oracle_for(proto).close()
     except Exception:  # noqa: BLE001 - a pass may leave any graph; one that cannot be cut is shown whole
         return None
     return proto

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
 from ..exit_codes import one_line_errors, show_progress_and_report
 
@@ -89,6 +90,8 @@ def run(
     A wrong change is found, named and left out.
     """
     with one_line_errors():
+        if not no_verify:
+            start_oracle_worker()
         from ..terminal import log_to_stderr  # noqa: PLC0415 - imports rich
         from .optimize import run_pipeline  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_plan, show_report  # noqa: PLC0415 - imports rich

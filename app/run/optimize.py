@@ -26,7 +26,8 @@ from ...core.pass_manager.report import Plan, Report, SkippedPass, Stats, graph_
 from ...core.pass_manager.verified_run import Accept, Candidate, VerifiedRun, attempt_comparer
 from ...core.support.gc_pause import gc_paused
 from ...core.transform.model_edits import requested_edits
-from ...core.verify.oracle import Oracle
+from ...core.verify.oracle_process import OracleProcess
+from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..environment import versions
@@ -100,6 +101,8 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     """
     timer = PhaseTimer(options.progress)
     effort = options.effort
+    if options.verify:
+        start_oracle_worker()
     source = edited_source(
         model_source(model, inline=not options.keep_functions),
         requested_edits(options.shapes, options.dims, options.outputs, drop_inputs=options.drop_unused_inputs),
@@ -241,9 +244,10 @@ def verified_candidate(
         fired = {by for counts in run.attempt.ledger.counts.values() for by in counts}
         rules = (r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules if r.name in fired)
         boundaries = sorted({number for r in rules for number in r.fragile})
-        oracle = Oracle(run.source.loadable(), spec, options.seed, boundaries)
-    run.quarantine.options = CheckOptions(attempt_comparer(oracle, lambda: run.quarantine.keeps_names))
-    return run.verify(oracle, destination, exact=options.exact, uses_half=spec.uses_half, accept=accept)
+        oracle = OracleProcess(run.source.loadable(), spec, options.seed, boundaries, label=run.source.label)
+    with oracle:
+        run.quarantine.options = CheckOptions(attempt_comparer(oracle, lambda: run.quarantine.keeps_names))
+        return run.verify(oracle, destination, exact=options.exact, uses_half=spec.uses_half, accept=accept)
 
 
 def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) -> Visualization | None:

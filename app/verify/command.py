@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
 from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
 
@@ -27,6 +28,7 @@ def verify(
 ) -> None:
     """Compare two models on inputs that are generated to find mistakes."""
     with one_line_errors():
+        start_oracle_worker()
         from ..run.run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
         from .render import show_verification  # noqa: PLC0415 - imports rich
         from .verify import verify as compare  # noqa: PLC0415 - imports onnx and numpy

@@ -17,7 +17,8 @@ from ...core.pass_manager.phase_timer import COMPARING, LOADING, RUNNING_ORIGINA
 from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.input_specs import input_specs
-from ...core.verify.oracle import Oracle
+from ...core.verify.oracle_process import OracleProcess
+from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import Effort, Inputs, VerificationSpec
 from ..environment import versions
@@ -70,6 +71,7 @@ def verify(
     inputs can be generated for the original.
     """
     timer = PhaseTimer(progress)
+    start_oracle_worker()
     first, second = (model_source(m, inline=False) for m in (original, other))
     paths = OutputPaths.of(report=report_to)
     paths.require_writable((*first.files, *second.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
@@ -80,8 +82,8 @@ def verify(
     verdict = None
     if not differences:
         with timer.phase(RUNNING_ORIGINAL):
-            oracle = Oracle(first.loadable(), spec, seed)
-        with timer.phase(COMPARING):
+            oracle = OracleProcess(first.loadable(), spec, seed, label=first.label)
+        with oracle, timer.phase(COMPARING):
             verdict = oracle.compare(second.loadable(), exact=exact)
     report = VerificationReport(first.label, second.label, differences, verdict, timer.seconds, versions())
     write_json(report.to_json, paths.report)

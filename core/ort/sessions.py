@@ -6,9 +6,11 @@ import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .split_models import SplitModel, session_source
+if TYPE_CHECKING:
+    from .split_models import SplitModel
+
 
 Loadable = bytes | Path
 """A serialized model, or its file; external weights are beside that."""
@@ -57,7 +59,9 @@ def create_session(
     Raises the errors of onnxruntime.
     """
     values = dict[str, Any]()
-    if isinstance(model, SplitModel):
+    if not isinstance(model, bytes | Path):
+        from .split_models import session_source  # noqa: PLC0415 - imports onnx, which takes memory
+
         split = session_source(model)
         model, folder, values = split.data, split.folder, split.values
     ort: Any = importlib.import_module("onnxruntime")

@@ -15,7 +15,7 @@ from ..io.model_source import ModelSource
 from ..rewriting.changes import ChangeObserver
 from ..support.gc_pause import gc_paused
 from ..verify.input_generation import InputSet
-from ..verify.oracle import Oracle
+from ..verify.oracle_process import OracleProcess
 from ..verify.verdict import Mismatch, Verdict
 from .name_map import name_map
 from .pass_manager import Attempt, CheckOptions, Comparer, Failure, mismatch_failure
@@ -23,7 +23,7 @@ from .phase_timer import BISECTING, COMPARING, COMPARING_AND_WRITING, DRAWING, E
 from .quarantine import Quarantine
 
 
-def attempt_comparer(oracle: Oracle, keeps_names: Callable[[], bool]) -> Comparer:
+def attempt_comparer(oracle: OracleProcess, keeps_names: Callable[[], bool]) -> Comparer:
     """The comparison of attempts with the original, as a function. `keeps_names`: whether regions are compared."""
 
     def compare(attempt: Attempt, bits: bool, on: Collection[InputSet] | None) -> Mismatch | None:
@@ -60,7 +60,7 @@ class Candidate:
 
     def verify_and_write(
         self,
-        oracle: Oracle,
+        oracle: OracleProcess,
         destination: Path | None,
         *,
         bitwise: bool,
@@ -110,7 +110,7 @@ class VerifiedRun:
 
     def verify(
         self,
-        oracle: Oracle,
+        oracle: OracleProcess,
         destination: Path | None,
         *,
         exact: bool,

@@ -363,7 +363,7 @@ class Oracle:
             raise EvaluationError(reason)
         compute = partial(self._outputs_on, input_set)
         try:
-            with call_facts(run=run):
+            with call_facts(run=run, runs_before=self._runs.total() - 1):
                 self._outputs.get(run, compute)
         except MemoryExhausted as e:
             self.notes.append(f"{e} on {label}, which were left out")

@@ -6,11 +6,11 @@ import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from ..ort.sessions import Loadable, SessionConfig
+from ..ort.sessions import SessionConfig
+from ..ort.split_models import SplitModel, load_split
 from .input_generation import InputSet
 from .kept_values import LazyValues
 from .oracle import CrashedRuns
@@ -18,10 +18,21 @@ from .verification_spec import VerificationSpec
 
 
 @dataclass(frozen=True, slots=True)
+class SplitFile:
+    """The file of a split model, as `save_split` writes it."""
+
+    path: Path
+
+    def load(self) -> SplitModel:
+        """The model."""
+        return load_split(self.path)
+
+
+@dataclass(frozen=True, slots=True)
 class OracleArguments:
     """The arguments of an oracle; with `state`, a file with the state of an earlier one, it is that one again."""
 
-    original: Loadable
+    original: Path | SplitFile
     spec: VerificationSpec
     seed: int
     boundaries: tuple[float, ...]
@@ -44,7 +55,7 @@ class OracleFacts:
 class Comparison:
     """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original."""
 
-    model: Loadable
+    model: Path | SplitFile
     options: dict[str, Any]
     config: SessionConfig | None = None
 
@@ -64,9 +75,8 @@ class OracleExchange:
 
     def write(self, value: object, name: str) -> str:
         """Write a value for the other process; returns the name."""
-        buffer = BytesIO()
-        _Pickler(self, buffer).dump(value)
-        (self.folder / name).write_bytes(buffer.getbuffer())
+        with (self.folder / name).open("wb") as f:
+            _Pickler(self, f).dump(value)
         return name
 
     def read(self, name: str) -> Any:
@@ -111,7 +121,7 @@ def _read_feeds(path: Path) -> Mapping[str, Any]:
 class _Pickler(pickle.Pickler):
     """Pickles input sets by their numbers."""
 
-    def __init__(self, exchange: OracleExchange, file: BytesIO) -> None:
+    def __init__(self, exchange: OracleExchange, file: BinaryIO) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self._exchange = exchange
 
@@ -123,7 +133,7 @@ class _Pickler(pickle.Pickler):
 class _Unpickler(pickle.Unpickler):
     """Reads such pickles."""
 
-    def __init__(self, exchange: OracleExchange, file: Any) -> None:
+    def __init__(self, exchange: OracleExchange, file: BinaryIO) -> None:
         super().__init__(file)
         self._exchange = exchange
 

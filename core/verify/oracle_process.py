@@ -17,18 +17,20 @@ from weakref import finalize
 from ..errors import EvaluationError, MemoryExhausted, ModelError, PassesError, UnverifiableError
 from ..ort.backends import OUT_OF_MEMORY
 from ..ort.sessions import Loadable, SessionConfig
+from ..ort.split_models import SplitModel, save_split
 from ..ort.worker_pool import worker_pool
 from ..ort.worker_process import WorkerExit
 from .input_generation import InputSet
 from .input_search import Answer
 from .kept_values import LazyValues
 from .oracle import REWRITTEN
-from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts
+from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile
 from .oracle_start import ORACLE_WORKER
 from .verdict import Mismatch, MismatchError, Verdict
 from .verification_spec import VerificationSpec
 
-MAX_CRASHES = 8  # of the original on generated inputs
+MAX_FIRST_CRASHES = 3  # of the original, on the inputs that are tried first
+MAX_CRASHES = 8  # of the original, on all inputs
 EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - only private folders in it are used
 MIN_FREE_BYTES = 2 << 30  # in that folder
@@ -43,7 +45,7 @@ class OracleProcess:
 
     def __init__(
         self,
-        original: Loadable,
+        original: Loadable | SplitModel,
         spec: VerificationSpec,
         seed: int = 0,
         boundaries: Collection[float] = (),
@@ -98,7 +100,7 @@ class OracleProcess:
         """The answers of the original; the outputs are fetched when they are read."""
         return [Answer(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._facts.input_sets]
 
-    def check(self, model: Loadable, *, exact: bool = False) -> Verdict:
+    def check(self, model: Loadable | SplitModel, *, exact: bool = False) -> Verdict:
         """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
         verdict = self.compare(model, exact=exact)
         if verdict.failure is not None:
@@ -107,23 +109,25 @@ class OracleProcess:
 
     def compare(
         self,
-        model: Loadable,
+        model: Loadable | SplitModel,
         *,
         exact: bool = False,
         input_sets: Collection[InputSet] | None = None,
         config: SessionConfig | None = None,
+        compare_regions: bool = False,
     ) -> Verdict:
         """Compare `model` with the original, as an `Oracle` does; in a session of another `config` if given.
 
         A crash of the rewritten model is a mismatch. Input sets on which the original crashes are left out afterwards.
         """
-        options = {"exact": exact, "input_sets": None if input_sets is None else list(input_sets)}
-        path = self._file(model)
+        sets = None if input_sets is None else list(input_sets)
+        options = {"exact": exact, "input_sets": sets, "compare_regions": compare_regions}
+        file = self._file(model)
         try:
             while True:
                 mismatch = None
                 try:
-                    verdict, self._facts = self._request("compare", Comparison(path, options, config))
+                    verdict, self._facts = self._request("compare", Comparison(file, options, config))
                 except WorkerExit as e:
                     mismatch = self._mismatch(e)
                 except MemoryExhausted as e:
@@ -136,11 +140,11 @@ class OracleProcess:
                         return _with_feeds(verdict)
                     self._restore()
                 if mismatch is not None:
-                    sets = () if mismatch.input_set is None else (str(mismatch.input_set),)
-                    return _with_feeds(Verdict(self.backend, exact, sets, {}, (), tuple(self.notes), mismatch))
+                    labels = () if mismatch.input_set is None else (str(mismatch.input_set),)
+                    return _with_feeds(Verdict(self.backend, exact, labels, {}, (), tuple(self.notes), mismatch))
         finally:
             if not isinstance(model, Path):
-                path.unlink(missing_ok=True)
+                self._remove(file)
 
     def _mismatch(self, end: WorkerExit) -> Mismatch | None:
         """The mismatch that the end of the process in a comparison is; None if that has to be made again."""
@@ -177,9 +181,11 @@ class OracleProcess:
                 if run is None:
                     raise UnverifiableError(f"{self.label}: {reason} as it loads the original") from e
                 crashed[run[0], run[1]] = reason
-                if len(crashed) == MAX_CRASHES:
-                    many = f"{MAX_CRASHES} of the inputs tried, first on {next(iter(crashed))[0]}"
-                    raise UnverifiableError(f"{self.label}: {reason} on {many}; give inputs of your own") from e
+                never_ran = len(crashed) == MAX_FIRST_CRASHES and _call(e)["runs_before"] == len(crashed) - 1
+                if never_ran or len(crashed) == MAX_CRASHES:
+                    some = "all" if never_ran else f"{len(crashed)} of the"
+                    tried = f"{some} inputs that were tried, {next(iter(crashed))[0]} first"
+                    raise UnverifiableError(f"{self.label}: {reason} on {tried}") from e
             except MemoryExhausted as e:
                 raise UnverifiableError(f"{self.label}: {e}") from e
             except (ModelError, UnverifiableError) as e:
@@ -215,13 +221,21 @@ class OracleProcess:
             raise result
         return result
 
-    def _file(self, model: Loadable) -> Path:
+    def _file(self, model: Loadable | SplitModel) -> Path | SplitFile:
         """The file of a model; one in memory is written."""
         if isinstance(model, Path):
             return model.absolute()
         path = self._folder / f"model-{next(self._numbers)}.onnx"
-        path.write_bytes(model)
-        return path
+        if isinstance(model, bytes):
+            path.write_bytes(model)
+            return path
+        save_split(model, path)
+        return SplitFile(path)
+
+    def _remove(self, file: Path | SplitFile) -> None:
+        path = file.path if isinstance(file, SplitFile) else file
+        path.unlink(missing_ok=True)
+        Path(f"{path}.data").unlink(missing_ok=True)
 
 
 def _call(end: WorkerExit) -> Mapping[str, Any]:

@@ -21,10 +21,11 @@ from typing import Any
 from ..errors import MemoryExhausted, PassesError
 from ..ort.backends import OUT_OF_MEMORY, OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
+from ..ort.split_models import SplitModel
 from ..ort.worker_process import Message, serve
 from .input_generation import InputSet
 from .oracle import Oracle
-from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts
+from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile
 from .verdict import Verdict
 
 IDLE_SECONDS = 60.0  # without an oracle
@@ -67,7 +68,7 @@ class OracleWorker:
             self.oracle = self.exchange.read(arguments.state)
         else:
             self.oracle = Oracle(
-                arguments.original,
+                _loaded(arguments.original),
                 arguments.spec,
                 arguments.seed,
                 arguments.boundaries,
@@ -79,7 +80,7 @@ class OracleWorker:
         """The verdict on a model."""
         assert self.oracle is not None
         backend = None if comparison.config is None else partial(OnnxRuntime, config=comparison.config)
-        verdict = self.oracle.compare(comparison.model, backend=backend, **comparison.options)
+        verdict = self.oracle.compare(_loaded(comparison.model), backend=backend, **comparison.options)
         return verdict, self._facts()
 
     def leave_out(self, arguments: tuple[InputSet, str]) -> OracleFacts:
@@ -126,6 +127,10 @@ class OracleWorker:
         """Remove the files, in place of a parent that was killed."""
         if self.exchange is not None:
             shutil.rmtree(self.exchange.folder, ignore_errors=True)
+
+
+def _loaded(model: Path | SplitFile) -> Path | SplitModel:
+    return model.load() if isinstance(model, SplitFile) else model
 
 
 def limit_memory(size: int | None) -> None:

@@ -42,11 +42,11 @@ class ComparisonProcess:
         try:
             return self._request(request)
         except WorkerExit as e:
-            message = f"{e.describe('onnxruntime')} on the rewritten model"
+            message = f"on the rewritten model, {e.describe('onnxruntime')}"
         try:
             self._request(replace(request, after=request.before))
         except WorkerExit as e:
-            raise UnverifiableError(f"{e.describe('onnxruntime')} on the generated model") from e
+            raise UnverifiableError(f"on the generated model, {e.describe('onnxruntime')}") from e
         return Discrepancy(FaultKind.REFUSED, message)
 
     def _request(self, request: ComparisonRequest) -> Discrepancy | None:

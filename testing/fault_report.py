@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
@@ -144,7 +144,7 @@ def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
     """
     folder = root / re.sub(r"[^\w.-]+", "_", rule.name)[:60]
     shown = fault.mismatch.input_set if fault.mismatch is not None else None
-    feeds = shown.feeds if shown is not None else {}
+    feeds: Mapping[str, Any] = shown.feeds if shown is not None else {}
     arrays: dict[str, Any] = {name: a for name, a in feeds.items() if isinstance(a, np.ndarray)}
     files: dict[str, Any] = {"before.onnx": fault.case.model, "after.onnx": fault.after, "inputs.npz": arrays}
     try:

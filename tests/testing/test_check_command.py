@@ -136,7 +136,7 @@ def test_crash_is_reported_and_survived() -> None:
         process: Any = compare._process._process
         process.kill()
         found: Any = compare(REQUEST)
-        assert found.message == "onnxruntime crashed (SIGKILL) on the rewritten model"
+        assert found.message.startswith("on the rewritten model, onnxruntime was killed")
         assert compare(REQUEST) is None
 
 
@@ -149,6 +149,6 @@ def test_internal_error_keeps_its_traceback() -> None:
 def test_hanging_comparison_is_ended() -> None:
     with (
         ComparisonProcess(timeout=0.0) as compare,
-        pytest.raises(UnverifiableError, match="did not end within 0 s on the generated model"),
+        pytest.raises(UnverifiableError, match="on the generated model, onnxruntime did not end within 0 s"),
     ):
         compare(REQUEST)

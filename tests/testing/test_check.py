@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, parser
-from passwright.core import EXACT, Contract, Op, Value, conditional, require, rule
+from passwright.core import EXACT, ROUNDING, Contract, Op, Value, conditional, require, rule
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.testing import CheckInconclusive, RuleIsWrong, check_rule, examine
@@ -182,24 +182,27 @@ def test_unexpected_firing_is_a_fault() -> None:
     assert apply_rule(drop_negation, Case(FIRES, "a", (), "somebody says so")).fault is None
 
 
-def rule_with_contract(contract: Contract) -> Any:
-    @rule(lambda g, x: g.Log(g.Exp(x)), contract=contract)
-    def log_of_exp(g: Any, x: Value) -> Value:
-        """Log(Exp(x)) => x"""
+def inverse_rule(outer: str, inner: str, contract: Contract) -> Any:
+    @rule(lambda g, x: getattr(g, outer)(getattr(g, inner)(x)), contract=contract)
+    def drop_inverse(g: Any, x: Value) -> Value:
+        """Log(Exp(x)) => x, Exp(Log(x)) => x"""
         return x
 
-    return log_of_exp
-
-
-LOG_OF_EXP = "g (float[N] x) => (float[N] y) { a = Exp(x) y = Log(a) }"
+    return drop_inverse
 
 
 @pytest.mark.parametrize(
-    ("contract", "kind"),
-    [(EXACT, FaultKind.WRONG), (Contract("rounding"), FaultKind.WRONG), (conditional("no Exp overflows"), None)],
+    ("outer", "inner", "contract", "kind"),
+    [
+        pytest.param("Log", "Exp", EXACT, FaultKind.WRONG, id="exact"),
+        pytest.param("Log", "Exp", ROUNDING, None, id="rounding, and no overflow"),
+        pytest.param("Exp", "Log", ROUNDING, FaultKind.WRONG, id="rounding, and no NaN"),
+        pytest.param("Exp", "Log", conditional("x is positive"), None, id="conditional"),
+    ],
 )
-def test_contracts(contract: Contract, kind: FaultKind | None) -> None:
-    r, case = rule_with_contract(contract), Case(load(LOG_OF_EXP), "y")
+def test_contracts(outer: str, inner: str, contract: Contract, kind: FaultKind | None) -> None:
+    text = f"g (float[N] x) => (float[N] y) {{ a = {inner}(x) y = {outer}(a) }}"
+    r, case = inverse_rule(outer, inner, contract), Case(load(text), "y")
     after = apply_rule(r, case).after
     assert after is not None
     fault = compare_case(r, case, after, compare_models)

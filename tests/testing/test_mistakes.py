@@ -197,13 +197,36 @@ def scan_of_negation(g: Any, x: Value, op: Op) -> Value:
     return g.Neg(x)
 
 
+@rule(lambda g, x: g.Softplus(x), contract=ROUNDING)
+def softplus_by_exponent(g: Any, x: Value) -> Value:
+    """Softplus(x) => Log(Exp(x) + 1), which overflows"""
+    require(x.dtype == FLOAT, "not float")
+    return g.Log(g.Add(g.Exp(x), g.const(np.float32(1))))
+
+
+@rule(lambda g, x, a, b: g.Mul(g.Mul(x, g.const(a)), g.const(b)), contract=ROUNDING)
+def merge_scales(g: Any, x: Value, a: Value, b: Value) -> Value:
+    """(x * a) * b => x * (a * b), which is infinite where a and b are large"""
+    require(x.dtype in {FLOAT, TensorProto.FLOAT16}, "not a float")
+    with np.errstate(over="ignore"):
+        return g.Mul(x, g.const(a.const * b.const))
+
+
+@rule(lambda g, x, a, b: g.Div(g.Mul(x, g.const(a)), g.const(b)), contract=ROUNDING)
+def merge_scale_and_divisor(g: Any, x: Value, a: Value, b: Value) -> Value:
+    """(x * a) / b => x * (a / b), where x * a may be infinite"""
+    require(x.dtype in {FLOAT, TensorProto.FLOAT16} and bool((b.const != 0).all()), "a divisor is 0")
+    with np.errstate(over="ignore"):
+        return g.Mul(x, g.const(a.const / b.const))
+
+
 WRONG = [
     drop_slice_of_hundred, size_is_small, shorten_table, mean_as_sum, gather_as_slice, drop_sorted_gather,
     scatter_as_gather, gather_of_scatter, maximum_before_scatter, smaller_modulus, drop_limit, tile_at_least_once,
     optional_is_present, two_elements, no_match, encode_without_default, drop_imputer, strict_thresholds, drop_weights,
-    loop_of_relu, take_branch,
+    loop_of_relu, take_branch, softplus_by_exponent,
 ]  # fmt: skip
-RIGHT = [drop_overwritten, drop_tile, scan_of_negation]
+RIGHT = [drop_overwritten, drop_tile, scan_of_negation, merge_scales, merge_scale_and_divisor]
 
 
 @pytest.fixture(scope="module")

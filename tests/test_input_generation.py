@@ -219,10 +219,11 @@ def test_single_element_is_nan() -> None:
 def test_equal_input_sets_are_recognized() -> None:
     a, b = (first_input_set("g (int64[3] x) => (y) { y = Neg(x) }", k) for k in ("zeros", "normal"))
     again = InputSet("other", a.sizes, {"x": a.feeds["x"].copy()})
-    assert a.is_same(again)
-    assert not a.is_same(b)
+    assert a.content() == again.content()
+    assert a.content() != b.content()
     negative = first_input_set("g (float[3] x) => (y) { y = Neg(x) }", "signed zeros")
-    assert not negative.is_same(InputSet("zeros", negative.sizes, {"x": abs(negative.feeds["x"])}))
+    other = InputSet("zeros", negative.sizes, {"x": abs(negative.feeds["x"])})
+    assert negative.content() != other.content()
 
 
 def shapes_at(inputs: list[InputSpec], sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
@@ -652,8 +653,8 @@ LARGE = "g (float[N,3,200,200] x, float[N,8] s) => (float[N,3,200,200] y, float[
 
 def test_large_inputs_get_few_input_sets_at_smallest_size() -> None:
     oracle = oracle_of(load(LARGE))
-    assert [(a.input_set.kind, a.input_set.sizes["N"]) for a in oracle.answers] == [
-        ("normal", 2), ("normal", 1), ("mixed", 1), ("large", 1), ("nan", 1)
+    assert [(a.input_set.kind, a.input_set.sizes["N"]) for a in oracle.answers][:7] == [
+        ("normal", 2), ("normal", 1), ("mixed", 1), ("large", 1), ("nan", 1), ("zeros", 1), ("inf", 1)
     ]  # fmt: skip
 
 

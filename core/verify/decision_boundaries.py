@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from ..ir.op import Op
+from ..ir.tensor import Tensor
 from ..ir.traits import Trait, data_inputs, ops_with
 from ..ir.values import Value
 from .transitive_uses import Use, transitive_uses
 
 MAX_BOUNDARIES = 8  # boundaries of one input; more, as in tree ensembles, are subsampled
+MAX_VOCABULARY = 4096  # points of one input from which numbers are chosen at random
 MAX_CONSTANT_SIZE = 1024  # elements of a constant whose numbers count as boundaries
 THRESHOLD_OPS = ops_with(Trait.COMPARISON) | {"Max", "Min"}  # the other operand is where they change
 REDUCTION_OPS = frozenset({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "GlobalAveragePool", "GlobalMaxPool"})
 
+VOCABULARY_PREFIXES = ("cats_", "keys_", "nodes_splits", "nodes_values", "pool_", "replaced_value", "threshold")
+"""The attributes, of operators for tables and trees, with numbers or strings that inputs are compared with."""
+VOCABULARY_DOMAINS = frozenset({"", "ai.onnx.ml"})
+T = TypeVar("T")
+
 
 class DecisionBoundaries(NamedTuple):
-    """Boundaries at `points`, in order; `pooled` if a reduction of all elements is compared."""
+    """Boundaries at `points`, in order; `pooled` if a reduction of all elements is compared.
+
+    `all_points` are those among which `points` are a few: a vocabulary, the thresholds of a tree ensemble.
+    """
 
     points: tuple[float, ...] = ()
     pooled: bool = False
+    all_points: tuple[float, ...] = ()
 
     def with_points(self, others: Iterable[float]) -> DecisionBoundaries:
         """With further points."""
-        return DecisionBoundaries(_subsampled([*self.points, *others]), self.pooled)
+        return _boundaries([*self.all_points, *others], pooled=self.pooled)
 
 
 NO_BOUNDARIES = DecisionBoundaries()
@@ -48,20 +59,38 @@ def decision_boundaries(value: Value) -> DecisionBoundaries:
         points = [(c - line.shift) / line.scale for c in _thresholds(reading)]
         pooled = pooled or (line.pooled and bool(points))
         found += points
-    return DecisionBoundaries(_subsampled(found), pooled)
+    return _boundaries(found, pooled=pooled)
 
 
-def _subsampled(points: Iterable[float]) -> tuple[float, ...]:
-    """The distinct finite points, in order, at most `MAX_BOUNDARIES`, evenly subsampled."""
+def _boundaries(points: Iterable[float], *, pooled: bool) -> DecisionBoundaries:
+    """Boundaries at the distinct finite points."""
     kept = sorted({float(p) for p in points if np.isfinite(p)})
-    if len(kept) <= MAX_BOUNDARIES:
-        return tuple(kept)
-    return tuple(kept[i * (len(kept) - 1) // (MAX_BOUNDARIES - 1)] for i in range(MAX_BOUNDARIES))
+    few = evenly_spread(kept, MAX_BOUNDARIES)
+    return DecisionBoundaries(tuple(few), pooled, tuple(evenly_spread(kept, MAX_VOCABULARY)))
+
+
+def evenly_spread(values: list[T], count: int) -> list[T]:
+    """At most `count` of the values, in their order, the first and the last among them."""
+    if len(values) <= count:
+        return values
+    return [values[i * (len(values) - 1) // max(count - 1, 1)] for i in range(count)]
+
+
+def vocabulary(op: Op) -> list[Any]:
+    """The numbers and strings in the attributes of an operator with which it compares its input."""
+    named = (value for name, value in op.attrs.items() if name.startswith(VOCABULARY_PREFIXES))
+    return [x for value in named for x in _flat(value)] if op.domain in VOCABULARY_DOMAINS else []
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, Tensor):
+        return value.array.reshape(-1).tolist()
+    return list(cast("Sequence[Any]", value)) if isinstance(value, list | tuple) else [value]
 
 
 def _propagate(op: Op, index: int, affine: _AffineMap) -> _AffineMap | None:
     if op.domain:
-        return None
+        return affine if op.domain == "ai.onnx.ml" and op.type in {"FeatureVectorizer", "Imputer"} else None
     if op.type in REDUCTION_OPS:
         return affine._replace(pooled=True) if index == 0 else None
     if index in data_inputs(op.type):
@@ -88,12 +117,12 @@ def _compose(op_type: str, index: int, affine: _AffineMap, c: float) -> _AffineM
 def _thresholds(use: Use) -> Iterator[float]:
     """The numbers at which the function of `use` has a step or a knee."""
     op, index = use.op, use.index
-    if op.domain == "ai.onnx.ml":
-        yield from op.attr("nodes_values") or ()
-        yield from [op.attr("threshold", 0.0)] if op.type == "Binarizer" else []
-    elif op.domain:
+    yield from (float(n) for n in vocabulary(op) if not isinstance(n, str | bytes))
+    if op.type == "Binarizer" and "threshold" not in op.attrs:
+        yield 0.0
+    if op.domain:
         return
-    elif op.type in THRESHOLD_OPS:
+    if op.type in THRESHOLD_OPS:
         for i, other in enumerate(op.inputs):
             yield from _constant_elements(other) if i != index else ()
     elif op.type == "Clip" and index == 0:

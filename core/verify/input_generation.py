@@ -6,14 +6,21 @@ epsilon. *zeros*, *signed zeros*: divisions, signs, defaults. *ties*: order amon
 overflow. *boundaries*: the wrong side of a comparison. *nan*, *inf*: lost or new special values; the first rows stay
 finite, so that a leak between rows shows. *mixed*: several kinds in one input, for inputs so large that a run for
 each would cost too much.
+
+In combined input sets each input has a kind of its own (`core.verify.input_draws`); further kinds are for those.
+*sizes*: extents beside constants of the models. *constants*: numbers at and beside their constants, words of their
+vocabularies. *adjacent*: numbers that nearly coincide, in one input or in several. *whole*: whole floats and halves.
+*magnitudes*: log-uniform ones, of integers up to the limits of the type. *far*: indices and positions from the end and
+out of range, negative pads. *lengths*: sequences of 0 to 7 tensors, absent optionals, up to 65 iterations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -21,21 +28,32 @@ from onnx import helper
 
 from ..ir.dtypes import INTEGER_DTYPES
 from .dim_expressions import Sizes, extent
-from .input_specs import SEQUENCE, InputSpec
+from .input_specs import OPTIONAL, SEQUENCE, InputSpec
+from .model_constants import NO_CONSTANTS, ModelConstants
+from .noise import is_float
 from .number_generation import (
     MIXED,
     MIXED_KINDS,
     NONFINITE_VALUES,
+    Range,
+    adjacent_floats,
+    adjacent_integers,
     clipped_integers,
+    far_indices,
+    floats_near_constants,
     floats_near_points,
+    floats_of_all_magnitudes,
     generate_extreme_integers,
     generate_floats,
     generate_integers,
     index_limits,
     integer_limits,
+    integers_near_constants,
     integers_near_points,
+    integers_of_all_magnitudes,
     kinds_without_special_values,
     to_finite,
+    whole_floats,
 )
 
 Array = np.ndarray[Any, Any]
@@ -46,6 +64,8 @@ KINDS = (
     "inf",
 )  # fmt: skip
 KIND_ORDER = (*KINDS, MIXED)
+COMBINED_KINDS = ("sizes", "constants", "combined", "adjacent", "whole", "magnitudes", "far", "lengths")
+"""The kinds of input sets in which each input has a kind of its own."""
 LARGE_INPUT_KINDS = ("normal", "large", "nan")  # for large inputs of floats, beside mixed ones
 # The value of a scalar bool: one bit of the position of the kind here, another bit for each such input, so that two of
 # them meet in every combination, and from the fourth on the parity of several bits. Zeros are all false, negative
@@ -56,42 +76,56 @@ TRUTH_KIND_ORDER = (
 TRUTH_MASKS = (1, 2, 4, 3, 5, 6, 7)
 EXTREME_KINDS = frozenset({"extremes", "nan", "inf"})
 SEQUENCE_LENGTHS = {"negative": 1, "large": 3, "ties": 0}  # of sequences, 2 in other kinds
+LENGTHS, TRIPS = (0, 7, 3, 1, 5, 4, 6), (0, 33, 65, 1, 2)  # of sequences, and trip counts, in turn
+MAX_CONTROL = 2048  # the largest magnitude of integers that control a run
 MAX_SINGLE_ELEMENT_POINTS = 3  # boundaries on, between and beyond which inputs of one element are put, one at a time
 
 
 @dataclass(frozen=True, slots=True)
 class InputSet:
-    """One set of inputs: `kind` names the distribution of the numbers, `sizes` has the symbolic dims."""
+    """One set of inputs: `kind` names the distribution of the numbers, `sizes` has the symbolic dims.
+
+    `input_kinds` are the kinds of its inputs if they are not all of that kind.
+    """
 
     kind: str
     sizes: Sizes = field(default_factory=dict[str, int])
     feeds: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    input_kinds: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{k}={v}" for k, v in self.sizes.items())
         return f"{self.kind} inputs" + (f" with {sizes}" if sizes else "")
 
     @property
+    def all_kinds(self) -> frozenset[str]:
+        """The kinds of its inputs."""
+        return self.input_kinds or frozenset({self.kind})
+
+    @property
     def is_finite(self) -> bool:
-        """Whether its kind has no NaN and no infinity."""
-        return self.kind not in NONFINITE_VALUES
+        """Whether its kinds have no NaN and no infinity."""
+        return self.all_kinds.isdisjoint(NONFINITE_VALUES)
 
-    def is_same(self, other: InputSet) -> bool:
-        """Whether both have the same tensors, bit for bit; sequences and strings are random in all their kinds."""
-        if self.sizes != other.sizes or self.feeds.keys() != other.feeds.keys():
-            return False
-        return all(_is_same_array(x, other.feeds[name]) for name, x in self.feeds.items())
+    def content(self) -> Hashable:
+        """A key that is equal for two sets only if they have the same tensors, bit for bit."""
+        return tuple(sorted(self.sizes.items())), tuple((name, _content(x)) for name, x in sorted(self.feeds.items()))
 
 
-def _is_same_array(x: Any, y: Any) -> bool:
-    if isinstance(x, list) or isinstance(y, list) or x.dtype == np.object_ or x.shape != y.shape:
-        return False
-    return x.reshape(-1)[:8].tobytes() == y.reshape(-1)[:8].tobytes() and x.tobytes() == y.tobytes()
+def _content(x: Any) -> Hashable:
+    if isinstance(x, list):
+        return tuple(map(_content, cast("list[Any]", x)))
+    if x is None or x.dtype == np.object_:
+        return None if x is None else (x.shape, tuple(x.reshape(-1).tolist()))
+    return x.shape, blake2b(x.tobytes(), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class _GenerationParams:
-    """Parameters for all inputs of an input set; `indices` numbers the boolean inputs, and those with boundaries."""
+    """Parameters for an input of an input set; `indices` numbers the boolean inputs, and those with boundaries.
+
+    `constants` of the models count as boundaries and words of every input.
+    """
 
     kind: str
     sizes: Sizes
@@ -99,6 +133,7 @@ class _GenerationParams:
     restriction: int
     variant: int
     indices: dict[str, int]
+    constants: ModelConstants = NO_CONSTANTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +161,8 @@ def _generate_override(i: InputSpec, kind: str, _: Shape, __: _GenerationParams)
 
 
 def _generate_strings(i: InputSpec, _: str, shape: Shape, params: _GenerationParams) -> Array:
-    words = [*i.role.words, *([] if params.restriction else ["passwright", ""])] or ["a"]
+    known = i.role.words + (params.constants.words if params.kind in STRING_KINDS else ())
+    words = [*known, *(() if params.restriction else ("passwright", ""))] or ["a"]
     return params.rng.choice(np.array(words, object), shape)
 
 
@@ -155,6 +191,9 @@ def _generate_integers(i: InputSpec, kind: str, shape: Shape, params: _Generatio
     """Free integers, and all numbers whose role restricts them."""
     limits = integer_limits(_numpy_dtype(i) if i.dtype in INTEGER_DTYPES else np.dtype(np.int16))
     is_free = i.role.kind == "free"
+    special = SPECIAL_INTEGERS.get(kind)
+    if special is not None and (drawn := special(i, shape, params, limits)) is not None:
+        return np.where(drawn == 0, 1, drawn) if i.role.kind in {"divisor", "step"} else drawn
     if kind == "boundaries" and (is_free or not params.restriction):
         reach = limits if is_free else index_limits(i.role, params.sizes, limits)
         if not _decides_branch(i, shape):
@@ -166,8 +205,52 @@ def _generate_integers(i: InputSpec, kind: str, shape: Shape, params: _Generatio
     return generate_integers(i.role, kind, shape, params.sizes, params.rng, limits, params.restriction)
 
 
+def _integers_near_constants(i: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array | None:
+    points = (*i.boundaries.all_points, *params.constants.numbers)
+    if i.role.kind == "index":
+        limits = index_limits(i.role, params.sizes, limits)
+    elif i.is_size:
+        limits = max(limits[0], -MAX_CONTROL), min(limits[1], MAX_CONTROL)
+    return integers_near_constants(points, shape, params.rng, limits)
+
+
+def _integers_of_all_magnitudes(_: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array:
+    return integers_of_all_magnitudes(shape, params.rng, limits)
+
+
+def _adjacent_integers(_: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array:
+    return adjacent_integers(shape, params.rng, limits)
+
+
+def _far_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array:
+    """Indices in and out of range, pads that cut, positions and ends counted from the end, any steps."""
+    if i.role.kind == "index":
+        bound = extent(i.role.bound, params.sizes) if i.role.bound is not None else None
+        return clipped_integers(far_indices(shape, bound, params.rng).astype(np.float64), limits)
+    low, high = FAR_RANGES[i.role.kind]
+    return np.asarray(params.rng.integers(max(low, limits[0]), high, shape, endpoint=True))
+
+
+def _trip_counts(_: InputSpec, shape: Shape, params: _GenerationParams, __: Range) -> Array:
+    return np.full(shape, TRIPS[params.variant % len(TRIPS)])
+
+
+FAR_RANGES = {
+    "pads": (-1, 1), "position": (-3, 3), "start": (-9, 9), "end": (-9, 9), "step": (-3, 3), "limit": (-9, 70),
+}  # fmt: skip
+SPECIAL_INTEGERS: dict[str, Callable[[InputSpec, Shape, _GenerationParams, Range], Array | None]] = {
+    "constants": _integers_near_constants, "magnitudes": _integers_of_all_magnitudes, "adjacent": _adjacent_integers,
+    "far": _far_integers, "lengths": _trip_counts,
+}  # fmt: skip
+"""The generators of the kinds in which an integer input serves a purpose of its own."""
+
+
 def _generate_free_floats(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
     dtype, points, rng = _numpy_dtype(i), i.boundaries.points, params.rng
+    if kind == "constants":
+        return floats_near_constants((*i.boundaries.all_points, *params.constants.numbers), shape, dtype, rng)
+    if kind in SPECIAL_FLOATS:
+        return SPECIAL_FLOATS[kind](shape, dtype, rng)
     if kind in {MIXED, "boundaries"} and points and dtype.kind != "c":
         if kind == MIXED:  # the last run of numbers is at the boundaries
             last = prod(shape) // (len(MIXED_KINDS) + 1)
@@ -199,8 +282,38 @@ def _numbers_in_interval(
     return low + fraction * (high - low), np.ceil
 
 
+SPECIAL_FLOATS: dict[str, Callable[[Shape, np.dtype[Any], np.random.Generator], Array]] = {
+    "adjacent": adjacent_floats, "magnitudes": floats_of_all_magnitudes, "whole": whole_floats,
+}  # fmt: skip
 BOOLEAN_KINDS = frozenset({"normal", "negative", "large", "zeros"})
+STRING_KINDS = frozenset({"constants", "adjacent"})
 ROLE_KINDS = BOOLEAN_KINDS | {"ties"}
+FREE_INTEGER_KINDS = frozenset({"constants", "magnitudes", "adjacent"})
+ROLES_OF_KIND = {
+    "far": {*FAR_RANGES, "index"}, "lengths": {"trips"}, "magnitudes": {"divisor"}, "constants": {"index", "divisor"},
+}  # fmt: skip
+
+
+def special_kinds(i: InputSpec) -> frozenset[str]:
+    """The kinds of combined input sets for which an input has values of its own, besides those of `own_kinds`."""
+    role = i.role.kind
+    if i.type_kind in {SEQUENCE, OPTIONAL} or i.default is not None:
+        return frozenset({"lengths"}) if i.default is None else frozenset()
+    if i.dtype == onnx.TensorProto.STRING:
+        return STRING_KINDS
+    if role != "free":
+        found = {kind for kind, roles in ROLES_OF_KIND.items() if role in roles}
+        unchecked = role == "index" and not i.role.signed and i.role.bound is not None
+        return frozenset(found - ({"far"} if unchecked else set[str]()))
+    if i.dtype in INTEGER_DTYPES:
+        return frozenset({"constants"}) if i.is_size else FREE_INTEGER_KINDS
+    is_real = is_float(_numpy_dtype(i)) and _numpy_dtype(i).kind != "c" and _numpy_dtype(i).itemsize > 1
+    return frozenset({"constants", *SPECIAL_FLOATS} if is_real else ())
+
+
+def own_kinds(i: InputSpec) -> frozenset[str]:
+    """The kinds in which an input differs from a normal one."""
+    return _input_class(i).kinds
 
 
 def _input_class(i: InputSpec) -> _InputClass:
@@ -267,14 +380,52 @@ def generate_input_sets(
         yield InputSet(kind, sizes, {k: v for k, v in feeds.items() if v is not None})
 
 
+def generate_combined(
+    inputs: list[InputSpec],
+    kind: str,
+    kinds: Mapping[str, str],
+    sizes: Sizes,
+    seed: tuple[int, ...],
+    constants: ModelConstants,
+) -> InputSet:
+    """An input set in which each input has the kind that `kinds` gives for it, or is normal."""
+    indices = {i.name: n for n, i in enumerate(inputs)}
+    params = _GenerationParams(kind, sizes, np.random.default_rng(seed), 0, seed[-1], indices, constants)
+    feeds: dict[str, Any] = {}
+    for n, i in enumerate(inputs):
+        own = replace(params, kind=kinds.get(i.name, "normal"), variant=params.variant + n)
+        if i.type_kind == OPTIONAL and own.kind == "lengths":
+            feeds[i.name] = None
+        elif (value := _generate(i, _input_class(i), own)) is not None:
+            feeds[i.name] = value
+    _let_coincide([i for i in inputs if kinds.get(i.name) == "adjacent"], feeds, params.rng)
+    return InputSet(kind, sizes, feeds, frozenset(kinds.get(i.name, "normal") for i in inputs))
+
+
+def _let_coincide(inputs: list[InputSpec], feeds: dict[str, Any], rng: np.random.Generator) -> None:
+    """Make most elements of each input equal to those of another one with its type and shape, where there is one."""
+    first: dict[Hashable, Array] = {}
+    for i in inputs:
+        if isinstance(feeds.get(i.name), np.ndarray):
+            array: Array = feeds[i.name]
+            known = first.setdefault((array.dtype, array.shape), array)
+            feeds[i.name] = (
+                array
+                if known is array
+                else np.where(np.asarray(rng.uniform(0, 1, np.shape(array))) < 0.75, known, array)
+            )
+
+
 def _generate(i: InputSpec, input_class: _InputClass, params: _GenerationParams) -> Any:
     """The array of an input; a sequence has two of one shape, in some kinds none, one, or three with growing dims."""
-    kind = params.kind if params.kind in input_class.kinds else "normal"
+    kind = params.kind if params.kind in input_class.kinds | special_kinds(i) else "normal"
     shape, dtype = _concrete_shape(i, params.sizes), _numpy_dtype(i)
     if i.default is not None or i.type_kind != SEQUENCE:
         array = input_class.generate(i, kind, shape, params)
         return array if array is None else array.astype(dtype, copy=False)
     length = 2 if params.restriction else SEQUENCE_LENGTHS.get(params.kind, 2)
+    if params.kind == "lengths":
+        kind, length = "normal", LENGTHS[params.variant % len(LENGTHS)]
     growing = [d in {"[0]", f"{i.name}[{axis}]"} and length > 2 for axis, d in enumerate(i.shape)]
     shapes = [tuple(d + n * grows for d, grows in zip(shape, growing, strict=True)) for n in range(length)]
     arrays = (input_class.generate(i, kind, s, params) for s in shapes)

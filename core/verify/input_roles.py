@@ -15,16 +15,19 @@ from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.traits import Trait, data_inputs, ops_with, ops_with_role, roles
 from ..ir.values import Value
+from .decision_boundaries import evenly_spread, vocabulary
 from .transitive_uses import Use, transitive_uses
+from .word_generation import words_of_operator
 
 # Sums and differences of indices, extents and axes count as indices, extents and axes.
 OFFSET_INPUTS: dict[str, tuple[int, ...]] = {"Add": (0, 1), "Sub": (0,)}
 # Where one input serves several purposes, the first of these wins.
 ROLE_PRIORITY = (
     "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "share", "divisor",
-    "step", "trips", "extent", "pads", "limit", "start", "end", "shift", "mask", "truth", "free",
+    "step", "trips", "extent", "pads", "position", "limit", "start", "end", "shift", "mask", "truth", "free",
 )  # fmt: skip
 MAX_WORDS = 8  # of a constant that strings are compared with
+MAX_VOCABULARY_WORDS = 256  # of one operator
 MASKING_NUMBER = -1e3  # at least as low are the numbers that mask scores
 NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end became part of the specification
 NONNEGATIVE_INDEX_OPS = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding"})
@@ -149,12 +152,12 @@ def _narrower(a: InputRole, b: InputRole) -> InputRole:
 
 
 def _compared_words(op: Op) -> list[str]:
-    """The strings with which an ai.onnx.ml op or an Equal compares its input."""
-    if op.domain == "ai.onnx.ml":
-        names = ("keys_strings", "cats_strings", "classes_strings", "string_vocabulary")
-        return [str(s) for name in names for s in op.attr(name) or ()]
+    """Strings that an op tells apart: those of its vocabulary, of an Equal, or others that its attributes describe."""
     constants = [v.tensor for v in op.inputs if v is not None and v.tensor is not None] if op.type == "Equal" else []
-    return [str(s) for t in constants if t.dtype == onnx.TensorProto.STRING for s in t.array.reshape(-1)[:MAX_WORDS]]
+    strings = [t.array.reshape(-1)[:MAX_WORDS] for t in constants if t.dtype == onnx.TensorProto.STRING]
+    compared = [str(s) for array in strings for s in array]
+    known = [x for x in vocabulary(op) if isinstance(x, str)]
+    return [*compared, *evenly_spread(known, MAX_VOCABULARY_WORDS), *words_of_operator(op.type, op.attrs)]
 
 
 SIZE_ROLES = frozenset({"extent", "pads", "scales", "stretch", "trips"})
@@ -166,13 +169,13 @@ MAX_LOOKBACK = 100  # ops
 SHAPE_ONLY_OPS = ops_with(Trait.READS_SHAPE)
 
 
-def control_values(graph: Graph) -> frozenset[Value]:
+def control_values(graph: Graph, *, divisions: bool = True) -> frozenset[Value]:
     """The values that control a run, and those from which they are computed. O(V + E).
 
     Extreme numbers are harmful there: a Loop does not end, a tensor fills the memory, or the least integer is divided
-    by -1, which crashes the process.
+    by -1, which crashes the process; without `divisions`, the operands of these are left out.
     """
-    queue = [v for g in graph.with_subgraphs() for op in g.ops() for v in _control_inputs(op)]
+    queue = [v for g in graph.with_subgraphs() for op in g.ops() for v in _control_inputs(op, divisions=divisions)]
     found = dict.fromkeys(queue)
     read = set[Op]()
     while queue:
@@ -183,12 +186,12 @@ def control_values(graph: Graph) -> frozenset[Value]:
     return frozenset(found)
 
 
-def _control_inputs(op: Op) -> Iterator[Value]:
+def _control_inputs(op: Op, *, divisions: bool) -> Iterator[Value]:
     if op.domain:
         return
     indices = [i for i, role in roles(op.type).items() if role in SIZE_ROLES]
     chosen = [op.input(i) for i in (*indices, *OTHER_CONTROL_INPUTS.get(op.type, ()))]
-    if op.type in DIVISIONS and _operand_dtype(op) in INTEGER_DTYPES:
+    if divisions and op.type in DIVISIONS and _operand_dtype(op) in INTEGER_DTYPES:
         chosen += op.inputs
     if op.type == "Loop":
         chosen += [body.outputs[0] for body in op.subgraphs if body.outputs]

@@ -2,35 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import combinations
+from math import prod
+from time import process_time
+from typing import Any, Protocol
 
 import numpy as np
 from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError
 from .dim_expressions import Sizes
-from .input_generation import KIND_ORDER, InputSet, distinct_kinds, generate_input_sets, variant_count
+from .input_draws import KindRecord, Plan, combined_plans, plans_near
+from .input_generation import (
+    KIND_ORDER,
+    InputSet,
+    distinct_kinds,
+    generate_combined,
+    generate_input_sets,
+    variant_count,
+)
 from .input_specs import GENERATABLE, InputSpec, free_symbols
+from .model_constants import NO_CONSTANTS, ModelConstants
 from .noise import is_float
 from .number_generation import NONFINITE_VALUES
 from .size_assignments import (
+    MAX_ELEMENTS,
     element_count,
     required_sizes,
     size_assignments,
     unusual_sizes,
     with_more,
+    with_one_distinct,
     with_ones,
     with_zeros,
 )
+from .verification_spec import Effort
 
-RunModel = Callable[[InputSet], Mapping[str, Any]]
-"""Runs a model on an input set; returns its outputs by name. Raises EvaluationError."""
+
+class RunModel(Protocol):
+    """Runs a model on an input set, perhaps for at most `timeout` seconds."""
+
+    def __call__(self, input_set: InputSet, timeout: float | None = None) -> Mapping[str, Any]:
+        """The outputs by name. Raises EvaluationError."""
+        ...
+
+
 TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
 ROTATING_KINDS = ("normal", "negative", "large", "zeros")  # kinds drawn at the accepted sizes in turn
 MAX_EMPTY_ANSWERS = 2
+MAX_GROUPS = 24  # of symbols that are made to differ from others
 CHEAP_ELEMENTS = 1 << 16  # elements: above that, all kinds are drawn at the smallest sizes that were accepted
+# CPU seconds for combined input sets: at least the first number, or that many times loading and the first run.
+CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.5, 0.5), "thorough": (20.0, 20.0)}
+ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
+GROWING_SHARE = 0.001  # of the time of the fastest run
+COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +73,9 @@ class Answer:
 class InputSearch:
     """Searches for input sets that `run` accepts, with `fixed` sizes for some symbols; `notes` list those not found.
 
-    Numbers around `boundaries` are generated for every numeric input, besides those of its transitive uses.
+    Numbers around `boundaries` are generated for every numeric input, besides those of its transitive uses; combined
+    input sets, up to a share of `base_cost` that `effort` determines, have numbers, sizes and words near `constants`.
+    `base_cost` are the CPU seconds for loading the model. Without `combines` there are no combined ones.
     """
 
     run: RunModel
@@ -54,6 +84,12 @@ class InputSearch:
     seed: int = 0
     notes: list[str] = field(default_factory=list[str])
     boundaries: Collection[float] = ()
+    constants: ModelConstants = NO_CONSTANTS
+    effort: Effort = "default"
+    base_cost: float = 0.0
+    combines: bool = True
+    accepted_sizes: list[Sizes] = field(default_factory=list[Sizes])
+    record: KindRecord = field(default_factory=KindRecord)
 
     def answers(self) -> Iterator[Answer]:
         """One answer for each kind of input set, at the model's usual sizes and with dims of 1 in turn.
@@ -65,20 +101,88 @@ class InputSearch:
             self.inputs = [replace(i, boundaries=i.boundaries.with_points(self.boundaries)) for i in self.inputs]
         first = self._first_answer()
         yield first
-        plans, seen = [first.input_set.sizes], [first.input_set]
+        plans, seen = [first.input_set.sizes], {first.input_set.content()}
+        self.accepted_sizes = plans
         for answer in self._answers_at_other_sizes(plans[0]):
             plans.append(answer.input_set.sizes)
-            seen.append(answer.input_set)
+            seen.add(answer.input_set.content())
             yield answer
         self._note_sizes(plans)
         is_large = min(element_count(self.inputs, plan) for plan in plans) > CHEAP_ELEMENTS
         if not is_large and all(i.may_be_empty for i in self.inputs):
             yield from self._empty_answers(plans[0])
-        for kind in distinct_kinds(self.inputs, are_large=is_large)[1:]:
-            for answer in self._answers_of_kind(kind, plans):
-                if not any(answer.input_set.is_same(other) for other in seen):
-                    seen.append(answer.input_set)
-                    yield answer
+        kinds = distinct_kinds(self.inputs, are_large=is_large)[1:]
+        for kind in kinds:
+            yield from _new(self._answers_of_kind(kind, plans), seen)
+        budget = self._budget()
+        if is_large:
+            yield from self._answers_of_other_kinds(plans, kinds, budget, seen)
+        if self.combines:
+            yield from _new(self.combined_answers(self._combined_plans(), self.constants, budget), seen)
+        else:
+            self.notes.append("combined input sets were left out, as runs of the original end the process")
+
+    def _answers_of_other_kinds(
+        self, plans: list[Sizes], found: Collection[str], budget: CpuBudget, seen: set[Hashable]
+    ) -> Iterator[Answer]:
+        """Answers of the kinds that large inputs are not given in any case, as many as `budget` allows."""
+        others = [k for k in distinct_kinds(self.inputs, are_large=False)[1:] if k not in found]
+        ordered = [k for k in ALWAYS_KINDS if k in others]
+        ordered += [k for k in others if k not in ordered]
+        for n, kind in enumerate(ordered):
+            if kind not in ALWAYS_KINDS and budget.is_spent():
+                self.notes.append(f"no {', '.join(ordered[n:])} inputs: a run takes too long")
+                return
+            yield from _new(self._answers_of_kind(kind, plans), seen)
+
+    def _budget(self) -> CpuBudget:
+        least, share = CPU_BUDGETS[self.effort]
+        return CpuBudget(max(least, share * self.base_cost))
+
+    def _combined_plans(self) -> list[Plan]:
+        """The plans for the constants of the original."""
+        return combined_plans(
+            self.inputs, self.accepted_sizes, self.constants, self._fixed_symbols(), self.seed, CHEAP_ELEMENTS
+        )
+
+    def answers_near(self, constants: ModelConstants) -> list[Answer]:
+        """Answers near constants that only a rewritten model has."""
+        plans = plans_near(
+            self.inputs, self.accepted_sizes, constants, self._fixed_symbols(), self.seed, CHEAP_ELEMENTS
+        )
+        return list(_new(self.combined_answers(plans, constants, self._budget()), set())) if self.combines else []
+
+    def combined_answers(self, plans: Sequence[Plan], constants: ModelConstants, budget: CpuBudget) -> Iterator[Answer]:
+        """The answers to the plans that the model accepts, as many as `budget` allows."""
+        costs, late = SizeCosts(), 0
+        for n, plan in enumerate(plans):
+            if budget.is_spent():
+                late += len(plans) - n
+                break
+            useful = self.record.useful_part(plan)
+            if useful is None:
+                continue
+            if costs.predicted(useful.sizes) > budget.left():
+                late += 1
+                continue
+            start = process_time()
+            input_set = generate_combined(
+                self.inputs, useful.kind, useful.kinds, useful.sizes, (self.seed, useful.number), constants
+            )
+            answer = self._answer(input_set)
+            costs.add(useful.sizes, process_time() - start)
+            self.record.add(useful, accepted=answer is not None)
+            if answer is not None:
+                yield answer
+        if late:
+            self.notes.append(f"{late} of {len(plans)} combined input sets were left out: runs take too long")
+
+    def _answer(self, input_set: InputSet) -> Answer | None:
+        """The answer to a combined input set, None if the model refuses it."""
+        try:
+            return Answer(input_set, self.run(input_set, COMBINED_TIMEOUT))
+        except EvaluationError:
+            return None
 
     def _answers_of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[Answer]:
         """The answers to all variants of a kind, at the first size assignment that is accepted for them."""
@@ -126,13 +230,39 @@ class InputSearch:
                 answer, error = self._first_accepted("normal", plan, 0, inputs)
                 if answer is not None:
                     self.inputs = inputs
-                    return answer
+                    return self._with_distinct_sizes(answer)
                 why = why or error
         if not why:
             count = element_count(self.inputs, dict.fromkeys(free_symbols(self.inputs), 1) | self.fixed)
             why = f"they would have {count:,} elements or more; give inputs of your own"
             raise UnverifiableError(f"no inputs are generated for the original: {why}")
         raise UnverifiableError(f"the original runs on none of the inputs tried: {why}")
+
+    def _with_distinct_sizes(self, answer: Answer) -> Answer:
+        """The answer at sizes that differ where they may, if those of `answer` are all equal.
+
+        Symbols that must be equal are found in pairs; in larger groups they stay as they are.
+        """
+        kept = self._fixed_symbols()
+        free = [s for s in answer.input_set.sizes if s not in kept]
+        if len(free) < 2 or len({answer.input_set.sizes[s] for s in free}) > 1:
+            return answer
+        groups = [*((s,) for s in free), *combinations(free, 2)]
+        size = answer.input_set.sizes[free[0]]
+        for group in groups[:MAX_GROUPS]:
+            sizes = answer.input_set.sizes
+            if any(sizes[s] != size for s in group):
+                continue
+            for changed in with_one_distinct(sizes, group[0], set(sizes.values())):
+                plan = changed | dict.fromkeys(group, changed[group[0]])
+                if element_count(self.inputs, plan) <= MAX_ELEMENTS and (found := self._first_at(plan)) is not None:
+                    answer = found
+                    break
+        return answer
+
+    def _first_at(self, plan: Sizes) -> Answer | None:
+        """The answer to normal inputs at these sizes, as the first one."""
+        return self._first_accepted("normal", plan, 0)[0]
 
     def _answers_at_other_sizes(self, base: Sizes) -> Iterator[Answer]:
         """Answers at sizes of 1 and, where only 1 was accepted so far, at larger ones. Required sizes do not change."""
@@ -166,6 +296,49 @@ class InputSearch:
             except EvaluationError as e:
                 why = why or str(e)
         return None, why
+
+
+def _new(answers: Iterable[Answer], seen: set[Hashable]) -> Iterator[Answer]:
+    """The answers with inputs that are not among `seen`, to which they are added."""
+    for answer in answers:
+        if (content := answer.input_set.content()) not in seen:
+            seen.add(content)
+            yield answer
+
+
+@dataclass(slots=True)
+class CpuBudget:
+    """CPU seconds of this process from now on, of which a comparison will take as many again."""
+
+    seconds: float
+    start: float = field(default_factory=process_time)
+
+    def left(self) -> float:
+        """The seconds left for runs of the original."""
+        return self.seconds / 2 - (process_time() - self.start)
+
+    def is_spent(self) -> bool:
+        """Whether no time is left."""
+        return self.left() <= 0
+
+
+@dataclass(slots=True)
+class SizeCosts:
+    """CPU seconds of runs by the product of the sizes, with which only a small part of those of small runs grows."""
+
+    known: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
+
+    def add(self, sizes: Sizes, seconds: float) -> None:
+        """Record a run."""
+        self.known.append((prod(sizes.values()), seconds))
+
+    def predicted(self, sizes: Sizes) -> float:
+        """The seconds of a run at other sizes, which grow with their square at most; 0 with nothing recorded."""
+        total = prod(sizes.values())
+        below = max((k for k in self.known if k[0] <= total), default=(total, 0.0))
+        least = min((seconds for _, seconds in self.known), default=0.0)
+        growing = max(below[1] - least, GROWING_SHARE * below[1])
+        return least + growing * (total / max(below[0], 1)) ** 2
 
 
 def require_generatable(inputs: list[InputSpec]) -> None:

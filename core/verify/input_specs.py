@@ -130,9 +130,10 @@ class InputSpec:
 
     `type_kind` is tensor, sequence or optional (of tensors), or describes another type; the shape of an input without
     declared rank is empty. `required_extents` are the extents that the weights determine, by axis; `boundaries` the
-    decision boundaries. An input that `is_control` determines the time or memory of a run, so it gets no extremes of
-    its type; one that `is_selection_only` is never an operand of arithmetic; one that `may_be_empty` crashes no kernel
-    without elements; one that `must_be_nonempty` would otherwise make the filter of a convolution empty.
+    decision boundaries. An input that `is_control` determines the time or memory of a run, or is divided, so it gets no
+    extremes of its type; `is_size` excludes the latter. One that `is_selection_only` is never an operand of arithmetic;
+    one that `may_be_empty` crashes no kernel without elements; one that `must_be_nonempty` would otherwise make the
+    filter of a convolution empty.
     """
 
     name: str
@@ -145,6 +146,7 @@ class InputSpec:
     required_extents: Mapping[int, int] = field(default_factory=dict[int, int])
     boundaries: DecisionBoundaries = NO_BOUNDARIES
     is_control: bool = False
+    is_size: bool = False
     is_selection_only: bool = False
     may_be_empty: bool = False
     must_be_nonempty: bool = False
@@ -167,12 +169,19 @@ def input_specs(model: Model) -> list[InputSpec]:
     """The inputs of a model, in order, overridable ones last."""
     graph = model.graph
     required = [v for v in graph.inputs if v not in graph.input_defaults]
-    control, may_be_empty = control_values(graph), supports_empty_tensors(graph)
+    control, sizes = (control_values(graph, divisions=divisions) for divisions in (True, False))
+    may_be_empty = supports_empty_tensors(graph)
     must_be_nonempty = not has_nonempty_filters(graph)
-    found = ((_input_spec(v, graph.input_defaults.get(v)), v in control) for v in (*required, *graph.input_defaults))
+    found = ((v, _input_spec(v, graph.input_defaults.get(v))) for v in (*required, *graph.input_defaults))
     return [
-        replace(i, is_control=is_control, may_be_empty=may_be_empty, must_be_nonempty=must_be_nonempty)
-        for i, is_control in found
+        replace(
+            i,
+            is_control=v in control,
+            is_size=v in sizes,
+            may_be_empty=may_be_empty,
+            must_be_nonempty=must_be_nonempty,
+        )
+        for v, i in found
     ]
 
 

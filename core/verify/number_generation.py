@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -24,6 +24,10 @@ MIXED_KINDS = ("negative", "tiny", "zeros", "ties", "signed zeros", "normal")  #
 NONFINITE_VALUES = {"nan": (np.nan,), "inf": (np.inf, -np.inf)}
 MIN_ROWS_TO_HALVE = 8
 MIN_POSITIVE = 0.01
+MAX_ADJACENT_STEP = 0.003  # relative, of adjacent floats
+MAX_WHOLE_BITS = 20.0  # of whole floats
+FACTORS = np.array([1.0, 1.0, 1.0, 1.0, -1.0, 2.0, 3.0, 0.5])  # of constants, more often themselves than multiples
+OFFSETS = np.array([0.0, 0.0, 0.0, 1.0, -1.0, 2.0, 0.5])
 SPECIAL_ONE_IN = 8  # elements of an extreme, NaN or infinite array that are not normal numbers
 
 
@@ -163,7 +167,8 @@ ROLE_RANGES: dict[str, dict[str, Range]] = {
     "trips": {"": (1, 3), "zeros": (0, 0), "large": (17, 17), "ties": (0, 1)},
     "extent": {"": (1, 2), "zeros": (1, 1), "large": (2, 3)},
     "scales": {"": (1, 2), "zeros": (1, 1)},
-    "pads": {"": (0, 2), "zeros": (0, 0), "large": (1, 2), "ties": (0, 1)},
+    "pads": {"": (0, 2), "zeros": (0, 0), "large": (1, 2), "ties": (0, 1), "negative": (-1, 1)},
+    "position": {"": (0, 1), "zeros": (0, 0), "large": (2, 2), "negative": (-1, -1), "ties": (0, 0)},
     "divisor": {"": (1, 10), "zeros": (1, 1), "negative": (-10, -1), "large": (100, 1000), "ties": (1, 2)},
     "shift": {"": (0, 3), "zeros": (0, 0), "large": (4, 7), "ties": (0, 1)},
     "start": {"": (0, 1), "zeros": (0, 0), "negative": (-2, -1), "ties": (0, 0)},
@@ -216,6 +221,78 @@ def integers_near_points(
     """Integers at each point and at distances of 1 and 5, in random order."""
     down, up = np.floor(points), np.ceil(points)
     return clipped_integers(shuffled(np.stack([down, up, down - 1, up + 1, down - 5, up + 5]), shape, rng), limits)
+
+
+def whole_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
+    """Whole numbers and halves of both signs, with log-uniform magnitudes up to that of the last odd number."""
+    bits = min(float(float_info(dtype).nmant), MAX_WHOLE_BITS)
+    magnitude = np.floor(np.exp2(np.asarray(rng.uniform(0, bits, shape))))
+    halves = np.asarray(rng.choice(np.array([0.0, 0.0, 0.5]), shape))
+    return to_finite(np.asarray(rng.choice(np.array([-1.0, 1.0, 1.0]), shape)) * (magnitude + halves - 1), dtype)
+
+
+def floats_of_all_magnitudes(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
+    """Floats of both signs with log-uniform magnitudes from 0.01 to 1000."""
+    magnitude = 10.0 ** np.asarray(rng.uniform(-2, 3, shape))
+    return to_finite(np.asarray(rng.choice(np.array([-1.0, 1.0]), shape)) * magnitude, dtype)
+
+
+def adjacent_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
+    """Floats within three equal steps of one of two numbers; steps are those of the type, or up to 0.3 %."""
+    info = float_info(dtype)
+    centres: Array = to_finite(rng.standard_normal(2), dtype).astype(np.float64)
+    least = float(info.eps)
+    step = least * (max(least, MAX_ADJACENT_STEP) / least) ** rng.random()
+    steps = np.asarray(rng.integers(0, 4, shape)).astype(np.float64)
+    return to_finite(np.asarray(rng.choice(centres, shape)) * (1.0 + step * steps), dtype)
+
+
+def floats_near_constants(points: Sequence[float], shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
+    """Floats at some of the points, one step or 1 beside them, and at small multiples."""
+    limit = float(float_info(dtype).max) ** 0.5
+    near = [p for p in points if abs(p) <= limit]
+    if not near:
+        return generate_floats("normal", shape, dtype, rng)
+    at = to_finite(np.asarray(rng.choice(np.array(near), shape)) * rng.choice(FACTORS, shape), dtype)
+    moved = to_finite(at.astype(np.float64) + rng.choice(OFFSETS, shape), dtype)
+    target = to_finite(np.asarray(rng.choice(np.array([-1.0, 0.0, 1.0]), shape)) * limit, dtype)
+    stepped = np.nextafter(at, target)
+    return np.where(rng.random(shape) < 0.25, stepped, moved).astype(dtype)
+
+
+def integers_near_constants(
+    points: Sequence[float], shape: Shape, rng: np.random.Generator, limits: Range
+) -> Array | None:
+    """Integers at some of the points, 1 and 2 beside them, and at small multiples; None if none are within limits."""
+    near = [p for p in points if limits[0] <= p <= limits[1]]
+    if not near:
+        return None
+    at = np.asarray(rng.choice(np.array(near), shape)) * rng.choice(FACTORS, shape)
+    return clipped_integers(np.trunc(at) + rng.choice(OFFSETS, shape), limits)
+
+
+def integers_of_all_magnitudes(shape: Shape, rng: np.random.Generator, limits: Range) -> Array:
+    """Integers with log-uniform magnitudes, but not the least number, whose quotient by -1 overflows."""
+    magnitude = np.exp2(np.asarray(rng.uniform(0, np.log2(float(limits[1])), shape)))
+    signs = rng.choice(np.array([-1.0, 1.0, 1.0] if limits[0] < 0 else [1.0]), shape)
+    return clipped_integers(np.trunc(magnitude) * signs, (max(limits[0] + 1, -limits[1]), limits[1]))
+
+
+def adjacent_integers(shape: Shape, rng: np.random.Generator, limits: Range) -> Array:
+    """Integers within 4 of one number, often one that a float of 16 or 32 bits does not hold."""
+    top = float(np.log2(float(limits[1])))
+    centre = int(2.0 ** rng.uniform(min(11.0, top / 2), top)) if rng.random() < 0.5 else int(2.0 ** min(24.0, top - 1))
+    centre = min(centre, limits[1] - 4) | 1
+    sign = -1 if limits[0] < 0 and rng.random() < 0.25 else 1
+    return sign * (centre + np.asarray(rng.integers(-1, 3, shape, endpoint=True, dtype=_widest_dtype(limits))))
+
+
+def far_indices(shape: Shape, extent_: int | None, rng: np.random.Generator) -> Array:
+    """Indices into an extent, perhaps an unknown one, of which some count from the end or lie up to it beyond."""
+    n = extent_ if extent_ is not None else int(rng.choice(np.array([1, 2, 4, 9, 33, 129])))
+    low = int(rng.choice(np.array([-2 * n, -n, -1])))
+    high = int(rng.choice(np.array([n - 1, n - 1, 2 * n - 1])))
+    return np.asarray(rng.integers(low, max(high, low), shape, endpoint=True))
 
 
 def clipped_integers(a: Array, limits: Range) -> Array:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
+from time import process_time
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from .input_generation import InputSet
 from .input_search import CHEAP_ELEMENTS, Answer, InputSearch
 from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
+from .model_constants import NO_CONSTANTS, constants_of
 from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, has_generic_floats, perturb
 from .output_comparison import compare_outputs, relative_noise_floor, without_gains
 from .regions.region_comparison import ChangedRegions
@@ -45,11 +47,15 @@ CrashedRuns = Mapping[tuple[str, int], str]
 """The reasons why runs of the original ended its process, by the input set and how many like it came before."""
 
 
+MAX_COMBINED_CRASHES = 3  # of the original, before combined input sets are given up
+GENERIC_KINDS = frozenset({"normal", "negative", "wide", "large", "sizes", "combined", "far", "lengths"})
+
+
 def has_generic_values(input_set: InputSet) -> bool:
     """Whether jumps are accidental; ties, zeros and the like lie on jumps on purpose, so there the side counts."""
     if input_set.kind.startswith("given"):
         return not has_floats(input_set.feeds) or has_generic_floats(input_set.feeds)
-    return input_set.kind in {"normal", "negative", "wide", "large"}
+    return input_set.all_kinds <= GENERIC_KINDS
 
 
 class Sensitivity:
@@ -169,10 +175,13 @@ class Oracle:
         self.spec = spec
         self._model, self._backends, self._crashed_runs = original, backends, crashed_runs
         self._runs = Counter[str]()
+        self._crashes = set[Hashable]()
         self._outputs = ValueCache[Outputs](spec.value_budget)
         self.output_names = list(dict.fromkeys(spec.outputs))
         self._nonempty_inputs = [i for i in spec.inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
+        start = process_time()
         self.backend = self._original.session.name
+        loading = process_time() - start
         self.notes: list[str] = []
         self.answers: list[Answer] = []
         for input_set in spec.given_inputs:
@@ -180,9 +189,21 @@ class Oracle:
                 self.answers.append(Answer(input_set, self._run(input_set)))
             except EvaluationError as e:
                 raise ModelError(f"the original does not run on the {input_set}: {e}") from e
+        self._constants = NO_CONSTANTS if spec.given_inputs else constants_of(original)
+        self._search = InputSearch(
+            self._run,
+            spec.inputs,
+            spec.fixed_sizes,
+            seed,
+            self.notes,
+            boundaries,
+            self._constants,
+            spec.effort,
+            loading,
+            combines=len(crashed_runs) < MAX_COMBINED_CRASHES,
+        )
         if not spec.given_inputs:
-            search = InputSearch(self._run, spec.inputs, spec.fixed_sizes, seed, self.notes, boundaries)
-            self.answers += search.answers()
+            self.answers += self._search.answers()
         self._note_empty_outputs()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -213,6 +234,7 @@ class Oracle:
     def leave_out(self, input_set: InputSet, reason: str) -> None:
         """Compare on an input set no more, for a reason. Raises UnverifiableError if it is the only one."""
         self.notes.append(f"{reason} on {input_set}, which were left out")
+        self._crashes.add(input_set.content())
         self.answers = [a for a in self.answers if a.input_set is not input_set]
         if not self.answers:
             raise UnverifiableError(f"no inputs are left: {reason} on {input_set}")
@@ -243,6 +265,8 @@ class Oracle:
         except EvaluationError as e:
             return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.timeout = original.timeout
+        if input_sets is None:
+            self.add_answers_near(model)
         chosen = [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
         may_crash = backend is None and not spec.given_inputs and any(map(_has_zero_size, chosen))
         if may_crash and not serialized_supports_empty_tensors(model):
@@ -309,6 +333,15 @@ class Oracle:
     def _original_values(self) -> ValueGraph:
         return ValueGraph.of(split_model(self._sensitivity.original))
 
+    def add_answers_near(self, model: Loadable | SplitModel) -> None:
+        """Add answers near the constants of `model` that no model before it has."""
+        if self.spec.given_inputs:
+            return
+        new = constants_of(model).without(self._constants)
+        if new != NO_CONSTANTS:
+            self._constants = self._constants.with_others(new)
+            self.answers += self._search.answers_near(new)
+
     def _compare_on(
         self,
         answer: Answer,
@@ -351,7 +384,7 @@ class Oracle:
                 return Mismatch(name, found.reason, input_set, found)
         return None
 
-    def _run(self, input_set: InputSet) -> Mapping[str, Any]:
+    def _run(self, input_set: InputSet, timeout: float | None = None) -> Mapping[str, Any]:
         emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(input_set.feeds.get(i.name, 0)))
         if (name := next(emptied, None)) is not None:
             raise EvaluationError(f"if {name} is empty, a convolution may be one that {EMPTY_SUM_ERROR}")
@@ -361,17 +394,20 @@ class Oracle:
         if (reason := self._crashed_runs.get(run)) is not None:
             self.notes.append(f"{reason} on {label}, which were left out")
             raise EvaluationError(reason)
-        compute = partial(self._outputs_on, input_set)
+        if self._crashes and input_set.content() in self._crashes:
+            raise EvaluationError(f"it ended a process on {label}")
+        compute = partial(self._outputs_on, input_set, timeout)
         try:
-            with call_facts(run=run, runs_before=self._runs.total() - 1):
+            with call_facts(run=run, runs_before=self._runs.total() - 1, input_set=input_set):
                 self._outputs.get(run, compute)
         except MemoryExhausted as e:
             self.notes.append(f"{e} on {label}, which were left out")
             raise
         return LazyValues(partial(self._outputs.get, run, compute))
 
-    def _outputs_on(self, input_set: InputSet) -> Outputs:
-        return dict(zip(self.output_names, self._original.run(self.output_names, input_set.feeds), strict=True))
+    def _outputs_on(self, input_set: InputSet, timeout: float | None) -> Outputs:
+        results = self._original.run(self.output_names, input_set.feeds, timeout)
+        return dict(zip(self.output_names, results, strict=True))
 
     def _note_empty_outputs(self) -> None:
         """Note outputs that are always empty. Raises UnverifiableError if a size of 0 is the reason for all."""

@@ -179,12 +179,12 @@ class SeededSession:
     timeout: float = FIRST_RUN_TIMEOUT
     _is_used: bool = False
 
-    def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
-        """Run once, with a timeout derived from the first run. Raises EvaluationError."""
+    def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
+        """Run once, with a timeout derived from the first run, or a shorter one. Raises EvaluationError."""
         if self._is_used and self.make_session is not None:
             self.session = self.make_session()
         start = perf_counter()
-        results = self.session.run(outputs, feeds, self.timeout)
+        results = self.session.run(outputs, feeds, min(self.timeout, timeout or self.timeout))
         if not self._is_used:
             self.timeout = max(MIN_RUN_TIMEOUT, TIMEOUT_FACTOR * (perf_counter() - start))
         self._is_used = True

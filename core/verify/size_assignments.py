@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, permutations
 from math import prod
 
@@ -10,6 +10,7 @@ from .dim_expressions import Sizes, extent
 from .input_specs import InputSpec, free_symbols
 
 UNIFORM_SIZES = (2, 4, 8, 16, 32, 64, 128, 224, 256, 512)  # tried in turn until the model accepts one for all symbols
+DIVISIBLE_SIZES = (6, 12, 60)  # tried too, as a model may split a dim into three or five
 MAX_ELEMENTS = 1 << 23  # in an input set, as long as sizes are free
 MAX_REQUIRED_ELEMENTS = 1 << 26  # if the model or the user determines the sizes; larger models need given inputs
 MANY_ROWS = 64  # of the first symbol
@@ -58,10 +59,32 @@ def _assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
     yield distinct
     if not free:
         return
+    by_axis = [_sizes_by_axis(inputs, free, from_end=from_end) for from_end in (False, True)]
+    yield from (sizes | fixed for sizes in by_axis if len(set(sizes.values())) > 1)
     yield from (dict.fromkeys(free, size) | fixed for size in UNIFORM_SIZES[:4])
     yield from (distinct | {a: 2, b: 3, total: 5} for total, a, b in sum_relations(free))
-    yield from (dict.fromkeys(free, size) | fixed for size in UNIFORM_SIZES[4:])
+    yield from (dict.fromkeys(free, size) | fixed for size in (*DIVISIBLE_SIZES, *UNIFORM_SIZES[4:]))
     yield dict.fromkeys(free, 1) | fixed
+
+
+def _sizes_by_axis(inputs: list[InputSpec], free: list[str], *, from_end: bool) -> Sizes:
+    """Equal sizes on equal axes: exporters name each dim anew, also where all inputs have one batch and one length."""
+    found: Sizes = {}
+    for i in inputs:
+        for axis, d in enumerate(i.shape):
+            if d in free:
+                found.setdefault(str(d), 2 + (len(i.shape) - 1 - axis if from_end else axis))
+    return dict.fromkeys(free, 2) | found
+
+
+def with_one_distinct(sizes: Sizes, symbol: str, others: Collection[int]) -> Iterator[Sizes]:
+    """`sizes` with other sizes for a symbol, not among `others`: somewhat larger, then multiples."""
+    size = sizes[symbol]
+    larger = (n for n in range(size + 1, size + len(others) + 2) if n not in others)
+    multiples = (n for n in range(2 * size, (len(others) + 3) * size, size) if n not in others)
+    for candidates in (larger, multiples):
+        if (found := next(candidates, None)) is not None:
+            yield sizes | {symbol: found}
 
 
 def sum_relations(free: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -137,12 +160,29 @@ def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Si
         yield base | {s: base[s] + 1 for s in free}
 
 
-def _with_one_changed(base: Sizes, free: list[str], size: int) -> Iterator[Sizes]:
-    """`base` with that size for each symbol alone, then also with each sum that changes with it."""
-    for s in free:
+def sizes_near(constants: Sequence[int], base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
+    """`base` with one symbol, then all, beside each constant, the small ones first.
+
+    A relative position reaches a constant at an extent of one more, and passes it at two more.
+    """
+    free = [s for s in base if s not in fixed][:MAX_SUM_SYMBOLS]
+    tried = [base]
+    for offset in (2, 0, 1, -1):
+        for constant in constants:
+            alone = (plan for s in free for plan in _with_one_changed(base, [s], constant + offset, free))
+            everywhere = [base | dict.fromkeys(free, constant + offset)] if len(free) > 1 and offset == 2 else []
+            for plan in (*alone, *everywhere):
+                if plan not in tried:
+                    tried.append(plan)
+                    yield plan
+
+
+def _with_one_changed(base: Sizes, changed: list[str], size: int, free: list[str] | None = None) -> Iterator[Sizes]:
+    """`base` with that size for each of the `changed` symbols alone, then also with each sum that changes with it."""
+    for s in changed:
         plan = base | {s: size}
         yield plan
-        yield from _with_sums(base, plan, free)
+        yield from _with_sums(base, plan, changed if free is None else free)
 
 
 def _with_sums(base: Sizes, plan: Sizes, free: list[str]) -> Iterator[Sizes]:

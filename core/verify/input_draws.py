@@ -1,0 +1,178 @@
+"""Plans for combined input sets: the kind of each input, drawn independently, and the sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from ..ir.dtypes import INTEGER_DTYPES
+from .dim_expressions import Sizes
+from .input_generation import own_kinds, special_kinds
+from .input_specs import InputSpec
+from .model_constants import ModelConstants
+from .size_assignments import MANY_ROWS, element_count, sizes_near
+
+# Plans of each kind at the default effort; kinds that no input of the model has are left out.
+COUNTS = {
+    "sizes": 36, "constants": 14, "combined": 20, "adjacent": 6, "whole": 4, "magnitudes": 8, "far": 8, "lengths": 10,
+}  # fmt: skip
+MAX_GROWN_ELEMENTS = 1 << 20  # of the inputs of plans with unusual sizes
+NORMAL_SHARE = 0.5  # of the inputs beside those with the kind of the plan
+RARE_KINDS = frozenset({"nan", "inf"})  # they hide others, so they are drawn half as often
+MAX_REFUSALS = 2  # of a kind of an input, before it is no longer drawn
+
+
+class Plan(NamedTuple):
+    """The sizes and the kinds of the inputs, by name, that are not normal; `number` seeds its random numbers."""
+
+    kind: str
+    sizes: Sizes
+    kinds: Mapping[str, str]
+    number: int
+
+
+@dataclass(slots=True)
+class KindRecord:
+    """How often sets with a kind of an input were accepted and refused; kinds that are only refused are not drawn."""
+
+    refused: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    accepted: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def add(self, plan: Plan, *, accepted: bool) -> None:
+        """Record the outcome of a plan."""
+        for key in plan.kinds.items():
+            if accepted:
+                self.accepted.add(key)
+            else:
+                self.refused[key] = self.refused.get(key, 0) + 1
+
+    def useful_part(self, plan: Plan) -> Plan | None:
+        """The plan without kinds that the model refuses; None if it had such kinds only."""
+        kept = {k: v for k, v in plan.kinds.items() if (k, v) in self.accepted or self._may_run(k, v)}
+        return plan._replace(kinds=kept) if kept or not plan.kinds else None
+
+    def _may_run(self, name: str, kind: str) -> bool:
+        return self.refused.get((name, kind), 0) < MAX_REFUSALS
+
+
+def combined_plans(
+    inputs: Sequence[InputSpec],
+    accepted: Sequence[Sizes],
+    constants: ModelConstants,
+    fixed: frozenset[str],
+    seed: int,
+    max_elements: int,
+) -> list[Plan]:
+    """Plans for combined input sets, those of all kinds in turn, the ones that find most first.
+
+    `accepted` are sizes that the model accepts, usual ones first.
+    """
+    rng = np.random.default_rng([seed, *map(ord, "combined")])
+    base = _usual_sizes(inputs, accepted, max_elements)
+    limits = [max(n, element_count(list(inputs), base)) for n in (max_elements, MAX_GROWN_ELEMENTS)]
+    by_kind: dict[str, list[Plan]] = {}
+    for kind, count in COUNTS.items():
+        number = len(by_kind) * 1000
+        if kind == "sizes":
+            near = sizes_near(constants.sizes, base, fixed)
+            found = [Plan(kind, sizes, _some_kinds(inputs, "", rng), number + n) for n, sizes in enumerate(near)]
+        else:
+            found = list(
+                _plans_of_kind(kind, count, inputs, accepted, base, constants, fixed, rng, number, max_elements)
+            )
+        by_kind[kind] = [p for p in found if element_count(list(inputs), p.sizes) <= limits[kind == "sizes"]][:count]
+    return [plan for _, plan in sorted(_ranked(by_kind), key=lambda ranked: ranked[0])]
+
+
+def plans_near(
+    inputs: Sequence[InputSpec],
+    accepted: Sequence[Sizes],
+    constants: ModelConstants,
+    fixed: frozenset[str],
+    seed: int,
+    max_elements: int,
+) -> list[Plan]:
+    """Plans for the constants that only a rewritten model has."""
+    text = repr(constants).encode()
+    rng = np.random.default_rng([seed, *text[:64]])
+    base = _usual_sizes(inputs, accepted, max_elements)
+    near = islice(sizes_near(constants.sizes, base, fixed), COUNTS["sizes"] // 2)
+    plans = [Plan("sizes", sizes, {}, 10_000 + n) for n, sizes in enumerate(near)]
+    if constants.numbers or constants.words:
+        count = COUNTS["constants"] // 2
+        plans += _plans_of_kind("constants", count, inputs, accepted, base, constants, fixed, rng, 11_000, max_elements)
+    return [p for p in plans if element_count(list(inputs), p.sizes) <= MAX_GROWN_ELEMENTS]
+
+
+def _ranked(by_kind: Mapping[str, list[Plan]]) -> Iterator[tuple[float, Plan]]:
+    """The plans with their place in the order: those of a kind evenly spread."""
+    for plans in by_kind.values():
+        yield from (((n + 0.5) / len(plans), plan) for n, plan in enumerate(plans))
+
+
+def _usual_sizes(inputs: Sequence[InputSpec], accepted: Sequence[Sizes], max_elements: int) -> Sizes:
+    first = accepted[0]
+    if element_count(list(inputs), first) <= max_elements:
+        return first
+    return min(accepted, key=lambda sizes: element_count(list(inputs), sizes))
+
+
+def _plans_of_kind(
+    kind: str,
+    count: int,
+    inputs: Sequence[InputSpec],
+    accepted: Sequence[Sizes],
+    base: Sizes,
+    constants: ModelConstants,
+    fixed: frozenset[str],
+    rng: np.random.Generator,
+    number: int,
+    max_elements: int,
+) -> Iterator[Plan]:
+    """Plans in which some inputs have the kind; "combined" ones have any kinds."""
+    if kind == "combined":
+        able = [i for i in inputs if own_kinds(i) - {"normal"}]
+        count = count if len(inputs) > 1 else count // 3
+    else:
+        able = [i for i in inputs if kind in special_kinds(i) and _is_served(i, kind, constants)]
+    for n in range(count if able else 0):
+        chosen = _some_kinds(inputs, kind, rng) if kind == "combined" else {}
+        if kind != "combined":
+            leading = [i for i in able if rng.random() < 0.6] or [able[n % len(able)]]
+            others = [i for i in inputs if i not in leading]
+            chosen = {i.name: kind for i in leading} | _some_kinds(others, "", rng)
+        sizes = base if rng.random() < 0.5 else accepted[int(rng.integers(len(accepted)))]
+        if kind == "constants" and n % 2 == 0:
+            sizes = _with_many_rows(inputs, base, fixed, max_elements)
+        yield Plan(kind, sizes, chosen, number + n)
+
+
+def _is_served(i: InputSpec, kind: str, constants: ModelConstants) -> bool:
+    """Whether plans for a kind are worth their cost for an input with such values."""
+    if kind == "constants":
+        return bool(i.boundaries.all_points or i.role.words or constants.numbers or constants.words)
+    return kind != "magnitudes" or i.dtype in INTEGER_DTYPES  # large and wide floats have most magnitudes
+
+
+def _with_many_rows(inputs: Sequence[InputSpec], base: Sizes, fixed: frozenset[str], max_elements: int) -> Sizes:
+    first = next((s for s in base if s not in fixed), None)
+    more = base if first is None else base | {first: MANY_ROWS}
+    return more if element_count(list(inputs), more) <= max_elements else base
+
+
+def _some_kinds(inputs: Sequence[InputSpec], kind: str, rng: np.random.Generator) -> dict[str, str]:
+    """A kind for about half of the inputs; if `kind` is "combined", for at least one."""
+    found: dict[str, str] = {}
+    share = NORMAL_SHARE if kind == "combined" else 0.8
+    for i in inputs:
+        names = sorted((own_kinds(i) | special_kinds(i)) - {"normal"})
+        if names and rng.random() >= share:
+            name = names[int(rng.integers(len(names)))]
+            if name in RARE_KINDS and (kind != "combined" or rng.random() < 0.5):
+                continue
+            found[i.name] = name
+    return found

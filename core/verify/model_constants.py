@@ -1,0 +1,191 @@
+"""Constants of a serialized model near which it may behave otherwise: numbers, extents and strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+
+from ..io.files import split_model
+from ..ir.op_schemas import canonical_domain
+from ..ir.tensor import SMALL_TENSOR_BYTES
+from ..ir.traits import Trait, data_inputs, ops_with, roles
+from ..ort.sessions import Loadable
+from ..serialization.proto_queries import all_nodes
+from .decision_boundaries import VOCABULARY_DOMAINS, VOCABULARY_PREFIXES, evenly_spread
+from .word_generation import words_of_operator
+
+MAX_TENSOR_ELEMENTS = 64  # of a constant that counts; larger ones are weights
+MIN_SIZE, MAX_SIZE = 3, 2048  # of extents to which inputs are grown
+MAX_NUMBERS, MAX_SIZES, MAX_WORDS = 48, 6, 64
+# Inputs that give shapes, axes and weights: their numbers are no bounds for elements or extents.
+STRUCTURAL_ROLES = frozenset({"axes", "unit axes", "new axes", "factors", "parts", "stretch", "scales", "pads"})
+WEIGHTED_OPS = ops_with(Trait.CONVOLUTION) | ops_with(Trait.NORMALIZATION) | {
+    "BatchNormalization", "Gemm", "InstanceNormalization", "MatMul", "PRelu", "GRU", "LSTM", "RNN",
+}  # fmt: skip
+DECIDING_OPS = ops_with(Trait.COMPARISON) | {
+    "Clip", "Max", "Min", "Mod", "Range", "Slice", "TopK", "Trilu", "Where", "ConstantOfShape", "Div",
+}  # fmt: skip
+CARRYING_OPS = frozenset({"Cast", "Concat", "Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+MAX_CARRIED = 8  # constants behind one value
+DECIDING_ATTRIBUTES = frozenset({"alpha", "ends", "k", "lambd", "max", "min", "starts", "threshold"})
+WORD_ATTRIBUTES = frozenset({"delimiter", "pattern", "stopwords"})
+# Numbers at which a narrow type overflows or drops the last bit of a whole number.
+TYPE_LIMITS: Mapping[int, tuple[float, ...]] = {
+    TensorProto.FLOAT16: (2048.0, 65504.0), TensorProto.BFLOAT16: (256.0,),
+    TensorProto.INT8: (127.0, -128.0), TensorProto.UINT8: (255.0,), TensorProto.INT16: (32767.0, -32768.0),
+    TensorProto.UINT16: (65535.0,),
+}  # fmt: skip
+
+
+class ModelConstants(NamedTuple):
+    """Numbers that elements may meet, extents that dims may, and the strings of a model, each in order."""
+
+    numbers: tuple[float, ...] = ()
+    sizes: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
+
+    def without(self, other: ModelConstants) -> ModelConstants:
+        """Those that `other` does not have."""
+        numbers, sizes, words = set(other.numbers), set(other.sizes), set(other.words)
+        return ModelConstants(
+            tuple(n for n in self.numbers if n not in numbers),
+            tuple(n for n in self.sizes if n not in sizes),
+            tuple(w for w in self.words if w not in words),
+        )
+
+    def with_others(self, other: ModelConstants) -> ModelConstants:
+        """These and those of `other`."""
+        return ModelConstants(self.numbers + other.numbers, self.sizes + other.sizes, self.words + other.words)
+
+
+NO_CONSTANTS = ModelConstants()
+
+
+@dataclass(slots=True)
+class _Collected:
+    """The constants that were found; those of `deciding` operators have priority."""
+
+    numbers: dict[bool, dict[float, None]] = field(default_factory=lambda: {True: {}, False: {}})
+    sizes: dict[bool, dict[int, None]] = field(default_factory=lambda: {True: {}, False: {}})
+    words: dict[str, None] = field(default_factory=dict[str, None])
+
+    def add(self, values: Iterable[Any], *, decides: bool, may_be_sizes: bool = True) -> None:
+        """Add numbers or strings."""
+        for value in values:
+            if isinstance(value, str | bytes):
+                self.words[value.decode("utf-8", "replace") if isinstance(value, bytes) else value] = None
+            elif np.isfinite(value):
+                self.numbers[decides][float(value)] = None
+                if may_be_sizes and value == int(value) and MIN_SIZE <= abs(value) <= MAX_SIZE:
+                    self.sizes[decides][abs(int(value))] = None
+
+    def constants(self) -> ModelConstants:
+        """At most as many as are drawn."""
+        numbers = _with_priority(self.numbers[True], self.numbers[False], MAX_NUMBERS)
+        sizes = _with_priority(self.sizes[True], self.sizes[False], MAX_SIZES)
+        return ModelConstants(tuple(numbers), tuple(sizes), tuple(evenly_spread(list(self.words), MAX_WORDS)))
+
+
+def constants_of(model: Loadable) -> ModelConstants:
+    """The constants of a model, as in its nodes, subgraphs and functions; weights and shapes are left out. O(V + E)."""
+    proto = split_model(model).message
+    found = _Collected()
+    nodes = list(all_nodes((*proto.graph.node, *(n for f in proto.functions for n in f.node))))
+    carried: dict[str, list[TensorProto]] = {name: [tensor] for name, tensor in _small_tensors(proto, nodes)}
+    for node in nodes:
+        domain = canonical_domain(node.domain)
+        for a in node.attribute:
+            if not a.ref_attr_name:
+                _add_attribute(node, domain, a, found)
+        if node.op_type == "Split" and not domain:
+            found.add((len(node.output),), decides=False)
+        for index, name in enumerate(node.input):
+            if name not in carried or domain:
+                continue
+            if node.op_type in CARRYING_OPS and index in data_inputs(node.op_type):
+                known = carried.setdefault(node.output[0], [])
+                known += carried[name][: MAX_CARRIED - len(known)]
+            elif not _is_structural(node, index):
+                for tensor in carried[name]:
+                    found.add(_elements(tensor), decides=node.op_type in DECIDING_OPS)
+    return found.constants()
+
+
+def _small_tensors(proto: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[str, TensorProto]]:
+    graphs = (a.g for node in nodes for a in node.attribute if a.type == AttributeProto.GRAPH)
+    for tensor in chain(proto.graph.initializer, *(g.initializer for g in graphs)):
+        if _is_small(tensor):
+            yield tensor.name, tensor
+    for node in nodes:
+        if node.op_type == "Constant" and not canonical_domain(node.domain):
+            value = next(iter(node.attribute), None)
+            if (
+                value is not None
+                and not value.ref_attr_name
+                and (tensor := _attribute_tensor(value)) is not None
+                and _is_small(tensor)
+            ):
+                yield node.output[0], tensor
+
+
+def _attribute_tensor(a: AttributeProto) -> TensorProto | None:
+    """The value of a Constant."""
+    if a.type == AttributeProto.TENSOR:
+        return a.t
+    if a.type in {AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.FLOATS, AttributeProto.INTS}:
+        return numpy_helper.from_array(np.array(helper.get_attribute_value(a)))
+    return None
+
+
+def _is_small(tensor: TensorProto) -> bool:
+    count = int(np.prod(tensor.dims, dtype=np.int64))
+    return 0 < count <= MAX_TENSOR_ELEMENTS and tensor.data_location != TensorProto.EXTERNAL
+
+
+def _elements(tensor: TensorProto) -> list[Any]:
+    array = numpy_helper.to_array(tensor).reshape(-1)
+    if array.dtype == np.object_:
+        return list(array)
+    return [] if array.dtype.kind in "bc" else array.astype(np.float64).tolist()
+
+
+def _is_structural(node: onnx.NodeProto, index: int) -> bool:
+    """Whether an input gives a shape, axes, weights or elements of a result."""
+    if roles(node.op_type).get(index) in STRUCTURAL_ROLES:
+        return True
+    is_moved = index in data_inputs(node.op_type) and node.op_type not in DECIDING_OPS
+    return is_moved or (node.op_type in WEIGHTED_OPS and index > 0)
+
+
+def _add_attribute(node: onnx.NodeProto, domain: str, a: AttributeProto, found: _Collected) -> None:
+    if domain in VOCABULARY_DOMAINS and a.name.startswith(VOCABULARY_PREFIXES):
+        found.add(attribute_elements(a), decides=True, may_be_sizes=False)
+    elif a.name in WORD_ATTRIBUTES and not domain:
+        texts = [x.decode("utf-8", "replace") for x in attribute_elements(a)]
+        named = texts if a.type == AttributeProto.STRINGS else texts[0]
+        found.add(words_of_operator(node.op_type, {a.name: named}), decides=True)
+    elif node.op_type == "Cast" and a.name == "to":
+        found.add(TYPE_LIMITS.get(a.i, ()), decides=True)
+    elif a.name in DECIDING_ATTRIBUTES and not domain:
+        found.add(attribute_elements(a), decides=True)
+
+
+def attribute_elements(a: AttributeProto) -> list[Any]:
+    """The numbers or strings of an attribute."""
+    if a.type == AttributeProto.TENSOR:
+        return _elements(a.t) if a.t.ByteSize() <= SMALL_TENSOR_BYTES else []
+    value = helper.get_attribute_value(a)
+    return list(value) if a.type in {AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS} else [value]
+
+
+def _with_priority(first: Iterable[Any], others: Iterable[Any], count: int) -> list[Any]:
+    """At most `count` of both, in order; if `first` are too many, evenly spread ones."""
+    chosen = evenly_spread(sorted(set(first)), count)
+    rest = sorted(set(others) - set(chosen))
+    return sorted([*chosen, *evenly_spread(rest, count - len(chosen))])

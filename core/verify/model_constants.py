@@ -16,6 +16,7 @@ from ..ir.op_schemas import canonical_domain
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ir.traits import Trait, data_inputs, ops_with, roles
 from ..ort.sessions import Loadable
+from ..ort.split_models import SplitModel
 from ..serialization.proto_queries import all_nodes
 from .decision_boundaries import VOCABULARY_DOMAINS, VOCABULARY_PREFIXES, evenly_spread
 from .word_generation import words_of_operator
@@ -92,7 +93,7 @@ class _Collected:
         return ModelConstants(tuple(numbers), tuple(sizes), tuple(evenly_spread(list(self.words), MAX_WORDS)))
 
 
-def constants_of(model: Loadable) -> ModelConstants:
+def constants_of(model: Loadable | SplitModel) -> ModelConstants:
     """The constants of a model, as in its nodes, subgraphs and functions; weights and shapes are left out. O(V + E)."""
     proto = split_model(model).message
     found = _Collected()

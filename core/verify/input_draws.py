@@ -19,11 +19,14 @@ from .size_assignments import MANY_ROWS, element_count, sizes_near
 # Plans of each kind at the default effort; kinds that no input of the model has are left out.
 COUNTS = {
     "sizes": 36, "constants": 14, "combined": 20, "adjacent": 6, "whole": 4, "magnitudes": 8, "far": 8, "lengths": 10,
+    "boundaries": 10,
 }  # fmt: skip
 MAX_GROWN_ELEMENTS = 1 << 20  # of the inputs of plans with unusual sizes
 NORMAL_SHARE = 0.5  # of the inputs beside those with the kind of the plan
 RARE_KINDS = frozenset({"nan", "inf"})  # they hide others, so they are drawn half as often
-MAX_REFUSALS = 2  # of a kind of an input, before it is no longer drawn
+MANY_ROW_KINDS = frozenset({"adjacent", "constants", "magnitudes", "whole"})  # of which some rows show a mistake
+VARIED_KINDS = frozenset({"far", "lengths"})  # each set has another range or length, which may be accepted
+MAX_REFUSALS = 4  # of a kind of an input, before it is no longer drawn
 
 
 class Plan(NamedTuple):
@@ -56,7 +59,7 @@ class KindRecord:
         return plan._replace(kinds=kept) if kept or not plan.kinds else None
 
     def _may_run(self, name: str, kind: str) -> bool:
-        return self.refused.get((name, kind), 0) < MAX_REFUSALS
+        return kind in VARIED_KINDS or self.refused.get((name, kind), 0) < MAX_REFUSALS
 
 
 def combined_plans(
@@ -138,15 +141,16 @@ def _plans_of_kind(
         able = [i for i in inputs if own_kinds(i) - {"normal"}]
         count = count if len(inputs) > 1 else count // 3
     else:
-        able = [i for i in inputs if kind in special_kinds(i) and _is_served(i, kind, constants)]
+        able = [i for i in inputs if kind in own_kinds(i) | special_kinds(i) and _is_served(i, kind, constants)]
+        able = able if kind != "boundaries" or len(able) > 1 else []  # each input alone had them before
     for n in range(count if able else 0):
         chosen = _some_kinds(inputs, kind, rng) if kind == "combined" else {}
         if kind != "combined":
-            leading = [i for i in able if rng.random() < 0.6] or [able[n % len(able)]]
+            leading = able if n % 2 else [i for i in able if rng.random() < 0.6] or [able[n // 2 % len(able)]]
             others = [i for i in inputs if i not in leading]
             chosen = {i.name: kind for i in leading} | _some_kinds(others, "", rng)
         sizes = base if rng.random() < 0.5 else accepted[int(rng.integers(len(accepted)))]
-        if kind == "constants" and n % 2 == 0:
+        if kind in MANY_ROW_KINDS and n % 2 == 0:
             sizes = _with_many_rows(inputs, base, fixed, max_elements)
         yield Plan(kind, sizes, chosen, number + n)
 

@@ -52,6 +52,7 @@ from .number_generation import (
     integers_near_points,
     integers_of_all_magnitudes,
     kinds_without_special_values,
+    nearly_equal,
     to_finite,
     whole_floats,
 )
@@ -65,7 +66,8 @@ KINDS = (
 )  # fmt: skip
 KIND_ORDER = (*KINDS, MIXED)
 COMBINED_KINDS = ("sizes", "constants", "combined", "adjacent", "whole", "magnitudes", "far", "lengths")
-"""The kinds of input sets in which each input has a kind of its own."""
+"""The kinds of input sets in which each input has a kind of its own, besides further ones of *boundaries*."""
+ALL_KINDS = (*KINDS, *COMBINED_KINDS)
 LARGE_INPUT_KINDS = ("normal", "large", "nan")  # for large inputs of floats, beside mixed ones
 # The value of a scalar bool: one bit of the position of the kind here, another bit for each such input, so that two of
 # them meet in every combination, and from the fourth on the parity of several bits. Zeros are all false, negative
@@ -77,6 +79,7 @@ TRUTH_MASKS = (1, 2, 4, 3, 5, 6, 7)
 EXTREME_KINDS = frozenset({"extremes", "nan", "inf"})
 SEQUENCE_LENGTHS = {"negative": 1, "large": 3, "ties": 0}  # of sequences, 2 in other kinds
 LENGTHS, TRIPS = (0, 7, 3, 1, 5, 4, 6), (0, 33, 65, 1, 2)  # of sequences, and trip counts, in turn
+MAX_VARIANT = 1 << 16
 MAX_CONTROL = 2048  # the largest magnitude of integers that control a run
 MAX_SINGLE_ELEMENT_POINTS = 3  # boundaries on, between and beyond which inputs of one element are put, one at a time
 
@@ -226,7 +229,7 @@ def _far_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limits:
     """Indices in and out of range, pads that cut, positions and ends counted from the end, any steps."""
     if i.role.kind == "index":
         bound = extent(i.role.bound, params.sizes) if i.role.bound is not None else None
-        return clipped_integers(far_indices(shape, bound, params.rng).astype(np.float64), limits)
+        return clipped_integers(far_indices(shape, bound, params.rng, params.variant).astype(np.float64), limits)
     low, high = FAR_RANGES[i.role.kind]
     return np.asarray(params.rng.integers(max(low, limits[0]), high, shape, endpoint=True))
 
@@ -394,6 +397,8 @@ def generate_combined(
     feeds: dict[str, Any] = {}
     for n, i in enumerate(inputs):
         own = replace(params, kind=kinds.get(i.name, "normal"), variant=params.variant + n)
+        if own.kind == "boundaries":  # independent of other inputs, so that they meet on all sides
+            own = replace(own, variant=int(params.rng.integers(MAX_VARIANT)))
         if i.type_kind == OPTIONAL and own.kind == "lengths":
             feeds[i.name] = None
         elif (value := _generate(i, _input_class(i), own)) is not None:
@@ -403,17 +408,13 @@ def generate_combined(
 
 
 def _let_coincide(inputs: list[InputSpec], feeds: dict[str, Any], rng: np.random.Generator) -> None:
-    """Make most elements of each input equal to those of another one with its type and shape, where there is one."""
+    """Make each input nearly equal to another one with its type and shape, where there is one."""
     first: dict[Hashable, Array] = {}
     for i in inputs:
         if isinstance(feeds.get(i.name), np.ndarray):
             array: Array = feeds[i.name]
             known = first.setdefault((array.dtype, array.shape), array)
-            feeds[i.name] = (
-                array
-                if known is array
-                else np.where(np.asarray(rng.uniform(0, 1, np.shape(array))) < 0.75, known, array)
-            )
+            feeds[i.name] = array if known is array else nearly_equal(known, rng)
 
 
 def _generate(i: InputSpec, input_class: _InputClass, params: _GenerationParams) -> Any:

@@ -57,6 +57,7 @@ CHEAP_ELEMENTS = 1 << 16  # elements: above that, all kinds are drawn at the sma
 # CPU seconds for combined input sets: at least the first number, or that many times loading and the first run.
 CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.5, 0.5), "thorough": (20.0, 20.0)}
 ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
+CHEAP_RUN = 0.003  # CPU seconds; a model with such runs gets all combined input sets
 GROWING_SHARE = 0.001  # of the time of the fastest run
 COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
 
@@ -155,14 +156,11 @@ class InputSearch:
     def combined_answers(self, plans: Sequence[Plan], constants: ModelConstants, budget: CpuBudget) -> Iterator[Answer]:
         """The answers to the plans that the model accepts, as many as `budget` allows."""
         costs, late = SizeCosts(), 0
-        for n, plan in enumerate(plans):
-            if budget.is_spent():
-                late += len(plans) - n
-                break
+        for plan in plans:
             useful = self.record.useful_part(plan)
             if useful is None:
                 continue
-            if costs.predicted(useful.sizes) > budget.left():
+            if costs.predicted(useful.sizes) > max(budget.left(), CHEAP_RUN):
                 late += 1
                 continue
             start = process_time()

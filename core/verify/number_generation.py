@@ -12,7 +12,7 @@ import numpy as np
 
 from .dim_expressions import Sizes, extent
 from .input_roles import InputRole
-from .noise import float_info
+from .noise import float_info, is_float
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -24,6 +24,8 @@ MIXED_KINDS = ("negative", "tiny", "zeros", "ties", "signed zeros", "normal")  #
 NONFINITE_VALUES = {"nan": (np.nan,), "inf": (np.inf, -np.inf)}
 MIN_ROWS_TO_HALVE = 8
 MIN_POSITIVE = 0.01
+UNKNOWN_INDEX_RANGES = ((-1, 0), (-2, 1), (-1, -1), (0, 32), (-4, 3), (-8, 7), (0, 128))
+"""Ranges of indices into an extent that is not known."""
 MAX_ADJACENT_STEP = 0.003  # relative, of adjacent floats
 MAX_WHOLE_BITS = 20.0  # of whole floats
 FACTORS = np.array([1.0, 1.0, 1.0, 1.0, -1.0, 2.0, 3.0, 0.5])  # of constants, more often themselves than multiples
@@ -239,12 +241,9 @@ def floats_of_all_magnitudes(shape: Shape, dtype: DType, rng: np.random.Generato
 
 def adjacent_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
     """Floats within three equal steps of one of two numbers; steps are those of the type, or up to 0.3 %."""
-    info = float_info(dtype)
     centres: Array = to_finite(rng.standard_normal(2), dtype).astype(np.float64)
-    least = float(info.eps)
-    step = least * (max(least, MAX_ADJACENT_STEP) / least) ** rng.random()
     steps = np.asarray(rng.integers(0, 4, shape)).astype(np.float64)
-    return to_finite(np.asarray(rng.choice(centres, shape)) * (1.0 + step * steps), dtype)
+    return to_finite(np.asarray(rng.choice(centres, shape)) * (1.0 + _adjacent_step(dtype, rng) * steps), dtype)
 
 
 def floats_near_constants(points: Sequence[float], shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
@@ -287,12 +286,29 @@ def adjacent_integers(shape: Shape, rng: np.random.Generator, limits: Range) -> 
     return sign * (centre + np.asarray(rng.integers(-1, 3, shape, endpoint=True, dtype=_widest_dtype(limits))))
 
 
-def far_indices(shape: Shape, extent_: int | None, rng: np.random.Generator) -> Array:
-    """Indices into an extent, perhaps an unknown one, of which some count from the end or lie up to it beyond."""
-    n = extent_ if extent_ is not None else int(rng.choice(np.array([1, 2, 4, 9, 33, 129])))
-    low = int(rng.choice(np.array([-2 * n, -n, -1])))
-    high = int(rng.choice(np.array([n - 1, n - 1, 2 * n - 1])))
+def far_indices(shape: Shape, bound: int | None, rng: np.random.Generator, variant: int) -> Array:
+    """Indices into an extent, perhaps an unknown one, that count from the end, or of which some are out of range."""
+    n = bound or 0
+    ranges = ((-2 * n, 2 * n - 1), (-1, n), (-n, n - 1)) if bound is not None else UNKNOWN_INDEX_RANGES
+    low, high = ranges[variant % len(ranges)]
     return np.asarray(rng.integers(low, max(high, low), shape, endpoint=True))
+
+
+def nearly_equal(a: Array, rng: np.random.Generator) -> Array:
+    """`a` with a part of its elements moved: integers by 1, floats by steps of one size, up to 0.3 %."""
+    sides = np.asarray(rng.integers(-1, 1, a.shape, endpoint=True))
+    if a.dtype.kind in "iu":
+        low, high = integer_limits(a.dtype)
+        return np.where((a > low) & (a < high), a + sides.astype(a.dtype), a).astype(a.dtype)
+    if not is_float(a.dtype) or a.dtype.kind == "c":
+        return a
+    return to_finite(a.astype(np.float64) * (1.0 + _adjacent_step(a.dtype, rng) * sides), a.dtype)
+
+
+def _adjacent_step(dtype: DType, rng: np.random.Generator) -> float:
+    """A relative step between one of the type and the largest one of adjacent floats, log-uniform."""
+    least = float(float_info(dtype).eps)
+    return least * (max(least, MAX_ADJACENT_STEP) / least) ** rng.random()
 
 
 def clipped_integers(a: Array, limits: Range) -> Array:

@@ -240,6 +240,8 @@ class OpSite:
         if not isinstance(dtype, int):
             raise GenerationError(f"input {index} of {self.op_type} is not a tensor")
         try:
+            if dtype == TensorProto.STRING:
+                return np.asarray(np.asarray(value, np.str_), object)
             return np.asarray(value, helper.tensor_dtype_to_np_dtype(dtype))
         except (OverflowError, ValueError, TypeError) as e:
             raise GenerationError(f"input {index} of {self.op_type} cannot be {value}") from e

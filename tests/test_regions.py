@@ -9,8 +9,11 @@ import pytest
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.input_generation import InputSet
-from passwright.core.verify.regions.region_comparison import ChangedRegions, is_close
+from passwright.core.verify.regions import region_comparison
+from passwright.core.verify.regions.group_plan import plan_groups
+from passwright.core.verify.regions.region_comparison import ChangedRegions
 from passwright.core.verify.regions.region_models import cut_region, value_type
+from passwright.core.verify.regions.site_judgement import is_close
 from passwright.core.verify.regions.sites import SharedValues
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.core.verify.verdict import Mismatch
@@ -195,13 +198,33 @@ def test_elements_that_are_finite_now_are_left_to_the_outputs() -> None:
     assert regions.notes == ["a is finite where it is not in the original; there only outputs were compared"]
 
 
-def test_values_come_in_groups_that_fit_into_memory() -> None:
+@pytest.mark.parametrize(("limit", "value"), [("max_bytes", 40), ("max_bytes", 1), ("max_sites", 1), ("max_sites", 2)])
+def test_values_come_in_groups(limit: str, value: int) -> None:
     before = "a = Exp(x) b = Mul(a, a) d = Mul(b, b) y = Sign(d)"
     after = "a0 = Exp(x) a = Identity(a0) b0 = Mul(a, a) b = Identity(b0) d = Add(b, b) y = Sign(d)"
     regions = regions_of(before, after)
-    regions.max_bytes = 40
+    setattr(regions, limit, value)
     assert regions.sites == ("a", "b", "d")
     assert wrong_site(regions) == "d"
+
+
+def test_sequences_keep_groups_together() -> None:
+    before = "a = Exp(x) q = SequenceConstruct(a, x) p = SequenceAt(q, zero) b = Mul(p, p) y = Sign(b)"
+    after = "a0 = Exp(x) a = Identity(a0) q = SequenceConstruct(a, a) p = SequenceAt(q, zero) b = Add(p, p) y = Sign(b)"
+    regions = regions_of(before, after, {"zero": np.array(0)})
+    regions.max_bytes = 1
+    assert wrong_site(regions) == "b"
+    assert regions.notes == []
+
+
+def test_each_node_of_the_original_runs_in_one_group() -> None:
+    body = "a0 = Exp(x)" + "".join(f" b{i} = Neg(a{i}) a{i + 1} = Add(b{i}, a{i})" for i in range(20)) + " y = Exp(a20)"
+    original = graph_of(body)
+    sites = [f"a{i}" for i in range(1, 21)]
+    plans = plan_groups(original, [sites[i : i + 5] for i in range(0, 20, 5)], tuple)
+    assert [p.sites for p in plans] == [tuple(sites[i : i + 5]) for i in range(0, 20, 5)]
+    assert [set(p.computed) for p in plans] == [set(p.sites) for p in plans]
+    assert [p.kept for p in plans] == [{"a5"}, {"a10"}, {"a15"}, frozenset()]
 
 
 def test_names_of_a_region() -> None:
@@ -278,3 +301,16 @@ def test_outputs_may_saturate_less(before: str, after: str, is_right: bool) -> N
     said = "y is finite where it is not in the original, which saturates"
     assert (said in verdict.notes) == is_right
     assert oracle.compare(rewritten.SerializeToString()).failure is not None
+
+
+def test_input_sets_are_compared_in_batches_that_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(region_comparison, "MAX_HELD_BYTES", 100)
+    regions = regions_of(
+        "a = Relu(x) b = Mul(a, a) y = Sign(b)", "a0 = Relu(x) a = Identity(a0) b = Add(a, a) y = Sign(b)"
+    )
+    regions.max_sites = 1
+    feeds = [InputSet("normal", {}, {"x": np.full((2, 4), n, np.float32)}) for n in (0, 2, -1, 3)]
+    found = regions.first_difference(feeds)  # 2 * 2 = 2 + 2
+    assert found is not None
+    assert (found.site, found.input_set) == ("b", feeds[3])
+    assert regions.first_difference(feeds[:3]) is None

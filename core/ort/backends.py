@@ -78,10 +78,6 @@ class OnnxRuntime:
                     raise EvaluationError(f"onnxruntime does not end within {timeout:g} s") from e
                 raise run_error("onnxruntime", e) from e
 
-    def output_types(self) -> dict[str, tuple[str, list[Any]]]:
-        """The types of the outputs, as onnxruntime names them, and their dims: `tensor(float)`, `["N", 4]`."""
-        return {end.name: (end.type, list(end.shape or ())) for end in self._session.get_outputs()}
-
     def end_profile(self) -> Path:
         """End profiling and return the file with the profile."""
         return Path(self._session.end_profiling())

@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
-from math import ceil
-from typing import Any, Self
+from math import prod
+from typing import Any
 
 import numpy as np
+import onnx
 from onnx import helper
 
 from ...errors import EvaluationError, ModelLoadError
-from ...ir.tensor import Tensor
-from ...ort.backends import Arrays, OnnxRuntime
+from ...ir.tensor import Tensor, element_bits
+from ...ort.backends import Arrays
 from ...ort.sessions import SessionConfig
-from ...serialization.proto_queries import all_nodes
 from ..input_generation import InputSet
-from ..noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, is_float, perturb
-from ..output_comparison import (
-    compare_outputs,
-    distances,
-    has_same_finiteness,
-    min_tolerance,
-    observed_noise_floor,
-    to_64_bit,
-    without_gains,
-)
-from ..referee.float64_evaluation import Float64Values, evaluate_in_float64
-from ..referee.judgement import RIGHT, Decision, Judgement, judge
+from ..noise import is_float
+from ..referee.judgement import Judgement
 from ..verdict import OutputDifference
-from .region_models import RegionModel, cut_region, value_type
+from .group_plan import GroupPlan, plan_groups, split_sites
+from .loaded_region import LoadedRegion
+from .region_models import cut_region, value_type
+from .site_judgement import SiteJudgement, is_close
 from .sites import SharedValues
 from .value_graph import ValueGraph
 
-MAX_HELD_BYTES = 1 << 30  # bytes of values at boundaries that are held at a time
-MAX_GROUPS = 64
-STEPWISE_OPS = frozenset({"Loop", "Scan", "LSTM", "GRU", "RNN"})
+MAX_GROUP_BYTES = 64 << 20  # bytes of values of one group on one input set, as far as extents are known
+MAX_GROUP_SITES = 32
+MAX_HELD_BYTES = 256 << 20  # bytes of values of the first group on all input sets that are compared together
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,42 +43,15 @@ class SiteDifference:
     names: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Region:
-    """A region that is loaded; without a session if it has only constants."""
+_Known = tuple[InputSet, dict[str, Any]]
+"""An input set, and the values of the original there that later groups read."""
 
-    model: RegionModel
-    session: OnnxRuntime | None
 
-    def run(self, values: Arrays, timeout: float | None) -> dict[str, Any]:
-        """The wanted values, from values of the original. Raises EvaluationError."""
-        outputs, constants = self.model.outputs, {name: t.array for name, t in self.model.constants.items()}
-        if self.session is None:
-            return constants
-        found = self.session.run(list(outputs.values()), self.feeds(values), timeout)
-        return {**dict(zip(outputs, found, strict=True)), **constants}
+class _NotTensors(Exception):
+    """Raised for values of the original that are sequences, maps or optionals, which regions do not exchange."""
 
-    @classmethod
-    def load(cls, model: RegionModel, config: SessionConfig) -> Self:
-        """Load a region. Raises ModelLoadError."""
-        return cls(model, OnnxRuntime(model.model, config) if model.outputs else None)
-
-    def in_float64(self, site: str, values: Arrays) -> Float64Values:
-        """The value of its one site in double precision. Raises EvaluationError."""
-        model, constants = self.model.model, self.model.constants
-        arrays = {name: t.array for name, t in (*model.tensors.items(), *constants.items())}
-        return evaluate_in_float64(
-            model.message, self.feeds(values), {site: self.model.outputs.get(site, site)}, arrays
-        )
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether an op computes in steps, over which rounding accumulates."""
-        return any(node.op_type in STEPWISE_OPS for node in all_nodes(self.model.model.message.graph.node))
-
-    def feeds(self, values: Arrays) -> dict[str, Any]:
-        """The inputs among `values`; a model's input may have no value, if it has a default or is optional."""
-        return {name: values[name] for name in self.model.inputs if name in values}
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
 
 
 @dataclass(slots=True)
@@ -93,23 +59,32 @@ class ChangedRegions:
     """The regions of a rewritten model that differ from those of the original, run by onnxruntime with a `config`.
 
     On an input set the original computes the values at their boundaries, and each region of the rewritten model its
-    value from these, so that rounding before a region has no influence on it. About `max_bytes` of such values are held
-    at a time. `notes` has a line for each region that could not be compared.
+    value from these, so that rounding before a region has no influence on it. Regions are compared in groups of up to
+    `max_sites` whose values have about `max_bytes`, one group on all input sets after the other; the original computes
+    each value once. Sequences and optionals are inside regions. `notes` has a line for each region that could not be
+    compared.
     """
 
     original: ValueGraph
     rewritten: ValueGraph
     config: SessionConfig
     timeout: float | None = None
-    max_bytes: int = MAX_HELD_BYTES
+    max_bytes: int = MAX_GROUP_BYTES
+    max_sites: int = MAX_GROUP_SITES
     notes: list[str] = field(default_factory=list[str])
     shared: SharedValues = field(init=False)
     _gains: dict[int, bool] = field(default_factory=dict[int, bool])
-    _dims: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])  # as inferred, numbers where known
-    _single: dict[tuple[str, bool], _Region | None] = field(default_factory=dict[tuple[str, bool], _Region | None])
+    _types: Mapping[str, onnx.TypeProto] = field(init=False)
+    _single: dict[tuple[str, bool], LoadedRegion | None] = field(
+        default_factory=dict[tuple[str, bool], LoadedRegion | None]
+    )
 
     def __post_init__(self) -> None:
         self.shared = SharedValues.of(self.original, self.rewritten)
+        self._types = self.original.types if self.shared.sites else {}
+        others = {n for n, t in self._types.items() if t.WhichOneof("value") not in {None, "tensor_type"}}
+        if others & self.shared.names:
+            self._exclude(others)
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -118,18 +93,16 @@ class ChangedRegions:
 
     def first_difference(self, input_sets: Sequence[InputSet]) -> SiteDifference | None:
         """The first site at which the rewritten model is wrong on an input set; None if there is none."""
-        if not input_sets or not self.sites:
-            return None
-        try:
-            source = self._tensor_source()
-            groups = self._groups(source, input_sets)
-            for sites in groups:
-                group = _Group(self, sites, source if len(groups) == 1 else self._source(self._wanted(sites)))
-                for input_set in input_sets:
-                    if (found := group.difference(input_set)) is not None:
-                        return found
-        except ModelLoadError as e:
-            self.note(f"changed regions were not compared: {e}")
+        while input_sets and self.sites:
+            try:
+                return self._first_difference(input_sets)
+            except _NotTensors as e:
+                if not e.names <= self.shared.names:  # they go from one group to another
+                    self.max_bytes = self.max_sites = sys.maxsize
+                self._exclude(e.names)
+            except ModelLoadError as e:
+                self.note(f"changed regions were not compared: {e}")
+                break
         return None
 
     def saturate_less_on(self, input_set: InputSet) -> bool:
@@ -150,23 +123,66 @@ class ChangedRegions:
         if text not in self.notes:
             self.notes.append(text)
 
-    def region(self, sites: Sequence[str], values: Arrays, *, of_original: bool) -> _Region:
-        """The region of some sites in either model, for values of these ranks. Raises ModelLoadError.
+    def _exclude(self, names: set[str]) -> None:
+        self.shared = SharedValues.of(self.original, self.rewritten, names | self.shared.excluded)
+        self._single.clear()
 
-        Without extents some types are inferred wrongly, such as that of Attention on three dims; then ranks are not
-        stated either.
-        """
+    def _first_difference(self, input_sets: Sequence[InputSet]) -> SiteDifference | None:
+        waiting = deque((i, dict[str, Any](i.feeds)) for i in input_sets)
+        plans = self._plans(max((i.sizes for i in input_sets), key=lambda sizes: prod(sizes.values())))
+        while waiting:
+            known, most = waiting, MAX_HELD_BYTES
+            for plan in plans:
+                group, before, known = _Group(self, plan), known, deque[_Known]()
+                while before and most > 0:
+                    input_set, values = before.popleft()
+                    rest, wrong = group.compare(input_set, values)
+                    if wrong is not None:
+                        return wrong
+                    if rest is not None:
+                        known.append((input_set, rest))
+                    most -= group.byte_count if plan is plans[0] else 0
+                most = MAX_HELD_BYTES
+        return None
+
+    def _plans(self, sizes: Mapping[str, int]) -> list[GroupPlan]:
+        bytes_of = {name: self._byte_size(name, sizes) for name in self.wanted(self.sites)}
+        groups = list(split_sites(self.sites, bytes_of, self.wanted, self.max_bytes, self.max_sites))
+        return plan_groups(self.original, groups, self.wanted)
+
+    def _byte_size(self, name: str, sizes: Mapping[str, int]) -> int:
+        """The expected bytes of a value; extents that are not known count as the largest one of an input."""
+        tensor = self._types.get(name, onnx.TypeProto()).tensor_type
+        largest = max(sizes.values(), default=1)
+        extents = (
+            d.dim_value if d.HasField("dim_value") else sizes.get(d.dim_param, largest) for d in tensor.shape.dim
+        )
+        return prod(extents) * (element_bits(tensor.elem_type) if tensor.elem_type else 32) // 8
+
+    def region(self, sites: Sequence[str], values: Arrays, *, of_original: bool) -> LoadedRegion:
+        """The region of some sites in either model, for values of these ranks. Raises ModelLoadError."""
         graph = self.original if of_original else self.rewritten
         is_given = self._is_given_to_original if of_original else self._is_given_to_rewritten
-        given = {name: value for name, value in values.items() if is_given(name)}
-        types = {name: value_type(value, self._dims.get(name, ())) for name, value in given.items()}
-        try:
-            return _Region.load(cut_region(graph, sites, is_given, types), self.config)
-        except ModelLoadError:
-            types = {name: value_type(value, None) for name, value in given.items()}
-            return _Region.load(cut_region(graph, sites, is_given, types), self.config)
+        return self.load(graph, sites, is_given, values)
 
-    def single(self, site: str, values: Arrays, *, of_original: bool) -> _Region | None:
+    def load(
+        self, graph: ValueGraph, wanted: Sequence[str], is_given: Callable[[str], bool], values: Arrays
+    ) -> LoadedRegion:
+        """A part of a model. Raises ModelLoadError.
+
+        Without extents some types are inferred wrongly, such as that of Attention on three dims; if a part does not
+        load, ranks are not stated either.
+        """
+        given = {name: value for name, value in values.items() if is_given(name)}
+        types = {name: value_type(value, self._types.get(name)) for name, value in given.items()}
+        try:
+            return LoadedRegion.load(cut_region(graph, wanted, is_given, types), self.config)
+        except ModelLoadError:
+            for t in types.values():
+                t.tensor_type.ClearField("shape")
+            return LoadedRegion.load(cut_region(graph, wanted, is_given, types), self.config)
+
+    def single(self, site: str, values: Arrays, *, of_original: bool) -> LoadedRegion | None:
         """The region of one site alone, in either model; None if it does not load."""
         key = site, of_original
         if key not in self._single:
@@ -186,45 +202,7 @@ class ChangedRegions:
             found.update(name for n in kept for name in (graph.nodes[n].name, *graph.nodes[n].output) if name)
         return frozenset(found)
 
-    def _tensor_source(self) -> _Region:
-        """The part of the original that gives the values at all sites and boundaries, once these are all tensors.
-
-        Sequences and optionals are parts of regions, as they are not always exchanged with Python.
-        """
-        excluded: set[str] = set()
-        while True:
-            source = self._source(self._wanted(self.sites))
-            types = source.session.output_types() if source.session is not None else {}
-            others = {name for name, (kind, _) in types.items() if not kind.startswith("tensor(")}
-            if not others:
-                self._dims = {name: dims for name, (_, dims) in types.items()}
-                return source
-            excluded |= others
-            self.shared = SharedValues.of(self.original, self.rewritten, excluded)
-
-    def _source(self, wanted: Sequence[str]) -> _Region:
-        model = cut_region(self.original, wanted, lambda _: False, {})
-        return _Region.load(model, self.config)
-
-    def _groups(self, source: _Region, input_sets: Sequence[InputSet]) -> list[tuple[str, ...]]:
-        """The sites in groups whose values fit into memory, by the sizes of values on the smallest inputs."""
-        counts = [_element_count(i) for i in input_sets]
-        smallest = input_sets[counts.index(min(counts))]
-        try:
-            sizes = {name: value.nbytes for name, value in source.run(smallest.feeds, self.timeout).items()}
-        except EvaluationError:
-            return [self.sites]
-        growth = max(counts) / max(1, min(counts))
-        count = min(ceil(sum(sizes.values()) * growth / self.max_bytes), len(self.sites), MAX_GROUPS)
-        if count < 2:
-            return [self.sites]
-        ends = list(accumulate(1 + sum(sizes[n] for n in self._wanted((site,))) for site in self.sites))
-        groups: dict[int, list[str]] = {}
-        for site, end in zip(self.sites, ends, strict=True):
-            groups.setdefault((end - 1) * count // ends[-1], []).append(site)
-        return [tuple(g) for g in groups.values()]
-
-    def _wanted(self, sites: Sequence[str]) -> tuple[str, ...]:
+    def wanted(self, sites: Sequence[str]) -> tuple[str, ...]:
         """The values of the original that are compared or read by the regions of `sites`, in either model."""
         sides = [(is_given, graph.ancestors(sites, is_given)[1]) for graph, is_given in self._sides()]
         return tuple(dict.fromkeys((*sites, *(name for is_given, read in sides for name in read if is_given(name)))))
@@ -244,49 +222,79 @@ class ChangedRegions:
 
 @dataclass(slots=True)
 class _Group:
-    """Sites that are compared together, and the part of the original that gives values there and at boundaries."""
+    """Sites that are compared together, with the parts of both models, loaded for values of some ranks."""
 
     regions: ChangedRegions
-    sites: tuple[str, ...]
-    source: _Region
-    _loaded: dict[tuple[int, ...], _Region | None] = field(default_factory=dict[tuple[int, ...], _Region | None])
+    plan: GroupPlan
+    byte_count: int = 0  # bytes of the values on the input set that was compared last
+    _sources: dict[tuple[int, ...], LoadedRegion] = field(default_factory=dict[tuple[int, ...], LoadedRegion])
+    _results: dict[tuple[int, ...], LoadedRegion | None] = field(
+        default_factory=dict[tuple[int, ...], LoadedRegion | None]
+    )
 
-    def difference(self, input_set: InputSet) -> SiteDifference | None:
-        """The first site of the group at which the rewritten model is wrong."""
+    def compare(
+        self, input_set: InputSet, known: dict[str, Any]
+    ) -> tuple[dict[str, Any] | None, SiteDifference | None]:
+        """Compare on an input set; `known` are values of the original there, which earlier groups gave.
+
+        Returns the values for later groups, None if the original fails, and the difference at the first wrong site.
+        """
         try:
-            found = self.source.run(input_set.feeds, self.regions.timeout)
+            values = {**known, **self._original_values(known)}
         except EvaluationError as e:
             self.regions.note(f"changed regions were not compared on {input_set}: {e}")
-            return None
-        values = {**input_set.feeds, **found}
-        results = self._results(values)
-        for site in self.sites:
-            if (result := results.get(site)) is None:
-                continue
-            if isinstance(result, EvaluationError):
-                wrong = OutputDifference(reason=f"its new region fails: {result}")
-            else:
-                judged = RIGHT if is_close(values[site], result) else self._judge(site, values, result)
-                self.regions.note_gains(site, input_set, judged)
-                wrong = self._difference(site, values, result, judged)
-            if wrong.reason:
-                return SiteDifference(site, input_set, wrong, self.regions.names(site))
-        return None
+            return None, None
+        self.byte_count = sum(v.nbytes for v in values.values() if isinstance(v, np.ndarray))
+        for site, result in self._site_results(values):
+            if (wrong := self._difference(site, input_set, values, result)).reason:
+                return None, SiteDifference(site, input_set, wrong, self.regions.names(site))
+        return {n: v for n, v in values.items() if n in self.plan.kept or n in input_set.feeds}, None
 
-    def _results(self, values: Arrays) -> dict[str, Any]:
+    def _original_values(self, known: Arrays) -> dict[str, Any]:
+        """The values that the original computes for this group. Raises EvaluationError and ModelLoadError."""
+        if not self.plan.computed:
+            return {}
+        original = self.regions.original
+        before = {n: v for n, v in known.items() if n in original.producers}
+        if (ranks := _ranks(before)) not in self._sources:
+            self._sources[ranks] = self.regions.load(original, self.plan.computed, before.__contains__, before)
+        found = self._sources[ranks].run(known, self.regions.timeout)
+        if others := {name for name, value in found.items() if not isinstance(value, np.ndarray)}:
+            raise _NotTensors(others)
+        return found
+
+    def _difference(self, site: str, input_set: InputSet, values: Arrays, result: Any) -> OutputDifference:
+        if isinstance(result, EvaluationError):
+            return OutputDifference(reason=f"its new region fails: {result}")
+        expected = values[site]
+        if is_close(expected, result):
+            return OutputDifference()
+        original, rewritten = (self.regions.single(site, values, of_original=side) for side in (True, False))
+        if original is None or rewritten is None:
+            return OutputDifference()
+        judgement = SiteJudgement(site, original, rewritten, values, self.regions.timeout)
+        judged = judgement.judge(expected, result)
+        self.regions.note_gains(site, input_set, judged)
+        return judgement.difference(expected, result, judged)
+
+    def _site_results(self, values: Arrays) -> Iterator[tuple[str, Any]]:
         """What the rewritten regions compute: an EvaluationError for one that fails, nothing for one not comparable."""
-        ranks = tuple(np.ndim(values[name]) for name in self.source.model.outputs)
-        if ranks not in self._loaded:
+        if (ranks := _ranks(values)) not in self._results:
             try:
-                self._loaded[ranks] = self.regions.region(self.sites, values, of_original=False)
+                self._results[ranks] = self.regions.region(self.plan.sites, values, of_original=False)
             except ModelLoadError:
-                self._loaded[ranks] = None
-        if (region := self._loaded[ranks]) is not None:
+                self._results[ranks] = None
+        if (region := self._results[ranks]) is not None:
             try:
-                return region.run(values, self.regions.timeout)
+                found = region.run(values, self.regions.timeout)
             except EvaluationError:
                 pass  # one of them fails
-        return {site: found for site in self.sites if (found := self._single_result(site, values)) is not None}
+            else:
+                yield from ((site, found[site]) for site in self.plan.sites)
+                return
+        for site in self.plan.sites:
+            if (result := self._single_result(site, values)) is not None:
+                yield site, result
 
     def _single_result(self, site: str, values: Arrays) -> Any:
         region = self.regions.single(site, values, of_original=False)
@@ -301,74 +309,6 @@ class _Group:
             except EvaluationError:
                 return None
 
-    def _judge(self, site: str, values: Arrays, result: Any) -> Judgement:
-        """The judgement of a difference at a site by float64. Right if a region does not load alone."""
-        original, rewritten = (self.regions.single(site, values, of_original=side) for side in (True, False))
-        if original is None or rewritten is None:
-            return RIGHT
-        try:
-            truth, new_truth = (region.in_float64(site, values) for region in (original, rewritten))
-            noise = self._accumulated_noise(original, site, values)
-            return judge(site, values[site], result, truth, new_truth, noise)
-        except EvaluationError:
-            return Judgement(Decision.UNDECIDED)
 
-    def _difference(self, site: str, values: Arrays, result: Any, judged: Judgement) -> OutputDifference:
-        """The difference at a site that was judged, by the noise of the original's region where float64 says nothing.
-
-        That leaves elements that are finite in the rewritten region alone to the outputs: -10000 may serve for -inf.
-        """
-        if judged.decision == Decision.RIGHT:
-            return OutputDifference()
-        a, b = np.asarray(values[site]), np.asarray(result)
-        is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
-        original = self.regions.single(site, values, of_original=True)
-        if judged.decision == Decision.UNDECIDED and original is not None:
-            rest = without_gains(a, b)
-            return compare_outputs(
-                values[site], result if rest is None else rest, exact=False, noise=self._noise(original, site, values)
-            )
-        error = float(distances(to_64_bit(a), to_64_bit(b)).max(initial=0.0)) if is_measured else 0.0
-        return OutputDifference(error, reason=judged.reason)
-
-    def _accumulated_noise(self, original: _Region, site: str, values: Arrays) -> float:
-        """The change of a region's float value under perturbation, where rounding accumulates over steps; else 0."""
-        x = np.asarray(values[site])
-        if not is_float(x.dtype) or not original.has_steps:
-            return 0.0
-        moved = (np.asarray(m) for m in self._perturbed(original, site, values, 1))
-        return observed_noise_floor(to_64_bit(x), (to_64_bit(m) for m in moved if m.shape == x.shape))
-
-    def _noise(self, original: _Region, site: str, values: Arrays) -> Noise:
-        return Noise(
-            lambda: self._perturbed(original, site, values, 1),
-            lambda: 0.0,
-            lambda: [(m, ulps) for ulps in LARGER_ULPS for m in self._perturbed(original, site, values, ulps)],
-        )
-
-    def _perturbed(self, region: _Region, site: str, values: Arrays, ulps: int) -> list[Any]:
-        """The values of a region whose float inputs move by `ulps`."""
-        feeds, found = region.feeds(values), list[Any]()
-        for seed in range(PERTURBATION_RUNS) if has_floats(feeds) else ():
-            with suppress(EvaluationError):
-                moved = perturb(feeds, seed + 1000 * (ulps - 1), ulps)
-                found.append(region.run(moved, self.regions.timeout)[site])
-        return found
-
-
-def is_close(expected: Any, actual: Any) -> bool:
-    """Whether a value differs only by the rounding of a few ops, relative to the elements that differ."""
-    a, b = np.asarray(expected), np.asarray(actual)
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    if np.array_equal(a, b) or not is_float(a.dtype):
-        return bool(np.array_equal(a, b))
-    x, y = to_64_bit(a), to_64_bit(b)
-    if not has_same_finiteness(x, y).all():
-        return False
-    far = distances(x, y)
-    return float(far.max()) <= min_tolerance(a.dtype) * float(np.abs(x[far > 0]).max(initial=0.0))
-
-
-def _element_count(input_set: InputSet) -> int:
-    return sum(np.size(v) for v in input_set.feeds.values())
+def _ranks(values: Arrays) -> tuple[int, ...]:
+    return tuple(np.ndim(values[name]) for name in sorted(values))

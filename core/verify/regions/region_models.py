@@ -80,12 +80,11 @@ def _free_name(name: str, taken: set[str]) -> str:
     return found
 
 
-def value_type(value: Any, dims: Sequence[Any] | None = ()) -> onnx.TypeProto:
-    """The type of an array: its rank, and those of its extents that `dims` states as numbers. None: no rank."""
+def value_type(value: Any, inferred: onnx.TypeProto | None = None) -> onnx.TypeProto:
+    """The type of an array: its rank, and those of its extents that are `inferred` as numbers."""
     array = np.asarray(value)
     dtype = onnx.TensorProto.STRING if array.dtype.kind in "OUS" else helper.np_dtype_to_tensor_dtype(array.dtype)
-    if dims is None:
-        return helper.make_tensor_type_proto(dtype, None)
-    known = dims if len(dims) == array.ndim else [None] * array.ndim
+    dims = inferred.tensor_type.shape.dim if inferred is not None else ()
+    known = [d.dim_value for d in dims] if len(dims) == array.ndim else [0] * array.ndim
     pairs = zip(known, array.shape, strict=True)
     return helper.make_tensor_type_proto(dtype, [extent if dim == extent else None for dim, extent in pairs])

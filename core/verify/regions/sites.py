@@ -20,22 +20,24 @@ MAX_DIGESTED_BYTES = 64 << 10  # bytes of a constant up to which equal ones of o
 class SharedValues:
     """The `names` of the computed values of an original that the rewritten model has too.
 
-    `sites` are those whose expression, down to the next shared values, differs, in the order of the original.
+    `sites` are those whose expression, down to the next shared values, differs, in the order of the original. Values
+    that are `excluded` are not shared: they are inside expressions.
     """
 
     names: frozenset[str]
     sites: tuple[str, ...]
+    excluded: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, original: ValueGraph, rewritten: ValueGraph, excluded: Collection[str] = ()) -> SharedValues:
-        """The shared values except `excluded` ones, of types that are not exchanged, say. O(V + E)."""
+        """The shared values of two models. O(V + E)."""
         computed = (o for node in original.nodes for o in node.output if o and o not in original.constants)
         there = {*rewritten.producers, *rewritten.constants}
         names = tuple(name for name in computed if name in there and name not in excluded)
         keys = _Keys(frozenset(names), _equal_constants(original, rewritten))
         before, after = (keys.expressions(g) for g in (original, rewritten))
         sites = tuple(name for name in names if before[name] != after.get(name))
-        return cls(frozenset(names), sites)
+        return cls(frozenset(names), sites, frozenset(excluded))
 
 
 def _equal_constants(a: ValueGraph, b: ValueGraph) -> frozenset[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import onnx
+from onnx import shape_inference
 
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor
@@ -58,6 +59,15 @@ class ValueGraph:
         graph = self.model.message.graph
         sparse = ((s.values.name, s) for s in graph.sparse_initializer)
         return {**{t.name: t for t in graph.initializer}, **dict(sparse)}
+
+    @cached_property
+    def types(self) -> Mapping[str, onnx.TypeProto]:
+        """The types of values in the main graph as far as onnx infers them."""
+        try:
+            inferred = shape_inference.infer_shapes(self.model.message).graph
+        except Exception:  # noqa: BLE001 - it refuses some models that run
+            inferred = self.model.message.graph
+        return {v.name: v.type for v in (*inferred.value_info, *inferred.output)}
 
     def ancestors(self, names: Iterable[str], is_boundary: Callable[[str], bool]) -> tuple[list[int], list[str]]:
         """The nodes that compute `names` from boundary values, in order, and everything that they read from outside.

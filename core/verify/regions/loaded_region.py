@@ -1,0 +1,53 @@
+"""Regions loaded by onnxruntime, which also evaluate in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from ...ort.backends import Arrays, OnnxRuntime
+from ...ort.sessions import SessionConfig
+from ...serialization.proto_queries import all_nodes
+from ..referee.float64_evaluation import Float64Values, evaluate_in_float64
+from .region_models import RegionModel
+
+STEPWISE_OPS = frozenset({"Loop", "Scan", "LSTM", "GRU", "RNN"})
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRegion:
+    """A region and its session; none if it has only constants."""
+
+    model: RegionModel
+    session: OnnxRuntime | None
+
+    @classmethod
+    def load(cls, model: RegionModel, config: SessionConfig) -> Self:
+        """Load a region. Raises ModelLoadError."""
+        return cls(model, OnnxRuntime(model.model, config) if model.outputs else None)
+
+    def run(self, values: Arrays, timeout: float | None) -> dict[str, Any]:
+        """The wanted values, from the inputs among `values`. Raises EvaluationError."""
+        outputs, constants = self.model.outputs, {name: t.array for name, t in self.model.constants.items()}
+        if self.session is None:
+            return constants
+        found = self.session.run(list(outputs.values()), self.feeds(values), timeout)
+        return {**dict(zip(outputs, found, strict=True)), **constants}
+
+    def in_float64(self, site: str, values: Arrays) -> Float64Values:
+        """The value of its one site in double precision. Raises EvaluationError."""
+        model, constants = self.model.model, self.model.constants
+        arrays = {name: t.array for name, t in (*model.tensors.items(), *constants.items())}
+        return evaluate_in_float64(
+            model.message, self.feeds(values), {site: self.model.outputs.get(site, site)}, arrays
+        )
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether an op computes in steps, over which rounding accumulates."""
+        return any(node.op_type in STEPWISE_OPS for node in all_nodes(self.model.model.message.graph.node))
+
+    def feeds(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs among `values`; a model's input may have no value, if it has a default or is optional."""
+        return {name: values[name] for name in self.model.inputs if name in values}

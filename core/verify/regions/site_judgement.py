@@ -1,0 +1,97 @@
+"""Judgement of a value that a changed region computes, beside that of the original."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import EvaluationError
+from ...ort.backends import Arrays
+from ..noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, is_float, perturb
+from ..output_comparison import (
+    compare_outputs,
+    distances,
+    has_same_finiteness,
+    min_tolerance,
+    observed_noise_floor,
+    to_64_bit,
+    without_gains,
+)
+from ..referee.judgement import Decision, Judgement, judge
+from ..verdict import OutputDifference
+from .loaded_region import LoadedRegion
+
+
+@dataclass(frozen=True, slots=True)
+class SiteJudgement:
+    """The judge of one site by the regions of both models, given `values` of the original."""
+
+    site: str
+    original: LoadedRegion
+    rewritten: LoadedRegion
+    values: Arrays
+    timeout: float | None
+
+    def judge(self, expected: Any, result: Any) -> Judgement:
+        """The judgement of a `result` by the float64 values of both regions."""
+        try:
+            truth, new_truth = (r.in_float64(self.site, self.values) for r in (self.original, self.rewritten))
+            return judge(self.site, expected, result, truth, new_truth, self._accumulated_noise(expected))
+        except EvaluationError:
+            return Judgement(Decision.UNDECIDED)
+
+    def difference(self, expected: Any, result: Any, judged: Judgement) -> OutputDifference:
+        """The difference that was `judged`, by the noise of the original's region where float64 says nothing.
+
+        That leaves elements that are finite in the rewritten region alone to the outputs: -10000 may serve for -inf.
+        """
+        if judged.decision == Decision.RIGHT:
+            return OutputDifference()
+        if judged.decision == Decision.UNDECIDED:
+            rest = without_gains(expected, result)
+            return compare_outputs(expected, result if rest is None else rest, exact=False, noise=self._noise())
+        a, b = np.asarray(expected), np.asarray(result)
+        is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
+        error = float(distances(to_64_bit(a), to_64_bit(b)).max(initial=0.0)) if is_measured else 0.0
+        return OutputDifference(error, reason=judged.reason)
+
+    def _accumulated_noise(self, expected: Any) -> float:
+        """The change of a float value under perturbation, where rounding accumulates over steps; otherwise 0."""
+        x = np.asarray(expected)
+        if not is_float(x.dtype) or not self.original.has_steps:
+            return 0.0
+        moved = (np.asarray(m) for m in self._perturbed(1))
+        return observed_noise_floor(to_64_bit(x), (to_64_bit(m) for m in moved if m.shape == x.shape))
+
+    def _noise(self) -> Noise:
+        return Noise(
+            lambda: self._perturbed(1),
+            lambda: 0.0,
+            lambda: [(m, ulps) for ulps in LARGER_ULPS for m in self._perturbed(ulps)],
+        )
+
+    def _perturbed(self, ulps: int) -> list[Any]:
+        """The values of the original's region when its float inputs move by `ulps`."""
+        feeds, found = self.original.feeds(self.values), list[Any]()
+        for seed in range(PERTURBATION_RUNS) if has_floats(feeds) else ():
+            with suppress(EvaluationError):
+                moved = perturb(feeds, seed + 1000 * (ulps - 1), ulps)
+                found.append(self.original.run(moved, self.timeout)[self.site])
+        return found
+
+
+def is_close(expected: Any, actual: Any) -> bool:
+    """Whether a value differs only by the rounding of a few ops, relative to the elements that differ."""
+    a, b = np.asarray(expected), np.asarray(actual)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if np.array_equal(a, b) or not is_float(a.dtype):
+        return bool(np.array_equal(a, b))
+    x, y = to_64_bit(a), to_64_bit(b)
+    if not has_same_finiteness(x, y).all():
+        return False
+    far = distances(x, y)
+    return float(far.max()) <= min_tolerance(a.dtype) * float(np.abs(x[far > 0]).max(initial=0.0))

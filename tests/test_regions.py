@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.worker_process import WorkerExit
 from passwright.core.verify.input_generation import InputSet
+from passwright.core.verify.oracle import CHANGED_REGION
+from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.regions import region_comparison
 from passwright.core.verify.regions.group_plan import plan_groups
 from passwright.core.verify.regions.region_comparison import ChangedRegions
@@ -314,3 +317,21 @@ def test_input_sets_are_compared_in_batches_that_fit_into_memory(monkeypatch: py
     assert found is not None
     assert (found.site, found.input_set) == ("b", feeds[3])
     assert regions.first_difference(feeds[:3]) is None
+
+
+def test_crash_of_a_region_alone_is_none_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = vars(OracleProcess)["_request"]
+
+    def crashing(oracle: OracleProcess, method: str, arguments: Any) -> Any:
+        if method == "compare" and arguments.options["compare_regions"]:
+            raise WorkerExit(-6, 1.0, "", {"call": {"model": CHANGED_REGION}})
+        return request(oracle, method, arguments)
+
+    monkeypatch.setattr(OracleProcess, "_request", crashing)
+    before, after = (
+        load(f"g (float[N,4] x) => (float[N,4] y) {{ {b} }}") for b in ("y = Neg(x)", "z = Neg(x) y = Identity(z)")
+    )
+    with OracleProcess(before.SerializeToString(), oracle_of(before).spec) as oracle:
+        verdict = oracle.compare(after.SerializeToString(), compare_regions=True)
+    assert verdict.failure is None
+    assert "changed regions were not compared: onnxruntime crashed (SIGABRT) on one of them" in verdict.notes

@@ -148,6 +148,8 @@ class Sensitivity:
 
 REWRITTEN = "rewritten"
 """The model of the calls whose failures are those of the rewritten model."""
+CHANGED_REGION = "changed region"
+"""The model of calls whose crashes and hangs say nothing about either model."""
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
 
 
@@ -321,7 +323,8 @@ class Oracle:
         usual = list(filter(_is_usual, input_sets))
         if not usual or regions is None:
             return failure, 0
-        found = regions.first_difference(usual)
+        with call_facts(model=CHANGED_REGION):
+            found = regions.first_difference(usual)
         notes.extend(regions.notes)
         if found is None:
             return failure, len(regions.sites)
@@ -372,7 +375,9 @@ class Oracle:
             rest = without_gains(answer.outputs[name], got) if found.reason and _is_usual(input_set) else None
             if rest is not None and not (others := compare(rest)).reason:
                 changed, note = regions(), f"{name} is finite where it is not in the original, which saturates"
-                if changed is not None and changed.saturate_less_on(input_set):
+                with call_facts(model=CHANGED_REGION):
+                    saturates = changed is not None and changed.saturate_less_on(input_set)
+                if saturates:
                     found = others
                     notes.extend([note] if note not in notes else [])
             worst[name] = worst[name].worse(found) if name in worst else found

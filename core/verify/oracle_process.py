@@ -23,7 +23,7 @@ from ..ort.worker_process import WorkerExit
 from .input_generation import InputSet
 from .input_search import Answer
 from .kept_values import LazyValues
-from .oracle import REWRITTEN
+from .oracle import CHANGED_REGION, REWRITTEN
 from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile
 from .oracle_start import ORACLE_WORKER
 from .verdict import Mismatch, MismatchError, Verdict
@@ -118,18 +118,24 @@ class OracleProcess:
     ) -> Verdict:
         """Compare `model` with the original, as an `Oracle` does; in a session of another `config` if given.
 
-        A crash of the rewritten model is a mismatch. Input sets on which the original crashes are left out afterwards.
+        A crash of the rewritten model is a mismatch. Input sets on which the original crashes are left out afterwards;
+        changed regions are not compared if one of them crashes alone, which the whole model need not do.
         """
         sets = None if input_sets is None else list(input_sets)
         options = {"exact": exact, "input_sets": sets, "compare_regions": compare_regions}
-        file = self._file(model)
+        file, note = self._file(model), ""
         try:
             while True:
                 mismatch = None
                 try:
                     verdict, self._facts = self._request("compare", Comparison(file, options, config))
                 except WorkerExit as e:
-                    mismatch = self._mismatch(e)
+                    if _call(e).get("model") == CHANGED_REGION:
+                        options["compare_regions"] = False
+                        note = f"changed regions were not compared: {e.describe('onnxruntime')} on one of them"
+                        self._restore()
+                    else:
+                        mismatch = self._mismatch(e)
                 except MemoryExhausted as e:
                     if self._is_fresh:
                         raise UnverifiableError(f"{self.label}: {e}") from e
@@ -137,7 +143,8 @@ class OracleProcess:
                 else:
                     if self._is_fresh or not _lacks_memory(verdict):
                         self._is_fresh = False
-                        return _with_feeds(verdict)
+                        notes = (*verdict.notes, note) if note else verdict.notes
+                        return _with_feeds(replace(verdict, notes=notes))
                     self._restore()
                 if mismatch is not None:
                     labels = () if mismatch.input_set is None else (str(mismatch.input_set),)

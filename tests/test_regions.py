@@ -201,6 +201,14 @@ def test_elements_that_are_finite_now_are_left_to_the_outputs() -> None:
     assert regions.notes == ["a is finite where it is not in the original; there only outputs were compared"]
 
 
+def test_float64_decides_about_cancellation() -> None:
+    """Less rounding than in the original is right, more is wrong."""
+    weights = {"k": np.full((2, 4), 12345, np.float32), "one": np.ones((2, 4), np.float32)}
+    cancels, direct = ("a = Neg(x) p = Add(a, k) b = Sub(p, k) y = Sign(b)", "a = Neg(x) b = Mul(a, one) y = Sign(b)")
+    assert wrong_site(regions_of(cancels, direct, weights)) is None
+    assert wrong_site(regions_of(direct, cancels, weights)) == "b"
+
+
 @pytest.mark.parametrize(("limit", "value"), [("max_bytes", 40), ("max_bytes", 1), ("max_sites", 1), ("max_sites", 2)])
 def test_values_come_in_groups(limit: str, value: int) -> None:
     before = "a = Exp(x) b = Mul(a, a) d = Mul(b, b) y = Sign(d)"

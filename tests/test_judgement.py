@@ -191,11 +191,14 @@ def test_guard_that_was_added_redefines_elements(y: str) -> None:
     assert judgement(guarded, f"{constants} y = Div(x, x)", {"x": x}).decision == WRONG
 
 
-def test_other_value_where_the_original_overflows_is_wrong() -> None:
+def test_other_value_where_the_original_overflows_redefines_elements() -> None:
     before = "s = Exp(x) r = Exp(s) l = Log(r) y = Sub(l, s)"
     x = np.linspace(0, 5, 12, dtype=np.float32).reshape(2, 6)
-    assert judgement(before, "y = Sub(x, x)", {"x": x}).decision == RIGHT
-    assert judgement(before, "s = Exp(x) y = Sub(s, x)", {"x": x}).decision == WRONG
+    found = [judgement(before, after, {"x": x}) for after in ("y = Sub(x, x)", "s = Sub(x, x) y = Exp(s)")]
+    assert (found[0].decision, found[0].redefined) == (RIGHT, 0)
+    assert found[0].saturating > 0
+    assert found[1].decision == WRONG  # by its other elements
+    assert (found[1].saturating, found[1].redefined) == (0, found[0].saturating)
 
 
 def test_parts_of_sequences_are_judged() -> None:

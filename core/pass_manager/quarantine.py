@@ -14,11 +14,12 @@ from ..errors import FailureKind, NoFixpoint, PassFailed, RuleError, Verificatio
 from ..ir.context import FRESH_NAME_MARK
 from ..rewriting.changes import Change
 from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
+from ..rewriting.rules import Contract
 from ..support.binary_search import first_bad, first_bad_at
 from ..support.watchdog import NoProgress
 from ..verify.input_generation import InputSet
 from .pass_manager import Attempt, CheckOptions, Failure, PassManager
-from .pipeline import RulePass, find_pass, leaves, rule_names
+from .pipeline import RulePass, find_pass, leaves, rule_names, rules_in
 
 MAX_FAILURES_PER_RULE = 20  # wrong changes of one rule, or of a pass without rules, before it is excluded altogether
 
@@ -28,7 +29,8 @@ class Quarantined:
     """An excluded change: its author and place, the failure, and the inputs that show it.
 
     `place` is the name of a value, or "" where a pass (or rule) is excluded as a whole. `error` and `allowed` are
-    absolute; `input_kind` and `input_set` describe the inputs.
+    absolute; `input_kind` and `input_set` describe the inputs. `condition`: that of the rule's contract, if the failure
+    shows only beyond finite numbers.
     """
 
     pass_name: str
@@ -44,6 +46,7 @@ class Quarantined:
     input_kind: str = ""
     input_set: str = ""
     repro: str = ""
+    condition: str = ""
 
     @classmethod
     def of(
@@ -80,14 +83,20 @@ FaultLocation = tuple[Quarantined, ReplayLimit, Attempt | None]
 
 @dataclass(slots=True)
 class Quarantine:
-    """Replays a run until it is correct. `quarantined` are the excluded changes, `replays` counts the runs."""
+    """Replays a run until it is correct. `quarantined` are the excluded changes, `replays` counts the runs.
+
+    `conditional` are those of rules whose contract has a condition, one for each, if the outputs differ only beyond
+    finite numbers. Their rules are excluded until everything else is correct, then readmitted.
+    """
 
     manager: PassManager
     options: CheckOptions
     on_quarantine: OnQuarantine | None = None
     max_failures_per_rule: int = MAX_FAILURES_PER_RULE
     quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
+    conditional: list[Quarantined] = field(default_factory=list[Quarantined])
     replays: int = 0
+    _trusts_conditions: bool = True
     _failure_counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     _last_good: tuple[InputSet | None, int] = (None, -1)  # an input set, and a change up to which it shows no fault
 
@@ -99,6 +108,11 @@ class Quarantine:
     def quarantine_next(self, failed: Attempt) -> Quarantined:
         """Find and exclude the first wrong change of a full run. Raises VerificationError if no pass is the cause."""
         found, stop, after = self._locate_fault(failed)
+        if condition := self._condition(found, failed):
+            found = replace(found, condition=condition)
+            self.conditional.append(found)
+            self._exclude_rule(found)
+            return found
         if self.on_quarantine is not None:
             found = self.on_quarantine(found, self._replay(replace(self.options, compare=None), stop), after)
         if found.failure_kind != FailureKind.RAISED:
@@ -111,13 +125,33 @@ class Quarantine:
             self._exclude(Quarantined(*who, "", found.failure_kind, much))
         return found
 
+    def readmit_conditional(self) -> list[Quarantined]:
+        """Readmit the rules of `conditional`, and return these."""
+        self.manager.exclusions.rules.difference_update(q.by for q in self.conditional)
+        found, self.conditional = self.conditional, []
+        return found
+
+    def distrust_conditions(self) -> None:
+        """Exclude changes from now on whatever the condition of their rule, as the outputs do not bear it out."""
+        self._trusts_conditions = False
+
+    def _condition(self, found: Quarantined, failed: Attempt) -> str:
+        """The condition of the rule of a wrong change, if the outputs differ only beyond finite numbers."""
+        mismatch = failed.failure.mismatch if failed.failure is not None else None
+        if not self._trusts_conditions or mismatch is None or not mismatch.is_outside_finite or found.ordinal is None:
+            return ""
+        item = find_pass(self.manager.pipeline, found.pass_name)
+        rules = (r for r in (rules_in(item) if item is not None else ()) if r.name == found.by)
+        contracts = (c for r in rules for c in (r.contract, r.contract.for_dtypes) if isinstance(c, Contract))
+        return next((c.condition for c in contracts if c.condition), "")
+
     def _exclude(self, found: Quarantined) -> None:
         self.quarantined.append(found)
         bans = self.manager.exclusions
         if found.ordinal is not None:
             # Ordinals of later changes shrink, so their exclusions start here too. One that raises is excluded always.
             ordinal = 0 if found.failure_kind == FailureKind.RAISED else found.ordinal
-            bans.changes.update({k: ordinal for k, other in bans.changes.items() if other > ordinal})
+            self._lower_ordinals(ordinal)
             bans.changes[found.by, found.place] = ordinal
             if ordinal < self._last_good[1]:
                 self._last_good = (None, -1)
@@ -127,6 +161,17 @@ class Quarantine:
             raise VerificationError(f"{found.message}; also without {found.by}")
         names.add(found.by)
         self._last_good = (None, -1)  # earlier changes have other ordinals now
+
+    def _exclude_rule(self, found: Quarantined) -> None:
+        """Exclude the rule of a change at all places."""
+        self.manager.exclusions.rules.add(found.by)
+        self._lower_ordinals(found.ordinal or 0)
+        self._last_good = (None, -1)  # earlier changes have other ordinals now
+
+    def _lower_ordinals(self, ordinal: int) -> None:
+        """Let the exclusions of later changes start at `ordinal`."""
+        changes = self.manager.exclusions.changes
+        changes.update({k: ordinal for k, other in changes.items() if other > ordinal})
 
     def _readmit_raising(self) -> None:
         """Readmit changes that raised, as an excluded earlier change may have been the cause."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -66,18 +67,20 @@ class Candidate:
         bitwise: bool,
         accept: Accept | None = None,
         compare_regions: bool = False,
+        finite_only: bool = False,
     ) -> Verdict:
         """Compare the serialized model with the original; write it to `destination`, if given, if it is correct.
 
-        `accept` decides about correct ones. `compare_regions`: see `Oracle.compare`.
+        `accept` decides about correct ones. `compare_regions`, `finite_only`: see `Oracle.compare`.
         """
+        compare = partial(oracle.compare, exact=bitwise, compare_regions=compare_regions, finite_only=finite_only)
         if destination is None and accept is None:
             model = in_memory(self.model, self.exported)
-            return oracle.compare(model, exact=bitwise, compare_regions=compare_regions)
+            return compare(model)
         verdicts: list[Verdict] = []
 
         def is_accepted(stage: Path) -> bool:
-            verdicts.append(oracle.compare(stage, exact=bitwise, compare_regions=compare_regions))
+            verdicts.append(compare(stage))
             return verdicts[0].failure is None and (accept is None or accept(stage))
 
         self.write(destination, is_accepted)
@@ -117,18 +120,62 @@ class VerifiedRun:
         uses_half: bool,
         accept: Accept | None = None,
     ) -> tuple[Candidate, Verdict]:
-        """The first candidate that `oracle` finds correct, and its verdict. If accepted, it is in `destination`."""
+        """The first candidate that `oracle` finds correct, and its verdict. If accepted, it is in `destination`.
+
+        Changes that are right under the condition of their rule, as everything else is right without them, are in it.
+        """
+        compare = partial(self._compare, oracle, exact=exact, uses_half=uses_half)
         while True:
-            candidate = self.candidate()
-            bits = exact or (self.attempt.ledger.is_exact and not uses_half)
-            with self.timer.phase(COMPARING if destination is None else COMPARING_AND_WRITING):
-                verdict = candidate.verify_and_write(
-                    oracle, destination, bitwise=bits, accept=accept, compare_regions=self.quarantine.keeps_names
-                )
-            if verdict.failure is None:
-                return candidate, verdict
+            if not self.quarantine.conditional:
+                candidate, verdict = compare(destination, accept)
+                if verdict.failure is None:
+                    return candidate, verdict
+            else:
+                candidate, verdict = compare(None, None)
+                if verdict.failure is None and (found := self._verify_conditional(compare, destination, accept)):
+                    return found
+            if self.attempt.failure is not None:
+                self._quarantine_failures()
+
+    def _compare(
+        self,
+        oracle: Oracle,
+        destination: Path | None,
+        accept: Accept | None,
+        *,
+        exact: bool,
+        uses_half: bool,
+        finite_only: bool = False,
+    ) -> tuple[Candidate, Verdict]:
+        """The current candidate and its verdict, which is in the attempt if it is a failure."""
+        candidate = self.candidate()
+        bits = exact or (self.attempt.ledger.is_exact and not uses_half)
+        with self.timer.phase(COMPARING if destination is None else COMPARING_AND_WRITING):
+            verdict = candidate.verify_and_write(
+                oracle,
+                destination,
+                bitwise=bits,
+                accept=accept,
+                compare_regions=self.quarantine.keeps_names,
+                finite_only=finite_only,
+            )
+        if verdict.failure is not None:
             self.attempt = replace(self.attempt, failure=mismatch_failure(verdict.failure), exact=bits)
-            self._quarantine_failures()
+        return candidate, verdict
+
+    def _verify_conditional(
+        self, compare: Callable[..., tuple[Candidate, Verdict]], destination: Path | None, accept: Accept | None
+    ) -> tuple[Candidate, Verdict] | None:
+        """The candidate with the changes that are right under a condition; None if it is wrong for finite numbers."""
+        kept = self.quarantine.readmit_conditional()
+        self._run()
+        if self.attempt.failure is None:
+            candidate, verdict = compare(destination, accept, finite_only=True)
+            if verdict.failure is None:
+                notes = (f"{q.label} holds on condition that {q.condition}; else {q.message}" for q in kept)
+                return candidate, replace(verdict, notes=(*verdict.notes, *notes))
+        self.quarantine.distrust_conditions()
+        return None
 
     def candidate(self) -> Candidate:
         """The current model, serialized; changes that cannot be written are excluded."""
@@ -165,7 +212,7 @@ class VerifiedRun:
         while self.attempt.failure is not None:
             with gc_paused(), self.timer.phase(BISECTING):
                 found = self.quarantine.quarantine_next(self.attempt)
-            if self.strict:
+            if self.strict and not found.condition:
                 raise VerificationError(f"{found.message}; first broken by {found.label}")
             self._run()
         return self.attempt.model

@@ -249,13 +249,15 @@ class Oracle:
         input_sets: Collection[InputSet] | None = None,
         backend: Backend | None = None,
         compare_regions: bool = False,
+        finite_only: bool = False,
     ) -> Verdict:
         """Compare `model` with the original up to the first input set on which it fails, finite ones first.
 
         `input_sets` restricts the comparison; the others count as equal already. `backend` runs `model` instead of the
         backend of the original; as it has its own process, which may crash, sizes of 0 are tried for all operators.
         `compare_regions`: each changed region is compared too, with the original's values at its boundary, for a
-        `model` in which names have the meaning that they have in the original, as after rewriting.
+        `model` in which names have the meaning that they have in the original, as after rewriting. `finite_only`:
+        outputs may differ on NaN or infinite inputs, and where they are not finite in the original.
         """
         original, spec = self._original, self.spec
         is_random, opener = bool(spec.random_outputs), backend or original.backend
@@ -288,7 +290,14 @@ class Oracle:
             labels[finite].append(str(answer.input_set))
             with call_facts(input_set=answer.input_set):
                 failure = self._compare_on(
-                    answer, derived, worst[finite], notes, regions, unseeded=unseeded, exact=exact
+                    answer,
+                    derived,
+                    worst[finite],
+                    notes,
+                    regions,
+                    unseeded=unseeded,
+                    exact=exact,
+                    finite_only=finite_only,
                 )
         del derived  # its memory
         count = 0
@@ -355,6 +364,7 @@ class Oracle:
         *,
         unseeded: Collection[str],
         exact: bool,
+        finite_only: bool,
     ) -> Mismatch | None:
         """Compare the outputs of `session` with an answer; update the `worst` differences and the `notes`.
 
@@ -373,20 +383,21 @@ class Oracle:
             )
             found = compare(got)
             rest = without_gains(answer.outputs[name], got) if found.reason and _is_usual(input_set) else None
-            if rest is not None and not (others := compare(rest)).reason:
-                changed, note = regions(), f"{name} is finite where it is not in the original, which saturates"
-                with call_facts(model=CHANGED_REGION):
-                    saturates = changed is not None and changed.saturate_less_on(input_set)
-                if saturates:
-                    found = others
-                    notes.extend([note] if note not in notes else [])
+            others = found if rest is None else compare(rest)
+            is_gain = bool(found.reason) and not others.reason
+            if is_gain and (finite_only or _saturate_less(regions(), input_set)):
+                note = f"{name} is finite where it is not in the original, which saturates"
+                notes.extend([note] if note not in notes and not finite_only else [])
+                found = others
+            if finite_only and not input_set.is_finite:
+                continue
             worst[name] = worst[name].worse(found) if name in worst else found
             if found.excused:
                 notes.append(
                     f"{found.excused} elements of {name} differ on {input_set} where the original's own jump at one ulp"
                 )
             if found.reason:
-                return Mismatch(name, found.reason, input_set, found)
+                return Mismatch(name, found.reason, input_set, found, is_gain=is_gain)
         return None
 
     def _run(self, input_set: InputSet, timeout: float | None = None) -> Mapping[str, Any]:
@@ -435,6 +446,12 @@ class Oracle:
 
 def _no_regions() -> None:
     """No regions to compare."""
+
+
+def _saturate_less(regions: ChangedRegions | None, input_set: InputSet) -> bool:
+    """Whether changed regions, all of them right, saturate less on an input set."""
+    with call_facts(model=CHANGED_REGION):
+        return regions is not None and regions.saturate_less_on(input_set)
 
 
 def _is_usual(input_set: InputSet) -> bool:

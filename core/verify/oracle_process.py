@@ -115,6 +115,7 @@ class OracleProcess:
         input_sets: Collection[InputSet] | None = None,
         config: SessionConfig | None = None,
         compare_regions: bool = False,
+        finite_only: bool = False,
     ) -> Verdict:
         """Compare `model` with the original, as an `Oracle` does; in a session of another `config` if given.
 
@@ -122,7 +123,9 @@ class OracleProcess:
         changed regions are not compared if one of them crashes alone, which the whole model need not do.
         """
         sets = None if input_sets is None else list(input_sets)
-        options = {"exact": exact, "input_sets": sets, "compare_regions": compare_regions}
+        options = {
+            "exact": exact, "input_sets": sets, "compare_regions": compare_regions, "finite_only": finite_only
+        }  # fmt: skip
         file, note = self._file(model), ""
         try:
             while True:

@@ -47,7 +47,8 @@ class Mismatch:
     `output` is empty if the model does not run, `input_set` None if it does not load. Finite inputs are compared first,
     so on non-finite ones the mismatch implies that finite ones agree. `site` is the first value that the model computes
     wrongly from values of the original, "" if it is not known, and `region` has the names of everything between these
-    and the site in either model. Without a wrong output, `output` is the site.
+    and the site in either model. Without a wrong output, `output` is the site. `is_gain`: all elements that differ are
+    finite, and not so in the original.
     """
 
     output: str
@@ -56,6 +57,12 @@ class Mismatch:
     difference: OutputDifference | None
     site: str = ""
     region: frozenset[str] = frozenset()
+    is_gain: bool = False
+
+    @property
+    def is_outside_finite(self) -> bool:
+        """Whether an output differs only on NaN or infinite inputs, or where it is not finite in the original."""
+        return bool(self.output) and (self.is_nonfinite_only or self.is_gain)
 
     @property
     def is_nonfinite_only(self) -> bool:

@@ -37,7 +37,8 @@ class Judgement:
     """A decision on a value of a changed region, with its `reason` in a few words.
 
     At `saturating` elements the original overflows or underflows inside the region, and the rewritten region does not.
-    `redefined` elements are finite where by definition they are not, as 0 / 0: only the outputs show if that matters.
+    `redefined` elements are finite in the rewritten region alone for another reason, as where 0 / 0 becomes 0: only the
+    outputs show if that matters.
     """
 
     decision: Decision
@@ -183,8 +184,6 @@ class _Floats:
         if (problem := self._nonfinite(off)) is not None:
             return problem
         saturating, redefined = self._gained(off)
-        if (redefined & np.isfinite(a)).any():
-            return Judgement(Decision.WRONG, "its values where the original overflows are not those of float64")
         measured = off & np.isfinite(x) & np.isfinite(y) & np.isfinite(a)
         found = self._measure(measured) if measured.any() else RIGHT
         return replace(found, saturating=np.count_nonzero(saturating), redefined=np.count_nonzero(redefined))

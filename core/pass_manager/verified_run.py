@@ -139,7 +139,7 @@ class VerifiedRun:
 
     def _compare(
         self,
-        oracle: Oracle,
+        oracle: OracleProcess,
         destination: Path | None,
         accept: Accept | None,
         *,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import prod
-from time import process_time
+from time import thread_time
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,7 +54,8 @@ ROTATING_KINDS = ("normal", "negative", "large", "zeros")  # kinds drawn at the 
 MAX_EMPTY_ANSWERS = 2
 MAX_GROUPS = 24  # of symbols that are made to differ from others
 CHEAP_ELEMENTS = 1 << 16  # elements: above that, all kinds are drawn at the smallest sizes that were accepted
-# CPU seconds for combined input sets: at least the first number, or that many times loading and the first run.
+# CPU seconds, of the thread that runs them, for combined input sets: at least the first number, or that share of the
+# time of loading and the first run.
 CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.5, 0.5), "thorough": (20.0, 20.0)}
 ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
 CHEAP_RUN = 0.003  # CPU seconds; a model with such runs gets all combined input sets
@@ -163,12 +164,12 @@ class InputSearch:
             if costs.predicted(useful.sizes) > max(budget.left(), CHEAP_RUN):
                 late += 1
                 continue
-            start = process_time()
+            start = thread_time()
             input_set = generate_combined(
                 self.inputs, useful.kind, useful.kinds, useful.sizes, (self.seed, useful.number), constants
             )
             answer = self._answer(input_set)
-            costs.add(useful.sizes, process_time() - start)
+            costs.add(useful.sizes, thread_time() - start)
             self.record.add(useful, accepted=answer is not None)
             if answer is not None:
                 yield answer
@@ -306,14 +307,17 @@ def _new(answers: Iterable[Answer], seen: set[Hashable]) -> Iterator[Answer]:
 
 @dataclass(slots=True)
 class CpuBudget:
-    """CPU seconds of this process from now on, of which a comparison will take as many again."""
+    """CPU seconds of this thread from now on, of which a comparison will take as many again.
+
+    Those of other threads depend on the load of the machine: onnxruntime's wait for work by spinning.
+    """
 
     seconds: float
-    start: float = field(default_factory=process_time)
+    start: float = field(default_factory=thread_time)
 
     def left(self) -> float:
         """The seconds left for runs of the original."""
-        return self.seconds / 2 - (process_time() - self.start)
+        return self.seconds / 2 - (thread_time() - self.start)
 
     def is_spent(self) -> bool:
         """Whether no time is left."""
@@ -324,19 +328,22 @@ class CpuBudget:
 class SizeCosts:
     """CPU seconds of runs by the product of the sizes, with which only a small part of those of small runs grows."""
 
-    known: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
+    known: dict[int, float] = field(default_factory=dict[int, float])
 
     def add(self, sizes: Sizes, seconds: float) -> None:
         """Record a run."""
-        self.known.append((prod(sizes.values()), seconds))
+        total = prod(sizes.values())
+        self.known[total] = min(seconds, self.known.get(total, seconds))
 
     def predicted(self, sizes: Sizes) -> float:
         """The seconds of a run at other sizes, which grow with their square at most; 0 with nothing recorded."""
         total = prod(sizes.values())
-        below = max((k for k in self.known if k[0] <= total), default=(total, 0.0))
-        least = min((seconds for _, seconds in self.known), default=0.0)
-        growing = max(below[1] - least, GROWING_SHARE * below[1])
-        return least + growing * (total / max(below[0], 1)) ** 2
+        below = max((known for known in self.known if known <= total), default=None)
+        if below is None:
+            return 0.0
+        least = min(self.known.values())
+        growing = max(self.known[below] - least, GROWING_SHARE * self.known[below])
+        return least + growing * (total / max(below, 1)) ** 2
 
 
 def require_generatable(inputs: list[InputSpec]) -> None:

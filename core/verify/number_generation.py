@@ -296,7 +296,7 @@ def far_indices(shape: Shape, bound: int | None, rng: np.random.Generator, varia
 
 def nearly_equal(a: Array, rng: np.random.Generator) -> Array:
     """`a` with a part of its elements moved: integers by 1, floats by steps of one size, up to 0.3 %."""
-    sides = np.asarray(rng.integers(-1, 1, a.shape, endpoint=True))
+    sides = np.asarray(rng.integers(-1, 1, np.shape(a), endpoint=True))
     if a.dtype.kind in "iu":
         low, high = integer_limits(a.dtype)
         return np.where((a > low) & (a < high), a + sides.astype(a.dtype), a).astype(a.dtype)

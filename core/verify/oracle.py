@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from time import process_time
+from time import thread_time
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -176,14 +176,13 @@ class Oracle:
     ) -> None:
         self.spec = spec
         self._model, self._backends, self._crashed_runs = original, backends, crashed_runs
-        self._runs = Counter[str]()
-        self._crashes = set[Hashable]()
+        self._runs, self._crashes = Counter[str](), set[Hashable]()
         self._outputs = ValueCache[Outputs](spec.value_budget)
         self.output_names = list(dict.fromkeys(spec.outputs))
         self._nonempty_inputs = [i for i in spec.inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
-        start = process_time()
+        start = thread_time()
         self.backend = self._original.session.name
-        loading = process_time() - start
+        loading = thread_time() - start
         self.notes: list[str] = []
         self.answers: list[Answer] = []
         for input_set in spec.given_inputs:

@@ -77,7 +77,8 @@ class InputSearch:
 
     Numbers around `boundaries` are generated for every numeric input, besides those of its transitive uses; combined
     input sets, up to a share of `base_cost` that `effort` determines, have numbers, sizes and words near `constants`.
-    `base_cost` are the CPU seconds for loading the model. Without `combines` there are no combined ones.
+    `base_cost` are the CPU seconds for loading the model, to which those of the first answer are added. Without
+    `combines` there are no combined ones.
     """
 
     run: RunModel
@@ -101,7 +102,9 @@ class InputSearch:
         require_generatable(self.inputs)
         if self.boundaries:
             self.inputs = [replace(i, boundaries=i.boundaries.with_points(self.boundaries)) for i in self.inputs]
+        start = thread_time()
         first = self._first_answer()
+        self.base_cost += thread_time() - start
         yield first
         plans, seen = [first.input_set.sizes], {first.input_set.content()}
         self.accepted_sizes = plans

@@ -1,0 +1,251 @@
+"""Combined input sets: each input with a kind of its own, near the constants of both models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from passwright.core import from_onnx
+from passwright.core.verify.input_draws import KindRecord, Plan, combined_plans, plans_near
+from passwright.core.verify.input_generation import COMBINED_KINDS, generate_combined, own_kinds, special_kinds
+from passwright.core.verify.input_search import CpuBudget, SizeCosts
+from passwright.core.verify.input_specs import InputSpec, input_specs
+from passwright.core.verify.model_constants import NO_CONSTANTS, ModelConstants
+from passwright.core.verify.oracle import Oracle, has_generic_values
+from passwright.core.verify.size_assignments import sizes_near
+from rewriting import load, oracle_of
+
+NO_SYMBOLS: frozenset[str] = frozenset()
+LIMIT = 1 << 16
+INDICES = "g (float[N,4] x, int64[2] i) => (y) { t = Transpose(x) y = Gather<axis=1>(t, i) }"
+
+
+def inputs_of(text: str, opset: int = 18) -> list[InputSpec]:
+    return input_specs(from_onnx(load(text, opset)))
+
+
+def drawn(
+    text: str, kinds: dict[str, str], number: int = 0, constants: ModelConstants = NO_CONSTANTS
+) -> dict[str, Any]:
+    """The inputs of one combined set, with symbols of 64."""
+    inputs = inputs_of(text)
+    sizes = {str(d): 64 for i in inputs for d in i.shape if isinstance(d, str)}
+    return dict(generate_combined(inputs, "combined", kinds, sizes, (0, number), constants).feeds)
+
+
+def test_kinds_of_inputs_are_independent() -> None:
+    oracle = oracle_of(load("g (float[N] a, float[N] b, bool[N] c) => (y) { y = Where(c, a, b) }"))
+    sets = [a.input_set for a in oracle.answers if a.input_set.kind == "combined"]
+    assert len(sets) > 10
+    assert len({frozenset(s.all_kinds) for s in sets}) > 5
+    assert any(len(s.all_kinds) == 3 for s in sets)
+
+
+def test_a_finite_set_has_only_finite_kinds() -> None:
+    oracle = oracle_of(load("g (float[N] a, float[N] b) => (y) { y = Add(a, b) }"))
+    for answer in oracle.answers:
+        assert all(np.isfinite(x).all() for x in answer.input_set.feeds.values()) or not answer.input_set.is_finite
+
+
+def test_sets_at_constants_excuse_no_jumps() -> None:
+    oracle = oracle_of(load("g (float[N] x) => (y) <float[1] c = {7.0}> { y = Less(x, c) }"))
+    kinds = {a.input_set.kind for a in oracle.answers if has_generic_values(a.input_set)}
+    assert "constants" not in kinds
+    assert "normal" in kinds
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_draws_are_reproducible(seed: int) -> None:
+    def contents() -> list[Any]:
+        return [a.input_set.content() for a in oracle_of(load(INDICES), seed=seed).answers]
+
+    assert contents() == contents()
+
+
+def test_original_and_result_determine_sizes() -> None:
+    before = load("g (float[N,T] x) => (y) { y = Neg(x) }")
+    constants = "<int64[1] s = {0}, int64[1] e = {90}, int64[1] a = {1}>"
+    text = f"g (float[N,T] x) => (y) {constants} {{ b = Slice(x, s, e, a) y = Neg(b) }}"
+    oracle = oracle_of(before)
+    assert max(a.input_set.sizes["T"] for a in oracle.answers) < 90
+    failure = oracle.compare(load(text).SerializeToString()).failure
+    assert failure is not None
+    assert failure.input_set is not None
+    assert failure.input_set.kind == "sizes"
+    assert failure.input_set.sizes["T"] > 90
+    count = len(oracle.answers)
+    oracle.compare(load(text).SerializeToString())
+    assert len(oracle.answers) == count
+
+
+@pytest.mark.parametrize(
+    ("constants", "base", "want"),
+    [
+        ((90,), {"N": 2, "T": 3}, [{"N": 92, "T": 3}, {"N": 2, "T": 92}, {"N": 92, "T": 92}, {"N": 90, "T": 3}]),
+        ((), {"N": 2}, []),
+        ((5, 90), {"N": 2}, [{"N": 7}, {"N": 92}, {"N": 5}, {"N": 90}]),
+        ((90,), {"past": 2, "seq": 3, "all": 5}, [{"past": 92, "seq": 3, "all": 5}, {"past": 92, "seq": 3, "all": 95}]),
+    ],
+)
+def test_sizes_near_constants(constants: tuple[int, ...], base: dict[str, int], want: list[dict[str, int]]) -> None:
+    assert [*sizes_near(constants, base, NO_SYMBOLS)][: len(want)] == want
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        pytest.param(
+            "g (float[a,b] x, float[c,d] m) => (y) { s = Sub(x, m) p = Concat<axis=0>(x, m) y = Gemm<transB=1>(p, s) }",
+            {"a": 2, "b": 3, "c": 2, "d": 3},
+            id="by axis",
+        ),
+        pytest.param("g (float[N,4] x) => (a, b, c) { a, b, c = Split(x) }", {"N": 6}, id="thirds"),
+        pytest.param(
+            "g (float[N,1,H,W] x) => (y) { y = SpaceToDepth<blocksize=8>(x) }",
+            {"N": 9, "H": 16, "W": 24},
+            id="multiples",
+        ),
+        pytest.param(
+            "g (float[a,b] x, float[c,d] m) => (y) { t = Transpose(m) y = Sub(x, t) }",
+            {"a": 3, "b": 2, "c": 2, "d": 3},
+            id="pairs",
+        ),
+    ],
+)
+def test_sizes_differ_where_they_may(text: str, sizes: dict[str, int]) -> None:
+    assert oracle_of(load(text, opset=13)).answers[0].input_set.sizes == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "holds"),
+    [
+        pytest.param(
+            "g (float[N] x) => (y) { y = Floor(x) }", "whole", lambda x: (x * 2 == np.round(x * 2)).all(), id="whole"
+        ),
+        pytest.param(
+            "g (int64[N] x) => (y) { y = Neg(x) }",
+            "magnitudes",
+            lambda x: (abs(x) > 2**40).any() and (abs(x) < 2**20).any() and x.min() > np.iinfo(np.int64).min,
+            id="integers of all magnitudes",
+        ),
+        pytest.param("g (uint8[N] x) => (y) { y = Identity(x) }", "magnitudes", lambda x: x.max() > 100, id="bytes"),
+        pytest.param(
+            "g (int64[N] x) => (y) { y = Neg(x) }", "adjacent", lambda x: np.ptp(x) <= 4, id="adjacent integers"
+        ),
+        pytest.param(
+            "g (float[N] x) => (y) { y = Neg(x) }",
+            "adjacent",
+            lambda x: 0 < min(np.diff(np.unique(x)) / abs(np.unique(x)[1:])) < 0.004,
+            id="adjacent floats",
+        ),
+        pytest.param(
+            "g (int64 x, float[N] z) => (y) { y = Gather(z, x) }", "far", lambda x: -128 <= x < 128, id="index"
+        ),
+        pytest.param(
+            "g (int64[4] x, float[N,4] z) => (y) { y = Pad(z, x) }", "far", lambda x: abs(x).max() <= 1, id="pads"
+        ),
+    ],
+)
+def test_values_of_special_kinds(text: str, kind: str, holds: Any) -> None:
+    assert holds(drawn(text, {"x": kind})["x"])
+
+
+def test_numbers_near_constants() -> None:
+    constants = ModelConstants((1000.0,), (), ("cat",))
+    text = "g (float[N] x, int64[N] n, string[N] s) => (y) { y = Identity(x) }"
+    feeds = drawn(text, dict.fromkeys("xns", "constants"), constants=constants)
+    assert {999, 1000, 1001, 2000} <= set(feeds["n"].tolist())
+    assert np.float32(1000) in feeds["x"]
+    assert np.nextafter(np.float32(1000), np.float32(np.inf)) in feeds["x"]
+    assert "cat" in feeds["s"]
+
+
+def test_inputs_nearly_coincide() -> None:
+    text = "g (float[N] a, float[N] b, int64[N] i, int64[N] j) => (y) { y = Add(a, b) }"
+    feeds = drawn(text, dict.fromkeys("abij", "adjacent"))
+    assert 0 < (feeds["a"] == feeds["b"]).sum() < 64
+    np.testing.assert_allclose(feeds["a"], feeds["b"], rtol=0.004)
+    assert set((feeds["i"] - feeds["j"]).tolist()) == {-1, 0, 1}
+
+
+def test_lengths_of_sequences_and_loops() -> None:
+    body = "l (int64 j, bool k, float[2] v) => (bool d, float[2] w) { w = Neg(v) d = Identity(k) }"
+    text = f"g (int64 n, bool c, float[2] x) => (y) {{ y = Loop (n, c, x) <body = {body}> }}"
+    assert {int(drawn(text, {"n": "lengths"}, v)["n"]) for v in range(5)} == {0, 1, 2, 33, 65}
+    text = "g (seq(float[2]) s, optional(float[2]) o) => (y) { y = SequenceLength(s) }"
+    feeds = [drawn(text, {"s": "lengths", "o": "lengths"}, v) for v in range(7)]
+    assert {len(f["s"]) for f in feeds} == {0, 1, 3, 4, 5, 6, 7}
+    assert all(f["o"] is None for f in feeds)
+    assert drawn(text, {})["o"] is not None
+
+
+def test_integers_that_control_a_run_stay_small() -> None:
+    text = "g (int64 n) => (y) <int64 zero = {0}, int64 one = {1}> { m = Mul(n, n) y = Range(zero, m, one) }"
+    (i,) = inputs_of(text)
+    assert special_kinds(i) == {"constants"}
+    n = drawn(text, {"n": "constants"}, constants=ModelConstants((1e6, 50.0)))["n"]
+    assert abs(int(n)) <= 2048
+
+
+def test_unchecked_indices_stay_in_range() -> None:
+    text = "g (float[N,5] x, int64[N] i) => (y) { y = SoftmaxCrossEntropyLoss(x, i) }"
+    _, i = inputs_of(text, opset=13)
+    assert "far" not in special_kinds(i)
+
+
+def test_no_kind_is_planned_that_no_input_has() -> None:
+    inputs = inputs_of("g (float[4] x) => (y) { y = Relu(x) }")
+    plans = combined_plans(inputs, [{}], NO_CONSTANTS, NO_SYMBOLS, 0, LIMIT)
+    counts = Counter(p.kind for p in plans)
+    assert counts.keys() == {"combined", "adjacent", "whole"}
+    assert {*counts} < {*COMBINED_KINDS}
+    for plan in plans:
+        assert {*plan.kinds.values()} <= own_kinds(inputs[0]) | special_kinds(inputs[0])
+
+
+def test_plans_for_a_result_use_its_constants_alone() -> None:
+    inputs = inputs_of("g (float[N] x) => (y) { y = Relu(x) }")
+    plans = plans_near(inputs, [{"N": 2}], ModelConstants((9.0,), (30,)), NO_SYMBOLS, 0, LIMIT)
+    assert {p.kind for p in plans} == {"sizes", "constants"}
+    assert {p.sizes["N"] for p in plans if p.kind == "sizes"} == {29, 30, 31, 32}
+
+
+def test_kinds_that_are_refused_are_dropped() -> None:
+    record = KindRecord()
+    plan = Plan("combined", {}, {"x": "extremes", "z": "ties"}, 0)
+    for _ in range(4):
+        record.add(plan, accepted=False)
+    record.add(plan._replace(kinds={"z": "ties"}), accepted=True)
+    assert record.useful_part(plan) == plan._replace(kinds={"z": "ties"})
+    assert record.useful_part(plan._replace(kinds={"x": "extremes"})) is None
+
+
+def test_costs_of_sizes_are_extrapolated() -> None:
+    costs = SizeCosts()
+    assert costs.predicted({"N": 100}) == 0
+    costs.add({"N": 2}, 0.001)
+    assert costs.predicted({"N": 3}) < 0.0011
+    costs.add({"N": 100}, 0.101)
+    assert costs.predicted({"N": 200}) == pytest.approx(0.401)
+
+
+def test_left_out_sets_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CpuBudget, "left", lambda _: -1.0)
+    monkeypatch.setattr(SizeCosts, "predicted", lambda *_: 1.0)
+    oracle = oracle_of(load("g (float[N] x) => (y) { y = Relu(x) }"))
+    (note,) = oracle.notes
+    assert note.endswith("combined input sets were left out: runs take too long")
+    assert all(a.input_set.kind not in COMBINED_KINDS for a in oracle.answers)
+
+
+def test_given_inputs_are_not_combined() -> None:
+    info, out = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [info], [out])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    given = generate_combined(input_specs(from_onnx(model)), "given", {}, {}, (0, 0), NO_CONSTANTS)
+    oracle: Oracle = oracle_of(model, given_inputs=[given])
+    oracle.add_answers_near(load("g (float[2] x) => (y) <float[1] k = {9}> { y = Max(x, k) }").SerializeToString())
+    assert [a.input_set for a in oracle.answers] == [given]

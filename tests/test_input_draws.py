@@ -110,7 +110,7 @@ def test_sizes_near_constants(constants: tuple[int, ...], base: dict[str, int], 
         ),
         pytest.param(
             "g (float[a,b] x, float[c,d] m) => (y) { t = Transpose(m) y = Sub(x, t) }",
-            {"a": 3, "b": 2, "c": 2, "d": 3},
+            {"a": 3, "b": 4, "c": 4, "d": 3},
             id="pairs",
         ),
     ],

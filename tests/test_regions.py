@@ -201,6 +201,49 @@ def test_elements_that_are_finite_now_are_left_to_the_outputs() -> None:
     assert regions.notes == ["a is finite where it is not in the original; there only outputs were compared"]
 
 
+IN_FLOATS = (
+    "h = Cast <to=10> (x) f = Cast <to=1> (h) q = Mul(f, f) r = Sqrt(q) m = Cast <to=10> (r) y = Cast <to=1> (m)"
+)
+IN_HALVES = "h = Cast <to=10> (x) q0 = Mul(h, h) m = Sqrt(q0) y = Cast <to=1> (m)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "scale", "site"),
+    [
+        pytest.param(IN_FLOATS, IN_HALVES, 1, None, id="in range"),
+        pytest.param(IN_FLOATS, IN_HALVES, 1000, "m", id="overflow"),
+        pytest.param(
+            IN_HALVES, IN_HALVES.replace("q0 = Mul(h, h)", "a = Abs(h) q0 = Mul(a, a)"), 1000, None, id="in both"
+        ),
+        pytest.param(
+            "q = Mul(x, x) y = Sign(q)",
+            "h = Cast <to=10> (x) p = Mul(h, h) q = Cast <to=1> (p) y = Sign(q)",
+            1,
+            "q",
+            id="digits",
+        ),
+        pytest.param(
+            "h = Cast<to=10>(x) a = Mul(h, half) m = Mul(a, h) y = Cast<to=1>(m)",
+            "h = Cast<to=10>(x) q0 = Mul(h, h) m = Mul(q0, half) y = Cast<to=1>(m)",
+            300,
+            "m",
+            id="overflow in another order",
+        ),
+        pytest.param(
+            "h = Cast<to=10>(x) a = Mul(h, half) m = Mul(a, h) y = Cast<to=1>(m)",
+            "h = Cast<to=10>(x) q0 = Mul(h, h) m = Mul(q0, half) y = Cast<to=1>(m)",
+            1,
+            None,
+            id="another order in range",
+        ),
+    ],
+)
+def test_ops_of_16_bits_round_their_results(before: str, after: str, scale: float, site: str | None) -> None:
+    """onnxruntime removes casts between them, and its results of both versions are the same."""
+    weights = {"half": np.full((2, 4), 0.125, np.float16)}
+    assert wrong_site(regions_of(before, after, weights), X * np.float32(scale)) == site
+
+
 def test_float64_decides_about_cancellation() -> None:
     """Less rounding than in the original is right, more is wrong."""
     weights = {"k": np.full((2, 4), 12345, np.float32), "one": np.ones((2, 4), np.float32)}

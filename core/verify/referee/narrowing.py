@@ -7,7 +7,17 @@ from collections import Counter
 import onnx
 
 from ...ir.dtypes import FLOAT16_DTYPES
+from ...serialization.proto_queries import all_nodes
 from .float64_evaluation import EXACT
+
+
+def mentions_16_bits(model: onnx.ModelProto) -> bool:
+    """Whether an input, a constant or an attribute of a model is of a 16-bit float type. O(nodes)."""
+    graph = model.graph
+    types = {v.type.tensor_type.elem_type for v in graph.input} | {t.data_type for t in graph.initializer}
+    for node in all_nodes(graph.node):
+        types.update(a.t.data_type if a.type == onnx.AttributeProto.TENSOR else a.i for a in node.attribute)
+    return not types.isdisjoint(FLOAT16_DTYPES)
 
 
 def narrows(original: onnx.ModelProto, rewritten: onnx.ModelProto) -> bool:

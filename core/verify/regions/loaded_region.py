@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import onnx
+
 from ...ort.backends import Arrays, OnnxRuntime
 from ...ort.sessions import SessionConfig
 from ...serialization.proto_queries import all_nodes
-from ..referee.float64_evaluation import Float64Values, evaluate_in_float64
+from ..referee.float64_evaluation import Float64Values, evaluate_in_float64, evaluate_rounded
 from .region_models import RegionModel
 
 STEPWISE_OPS = frozenset({"Loop", "Scan", "LSTM", "GRU", "RNN"})
@@ -37,11 +39,19 @@ class LoadedRegion:
 
     def in_float64(self, site: str, values: Arrays) -> Float64Values:
         """The value of its one site in double precision. Raises EvaluationError."""
-        model, constants = self.model.model, self.model.constants
-        arrays = {name: t.array for name, t in (*model.tensors.items(), *constants.items())}
-        return evaluate_in_float64(
-            model.message, self.feeds(values), {site: self.model.outputs.get(site, site)}, arrays
-        )
+        message, output, arrays = self._evaluated(site)
+        return evaluate_in_float64(message, self.feeds(values), output, arrays)
+
+    def with_rounded_ops(self, site: str, values: Arrays) -> Any:
+        """The value of its one site where each op rounds its result to the declared type. Raises EvaluationError."""
+        message, output, arrays = self._evaluated(site)
+        return evaluate_rounded(message, self.feeds(values), output, arrays)[site]
+
+    def _evaluated(self, site: str) -> tuple[onnx.ModelProto, dict[str, str], dict[str, Any]]:
+        """The model, its output by the name of the site, and its constants."""
+        model = self.model.model
+        arrays = {name: t.array for name, t in (*model.tensors.items(), *self.model.constants.items())}
+        return model.message, {site: self.model.outputs.get(site, site)}, arrays
 
     @property
     def has_steps(self) -> bool:

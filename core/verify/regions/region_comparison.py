@@ -20,6 +20,7 @@ from ...ort.sessions import SessionConfig
 from ..input_generation import InputSet
 from ..noise import is_float
 from ..referee.judgement import Judgement
+from ..referee.narrowing import mentions_16_bits
 from ..verdict import OutputDifference
 from .group_plan import GroupPlan, plan_groups, split_sites
 from .loaded_region import LoadedRegion
@@ -73,6 +74,7 @@ class ChangedRegions:
     max_sites: int = MAX_GROUP_SITES
     notes: list[str] = field(default_factory=list[str])
     shared: SharedValues = field(init=False)
+    mentions_16_bits: bool = field(init=False)  # whether the rewritten model may compute 16-bit floats
     _gains: dict[int, bool] = field(default_factory=dict[int, bool])
     _types: Mapping[str, onnx.TypeProto] = field(init=False)
     _single: dict[tuple[str, bool], LoadedRegion | None] = field(
@@ -81,6 +83,7 @@ class ChangedRegions:
 
     def __post_init__(self) -> None:
         self.shared = SharedValues.of(self.original, self.rewritten)
+        self.mentions_16_bits = mentions_16_bits(self.rewritten.model.message)
         self._types = self.original.types if self.shared.sites else {}
         others = {n for n, t in self._types.items() if t.WhichOneof("value") not in {None, "tensor_type"}}
         if others & self.shared.names:
@@ -267,15 +270,19 @@ class _Group:
         if isinstance(result, EvaluationError):
             return OutputDifference(reason=f"its new region fails: {result}")
         expected = values[site]
-        if is_close(expected, result):
+        is_near = is_close(expected, result)
+        if is_near and not self.regions.mentions_16_bits:
             return OutputDifference()
         original, rewritten = (self.regions.single(site, values, of_original=side) for side in (True, False))
         if original is None or rewritten is None:
             return OutputDifference()
         judgement = SiteJudgement(site, original, rewritten, values, self.regions.timeout)
-        judged = judgement.judge(expected, result)
-        self.regions.note_gains(site, input_set, judged)
-        return judgement.difference(expected, result, judged)
+        if not is_near:
+            judged = judgement.judge(expected, result)
+            self.regions.note_gains(site, input_set, judged)
+            if (wrong := judgement.difference(expected, result, judged)).reason:
+                return wrong
+        return judgement.rounded_difference(expected) if self.regions.mentions_16_bits else OutputDifference()
 
     def _site_results(self, values: Arrays) -> Iterator[tuple[str, Any]]:
         """What the rewritten regions compute: an EvaluationError for one that fails, nothing for one not comparable."""

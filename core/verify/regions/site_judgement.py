@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,11 @@ from ..output_comparison import (
     without_gains,
 )
 from ..referee.judgement import Decision, Judgement, judge
+from ..referee.narrowing import narrows
 from ..verdict import OutputDifference
 from .loaded_region import LoadedRegion
+
+LARGE_HALF = 64  # magnitude above which a product of few 16-bit floats may overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,43 @@ class SiteJudgement:
         is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
         error = float(distances(to_64_bit(a), to_64_bit(b)).max(initial=0.0)) if is_measured else 0.0
         return OutputDifference(error, reason=judged.reason)
+
+    def rounded_difference(self, expected: Any) -> OutputDifference:
+        """The difference of the rewritten region where each op rounds its result to the declared type.
+
+        onnxruntime's CPU provider computes 16-bit floats in 32 bits, in which nothing overflows; other devices do not.
+        Where the original computes as much in 16 bits, only overflows count that it has not.
+        """
+        try:
+            if not self.is_narrowed:
+                return self._new_overflows() if self._may_overflow() else OutputDifference()
+            result = self.rewritten.with_rounded_ops(self.site, self.values)
+        except EvaluationError:
+            return OutputDifference()
+        judged = Judgement(Decision.RIGHT) if is_close(expected, result) else self.judge(expected, result)
+        if judged.decision != Decision.WRONG:
+            return OutputDifference()
+        found = self.difference(expected, result, judged)
+        return replace(found, reason=f"where each op rounds to its own type, {found.reason}")
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether the rewritten region computes more in 16-bit floats."""
+        return narrows(self.original.model.model.message, self.rewritten.model.model.message)
+
+    def _may_overflow(self) -> bool:
+        """Whether inputs of the region are so large that products of 16-bit floats may overflow."""
+        feeds = (np.asarray(v) for v in self.rewritten.feeds(self.values).values())
+        halves = (to_64_bit(v) for v in feeds if is_float(v.dtype) and v.dtype.itemsize == 2 and v.size)
+        return any(float(np.abs(v[np.isfinite(v)]).max(initial=0.0)) >= LARGE_HALF for v in halves)
+
+    def _new_overflows(self) -> OutputDifference:
+        a, b = (np.asarray(r.with_rounded_ops(self.site, self.values)) for r in (self.original, self.rewritten))
+        if a.shape != b.shape or not is_float(a.dtype) or not is_float(b.dtype):
+            return OutputDifference()
+        lost = np.isfinite(to_64_bit(a)) & ~np.isfinite(to_64_bit(b))
+        reason = f"{np.count_nonzero(lost)} of {lost.size} elements overflow where each op rounds to its own type"
+        return OutputDifference(reason=reason) if lost.any() else OutputDifference()
 
     def _accumulated_noise(self, expected: Any) -> float:
         """The change of a float value under perturbation, where rounding accumulates over steps; otherwise 0."""

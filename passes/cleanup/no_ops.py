@@ -36,6 +36,7 @@ from ..support.operand_queries import (
     known_extent,
     normalized_axes,
     require_broadcastable_to,
+    require_gatherable,
     required_scalar,
     uniform_value,
     unless_declined,
@@ -293,6 +294,7 @@ DROP_NO_OP_MOVEMENT = RulePass("drop-no-op-movement", (
 @rule(lambda g, x, indices, axis: g.Gather(x, g.const(indices), axis=axis), contract=EXACT)
 def drop_no_op_gather(g: Build, x: Value, indices: Value, axis: int) -> Value:
     """Gather(x, 0 1 2 ...) => x"""
+    require_gatherable(x)
     extent = known_extent(x, axis)
     require(indices.shape == (extent,), "the number of indices is not the extent")
     require(are_indices_equal(indices, np.arange(extent), extent), "the indices are not in order")

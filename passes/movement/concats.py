@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
-from ..support.operand_queries import Values, constant_numbers, known_extent, operand, same_shape
+from ..support.operand_queries import Values, constant_numbers, known_extent, operand, require_gatherable, same_shape
 from .slices import INT32_MAX, SliceRange, build_slice, range_of_indices, required_slice_ranges
 
 
@@ -125,6 +125,7 @@ def bypass_slice_of_concat(g: Build, xs: Values, concat: Op, op: Op) -> Value:
 @rule(lambda g, xs, i, concat, op: g.Gather(g.Concat(*xs) @ concat, g.const(i)) @ op, shared=True, contract=EXACT)
 def bypass_gather_of_concat(g: Build, xs: Values, i: Value, concat: Op, op: Op) -> Value:
     """Gather(Concat(a, b), i) => Gather(b, i - len(a)), where all indices are of b"""
+    require_gatherable(concat.outputs[0])
     require(same_axis(concat, op), "the axes differ")
     axis = written_axis(concat) % concat.outputs[0].rank
     extent = concat.outputs[0].shape[axis]

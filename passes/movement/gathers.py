@@ -9,7 +9,7 @@ import numpy as np
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dims import as_integers
-from ..support.operand_queries import inferred_shape, same_shape
+from ..support.operand_queries import inferred_shape, require_gatherable, same_shape
 from .reshapes import RESHAPE_OPS, squeezed_axes
 from .slices import INT32_MAX, INT64_MAX, required_slice_ranges
 
@@ -23,6 +23,7 @@ MAX_MERGED_INDICES = 1024  # indices that one Gather may have, however few the t
 )
 def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) -> Value:
     """Gather(Gather(x, i), j) => Gather(x, i[j])"""
+    require_gatherable(x)
     first, second = normalized_axis(inner, x.rank), normalized_axis(outer, inner.outputs[0].rank)
     along, given = second - first, i.static_shape
     require(0 <= along < len(given), "the axes differ")
@@ -36,6 +37,7 @@ def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) 
 @rule(lambda g, x, i, inner, outer: g.Slice(g.Gather(x, g.const(i)) @ inner, ...) @ outer, shared=True, contract=EXACT)
 def slice_indices(g: Build, x: Value, i: Value, inner: Op, outer: Op) -> Value:
     """Slice(Gather(x, i), a) => Gather(x, Slice(i, a)), along axes of i"""
+    require_gatherable(x)
     axis, cuts, extents = normalized_axis(inner, x.rank), required_slice_ranges(outer, inner.outputs[0]), i.static_shape
     require(all(axis <= a < axis + len(extents) for a in cuts), "it slices another axis of x")
     require(prod(extents) <= MAX_MERGED_INDICES or len(i.consumers) == 1, "the indices would be stored twice")
@@ -64,6 +66,7 @@ def reshape_indices(g: Build, x: Value, i: Value, gather: Op, outer: Op) -> Valu
 @rule(lambda g, x, inner, outer: g.Squeeze(g.Slice(x, ...) @ inner, ...) @ outer, contract=EXACT)
 def squeeze_of_slice_to_gather(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Squeeze(x[i:i+1]) => Gather(x, i)"""
+    require_gatherable(x)
     cuts = required_slice_ranges(inner, x)
     require(len(cuts) == 1, "the slice is along several axes")
     ((axis, cut),) = cuts.items()
@@ -76,6 +79,7 @@ def squeeze_of_slice_to_gather(g: Build, x: Value, inner: Op, outer: Op) -> Valu
 @rule(lambda g, x, i, inner, outer: g.Gather(g.Slice(x, ...) @ inner, g.const(i)) @ outer, shared=True, contract=EXACT)
 def gather_from_slice(g: Build, x: Value, i: Value, inner: Op, outer: Op) -> Value:
     """Gather(x[s:], i) => Gather(x, s + i)"""
+    require_gatherable(x)
     cuts = required_slice_ranges(inner, x)
     axis = normalized_axis(outer, x.rank)
     require(list(cuts) == [axis], "the slice is along another axis")

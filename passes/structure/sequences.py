@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import Values, required_scalar
+from ..support.operand_queries import Values, require_gatherable, required_scalar
 
 MAX_PIECES = 1000  # pieces that are not listed one by one
 
@@ -71,6 +71,7 @@ def sequence_at_of_split(g: Build, x: Value, split: Op, i: Value, sizes: Value |
     axis, index = split.attr("axis"), required_scalar(i)
     require_axis_stays(split, sizes)
     if sizes is None and not split.attr("keepdims"):
+        require_gatherable(x)
         return g.Gather(x, g.const(np.int64(index)), axis=axis)
     lengths = piece_lengths(x, axis, sizes)
     if lengths is not None:

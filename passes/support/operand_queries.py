@@ -98,6 +98,11 @@ def require_numpy_broadcasting(version: int, since: int = BROADCASTING_OPSET) ->
     require(version >= since, f"before opset {since}, operands do not broadcast as in NumPy")
 
 
+def require_gatherable(x: Value) -> None:
+    """Decline strings: of several in a row, onnxruntime 1.31 gathers the first one, and leaves the others empty."""
+    require(x.dtype != TensorProto.STRING, "onnxruntime gathers strings wrongly")
+
+
 def require_broadcastable_to(c: Value, x: Value) -> None:
     """Decline unless `c` broadcasts to the shape of `x`."""
     given, wanted = c.shape, x.shape

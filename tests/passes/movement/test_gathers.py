@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.passes.cleanup.no_ops import drop_no_op_gather
+from passwright.passes.movement.concats import bypass_gather_of_concat
 from passwright.passes.movement.gathers import (
     MERGE_GATHERS,
     RESHAPE_INDICES,
@@ -15,6 +17,7 @@ from passwright.passes.movement.gathers import (
     slice_indices,
     squeeze_of_slice_to_gather,
 )
+from passwright.passes.structure.sequences import sequence_at_of_split
 from rewriting import apply_passes, becomes, initializers, load, run, stays, to_onnx
 
 END = 2**31 - 1
@@ -228,3 +231,22 @@ def test_any_two_gathers(first: list[int], second: list[int], axis: int) -> None
     x = np.arange(16, dtype=np.float32).reshape(4, 4)
     np.testing.assert_array_equal(run(out, {"x": x})[0], run(load(text, weights=weights), {"x": x})[0])
     assert len(out.graph.node) == 1
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "a = Gather(x, i) y = Gather(a, i)",
+        "a = Slice(x, s, e) y = Gather(a, i)",
+        "a = Gather(x, i) y = Slice(a, s, e)",
+        "a = Slice(x, s, e) y = Squeeze(a, s)",
+        "a = Concat<axis=0>(x, z) y = Gather(a, i)",
+        "y = Gather(x, k)",
+        "a = SplitToSequence<keepdims=0>(x) y = SequenceAt(a, s)",
+    ],
+)
+def test_strings_stay(nodes: str) -> None:
+    g = "g (string[2,3] x, string[2,3] z) => (string[p,q] y)"
+    c = "<int64[2] i = {1, 0}, int64[2] k = {0, 1}, int64[1] s = {0}, int64[1] e = {1}>"
+    rules = (*MERGE_GATHERS.rules, *RESHAPE_INDICES.rules, bypass_gather_of_concat, drop_no_op_gather)
+    stays(f"{g} {c} {{ {nodes} }}", *rules, sequence_at_of_split, runs=False)

@@ -17,11 +17,11 @@ from passwright.core.ort.worker_process import serve
 def handler(request):
     yield {"echo": request["do"], "pid": os.getpid()}
     if request["do"] == "hang":
-        yield {"seconds": 0.2}
+        yield {"next_within": 0.2}
         time.sleep(1000)
     if request["do"] == "take back":
-        yield {"seconds": 0.2}
-        yield {"seconds": None}
+        yield {"next_within": 0.2}
+        yield {"next_within": None}
         time.sleep(0.5)
     if request["do"] == "crash":
         os.abort()

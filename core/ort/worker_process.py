@@ -1,8 +1,8 @@
 """Worker processes for code that may crash, hang or print: requests and replies as lines of JSON.
 
 A request is an object. Its reply is any number of objects, taken together; the last has the key `failure`: a text, or
-null if the request succeeded. After an object with the key `seconds`, the next one must come within that time; null
-takes this back.
+null if the request succeeded. After an object with the key `next_within`, the next one must come within so many
+seconds; null takes this back.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from weakref import WeakSet, finalize
 from ..support.watchdog import call_after
 
 Message = dict[str, Any]
+NEXT_WITHIN = "next_within"
 EXIT_WAIT = 10.0  # seconds between the last line of a process and its exit code
 
 
@@ -58,9 +59,7 @@ class WorkerExit(WorkerError):
         if self.code < 0:
             with suppress(ValueError):
                 name = Signals(-self.code).name
-                if name == "SIGKILL":
-                    return f"{subject} was killed, perhaps for lack of memory"
-                return f"{subject} crashed ({name})"
+                return f"{subject} crashed ({name})" + (", perhaps for lack of memory" if name == "SIGKILL" else "")
         return f"{subject} ended with exit code {self.code}" + (f": {self.last_line}" if self.last_line else "")
 
 
@@ -83,6 +82,7 @@ class WorkerProcess:
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
     _owner: int = field(default=0, init=False)
     _is_busy: bool = field(default=False, init=False)
+    _is_unused: bool = field(default=True, init=False)
     _terminate_process: Callable[[], object] = field(default=lambda: None, init=False)
 
     def __enter__(self) -> Self:
@@ -119,6 +119,11 @@ class WorkerProcess:
         return self._is_busy
 
     @property
+    def is_unused(self) -> bool:
+        """Whether its process had no request so far, or is not running yet."""
+        return self._running() is None or self._is_unused
+
+    @property
     def is_alive(self) -> bool:
         """Whether its process is running."""
         process = self._running()
@@ -127,7 +132,8 @@ class WorkerProcess:
     def start(self) -> None:
         """Start the process, unless it is running."""
         if self._running() is None:
-            self._process, self._owner, self._is_busy = self._start(), os.getpid(), False
+            self._process, self._owner = self._start(), os.getpid()
+            self._is_busy, self._is_unused = False, True
 
     def begin(self, message: Message) -> None:
         """Send a request, for `reply` to wait for; the reply to an earlier one is discarded."""
@@ -137,7 +143,7 @@ class WorkerProcess:
         self.start()
         assert self._process is not None
         assert self._process.stdin is not None
-        self._is_busy = True
+        self._is_busy, self._is_unused = True, False
         with suppress(OSError):  # it has ended, which `reply` finds
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
@@ -154,7 +160,7 @@ class WorkerProcess:
             self.terminate()  # later lines would be taken for the reply to the next request
             raise
         self._is_busy = False
-        seconds = reply.pop("seconds", None) or seconds
+        seconds = reply.pop(NEXT_WITHIN, None) or seconds
         if "failure" not in reply:
             self.terminate()
             log = self.log.read_text(encoding="utf-8", errors="replace") if self.log is not None else ""
@@ -179,8 +185,8 @@ class WorkerProcess:
                 return late.is_set()
             part = json.loads(line)
             reply |= part
-            if "seconds" in part:
-                deadline = monotonic() + part["seconds"] if part["seconds"] is not None else None
+            if NEXT_WITHIN in part:
+                deadline = monotonic() + part[NEXT_WITHIN] if part[NEXT_WITHIN] is not None else None
         return False
 
     def terminate(self) -> None:

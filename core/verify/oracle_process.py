@@ -58,7 +58,7 @@ class OracleProcess:
         self._exchange = OracleExchange(self._folder)
         self._numbers = count()
         self._worker = worker_pool().take(ORACLE_WORKER)
-        self._is_fresh = not self._worker.is_alive
+        self._is_fresh = self._worker.is_unused
         try:
             self._open(OracleArguments(self._file(original), spec, seed, tuple(boundaries), {}))
         except BaseException:
@@ -129,7 +129,7 @@ class OracleProcess:
         file, note = self._file(model), ""
         try:
             while True:
-                mismatch = None
+                mismatch, was_fresh = None, self._is_fresh
                 try:
                     verdict, self._facts = self._request("compare", Comparison(file, options, config))
                 except WorkerExit as e:
@@ -140,11 +140,11 @@ class OracleProcess:
                     else:
                         mismatch = self._mismatch(e)
                 except MemoryExhausted as e:
-                    if self._is_fresh:
+                    if was_fresh:
                         raise UnverifiableError(f"{self.label}: {e}") from e
                     self._restore()
                 else:
-                    if self._is_fresh or not _lacks_memory(verdict):
+                    if was_fresh or not _lacks_memory(verdict):
                         self._is_fresh = False
                         notes = (*verdict.notes, note) if note else verdict.notes
                         return _with_feeds(replace(verdict, notes=notes))
@@ -158,10 +158,10 @@ class OracleProcess:
 
     def _mismatch(self, end: WorkerExit) -> Mismatch | None:
         """The mismatch that the end of the process in a comparison is; None if that has to be made again."""
-        reason, call, was_fresh = end.describe("onnxruntime"), _call(end), self._is_fresh
+        reason, call, counts = end.describe("onnxruntime"), _call(end), self._is_fresh
         input_set = self._exchange.input_set(call["input_set"]) if "input_set" in call else None
         self._restore()
-        if end.code is not None and not was_fresh:  # an earlier model may have damaged the process
+        if not counts:  # an earlier model may have damaged the process
             return None
         if call.get("model") == REWRITTEN:
             return Mismatch("", reason, input_set, None)
@@ -185,8 +185,8 @@ class OracleProcess:
                 self._facts: OracleFacts = self._request("open", replace(arguments, crashed_runs=crashed))
             except WorkerExit as e:
                 reason, run = e.describe("onnxruntime"), _call(e).get("run")
-                was_fresh, self._is_fresh = self._is_fresh, True
-                if e.code is not None and not was_fresh:
+                counts, self._is_fresh = self._is_fresh, True
+                if not counts:
                     continue
                 if run is None:
                     raise UnverifiableError(f"{self.label}: {reason} as it loads the original") from e
@@ -206,7 +206,10 @@ class OracleProcess:
                 return
 
     def _outputs(self, input_set: InputSet) -> Mapping[str, Any]:
-        return self._request("outputs", input_set)
+        try:
+            return self._request("outputs", input_set)
+        except WorkerExit as e:
+            raise UnverifiableError(f"{self.label}: {e.describe('onnxruntime')} on {input_set}") from e
 
     def _request(self, method: str, arguments: object) -> Any:
         """The result of a method of the worker. Raises WorkerExit, and what the method raises."""

@@ -22,7 +22,7 @@ from ..errors import MemoryExhausted, PassesError
 from ..ort.backends import OUT_OF_MEMORY, OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
 from ..ort.split_models import SplitModel
-from ..ort.worker_process import Message, serve
+from ..ort.worker_process import NEXT_WITHIN, Message, serve
 from .input_generation import InputSet
 from .oracle import Oracle
 from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile
@@ -108,11 +108,11 @@ class OracleWorker:
     def _monitor(self, facts: Facts | None, limit: float | None) -> None:
         assert self.exchange is not None
         if facts is None:
-            self.send({"call": None, "seconds": None})
+            self.send({"call": None, NEXT_WITHIN: None})
             return
         number = self.exchange.number
         call = {name: number(fact) if isinstance(fact, InputSet) else fact for name, fact in facts.items()}
-        self.send({"call": call, "seconds": limit})
+        self.send({"call": call, NEXT_WITHIN: limit})
 
     def _close(self) -> None:
         """Free the memory of the oracle, or end if that is not enough."""

@@ -66,6 +66,9 @@ X = "(float[4, 6] x)"
 WITHOUT_NODE_CASES = [
     ("GlobalLpPool<p = 3>(x)", "(float[1, 2, 3, 4] x)"),
     ("MaxRoiPool<pooled_shape = [2, 2], spatial_scale = 0.5>(x, rois)", "(float[2, 2, 8, 8] x, float[3, 5] rois)"),
+    ("ConvTranspose<strides = [2]>(e, w)", "(float[2, 3, 4] x, float[3, 2, 4] w)",
+     "i = Constant<value_ints = [0]>() o = Constant<value_ints = [2]>() e = Slice(x, i, i, o)"),
+    ("Dropout(x, r, t)", X, "r = Constant<value_float = 0.0>() n = Constant<value_int = 1>() t = Cast<to = 9>(n)"),
     ("SequenceAt(s, i)", X, "t = Neg(x) s = SequenceConstruct(x, t) i = Constant<value_int = -1>()"),
     ("SequenceErase(s)", X, "t = Neg(x) s = SequenceConstruct(x, t)"),
     ("ConcatFromSequence<axis = 1, new_axis = 1>(s)", X, "t = Neg(x) s = SequenceConstruct(x, t)"),

@@ -133,11 +133,12 @@ def _mean_variance_normalization(call: KernelCall, x: Array) -> Array:
     return centred / (deviation + 1e-9)
 
 
-def _dropout(call: KernelCall, x: Array, _: Array | None = None, training: Array | None = None) -> Any:
-    is_training = (
-        not call.get("is_test", 0) if call.version < 7 else training is not None and bool(training.reshape(-1)[0])
-    )
-    if is_training:
+def _dropout(call: KernelCall, x: Array, ratio: Array | None = None, training: Array | None = None) -> Any:
+    is_training = not call.get("is_test", 0)
+    if call.version >= 7:
+        is_training = training is not None and bool(training.reshape(-1)[0])
+    share = call.get("ratio", 0.5) if ratio is None else float(ratio.reshape(-1)[0])
+    if is_training and share:
         raise NotImplementedError("its training form is random")
     # onnxruntime gives False before opset 12, which leaves the mask of inference undefined.
     mask = np.full(x.shape, call.version >= 12)

@@ -37,7 +37,7 @@ class Windows:
         for at in product(*map(range, self.kernel)):
             starts = [p * d for p, d in zip(at, self.dilations, strict=True)]
             spans = zip(starts, self.counts, self.strides, strict=True)
-            yield at, (..., *(slice(s, s + (n - 1) * by + 1, by) for s, n, by in spans))
+            yield at, (..., *(slice(s, s + max((n - 1) * by + 1, 0), by) for s, n, by in spans))
 
 
 def windows_of(call: KernelCall, spatial: Sequence[int], kernel: Sequence[int], *, is_pool: bool = False) -> Windows:
@@ -72,7 +72,7 @@ def convolve(call: KernelCall, x: Array, w: Array) -> Array:
     weights = w.reshape(group, m // group, c, *w.shape[2:])
     total = np.zeros((n, group, m // group, int(np.prod(windows.counts))), np.result_type(x, w))
     for at, span in windows.positions():
-        columns = padded[span].reshape(n, group, c, -1)
+        columns = padded[span].reshape(n, group, c, total.shape[-1])
         total += weights[(..., *at)] @ columns
     return total.reshape(n, m, *windows.counts)
 
@@ -103,9 +103,9 @@ def _conv_transpose(call: KernelCall, x: Array, w: Array, bias: Array | None = N
     n, m = x.shape[0], w.shape[1]
     full = [s * (d - 1) + k + e for s, d, k, e in zip(strides, spatial, reach, extra, strict=True)]
     out = np.zeros((n, group, m, *full))
-    inputs = x.reshape(n, group, x.shape[1] // group, -1)
+    inputs = x.reshape(n, group, x.shape[1] // group, int(np.prod(spatial)))
     weights = w.reshape(group, w.shape[0] // group, m, *kernel)
-    for at in product(*map(range, kernel)):
+    for at in product(*map(range, kernel)) if x.size else ():
         part = np.swapaxes(weights[(..., *at)], 1, 2) @ inputs
         starts = [p * d for p, d in zip(at, dilations, strict=True)]
         span = tuple(slice(b, b + (d - 1) * s + 1, s) for b, d, s in zip(starts, spatial, strides, strict=True))

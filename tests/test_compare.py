@@ -35,7 +35,7 @@ from passwright.core.io.model_source import model_source
 from passwright.core.ort.remote_backend import RemoteBackend
 from passwright.core.ort.sessions import SessionConfig
 from passwright.core.pass_manager.pass_selection import UsageError
-from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import load
 from typer.testing import CliRunner
@@ -90,9 +90,9 @@ def rows_of(
     """The rows of a file that replaces the optimized model."""
     source = model_source(model, inline=False)
     original = source.load()
-    oracle = Oracle(source.loadable(), VerificationSpec.of(original))
-    verifier = RowVerifier(remote, original, oracle, WRITTEN, ONLINE, folder, model, [], kept)
-    return verifier.rows(OptimizerOutput(Row("other", "1", online=False), file, level))
+    with OracleProcess(source.loadable(), VerificationSpec.of(original)) as oracle:
+        verifier = RowVerifier(remote, original, oracle, WRITTEN, ONLINE, folder, model, [], kept)
+        return verifier.rows(OptimizerOutput(Row("other", "1", online=False), file, level))
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from passwright.app.cli import main
 sys.argv[0] = "passes"
 main()"""
+ORT_SESSION_FILE = ".ses"  # which an import of onnxruntime leaves in the temporary folder
 PATIENCE = 300.0  # seconds, used up by failures only
 
 
@@ -77,5 +78,5 @@ def test_no_tool_is_left_behind(running: subprocess.Popen[bytes], tmp_path: Path
     assert running.wait(PATIENCE) in {128 + how, -how}
     tool = int((tmp_path / "told").read_text())
     wait_until(lambda: is_gone(tool))
-    assert how == signal.SIGKILL or not list((tmp_path / "temp").iterdir())
+    assert how == signal.SIGKILL or not [p for p in (tmp_path / "temp").iterdir() if p.name != ORT_SESSION_FILE]
     assert not (tmp_path / "o.onnx").exists()

@@ -164,7 +164,7 @@ class OracleProcess:
         if not counts:  # an earlier model may have damaged the process
             return None
         if call.get("model") == REWRITTEN:
-            return Mismatch("", reason, input_set, None)
+            return Mismatch("", reason if input_set is not None else f"{reason} as it loads it", input_set, None)
         if input_set is None:
             raise UnverifiableError(f"{self.label}: {reason} as it is compared")
         self._facts = self._request("leave_out", (input_set, reason))
@@ -272,7 +272,7 @@ def _private_folder() -> Path:
     in_memory = None
     if MEMORY_FOLDER.is_dir() and os.access(MEMORY_FOLDER, os.W_OK):
         in_memory = MEMORY_FOLDER if shutil.disk_usage(MEMORY_FOLDER).free >= MIN_FREE_BYTES else None
-    return Path(mkdtemp(prefix="passwright-", dir=in_memory))
+    return Path(mkdtemp(prefix=f"passwright-{os.getpid()}-", dir=in_memory))
 
 
 def _remove_folder(folder: Path, owner: int) -> None:

@@ -40,7 +40,7 @@ class OracleWorker:
     exchange: OracleExchange | None = None
     oracle: Oracle | None = None
     _state: str = ""
-    _written: tuple[int, int] = (0, 0)
+    _written: tuple[int, ...] = ()
 
     def reply(self, request: Message) -> Iterable[Message]:
         """Call the method that a request names, and write its result, or the exception that it raised."""
@@ -99,7 +99,7 @@ class OracleWorker:
         assert self.exchange is not None
         o = self.oracle
         input_sets = [a.input_set for a in o.answers]
-        content = (len(input_sets), len(o.notes))
+        content = (len(input_sets), len(o.notes), self.exchange.count)
         if not self._state or self._written != content:
             self._state = self.exchange.write(o, f"state-{'-'.join(map(str, content))}")
             self._written = content

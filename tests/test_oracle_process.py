@@ -1,0 +1,294 @@
+"""Oracles in a worker process: crashes, hangs and lack of memory, of the original and of rewritten models."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import psutil
+import pytest
+from passwright.core import from_onnx
+from passwright.core.errors import UnverifiableError
+from passwright.core.ort.worker_pool import worker_pool
+from passwright.core.verify import oracle_process
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.oracle_process import OracleProcess
+from passwright.core.verify.oracle_start import ORACLE_WORKER
+from passwright.core.verify.verification_spec import VerificationSpec
+from rewriting import load
+from test_cli import UNVERIFIED, invoke
+from test_signals import PATIENCE, RUN, is_gone, wait_until
+
+from passwright import optimize, verify
+
+RELU = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = Relu(a) }"
+SHORT_RELU = "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }"
+ABS = "g (float[N,4] x) => (float[N,4] y) { y = Abs(x) }"
+# onnxruntime believes the declared shape of `a`, and ends the process when Concat copies more than it has room for.
+ABORTS = "g (float[3,2] x) => (float[2] y) <float[0] e = {}, float[2] a> { a = Neg(x) y = Concat<axis=0>(e, a) }"
+ABORTING_RELU = """g (float[N,4] x) => (float[N,4] y) <float[0] e = {}, float[2] a> {
+    a = Neg(x) c = Concat<axis=0>(e, a) y = Relu(x) }"""
+# The smallest integer divided by -1 is none (SIGFPE), which extreme inputs show.
+DIVIDES = "g (int32[N] x, int32[N] d) => (int32[N] y) { a = Identity(x) y = Div(a, d) }"
+MINIMUM = np.iinfo(np.int32).min
+CROWDED = """g (float[64] x) => (float[64] y) {
+    s = Shape(x) f = Mul(s, k) z = ConstantOfShape(f) t = ReduceSum(z) y = Add(x, t) }"""
+HASTY = """
+import passwright.core.ort.backends as backends, passwright.core.verify.oracle as oracle
+import passwright.core.verify.seeded_session as seeded_session
+backends.TERMINATION_GRACE = seeded_session.MIN_RUN_TIMEOUT = 0.5
+seeded_session.TIMEOUT_FACTOR = 0.0
+from passwright.core.verify.oracle_worker import main
+main()
+"""
+
+
+def process_of(text: str, given: dict[str, Any] | None = None, memory: int | None = None) -> OracleProcess:
+    model = load(text)
+    spec = VerificationSpec.of(from_onnx(model), given, memory=memory)
+    return OracleProcess(model.SerializeToString(), spec, label="m.onnx")
+
+
+def message_of(text: str) -> bytes:
+    return load(text).SerializeToString()
+
+
+@pytest.fixture
+def hasty_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker with half a second for each run."""
+    monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", HASTY))
+
+
+def private_folders(pid: int) -> list[Path]:
+    """The folders of the oracles of a process."""
+    return [p for root in ("/dev/shm", tempfile.gettempdir()) for p in Path(root).glob(f"passwright-{pid}-*")]
+
+
+def test_verdicts_are_those_of_an_oracle() -> None:
+    model = load(RELU)
+    oracle = Oracle(model.SerializeToString(), VerificationSpec.of(from_onnx(model)))
+    with process_of(RELU) as process:
+        assert private_folders(os.getpid())
+        for other in (SHORT_RELU, ABS):
+            expected, found = oracle.compare(message_of(other)), process.compare(message_of(other))
+            assert found.to_data() == expected.to_data()
+        assert [str(a.input_set) for a in process.answers] == [str(a.input_set) for a in oracle.answers]
+        for a, b in zip(process.answers, oracle.answers, strict=True):
+            np.testing.assert_array_equal(a.outputs["y"], b.outputs["y"])
+            np.testing.assert_array_equal(a.input_set.feeds["x"], b.input_set.feeds["x"])
+        one = process.answers[2].input_set
+        assert process.compare(message_of(ABS), input_sets=[one]).failure is not None
+        assert process.compare(message_of(SHORT_RELU), input_sets=[one]).input_sets == (str(one),)
+    assert not private_folders(os.getpid())
+
+
+def test_inputs_of_a_failure_outlive_the_process() -> None:
+    with process_of(RELU) as process:
+        failure = process.compare(message_of(ABS)).failure
+    assert failure is not None
+    assert failure.input_set is not None
+    assert failure.input_set.feeds["x"].dtype == np.float32
+
+
+def test_crash_of_a_rewritten_model_is_a_mismatch() -> None:
+    with process_of(RELU) as process:
+        good = process.compare(message_of(SHORT_RELU)).to_data()
+        failure = process.compare(message_of(ABORTING_RELU)).failure
+        assert str(failure) == "the rewritten model fails on normal inputs with N=2: onnxruntime crashed (SIGABRT)"
+        assert process.compare(message_of(SHORT_RELU)).to_data() == good
+        wrong = process.compare(message_of(ABS)).failure
+        assert wrong is not None
+        assert process.compare(message_of(ABS), input_sets=[process.answers[0].input_set]).failure is not None
+
+
+def test_original_that_crashes_on_all_inputs() -> None:
+    with pytest.raises(UnverifiableError) as error:
+        process_of(ABORTS)
+    tried = "all inputs that were tried, normal inputs first"
+    assert str(error.value) == f"m.onnx: onnxruntime crashed (SIGABRT) on {tried}"
+
+
+def test_original_that_crashes_on_some_inputs() -> None:
+    extremes = {"x": np.array([MINIMUM, 7], np.int32), "d": np.array([-1, 2], np.int32)}
+    with pytest.raises(UnverifiableError, match=r"m.onnx: .* on the given inputs: onnxruntime crashed \(SIGFPE\)"):
+        process_of(DIVIDES, extremes)
+
+
+def test_inputs_on_which_the_original_crashes_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "import os, passwright.core.ort.backends as b; run = b.OnnxRuntime.run\n"
+        "def crash_on_zeros(self, outputs, feeds, timeout=None):\n"
+        "    with b.backend_call(9):\n"
+        "        if not feeds['x'].any(): os.abort()\n"
+        "    return run(self, outputs, feeds, timeout)\n"
+        "b.OnnxRuntime.run = crash_on_zeros\n"
+        "from passwright.core.verify.oracle_worker import main; main()"
+    )
+    monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
+    with process_of(RELU) as process:
+        left_out = [n for n in process.notes if n.startswith("onnxruntime crashed (SIGABRT) on ")]
+        assert left_out
+        assert all(n.endswith(", which were left out") for n in left_out)
+        verdict = process.compare(message_of(SHORT_RELU))
+        assert verdict.failure is None
+        assert set(left_out) <= set(verdict.notes)
+        assert all(a.input_set.feeds["x"].any() for a in process.answers)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        pytest.param("os.kill(os.getpid(), 11)", r"onnxruntime crashed \(SIGSEGV\)", id="crash"),
+        pytest.param("time.sleep(600)", "onnxruntime did not end within 0.3 s", id="hang"),
+    ],
+)
+def test_original_that_does_not_load(monkeypatch: pytest.MonkeyPatch, fault: str, message: str) -> None:
+    text = (
+        "import os, time, passwright.core.ort.backends as b; b.LOAD_TIMEOUT = 0.3; "
+        f"b.create_session = lambda *_: {fault}; from passwright.core.verify.oracle_worker import main; main()"
+    )
+    monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
+    with pytest.raises(UnverifiableError, match=f"^m.onnx: {message} as it loads the original$"):
+        process_of(RELU)
+
+
+@pytest.mark.usefixtures("hasty_worker")
+def test_hang_that_onnxruntime_cannot_end_is_a_mismatch() -> None:
+    original = "g (float[1,1,N] x, float[1,1,K] w) => (float[1,1,N] y) { y = Relu(x) }"
+    feeds = {"x": np.ones((1, 1, 4), np.float32), "w": np.ones((1, 1, 0), np.float32)}
+    hanging = "g (float[1,1,N] x, float[1,1,K] w) => (float[1,1,N] y) { z = Conv(x, w) y = Relu(x) }"
+    with process_of(original, feeds) as process:
+        failure = process.compare(message_of(hanging)).failure
+        assert str(failure) == "the rewritten model fails on given inputs: onnxruntime did not end within 1 s"
+        assert process.compare(message_of(original)).failure is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no limits of memory")
+def test_memory_limit() -> None:
+    model = load(CROWDED, weights={"k": np.array([1 << 21], np.int64)})  # half a GB
+    with pytest.raises(UnverifiableError, match="onnxruntime needs more memory than there is"):
+        OracleProcess(model.SerializeToString(), VerificationSpec.of(from_onnx(model), memory=400 << 20))
+    with process_of(SHORT_RELU.replace("N,4", "64"), memory=400 << 20) as process:
+        failure = process.compare(model.SerializeToString()).failure
+    assert failure is not None
+    assert failure.reason == "onnxruntime needs more memory than there is"
+
+
+def test_outputs_beyond_the_budget_are_computed_again() -> None:
+    with process_of(RELU, memory=400 << 20) as process:
+        kept = process.compare(message_of(ABS)).to_data()
+    model = load(RELU)
+    spec = VerificationSpec.of(from_onnx(model), memory=1)
+    assert spec.value_budget == 0
+    assert Oracle(model.SerializeToString(), spec).compare(message_of(ABS)).to_data() == kept
+
+
+def test_command_and_function_end_in_one_line(tmp_path: Path) -> None:
+    path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    onnx.save(load(ABORTS), path)
+    for arguments in (("run", path, "-o", out), ("verify", path, path)):
+        result = invoke(*arguments, code=UNVERIFIED)
+        assert result.stderr.startswith(f"error: {path}: onnxruntime crashed (SIGABRT) on all inputs")
+        assert result.stderr.count("\n") == 1
+    assert not out.exists()
+    with pytest.raises(UnverifiableError, match="crashed"):
+        optimize(path)
+
+
+CRASHING_RULE = f"""
+import numpy as np
+from passwright.core import EXACT, rule
+
+@rule(lambda g, x: g.Softsign(x), contract=EXACT)
+def crash(g, x):
+    \"\"\"Softsign(x) => the smallest integer / -1\"\"\"
+    whole = g.Cast(x, to=6)
+    zero = g.Sub(whole, whole)
+    one = g.const(np.array(1, np.int32))
+    return g.Cast(g.Div(g.Add(zero, g.const(np.array({MINIMUM}, np.int32))), g.Sub(zero, one)), to=1)
+"""
+
+
+def test_crashing_change_is_quarantined(tmp_path: Path) -> None:
+    (tmp_path / "rules.py").write_text(CRASHING_RULE)
+    model = load("g (float[2] x) => (float[2] y) { a = Softsign(x) b = Identity(a) c = Relu(b) y = Softsign(c) }")
+    result = optimize(model, plugins=[tmp_path / "rules.py"], only=["crash", "drop-identity"])
+    quarantined = result.report.quarantined
+    assert [(q.by, q.place) for q in quarantined] == [("crash", "a"), ("crash", "y")]
+    assert all("onnxruntime crashed (SIGFPE)" in q.message for q in quarantined)
+    assert [n.op_type for n in result.model.graph.node] == ["Softsign", "Relu", "Softsign"]
+
+
+def test_worker_is_kept_and_unverified_runs_start_none() -> None:
+    model = load(RELU)
+    worker_pool().take(ORACLE_WORKER).terminate()
+    optimize(model, verify=False)
+    assert not worker_pool().take(ORACLE_WORKER).is_alive
+    optimize(model)
+    worker = worker_pool().take(ORACLE_WORKER)
+    first = worker.pid
+    worker_pool().give_back(worker)
+    assert first is not None
+    verify(model, model)
+    worker = worker_pool().take(ORACLE_WORKER)
+    assert worker.pid == first
+    worker_pool().give_back(worker)
+
+
+def test_threads_have_workers_of_their_own() -> None:
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(lambda _: optimize(load(RELU)).report.verification, range(6)))
+    assert all(v is not None and v.failure is None for v in results)
+
+
+SCRIPT = f"""
+import os, sys, onnx
+from passwright import optimize
+model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 17]> {RELU}')
+def ops():
+    return [n.op_type for n in optimize(model).model.graph.node]
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param("print(ops())", id="script without a main"),
+        pytest.param(
+            "optimize(model)\nchild = os.fork()\nprint(ops(), flush=True)\nif child: os.waitpid(child, 0)", id="fork"
+        ),
+    ],
+)
+def test_scripts(tmp_path: Path, end: str) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT + end)
+    run = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert set(run.stdout.splitlines()) == {"['Relu']"}
+    assert run.stderr == ""
+
+
+ENDLESS = """g (float[2] x) => (float[2] y) <int64 n = {9223372036854775807}, bool c = {1}> { y = Loop(n, c, x)
+    <body = b (int64 i, bool ci, float[2] a) => (bool co, float[2] r) { co = Identity(ci) r = Neg(a) }> }"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_behind(tmp_path: Path, how: signal.Signals) -> None:
+    onnx.save(load(ENDLESS), tmp_path / "m.onnx")
+    command = subprocess.Popen([sys.executable, "-c", RUN, "run", "m.onnx"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: any((p / "arguments-0").exists() for p in private_folders(command.pid)))
+        (worker,) = psutil.Process(command.pid).children()
+        wait_until(lambda: worker.num_threads() > 3)  # with those of a session
+    finally:
+        command.send_signal(how)
+    assert command.wait(PATIENCE) in {128 + how, -how}
+    wait_until(lambda: is_gone(worker.pid))
+    wait_until(lambda: not private_folders(command.pid))

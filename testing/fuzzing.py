@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from ..core.errors import EvaluationError, ModelError, UnverifiableError
 from ..core.rewriting.rules import Rule
+from ..core.verify.input_generation import KIND_ORDER
 from .application import apply_rule
 from .case import Case, Fault
 from .fault_report import CheckResult
 from .guided_search import decline_reasons, guided_search
-from .model_comparison import Comparer, compare_case
+from .model_comparison import ALL_COMBINED, NO_COMBINED, Comparer, compare_case, part_for
 from .models.choices import Choices, DrawBelow
 from .models.dictionary import dictionary_of
 from .models.model_builder import GenerationError
@@ -103,8 +104,13 @@ class RuleTester:
     other_rules: Sequence[Rule] = ()
     by_reference: bool = False
 
-    def find_fault(self, case: Case, counts: CheckResult) -> Fault | None:
-        """The fault on a case, if any; a case on which the rule fires, or declines, adds to `counts`."""
+    def find_fault(
+        self, case: Case, counts: CheckResult, combined_part: tuple[int, int] = ALL_COMBINED
+    ) -> Fault | None:
+        """The fault on a case, if any; a case on which the rule fires, or declines, adds to `counts`.
+
+        The models are compared on a part of the combined input sets (`ComparisonRequest`).
+        """
         try:
             applied = apply_rule(self.rule, case, self.other_rules)
         except ModelError:  # the case is invalid
@@ -116,7 +122,14 @@ class RuleTester:
         counts.fired += 1
         counts.decline_counts.clear()
         try:
-            fault = compare_case(self.rule, case, applied.after, self.compare, by_reference=self.by_reference)
+            fault = compare_case(
+                self.rule,
+                case,
+                applied.after,
+                self.compare,
+                by_reference=self.by_reference,
+                combined_part=combined_part,
+            )
         except (UnverifiableError, EvaluationError):  # one of the models does not run
             return None
         counts.ran += 1
@@ -125,11 +138,14 @@ class RuleTester:
     def minimize(self, fault: Fault, choice_sequence: ChoiceSequence, seed: int) -> Fault:
         """A fault of the same kind on a smaller case than that of `choice_sequence`, if hypothesis finds one."""
         known: dict[bytes, Fault | None] = {}
+        shown_by = fault.mismatch.input_set if fault.mismatch is not None else None
+        part = ALL_COMBINED if shown_by is not None and shown_by.kind not in KIND_ORDER else NO_COMBINED
 
         def test(case: Case) -> None:
             key = case.model.SerializeToString(deterministic=True) + repr((case.place, case.no_fire_reason)).encode()
             if key not in known:
-                known[key] = self.find_fault(case, CheckResult(self.rule)) if len(known) < MAX_SHRINK_STEPS else None
+                is_new = len(known) < MAX_SHRINK_STEPS
+                known[key] = self.find_fault(case, CheckResult(self.rule), part) if is_new else None
             found = known[key]
             if found is not None and found.kind == fault.kind:
                 raise _FaultFound(found)
@@ -164,7 +180,7 @@ def _fuzz_once(tester: RuleTester, budget: int, max_runs: int, seed: int) -> Che
             return result
     search = guided_search(tester.rule, seed=seed, examples=tester.examples)
     for found in search.generate(budget):
-        fault = tester.find_fault(found.case, result)
+        fault = tester.find_fault(found.case, result, part_for(found.case.model))
         if fault is not None:
             result.fault = tester.minimize(fault, found.choice_sequence, seed)
         if fault is not None or result.ran >= max_runs:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import onnx
@@ -31,6 +32,8 @@ from .perturbation import is_explained_by_rounding
 
 ORDINARY_KINDS = frozenset({"normal", "negative"})
 """Kinds of input sets on which the condition of a conditional rule is assumed to hold."""
+ALL_COMBINED, NO_COMBINED = (0, 1), (0, 0)
+COMBINED_ONE_IN = 6  # of the combined input sets, each generated model gets one; other models get others
 INVALID_MODEL_ERRORS = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
 
 
@@ -38,7 +41,8 @@ INVALID_MODEL_ERRORS = (onnx.checker.ValidationError, onnx.shape_inference.Infer
 class ComparisonRequest:
     """Two models and the contract between them, picklable for another process.
 
-    They run in onnxruntime or, with `by_reference`, in ONNX's reference evaluator.
+    They run in onnxruntime or, with `by_reference`, in ONNX's reference evaluator, on a `combined_part` of the combined
+    input sets (`VerificationSpec`).
     """
 
     before: bytes
@@ -46,6 +50,7 @@ class ComparisonRequest:
     fragile: tuple[float, ...]
     contract: str
     by_reference: bool = False
+    combined_part: tuple[int, int] = ALL_COMBINED
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +68,26 @@ Comparer = Callable[[ComparisonRequest], Discrepancy | None]
 
 
 def compare_case(
-    rule: Rule, case: Case, after: onnx.ModelProto, compare: Comparer, *, by_reference: bool = False
+    rule: Rule,
+    case: Case,
+    after: onnx.ModelProto,
+    compare: Comparer,
+    *,
+    by_reference: bool = False,
+    combined_part: tuple[int, int] = ALL_COMBINED,
 ) -> Fault | None:
     """The discrepancy of `after` from the case's model, if any. Raises UnverifiableError if the case does not run."""
     before, made = case.model.SerializeToString(), after.SerializeToString()
-    found = compare(ComparisonRequest(before, made, rule.fragile, contract_in(rule, case.model).kind, by_reference))
+    contract = contract_in(rule, case.model).kind
+    found = compare(ComparisonRequest(before, made, rule.fragile, contract, by_reference, combined_part))
     if found is None:
         return None
     return Fault(found.kind, found.message, case, after, found.mismatch, found.exact)
+
+
+def part_for(model: onnx.ModelProto) -> tuple[int, int]:
+    """The part of the combined input sets that a generated model gets, which depends on the model."""
+    return crc32(model.SerializeToString(deterministic=True)) % COMBINED_ONE_IN, COMBINED_ONE_IN
 
 
 def contract_in(rule: Rule, model: onnx.ModelProto) -> Contract:
@@ -94,6 +111,7 @@ def compare_models(request: ComparisonRequest) -> Discrepancy | None:
         return Discrepancy(FaultKind.INVALID, _one_line(e))
     _require_no_empty_sums(from_onnx(onnx.load_from_string(request.after)))
     exact = request.contract == EXACT.kind and not half  # kernels for 16-bit floats round as their neighbours do
+    oracle.add_answers_near(request.after)
     promised = [a.input_set for a in oracle.answers if _is_covered_by_contract(a, request.contract)]
     mismatch = _first_mismatch(oracle, request, promised, exact=exact)
     if mismatch is None:
@@ -132,7 +150,7 @@ def is_right_in_float64(before: bytes, after: bytes, feeds: Arrays) -> bool:
     except (ModelLoadError, EvaluationError):
         return False
     judged = (judge(n, a, b, truth, other_truth) for n, a, b in zip(names, wanted, given, strict=True))
-    return all(j.decision is Decision.RIGHT for j in judged)
+    return all(j.decision is Decision.RIGHT and not j.redefined for j in judged)
 
 
 def has_overflowing_constants(before: bytes, after: bytes) -> bool:
@@ -199,7 +217,8 @@ def _require_oracle(request: ComparisonRequest) -> tuple[Oracle, bool]:
         _require_valid(request.before)
         model = from_onnx(onnx.load_from_string(request.before))
         _require_no_empty_sums(model)
-        spec, backend = VerificationSpec.of(model), OnnxReference if request.by_reference else SINGLE_THREADED
+        spec = replace(VerificationSpec.of(model), combined_part=request.combined_part)
+        backend = OnnxReference if request.by_reference else SINGLE_THREADED
         oracle = Oracle(request.before, spec, boundaries=request.fragile, backends=(backend,))
     except (*INVALID_MODEL_ERRORS, ModelError) as e:
         raise UnverifiableError(_one_line(e)) from e

@@ -78,7 +78,7 @@ class InputSearch:
     Numbers around `boundaries` are generated for every numeric input, besides those of its transitive uses; combined
     input sets, up to a share of `base_cost` that `effort` determines, have numbers, sizes and words near `constants`.
     `base_cost` are the CPU seconds for loading the model, to which those of the first answer are added. Without
-    `combines` there are no combined ones.
+    `combines` there are no combined ones; `part` has the first one to draw and the distance to the next, 0 for none.
     """
 
     run: RunModel
@@ -91,6 +91,7 @@ class InputSearch:
     effort: Effort = "default"
     base_cost: float = 0.0
     combines: bool = True
+    part: tuple[int, int] = (0, 1)
     accepted_sizes: list[Sizes] = field(default_factory=list[Sizes])
     record: KindRecord = field(default_factory=KindRecord)
 
@@ -160,6 +161,8 @@ class InputSearch:
     def combined_answers(self, plans: Sequence[Plan], constants: ModelConstants, budget: CpuBudget) -> Iterator[Answer]:
         """The answers to the plans that the model accepts, as many as `budget` allows."""
         costs, late = SizeCosts(), 0
+        first, distance = self.part
+        plans = plans[first::distance] if distance else []
         for plan in plans:
             useful = self.record.useful_part(plan)
             if useful is None:

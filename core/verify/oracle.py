@@ -202,6 +202,7 @@ class Oracle:
             spec.effort,
             loading,
             combines=len(crashed_runs) < MAX_COMBINED_CRASHES,
+            part=spec.combined_part,
         )
         if not spec.given_inputs:
             self.answers += self._search.answers()

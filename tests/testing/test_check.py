@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import TensorProto, parser
-from passwright.core import EXACT, ROUNDING, Contract, Op, Value, conditional, require, rule
+from passwright.core import EXACT, ROUNDING, Contract, Op, Value, conditional, from_onnx, require, rule
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.verify.input_generation import KIND_ORDER
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.verification_spec import VerificationSpec
 from passwright.testing import CheckInconclusive, RuleIsWrong, check_rule, examine
 from passwright.testing.application import apply_rule
 from passwright.testing.case import Case, FaultKind
@@ -262,3 +266,18 @@ def test_repro_is_self_contained(tmp_path: Path) -> None:
     names = [v.name for v in fault.case.model.graph.output]
     before, after = (OnnxRuntime(folder / f"{n}.onnx").run(names, feeds) for n in ("before", "after"))
     assert any(not np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_parts_of_combined_inputs() -> None:
+    model = load("g (float[N,3] x, float[N,3] z) => (float[N,3] y) <float c = {5}> { a = Mul(x, z) y = Min(a, c) }")
+    spec = VerificationSpec.of(from_onnx(model))
+
+    def combined(part: tuple[int, int]) -> list[str]:
+        oracle = Oracle(model.SerializeToString(), replace(spec, combined_part=part))
+        return [str(a.input_set) for a in oracle.answers if a.input_set.kind not in KIND_ORDER]
+
+    everything = len(combined((0, 1)))
+    parts = [len(combined((first, 6))) for first in range(6)]
+    assert combined((0, 0)) == []
+    assert all(everything / 12 < count < everything / 3 for count in parts)
+    assert sum(parts) <= everything + 6

@@ -41,7 +41,7 @@ class Distribution:
     unknown_parameters: int = _levels(0, 0, 2)
     zero_dims: bool = _levels(False, False, False, False, False, True)
     equal_dims: bool = _levels(False, False, True)
-    large_dims: int = _levels(0, 0, 2)
+    large_dims: int = _levels(0, 0, 0, 2)
     empty_lists: int = _levels(0, 0, 2)
     repeated_indices: int = _levels(0, 2)
     filling: str = _levels("plain", "any", "various")

@@ -219,10 +219,12 @@ def fuse_elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
 
 @rule(lambda g, x, t, zero: g.Where(g.Greater(x, g.const(t)), x, g.const(zero)), contract=EXACT)
 def fuse_thresholded_relu(g: Build, x: Value, t: Value, zero: Value) -> Value:
-    """Where(x > t, x, 0) => ThresholdedRelu(x, alpha=t)"""
+    """Where(x > t, x, 0) => ThresholdedRelu(x, alpha=t), where t >= 0"""
     require_dtype(x, HALF_OR_SINGLE)
     require(scalar_constant(zero, x) == 0.0 and not np.signbit(zero.const).any(), "the other branch is not 0")
-    return g.ThresholdedRelu(x, alpha=scalar_constant(t, x))
+    alpha = scalar_constant(t, x)
+    require(alpha >= 0, "zeros pass, and onnxruntime 1.31 gives 0 for -0 in some Wheres")
+    return g.ThresholdedRelu(x, alpha=alpha)
 
 
 FUSE_RECTIFIERS = RulePass("fuse-rectifiers", (

@@ -58,7 +58,7 @@ def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Va
 def fuse_reduce_mean(g: Build, x: Value, n: Value, total: Op, op: Op, axes: Value | None) -> Value:
     """ReduceSum(x) / n => ReduceMean(x), ReduceSum(x) * (1 / n) => ReduceMean(x)"""
     axes_or_none = constant_numbers(total)
-    over = range(x.rank) if axes_or_none is None else normalized_axes(axes_or_none, x.rank)
+    over = normalized_axes(axes_or_none, x.rank) if axes_or_none else range(x.rank)
     extents = [d for i in over if isinstance(d := x.shape[i], int)]
     require(len(extents) == len(over) and prod(extents) > 0, "the number of reduced elements is unknown")
     count = float(prod(extents))

@@ -113,6 +113,7 @@ def test_half_precision_becomes(before: str, after: str) -> None:
         pytest.param("c = Greater(x, two) y = Where(c, zero, x)", 16, id="cut off above"),
         pytest.param("c = Greater(x, two) y = Where(c, x, one)", 16, id="another value below"),
         pytest.param("c = GreaterOrEqual(x, two) y = Where(c, x, zero)", 16, id="the threshold itself stays"),
+        pytest.param("c = Greater(x, b) y = Where(c, x, zero)", 16, id="a negative threshold"),
         pytest.param("c = Greater(x, two) y = Where(c, x, zero)", 9, id="older opset"),
     ],
 )

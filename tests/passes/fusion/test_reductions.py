@@ -212,3 +212,18 @@ def test_any_axes(axes: list[int], keep: bool, opset: int) -> None:
         FUSE_REDUCTIONS,
         opset=opset,
     )
+
+
+def test_empty_axes_are_all_axes() -> None:
+    g = "g (float[2,3] x) => (float y)"
+    stays(
+        f"{g} <float n = {{1}}> {{ s = ReduceSum<axes: ints = [], keepdims = 0>(x) y = Div(s, n) }}",
+        FUSE_REDUCE_MEAN,
+        opset=12,
+    )
+    becomes(
+        f"{g} <float n = {{6}}> {{ s = ReduceSum<axes: ints = [], keepdims = 0>(x) y = Div(s, n) }}",
+        f"{g} {{ y = ReduceMean<axes: ints = [], keepdims = 0>(x) }}",
+        FUSE_REDUCE_MEAN,
+        opset=12,
+    )

@@ -141,6 +141,15 @@ def test_product_of_one_long_row_is_right() -> None:
         assert judgement("s = MatMul(x, w) y = Add(s, c)", transposed, feeds, head).decision == RIGHT
 
 
+def test_folded_weights_may_round_where_a_product_cancels() -> None:
+    head = "(float[1, 64] x) => (float[1, 1] y)"
+    for seed in range(40):
+        x, w, scale = normal(1, 64, seed=seed), normal(64, 1, seed=seed + 100), normal(1, 1, seed=seed + 200)
+        x = (x - (x @ w) / (w.T @ w) * w.T).astype(np.float32)
+        before = f"{constant('w', w)} {constant('s', scale)} p = MatMul(x, w) y = Mul(p, s)"
+        assert judgement(before, f"{constant('w', w * scale)} y = MatMul(x, w)", {"x": x}, head).decision != WRONG
+
+
 def _quantized(layers: int, product: str) -> str:
     body = "q = Constant<value_float = 0.05>() z = Constant<value = uint8 {128}>() r0 = Identity(x) "
     for i in range(layers):

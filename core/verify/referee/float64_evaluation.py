@@ -132,6 +132,7 @@ class _Scope:
     """The values and element types of a graph, and those of the graph around it."""
 
     opsets: Mapping[str, int]
+    policy: Policy
     attributes: Mapping[str, AttributeProto] = field(default_factory=dict[str, AttributeProto])
     parent: _Scope | None = None
     values: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -146,10 +147,20 @@ class _Scope:
                 return scope.values[name], scope.types.get(name, 0)
             if name in scope.tensors:
                 held = scope.tensors.pop(name)
-                scope.bind(name, held.array if isinstance(held, Tensor) else numpy_helper.to_array(held))
+                scope.bind_constant(name, held.array if isinstance(held, Tensor) else numpy_helper.to_array(held))
                 continue
             scope = scope.parent
         raise EvaluationError(f"{name} has no value")
+
+    def bind_constant(self, name: str, array: Array) -> None:
+        """Give a name a constant; the policy takes matrices for rounded, as rewrites fold numbers into them.
+
+        Vectors may be bounds, exponents or sizes.
+        """
+        self.bind(name, array)
+        held = self.values[name]
+        if isinstance(held, np.ndarray) and held.dtype == np.float64 and held.ndim > 1:
+            self.values[name] = self.policy(cast("Array", held), self.types[name], False)
 
     def bind(self, name: str, value: Any, element_type: int = 0) -> None:
         """Give a name a value as the model has it."""
@@ -178,14 +189,17 @@ class _Evaluation:
         initializers: Mapping[str, Tensor | Array],
     ) -> None:
         """Evaluate a model into `results`."""
-        scope = _Scope(opset_versions(model), tensors={t.name: t for t in model.graph.initializer})
+        scope = _Scope(opset_versions(model), self.policy, tensors={t.name: t for t in model.graph.initializer})
         for s in model.graph.sparse_initializer:
             scope.bind(s.values.name, _dense(s))
         scope.tensors.update({name: t for name, t in initializers.items() if isinstance(t, Tensor)})
         arrays = {name: t for name, t in initializers.items() if not isinstance(t, Tensor)}
-        for name, value in {**arrays, **feeds}.items():
-            scope.tensors.pop(name, None)
+        for name, array in arrays.items():
+            scope.bind_constant(name, array)
+        for name, value in feeds.items():
             scope.bind(name, value)
+        for name in (*arrays, *feeds):
+            scope.tensors.pop(name, None)
         nodes = _sorted_nodes(model.graph.node, [*outputs.values()])
         last = _last_uses(nodes, [*outputs.values()])
         for index, node in enumerate(nodes):
@@ -197,7 +211,9 @@ class _Evaluation:
 
     def _run_graph(self, graph: onnx.GraphProto, inputs: Sequence[Any], scope: _Scope) -> list[Any]:
         """The outputs of the body of an op in `scope`."""
-        inner = _Scope(scope.opsets, scope.attributes, scope, tensors={t.name: t for t in graph.initializer})
+        inner = _Scope(
+            scope.opsets, self.policy, scope.attributes, scope, tensors={t.name: t for t in graph.initializer}
+        )
         for s in graph.sparse_initializer:
             inner.bind(s.values.name, _dense(s))
         for formal, value in zip(graph.input, inputs, strict=False):
@@ -227,7 +243,9 @@ class _Evaluation:
         is_exact = function is not None or (not domain and node.op_type in EXACT)
         for name, (value, kind) in zip(node.output, results, strict=False):
             if name:
-                scope.values[name], scope.types[name] = self._finished(value, kind, is_exact), kind
+                is_weight = node.op_type == "Constant" and np.ndim(value) > 1
+                scope.values[name] = self._finished(value, kind, is_exact and not is_weight)
+                scope.types[name] = kind
 
     def _compute(
         self, node: onnx.NodeProto, domain: str, version: int, inputs: list[Any], types: list[int], scope: _Scope
@@ -254,7 +272,7 @@ class _Evaluation:
         """The results of a function."""
         given = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
         given = {name: _resolved(a, scope) for name, a in given.items()}
-        inner = _Scope(opset_versions(function), {n: a for n, a in given.items() if a is not None})
+        inner = _Scope(opset_versions(function), self.policy, {n: a for n, a in given.items() if a is not None})
         for formal, value, kind in zip(function.input, inputs, types, strict=False):
             inner.bind(formal, value, kind)
         for formal in function.input[len(inputs) :]:

@@ -357,6 +357,24 @@ def test_outputs_may_saturate_less(before: str, after: str, is_right: bool) -> N
     assert oracle.compare(rewritten.SerializeToString()).failure is not None
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_right"),
+    [
+        pytest.param("a = Add(x, k) y = Sub(a, k)", "y = Identity(x)", True, id="less-cancellation"),
+        pytest.param("y = Identity(x)", "a = Add(x, k) y = Sub(a, k)", False, id="more-cancellation"),
+        pytest.param("a = Add(x, k) y = Sub(a, k)", "y = Mul(x, e)", False, id="another-function"),
+        pytest.param("a = Mul(x, k) b = Sub(a, k) y = Exp(b)", "b = Mul(x, k) y = Exp(b)", False, id="of-two"),
+    ],
+)
+def test_outputs_may_differ_by_rounding_alone(before: str, after: str, is_right: bool) -> None:
+    """Where all regions are right, and the same in float64, no tolerance of outputs counts."""
+    weights = {"k": np.full((2, 4), 12345, np.float32), "e": np.full((2, 4), 1.0001, np.float32)}
+    original, rewritten = (load(f"{ENDS} {{ {body} }}", weights=weights) for body in (before, after))
+    verdict = oracle_of(original).compare(rewritten.SerializeToString(), compare_regions=True)
+    assert (verdict.failure is None) is is_right
+    assert any("by rounding, as float64 gives the same" in note for note in verdict.notes) is is_right
+
+
 def test_input_sets_are_compared_in_batches_that_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(region_comparison, "MAX_HELD_BYTES", 100)
     regions = regions_of(

@@ -25,7 +25,7 @@ from ..verdict import OutputDifference
 from .group_plan import GroupPlan, plan_groups, split_sites
 from .loaded_region import LoadedRegion
 from .region_models import cut_region, value_type
-from .site_judgement import SiteJudgement, is_close
+from .site_judgement import SiteJudgement, is_close, is_identical
 from .sites import SharedValues
 from .value_graph import ValueGraph
 
@@ -75,6 +75,8 @@ class ChangedRegions:
     notes: list[str] = field(default_factory=list[str])
     shared: SharedValues = field(init=False)
     mentions_16_bits: bool = field(init=False)  # whether the rewritten model may compute 16-bit floats
+    must_agree: bool = field(default=False, init=False)  # regions have to be the same in float64
+    _is_incomplete: bool = field(default=False, init=False)
     _gains: dict[int, bool] = field(default_factory=dict[int, bool])
     _types: Mapping[str, onnx.TypeProto] = field(init=False)
     _single: dict[tuple[str, bool], LoadedRegion | None] = field(
@@ -112,17 +114,32 @@ class ChangedRegions:
         """Whether values are finite in the rewritten model alone, and only because the original saturates there."""
         return self.first_difference([input_set]) is None and self._gains.get(id(input_set), False)
 
+    def are_same_in_float64(self, input_set: InputSet) -> bool:
+        """Whether each region that differs at all is right on an input set, and computes the same in float64.
+
+        Then the models differ by rounding alone, however far it takes their outputs.
+        """
+        self.must_agree = True
+        try:
+            return self.first_difference([input_set]) is None and not self._is_incomplete
+        finally:
+            self.must_agree = False
+
     def note_gains(self, site: str, input_set: InputSet, judged: Judgement) -> None:
         """Note elements that are finite in the rewritten model alone."""
         if judged.saturating:
-            self.note(f"{site} saturates less than in the original, which over- or underflows on the way to it")
+            self._add_note(f"{site} saturates less than in the original, which over- or underflows on the way to it")
         if judged.redefined:
-            self.note(f"{site} is finite where it is not in the original; there only outputs were compared")
+            self._add_note(f"{site} is finite where it is not in the original; there only outputs were compared")
         if judged.saturating or judged.redefined:
             self._gains[id(input_set)] = self._gains.get(id(input_set), True) and not judged.redefined
 
     def note(self, text: str) -> None:
         """Note what could not be compared, once."""
+        self._is_incomplete = True
+        self._add_note(text)
+
+    def _add_note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
@@ -271,12 +288,15 @@ class _Group:
             return OutputDifference(reason=f"its new region fails: {result}")
         expected = values[site]
         is_near = is_close(expected, result)
-        if is_near and not self.regions.mentions_16_bits:
+        must_agree = self.regions.must_agree and not is_identical(expected, result)
+        if is_near and not self.regions.mentions_16_bits and not must_agree:
             return OutputDifference()
         original, rewritten = (self.regions.single(site, values, of_original=side) for side in (True, False))
         if original is None or rewritten is None:
             return OutputDifference()
         judgement = SiteJudgement(site, original, rewritten, values, self.regions.timeout)
+        if must_agree:
+            return judgement.disagreement(expected, result)
         if not is_near:
             judged = judgement.judge(expected, result)
             self.regions.note_gains(site, input_set, judged)

@@ -20,7 +20,7 @@ from ..output_comparison import (
     to_64_bit,
     without_gains,
 )
-from ..referee.judgement import Decision, Judgement, judge
+from ..referee.judgement import Decision, Judgement, are_same, judge
 from ..referee.narrowing import narrows
 from ..verdict import OutputDifference
 from .loaded_region import LoadedRegion
@@ -45,6 +45,22 @@ class SiteJudgement:
             return judge(self.site, expected, result, truth, new_truth, self._accumulated_noise(expected))
         except EvaluationError:
             return Judgement(Decision.UNDECIDED)
+
+    def disagreement(self, expected: Any, result: Any) -> OutputDifference:
+        """A difference unless the `result` is right and both regions are the same in float64."""
+        try:
+            truth, new_truth = (r.in_float64(self.site, self.values) for r in (self.original, self.rewritten))
+        except EvaluationError as e:
+            return OutputDifference(reason=f"its region is not evaluated in float64: {e}")
+        a, b = np.asarray(expected), np.asarray(result)
+        is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
+        deviation = float(distances(to_64_bit(a), to_64_bit(b)).max(initial=0.0)) if is_measured else 0.0
+        if not are_same(self.site, truth, new_truth, deviation):
+            return OutputDifference(reason="its regions differ in float64")
+        if is_measured and is_close(np.asarray(new_truth.at(self.site).value).astype(b.dtype), b):
+            return OutputDifference()
+        judged = judge(self.site, expected, result, truth, new_truth, self._accumulated_noise(expected))
+        return OutputDifference(reason="" if judged.decision == Decision.RIGHT else judged.reason or "undecided")
 
     def difference(self, expected: Any, result: Any, judged: Judgement) -> OutputDifference:
         """The difference that was `judged`, by the noise of the original's region where float64 says nothing.
@@ -121,6 +137,12 @@ class SiteJudgement:
                 moved = perturb(feeds, seed + 1000 * (ulps - 1), ulps)
                 found.append(self.original.run(moved, self.timeout)[self.site])
         return found
+
+
+def is_identical(expected: Any, actual: Any) -> bool:
+    """Whether two values have the same type, shape and elements; NaN equals NaN."""
+    a, b = np.asarray(expected), np.asarray(actual)
+    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=is_float(a.dtype) and a.dtype.kind in "fc")
 
 
 def is_close(expected: Any, actual: Any) -> bool:

@@ -26,6 +26,7 @@ from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_constants import NO_CONSTANTS, constants_of
 from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, has_generic_floats, perturb
+from .oracle_exchange import CHANGED_REGION, REWRITTEN, CrashedRuns
 from .output_comparison import compare_outputs, relative_noise_floor, without_gains
 from .regions.region_comparison import ChangedRegions
 from .regions.value_graph import ValueGraph
@@ -43,8 +44,6 @@ from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
 
 Outputs = dict[str, Any]
-CrashedRuns = Mapping[tuple[str, int], str]
-"""The reasons why runs of the original ended its process, by the input set and how many like it came before."""
 
 
 MAX_COMBINED_CRASHES = 3  # of the original, before combined input sets are given up
@@ -146,10 +145,6 @@ class Sensitivity:
         return []
 
 
-REWRITTEN = "rewritten"
-"""The model of the calls whose failures are those of the rewritten model."""
-CHANGED_REGION = "changed region"
-"""The model of calls whose crashes and hangs say nothing about either model."""
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
 
 

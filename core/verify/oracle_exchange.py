@@ -13,8 +13,14 @@ from ..ort.sessions import SessionConfig
 from ..ort.split_models import SplitModel, load_split
 from .input_generation import InputSet
 from .kept_values import LazyValues
-from .oracle import CrashedRuns
 from .verification_spec import VerificationSpec
+
+CrashedRuns = Mapping[tuple[str, int], str]
+"""The reasons why runs of the original ended its process, by the input set and how many like it came before."""
+REWRITTEN = "rewritten"
+"""The model of the calls whose failures are those of the rewritten model."""
+CHANGED_REGION = "changed region"
+"""The model of calls whose crashes and hangs say nothing about either model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,15 @@ from ..ort.worker_process import WorkerExit
 from .input_generation import InputSet
 from .input_search import Answer
 from .kept_values import LazyValues
-from .oracle import CHANGED_REGION, REWRITTEN
-from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile
+from .oracle_exchange import (
+    CHANGED_REGION,
+    REWRITTEN,
+    Comparison,
+    OracleArguments,
+    OracleExchange,
+    OracleFacts,
+    SplitFile,
+)
 from .oracle_start import ORACLE_WORKER
 from .verdict import Mismatch, MismatchError, Verdict
 from .verification_spec import VerificationSpec

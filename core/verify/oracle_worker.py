@@ -147,15 +147,19 @@ def limit_memory(size: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
-def volunteer_for_oom_killer() -> None:
-    """Let Linux end this process rather than another one when memory runs out."""
+def prepare_to_crash() -> None:
+    """Write no core file, and let Linux end this process rather than another one when memory runs out."""
+    with suppress(ImportError, OSError):
+        import resource  # noqa: PLC0415 - not everywhere
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def main() -> None:
     """Reply to requests until the input ends."""
-    volunteer_for_oom_killer()
+    prepare_to_crash()
     importlib.import_module("onnxruntime")
     worker = OracleWorker()
     serve(

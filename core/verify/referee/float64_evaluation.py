@@ -18,7 +18,6 @@ from ...ir.tensor import Tensor, first_line
 from ...ir.traits import Trait, ops_with
 from ...serialization.proto_queries import opset_versions, subgraphs
 from .kernel_call import Array, KernelCall
-from .kernel_table import find_kernel
 from .rounding import Policy, narrowed, perturbation, rounded, unchanged, widened
 
 Constant = onnx.TensorProto | Tensor
@@ -252,6 +251,8 @@ class _Evaluation:
     ) -> list[tuple[Any, int]]:
         """The results of an op, each with its element type."""
         node = _resolved_node(node, scope)
+        from .kernel_table import find_kernel  # noqa: PLC0415 - seldom needed and slow to import
+
         kernel = find_kernel(domain, node.op_type)
         schema = op_schemas.schema(node.op_type, domain, version)
         if kernel is None:

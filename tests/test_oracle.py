@@ -582,3 +582,14 @@ def test_float32_in_maps_may_round() -> None:
 )
 def test_never_finite_outputs_are_noted(body: str, want: list[str]) -> None:
     assert oracle_of(load(f"g (float[N,4] x) => (y) {{ {body} }}")).notes == want
+
+
+def test_comparison_ends_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
+    oracle = oracle_of(model)
+    whole = oracle.compare(model.SerializeToString())
+    monkeypatch.setattr("passwright.core.verify.oracle.COMPARISON_SECONDS", {"default": -1.0})
+    verdict = oracle.compare(model.SerializeToString())
+    count = len(whole.input_sets) + len(whole.nonfinite_input_sets)
+    assert verdict.notes == (*whole.notes, f"{count - 1} of {count} input sets were left out after -1 s")
+    assert len(verdict.input_sets) == 1

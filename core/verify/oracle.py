@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from time import thread_time
+from math import inf
+from time import perf_counter, thread_time
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -145,6 +146,8 @@ class Sensitivity:
         return []
 
 
+COMPARISON_SECONDS = MappingProxyType({"quick": 60.0, "default": 1800.0, "thorough": inf})
+"""The seconds of a comparison, by effort, after which no further input set is compared."""
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
 
 
@@ -278,8 +281,12 @@ class Oracle:
         labels: dict[bool, list[str]] = {True: [], False: []}  # by whether the inputs are finite
         worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
         regions = cache(partial(self._changed_regions, model)) if compare_regions else _no_regions
-        for answer in sorted(chosen, key=lambda a: not a.input_set.is_finite):
+        start, limit = perf_counter(), COMPARISON_SECONDS[spec.effort]
+        for n, answer in enumerate(sorted(chosen, key=lambda a: not a.input_set.is_finite)):
             if failure is not None:
+                break
+            if n and perf_counter() - start > limit:
+                notes.append(f"{len(chosen) - n} of {len(chosen)} input sets were left out after {limit:g} s")
                 break
             finite = answer.input_set.is_finite
             labels[finite].append(str(answer.input_set))

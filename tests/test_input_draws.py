@@ -163,6 +163,24 @@ def test_numbers_near_constants() -> None:
     assert "cat" in feeds["s"]
 
 
+def test_special_numbers_meet_in_pairs() -> None:
+    text = "g (float[N] a, float[N] b, int32[N] i) => (y) { y = Add(a, b) }"
+    feeds = drawn(text, dict.fromkeys("abi", "special"))
+    assert len({*zip(feeds["a"].tolist(), feeds["b"].tolist(), strict=True)}) > 40
+    assert np.isfinite(feeds["a"]).all()
+    assert {0, 1} < set(feeds["i"].tolist())
+    feeds = drawn(text, dict.fromkeys("ab", "nonfinite"))
+    assert np.isnan(feeds["a"]).any()
+    assert np.isinf(feeds["b"]).any()
+    oracle = oracle_of(load(text.replace("int32[N] i", "float[2] i")))
+    assert {a.input_set.kind for a in oracle.answers} >= {"special", "nonfinite"}
+
+
+def test_strings_that_become_numbers() -> None:
+    oracle = oracle_of(load("g (string[N] s) => (y) { y = Cast<to=1>(s) }"))
+    assert len({float(v) for a in oracle.answers for v in a.outputs["y"]}) > 3
+
+
 def test_inputs_nearly_coincide() -> None:
     text = "g (float[N] a, float[N] b, int64[N] i, int64[N] j) => (y) { y = Add(a, b) }"
     feeds = drawn(text, dict.fromkeys("abij", "adjacent"))

@@ -19,12 +19,14 @@ from .size_assignments import MANY_ROWS, element_count, sizes_near
 # Plans of each kind at the default effort; kinds that no input of the model has are left out.
 COUNTS = {
     "sizes": 36, "constants": 14, "combined": 20, "adjacent": 6, "whole": 4, "magnitudes": 8, "far": 8, "lengths": 10,
-    "boundaries": 10,
+    "boundaries": 10, "special": 6, "nonfinite": 3,
 }  # fmt: skip
 MAX_GROWN_ELEMENTS = 1 << 20  # of the inputs of plans with unusual sizes
 NORMAL_SHARE = 0.5  # of the inputs beside those with the kind of the plan
-RARE_KINDS = frozenset({"nan", "inf"})  # they hide others, so they are drawn half as often
-MANY_ROW_KINDS = frozenset({"adjacent", "constants", "magnitudes", "whole"})  # of which some rows show a mistake
+RARE_KINDS = frozenset({"nan", "inf", "nonfinite"})  # they hide others, so they are drawn half as often
+# Some rows of these show a mistake; indices lie in larger extents.
+MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "special", "whole"})
+PAIRED_KINDS = frozenset({"boundaries", "nonfinite", "special"})
 VARIED_KINDS = frozenset({"far", "lengths"})  # each set has another range or length, which may be accepted
 MAX_REFUSALS = 4  # of a kind of an input, before it is no longer drawn
 
@@ -142,7 +144,7 @@ def _plans_of_kind(
         count = count if len(inputs) > 1 else count // 3
     else:
         able = [i for i in inputs if kind in own_kinds(i) | special_kinds(i) and _is_served(i, kind, constants)]
-        able = able if kind != "boundaries" or len(able) > 1 else []  # each input alone had them before
+        able = able if kind not in PAIRED_KINDS or len(able) > 1 else []  # each input alone had such numbers before
     for n in range(count if able else 0):
         chosen = _some_kinds(inputs, kind, rng) if kind == "combined" else {}
         if kind != "combined":

@@ -9,15 +9,17 @@ each would cost too much.
 
 In combined input sets each input has a kind of its own (`core.verify.input_draws`); further kinds are for those.
 *sizes*: extents beside constants of the models. *constants*: numbers at and beside their constants, words of their
-vocabularies. *adjacent*: numbers that nearly coincide, in one input or in several. *whole*: whole floats and halves.
-*magnitudes*: log-uniform ones, of integers up to the limits of the type. *far*: indices and positions from the end and
-out of range, negative pads. *lengths*: sequences of 0 to 7 tensors, absent optionals, up to 65 iterations.
+vocabularies. *special*: zeros, ones, small and large numbers, of which two inputs have all pairs; *nonfinite*: NaN and
+infinities among them. *adjacent*: numbers that nearly coincide, in one input or in several. *whole*: whole floats and
+halves. *magnitudes*: log-uniform ones, of integers up to the limits of the type. *far*: indices and positions from the
+end and out of range, negative pads. *lengths*: sequences of 0 to 7 tensors, absent optionals, up to 65 iterations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from math import prod
 from typing import Any, cast
@@ -53,6 +55,8 @@ from .number_generation import (
     integers_of_all_magnitudes,
     kinds_without_special_values,
     nearly_equal,
+    special_floats,
+    special_integers,
     to_finite,
     whole_floats,
 )
@@ -65,9 +69,12 @@ KINDS = (
     "inf",
 )  # fmt: skip
 KIND_ORDER = (*KINDS, MIXED)
-COMBINED_KINDS = ("sizes", "constants", "combined", "adjacent", "whole", "magnitudes", "far", "lengths")
+COMBINED_KINDS = (
+    "sizes", "constants", "combined", "special", "adjacent", "whole", "magnitudes", "far", "lengths", "nonfinite",
+)  # fmt: skip
 """The kinds of input sets in which each input has a kind of its own, besides further ones of *boundaries*."""
 ALL_KINDS = (*KINDS, *COMBINED_KINDS)
+NONFINITE_KINDS = frozenset({*NONFINITE_VALUES, "nonfinite"})
 LARGE_INPUT_KINDS = ("normal", "large", "nan")  # for large inputs of floats, beside mixed ones
 # The value of a scalar bool: one bit of the position of the kind here, another bit for each such input, so that two of
 # them meet in every combination, and from the fourth on the parity of several bits. Zeros are all false, negative
@@ -108,7 +115,7 @@ class InputSet:
     @property
     def is_finite(self) -> bool:
         """Whether its kinds have no NaN and no infinity."""
-        return self.all_kinds.isdisjoint(NONFINITE_VALUES)
+        return self.all_kinds.isdisjoint(NONFINITE_KINDS)
 
     def content(self) -> Hashable:
         """A key that is equal for two sets only if they have the same tensors, bit for bit."""
@@ -234,16 +241,21 @@ def _far_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limits:
     return np.asarray(params.rng.integers(max(low, limits[0]), high, shape, endpoint=True))
 
 
+def _special_integers(_: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array:
+    return special_integers(shape, params.rng, limits)
+
+
 def _trip_counts(_: InputSpec, shape: Shape, params: _GenerationParams, __: Range) -> Array:
     return np.full(shape, TRIPS[params.variant % len(TRIPS)])
 
 
 FAR_RANGES = {
-    "pads": (-1, 1), "position": (-3, 3), "start": (-9, 9), "end": (-9, 9), "step": (-3, 3), "limit": (-9, 70),
+    "pads": (-1, 1), "count": (0, 3), "position": (-3, 3), "start": (-9, 9), "end": (-9, 9), "step": (-3, 3),
+    "limit": (-9, 70),
 }  # fmt: skip
 SPECIAL_INTEGERS: dict[str, Callable[[InputSpec, Shape, _GenerationParams, Range], Array | None]] = {
     "constants": _integers_near_constants, "magnitudes": _integers_of_all_magnitudes, "adjacent": _adjacent_integers,
-    "far": _far_integers, "lengths": _trip_counts,
+    "far": _far_integers, "lengths": _trip_counts, "special": _special_integers,
 }  # fmt: skip
 """The generators of the kinds in which an integer input serves a purpose of its own."""
 
@@ -287,11 +299,12 @@ def _numbers_in_interval(
 
 SPECIAL_FLOATS: dict[str, Callable[[Shape, np.dtype[Any], np.random.Generator], Array]] = {
     "adjacent": adjacent_floats, "magnitudes": floats_of_all_magnitudes, "whole": whole_floats,
+    "special": partial(special_floats, finite=True), "nonfinite": partial(special_floats, finite=False),
 }  # fmt: skip
 BOOLEAN_KINDS = frozenset({"normal", "negative", "large", "zeros"})
 STRING_KINDS = frozenset({"constants", "adjacent"})
 ROLE_KINDS = BOOLEAN_KINDS | {"ties"}
-FREE_INTEGER_KINDS = frozenset({"constants", "magnitudes", "adjacent"})
+FREE_INTEGER_KINDS = frozenset({"constants", "magnitudes", "adjacent", "special"})
 ROLES_OF_KIND = {
     "far": {*FAR_RANGES, "index"}, "lengths": {"trips"}, "magnitudes": {"divisor"}, "constants": {"index", "divisor"},
 }  # fmt: skip
@@ -311,7 +324,8 @@ def special_kinds(i: InputSpec) -> frozenset[str]:
     if i.dtype in INTEGER_DTYPES:
         return frozenset({"constants"}) if i.is_size else FREE_INTEGER_KINDS
     is_real = is_float(_numpy_dtype(i)) and _numpy_dtype(i).kind != "c" and _numpy_dtype(i).itemsize > 1
-    return frozenset({"constants", *SPECIAL_FLOATS} if is_real else ())
+    found = {"constants", *SPECIAL_FLOATS} - ({"nonfinite"} if i.is_control else set[str]())
+    return frozenset(found if is_real else ())
 
 
 def own_kinds(i: InputSpec) -> frozenset[str]:
@@ -326,7 +340,7 @@ def _input_class(i: InputSpec) -> _InputClass:
         kinds = {"negative", "large"} if i.default.array.dtype.kind in "fbiu" else set[str]()
         return _InputClass(_generate_override, frozenset(kinds))
     if i.dtype == onnx.TensorProto.STRING:
-        return _InputClass(_generate_strings, frozenset({"normal", "negative"}), is_restrictable=False)
+        return _InputClass(_generate_strings, frozenset({"normal", "negative"}), is_restrictable=bool(i.role.words))
     if i.dtype == onnx.TensorProto.BOOL:
         return _InputClass(_generate_booleans, BOOLEAN_KINDS, is_restrictable=False)
     if role == "share" and not is_integer:

@@ -27,6 +27,7 @@ ROLE_PRIORITY = (
     "step", "trips", "extent", "pads", "position", "limit", "start", "end", "shift", "mask", "truth", "free",
 )  # fmt: skip
 MAX_WORDS = 8  # of a constant that strings are compared with
+NUMERIC_WORDS = ["0", "1", "-2", "7", "12", "100"]  # of strings that become numbers, whole or not
 MAX_VOCABULARY_WORDS = 256  # of one operator
 MASKING_NUMBER = -1e3  # at least as low are the numbers that mask scores
 NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end became part of the specification
@@ -157,7 +158,14 @@ def _compared_words(op: Op) -> list[str]:
     strings = [t.array.reshape(-1)[:MAX_WORDS] for t in constants if t.dtype == onnx.TensorProto.STRING]
     compared = [str(s) for array in strings for s in array]
     known = [x for x in vocabulary(op) if isinstance(x, str)]
+    if op.type == "Cast" and op.attr("to") != onnx.TensorProto.STRING and _is_of_strings(op):
+        return NUMERIC_WORDS
     return [*compared, *evenly_spread(known, MAX_VOCABULARY_WORDS), *words_of_operator(op.type, op.attrs)]
+
+
+def _is_of_strings(op: Op) -> bool:
+    value = op.input(0)
+    return value is not None and value.known_dtype == onnx.TensorProto.STRING
 
 
 SIZE_ROLES = frozenset({"extent", "pads", "scales", "stretch", "trips"})

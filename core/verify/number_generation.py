@@ -26,6 +26,8 @@ MIN_ROWS_TO_HALVE = 8
 MIN_POSITIVE = 0.01
 UNKNOWN_INDEX_RANGES = ((-1, 0), (-2, 1), (-1, -1), (0, 32), (-4, 3), (-8, 7), (0, 128))
 """Ranges of indices into an extent that is not known."""
+SPECIAL_NUMBERS = (0.0, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e-3, 100.0, -100.0)
+SPECIAL_INTEGERS = (0, 0, 1, 1, -1, 2, -2, 3, 7, 8, -8, 127, 128, 255, 256, -129, 32767, 65536)
 MAX_ADJACENT_STEP = 0.003  # relative, of adjacent floats
 MAX_WHOLE_BITS = 20.0  # of whole floats
 FACTORS = np.array([1.0, 1.0, 1.0, 1.0, -1.0, 2.0, 3.0, 0.5])  # of constants, more often themselves than multiples
@@ -223,6 +225,22 @@ def integers_near_points(
     """Integers at each point and at distances of 1 and 5, in random order."""
     down, up = np.floor(points), np.ceil(points)
     return clipped_integers(shuffled(np.stack([down, up, down - 1, up + 1, down - 5, up + 5]), shape, rng), limits)
+
+
+def special_floats(shape: Shape, dtype: DType, rng: np.random.Generator, *, finite: bool) -> Array:
+    """Numbers at which functions change and operands matter to each other, each element another one."""
+    top = float(float_info(dtype).max) ** 0.25
+    ends = (top, -top, top**-1.0) if finite else (np.inf, -np.inf, np.nan)
+    drawn = np.asarray(rng.choice(np.array([*SPECIAL_NUMBERS, *ends]), shape))
+    normal = np.asarray(rng.standard_normal(shape))
+    found = np.where(np.asarray(rng.uniform(0, 1, shape)) < 0.2, normal, drawn)
+    return to_finite(found, dtype) if finite else _cast(found, dtype)
+
+
+def special_integers(shape: Shape, rng: np.random.Generator, limits: Range) -> Array:
+    """Small integers, powers of two and numbers beside these, each element another one."""
+    within = [n for n in SPECIAL_INTEGERS if limits[0] < n <= limits[1]]
+    return np.asarray(rng.choice(np.array(within, _widest_dtype(limits)), shape))
 
 
 def whole_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
-from passwright.core.ir.tensor import Tensor, digest
+from passwright.core.ir.tensor import Tensor, digest, tensors_equal
 
 LONG = np.arange(6_000_000, dtype=np.float32)  # read in more than one chunk
 
@@ -76,3 +76,13 @@ def test_external_tensor_is_refused() -> None:
     proto = onnx.TensorProto(name="w", data_type=1, dims=[2], data_location=onnx.TensorProto.EXTERNAL)
     with pytest.raises(ModelError, match="in another file"):
         digest(Tensor.from_proto(proto))
+
+
+@pytest.mark.parametrize("at", [None, 0, 99, 100, 4095])
+def test_equality_is_decided_in_chunks(monkeypatch: pytest.MonkeyPatch, at: int | None) -> None:
+    monkeypatch.setattr("passwright.core.ir.tensor.CHUNK_BYTES", 100)
+    a, b = np.arange(4096, dtype=np.uint8), np.arange(4096, dtype=np.uint8)
+    if at is not None:
+        b[at] ^= 1
+    assert tensors_equal(Tensor.from_array(a), Tensor.from_array(b)) == (at is None)
+    assert not tensors_equal(Tensor.from_array(a), Tensor.from_array(a.reshape(64, 64)))

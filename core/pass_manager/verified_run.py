@@ -23,6 +23,8 @@ from .pass_manager import Attempt, CheckOptions, Comparer, Failure, mismatch_fai
 from .phase_timer import BISECTING, COMPARING, COMPARING_AND_WRITING, DRAWING, EXPORTING, REWRITING, PhaseTimer
 from .quarantine import Quarantine
 
+MAX_WRITTEN_FIRST_BYTES = 1 << 30  # bytes of weights up to which a model is written to be compared as it is in its file
+
 
 def attempt_comparer(oracle: OracleProcess, keeps_names: Callable[[], bool]) -> Comparer:
     """The comparison of attempts with the original, as a function. `keeps_names`: whether regions are compared."""
@@ -71,12 +73,16 @@ class Candidate:
     ) -> Verdict:
         """Compare the serialized model with the original; write it to `destination`, if given, if it is correct.
 
-        `accept` decides about correct ones. `compare_regions`, `finite_only`: see `Oracle.compare`.
+        With more than 1 GB of weights it is written only then, as these are copied from file to file. `accept` decides
+        about correct ones. `compare_regions`, `finite_only`: see `Oracle.compare`.
         """
         compare = partial(oracle.compare, exact=bitwise, compare_regions=compare_regions, finite_only=finite_only)
-        if destination is None and accept is None:
-            model = in_memory(self.model, self.exported)
-            return compare(model)
+        is_written = destination is not None or accept is not None
+        if not is_written or weight_bytes(self.model) > MAX_WRITTEN_FIRST_BYTES:
+            verdict = compare(in_memory(self.model, self.exported))
+            if is_written and verdict.failure is None:
+                self.write(destination, accept or (lambda _: True))
+            return verdict
         verdicts: list[Verdict] = []
 
         def is_accepted(stage: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
@@ -41,10 +41,15 @@ from .seeded_session import (
     with_perturbed_weights,
     with_prepacked_weights,
 )
+from .segmented_runtime import SegmentedRuntime, segment_memory
 from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
 
 Outputs = dict[str, Any]
+MIN_SEGMENTED_SECONDS = 1.0  # of CPU time for runs of an original in segments, after which it gets no further inputs,
+MAX_SEGMENTED_RUNS = 1.5  # and this number of times the time of its first run
+SEGMENTED_REGION_SETS = 2  # input sets on which its changed regions are compared
+MAX_SEGMENTED_GROWTH = 4  # its inputs have at most this number of times the elements of its first
 
 
 MAX_COMBINED_CRASHES = 3  # of the original, before combined input sets are given up
@@ -178,10 +183,21 @@ class Oracle:
         self._outputs = ValueCache[Outputs](spec.value_budget)
         self.output_names = list(dict.fromkeys(spec.outputs))
         self._nonempty_inputs = [i for i in spec.inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
+        self.notes: list[str] = []
+        self._segment_memory: int | None = None
+        if backends is BACKENDS and not spec.random_outputs and not spec.stateful:
+            self._segment_memory = segment_memory(self._split, spec.memory)
+        if self._segment_memory is not None:
+            self._backends = (partial(SegmentedRuntime, memory=self._segment_memory),)
+            gigabytes = sum(t.nbytes for t in self._split.tensors.values()) / 1e9
+            self.notes.append(
+                f"by regions: with {gigabytes:.3g} GB of weights, models were run in segments; changed regions were "
+                f"compared on at most {SEGMENTED_REGION_SETS} sets of inputs, and inputs of more than "
+                f"{MAX_SEGMENTED_GROWTH} times the elements of the first were left out"
+            )
         start = thread_time()
         self.backend = self._original.session.name
         loading = thread_time() - start
-        self.notes: list[str] = []
         self.answers: list[Answer] = []
         for input_set in spec.given_inputs:
             try:
@@ -203,7 +219,7 @@ class Oracle:
             part=spec.combined_part,
         )
         if not spec.given_inputs:
-            self.answers += self._search.answers()
+            self._take_answers(self._search.answers())
         self._note_empty_outputs()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -223,6 +239,17 @@ class Oracle:
     @cached_property
     def _sensitivity(self) -> Sensitivity:
         return Sensitivity(self._model, self._original, self.output_names, self.answers[0], self.spec.value_budget)
+
+    def _take_answers(self, answers: Iterator[Answer]) -> None:
+        """Take all answers; those of a model in segments until its runs have taken long."""
+        start, most = thread_time(), 0.0
+        for answer in answers:
+            self.answers.append(answer)
+            spent = thread_time() - start
+            most = most or max(MIN_SEGMENTED_SECONDS, MAX_SEGMENTED_RUNS * spent)
+            if self._segment_memory is not None and spent > most:
+                self.notes.append(f"further inputs were left out: runs of the original took {spent:.0f} s")
+                return
 
     def check(self, model: Loadable | SplitModel, *, exact: bool = False) -> Verdict:
         """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
@@ -258,6 +285,13 @@ class Oracle:
         outputs may differ on NaN or infinite inputs, and where they are not finite in the original.
         """
         original, spec = self._original, self.spec
+        count, notes = 0, list(self.notes)
+        if compare_regions and self._segment_memory is not None:  # regions first, as outputs need all weights
+            verdict = self._verdict_on_regions(model, self._answers_to(input_sets), exact=exact)
+            was_shown_there = input_sets is not None and all(id(s) in self._shown_by_regions for s in input_sets)
+            if verdict.failure is not None or was_shown_there:
+                return verdict
+            count, notes = verdict.changed_regions, list(verdict.notes)
         is_random, opener = bool(spec.random_outputs), backend or original.backend
         try:
             with call_facts(model=REWRITTEN):
@@ -267,9 +301,9 @@ class Oracle:
         except EvaluationError as e:
             return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.timeout = original.timeout
-        if input_sets is None:
+        if input_sets is None and self._segment_memory is None:
             self.add_answers_near(model)
-        chosen = [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
+        chosen = self._answers_to(input_sets)
         may_crash = backend is None and not spec.given_inputs and any(map(_has_zero_size, chosen))
         if may_crash and not serialized_supports_empty_tensors(model):
             chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
@@ -277,7 +311,6 @@ class Oracle:
         unseeded = tuple(n for n in self.output_names if n in loose)
         unmatched = [n for n in self.output_names if n in derived.unseeded_outputs - original.unseeded_outputs]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.answers[0].input_set, None) if unmatched else None
-        notes = list(self.notes)
         labels: dict[bool, list[str]] = {True: [], False: []}  # by whether the inputs are finite
         worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
         regions = cache(partial(self._changed_regions, model)) if compare_regions else _no_regions
@@ -302,8 +335,7 @@ class Oracle:
                     finite_only=finite_only,
                 )
         del derived  # its memory
-        count = 0
-        if compare_regions and (failure is None or failure.difference is not None):
+        if compare_regions and self._segment_memory is None and (failure is None or failure.difference is not None):
             shown_by = None if failure is None else failure.input_set
             tried = [a.input_set for a in chosen if shown_by is None or a.input_set is shown_by]
             failure, count = self._compare_regions(regions(), tried, failure, notes)
@@ -315,10 +347,27 @@ class Oracle:
     def _changed_regions(self, model: Loadable | SplitModel) -> ChangedRegions | None:
         """The changed regions; None where the session does not tell them, or outputs are random or depend on runs."""
         session = self._original.session
-        if not isinstance(session, OnnxRuntime) or self.spec.random_outputs or self.spec.stateful:
+        is_local = isinstance(session, OnnxRuntime | SegmentedRuntime)
+        if not is_local or self.spec.random_outputs or self.spec.stateful:
             return None
         rewritten = ValueGraph.of(split_model(model))
-        return ChangedRegions(self._original_values, rewritten, session.config, self._original.timeout)
+        load = self._original.backend if self._segment_memory is not None else None
+        timeout = self._original.timeout
+        return ChangedRegions(self._original_values, rewritten, session.config, timeout, make_session=load)
+
+    def _answers_to(self, input_sets: Collection[InputSet] | None) -> list[Answer]:
+        """The answers to these input sets, or all."""
+        return [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
+
+    def _verdict_on_regions(self, model: Loadable | SplitModel, answers: Sequence[Answer], *, exact: bool) -> Verdict:
+        """The verdict on the changed regions alone."""
+        notes = list(self.notes)
+        input_sets = list(filter(_is_usual, (a.input_set for a in answers)))[:SEGMENTED_REGION_SETS]
+        failure, count = self._compare_regions(self._changed_regions(model), input_sets, None, notes)
+        if failure is not None:
+            self._shown_by_regions.add(id(failure.input_set))
+        labels = tuple(map(str, input_sets))
+        return Verdict(self.backend, exact, labels, {}, (), tuple(notes), failure, changed_regions=count)
 
     def _compare_regions(
         self,
@@ -344,8 +393,17 @@ class Oracle:
         return replace(mismatch, site=found.site, region=found.names), len(regions.sites)
 
     @cached_property
+    def _shown_by_regions(self) -> set[int]:
+        """The identities of input sets on which a region was wrong."""
+        return set()
+
+    @cached_property
+    def _split(self) -> SplitModel:
+        return split_model(self._model)
+
+    @cached_property
     def _original_values(self) -> ValueGraph:
-        return ValueGraph.of(split_model(self._sensitivity.original))
+        return ValueGraph.of(self._split)
 
     def add_answers_near(self, model: Loadable | SplitModel) -> None:
         """Add answers near the constants of `model` that no model before it has."""
@@ -410,6 +468,10 @@ class Oracle:
         emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(input_set.feeds.get(i.name, 0)))
         if (name := next(emptied, None)) is not None:
             raise EvaluationError(f"if {name} is empty, a convolution may be one that {EMPTY_SUM_ERROR}")
+        if self._segment_memory is not None and self.answers and not self.spec.given_inputs:
+            most = MAX_SEGMENTED_GROWTH * _element_count(self.answers[0].input_set)
+            if _element_count(input_set) > most:
+                raise EvaluationError(f"a model as large is run on at most {most} elements")
         label = str(input_set)
         run = (label, self._runs[label])
         self._runs[label] += 1
@@ -489,3 +551,7 @@ def _is_partly_finite(result: Any) -> bool:
         return True
     array = cast("np.ndarray[Any, Any]", result)
     return array.dtype.kind not in "fcV" or bool(np.isfinite(array).any())
+
+
+def _element_count(input_set: InputSet) -> int:
+    return sum(np.size(v) for v in input_set.feeds.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,10 +10,14 @@ import onnx
 
 from ...ort.backends import Arrays, OnnxRuntime
 from ...ort.sessions import SessionConfig
+from ...ort.split_models import SplitModel
 from ...serialization.proto_queries import all_nodes
 from ..referee.float64_evaluation import Float64Values, evaluate_in_float64, evaluate_rounded
+from ..seeded_session import Session
 from .region_models import RegionModel
 
+LoadRegion = Callable[[SplitModel], Session]
+"""Loads a model. Raises ModelLoadError."""
 STEPWISE_OPS = frozenset({"Loop", "Scan", "LSTM", "GRU", "RNN"})
 
 
@@ -22,12 +26,14 @@ class LoadedRegion:
     """A region and its session; none if it has only constants."""
 
     model: RegionModel
-    session: OnnxRuntime | None
+    session: Session | None
 
     @classmethod
-    def load(cls, model: RegionModel, config: SessionConfig) -> Self:
-        """Load a region. Raises ModelLoadError."""
-        return cls(model, OnnxRuntime(model.model, config) if model.outputs else None)
+    def load(cls, model: RegionModel, config: SessionConfig, load: LoadRegion | None = None) -> Self:
+        """Load a region, with a `config` or by `load`. Raises ModelLoadError."""
+        if not model.outputs:
+            return cls(model, None)
+        return cls(model, load(model.model) if load is not None else OnnxRuntime(model.model, config))
 
     def run(self, values: Arrays, timeout: float | None) -> dict[str, Any]:
         """The wanted values, from the inputs among `values`. Raises EvaluationError."""

@@ -23,7 +23,7 @@ from ..referee.judgement import Judgement
 from ..referee.narrowing import mentions_16_bits
 from ..verdict import OutputDifference
 from .group_plan import GroupPlan, plan_groups, split_sites
-from .loaded_region import LoadedRegion
+from .loaded_region import LoadedRegion, LoadRegion
 from .region_models import cut_region, value_type
 from .site_judgement import SiteJudgement, is_close, is_identical
 from .sites import SharedValues
@@ -63,7 +63,7 @@ class ChangedRegions:
     value from these, so that rounding before a region has no influence on it. Regions are compared in groups of up to
     `max_sites` whose values have about `max_bytes`, one group on all input sets after the other; the original computes
     each value once. Sequences and optionals are inside regions. `notes` has a line for each region that could not be
-    compared.
+    compared. `make_session` loads parts of the models, if given.
     """
 
     original: ValueGraph
@@ -72,6 +72,7 @@ class ChangedRegions:
     timeout: float | None = None
     max_bytes: int = MAX_GROUP_BYTES
     max_sites: int = MAX_GROUP_SITES
+    make_session: LoadRegion | None = None
     notes: list[str] = field(default_factory=list[str])
     shared: SharedValues = field(init=False)
     mentions_16_bits: bool = field(init=False)  # whether the rewritten model may compute 16-bit floats
@@ -196,11 +197,11 @@ class ChangedRegions:
         given = {name: value for name, value in values.items() if is_given(name)}
         types = {name: value_type(value, self._types.get(name)) for name, value in given.items()}
         try:
-            return LoadedRegion.load(cut_region(graph, wanted, is_given, types), self.config)
+            return LoadedRegion.load(cut_region(graph, wanted, is_given, types), self.config, self.make_session)
         except ModelLoadError:
             for t in types.values():
                 t.tensor_type.ClearField("shape")
-            return LoadedRegion.load(cut_region(graph, wanted, is_given, types), self.config)
+            return LoadedRegion.load(cut_region(graph, wanted, is_given, types), self.config, self.make_session)
 
     def single(self, site: str, values: Arrays, *, of_original: bool) -> LoadedRegion | None:
         """The region of one site alone, in either model; None if it does not load."""

@@ -1,0 +1,250 @@
+"""Sessions of models larger than memory: segments of a model, loaded and run one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, cast
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from ..errors import EvaluationError, ModelLoadError
+from ..io.files import split_model
+from ..ir.op_schemas import canonical_domain
+from ..ir.tensor import Tensor
+from ..ort.backends import Arrays, OnnxRuntime
+from ..ort.sessions import UNOPTIMIZED, Loadable, SessionConfig
+from ..ort.split_models import SplitModel
+from ..serialization.proto_queries import subgraphs
+from .regions.region_models import value_type
+from .regions.value_graph import ValueGraph
+
+MAX_WHOLE_BYTES = 1 << 30  # bytes of weights up to which a model is run whole
+SEGMENT_SHARE = 256  # a segment gets further weights up to the limit of memory divided by this
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Nodes of a model, by position: the values and constants that they read from outside, and those read of them.
+
+    Each segment has the Constant nodes that it reads. `released` are values that no later segment reads.
+    """
+
+    nodes: tuple[int, ...]
+    reads: tuple[str, ...]
+    constants: tuple[str, ...]
+    made: tuple[str, ...]
+    released: tuple[str, ...]
+
+
+class SegmentedRuntime:
+    """A `Session` of onnxruntime that holds the weights of one segment at a time, of about `memory` bytes at most.
+
+    Large weights are fed to a segment. So equal segments, such as those of the layers of a language model, have one
+    session, which is made when the first of them runs. Raises EvaluationError for a failing run.
+    """
+
+    name = "onnxruntime"
+
+    def __init__(self, model: Loadable | SplitModel, memory: int, config: SessionConfig = UNOPTIMIZED) -> None:
+        self.config = config
+        self._graph = ValueGraph.of(split_model(model))
+        self._limit = max(1, memory // SEGMENT_SHARE)
+        self._sessions: dict[bytes, OnnxRuntime | None] = {}
+        self._segments: dict[tuple[str, ...], list[_LoadedSegment]] = {}  # of the last outputs
+
+    @property
+    def session_count(self) -> int:
+        """The number of different segments that were run."""
+        return len(self._sessions)
+
+    def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
+        """Run all segments that `outputs` need once, for at most `timeout` seconds."""
+        end = None if timeout is None else perf_counter() + timeout
+        values = dict(feeds)
+        wanted = tuple(outputs)
+        if wanted not in self._segments:
+            self._segments = {wanted: [_LoadedSegment(s) for s in segments(self._graph, outputs, self._limit)]}
+        for segment in self._segments[wanted]:
+            left = None if end is None else end - perf_counter()
+            if left is not None and left <= 0:
+                raise EvaluationError(f"onnxruntime does not end within {timeout:g} s")
+            values.update(self._run_segment(segment, values, left))
+            for name in segment.segment.released:
+                del values[name]
+        constants = self._graph.constants
+        return [values[n] if n in values else cast("Tensor", constants[n]).array for n in outputs]
+
+    def _run_segment(self, loaded: _LoadedSegment, values: Arrays, timeout: float | None) -> dict[str, Any]:
+        segment, plan = loaded.segment, loaded.plan(self._graph, values)
+        weights = {plan.names[name]: self._graph.model.tensors[name] for name in plan.weights}
+        given = {plan.names[name]: values[name] for name in segment.reads}
+        if plan.data not in self._sessions:
+            self._sessions[plan.data] = self._fed_session(plan.data)
+        wanted = [plan.names[name] for name in segment.made]
+        try:
+            found = self._run_fed(plan.data, wanted, given | {name: t.array for name, t in weights.items()}, timeout)
+        except EvaluationError:  # perhaps a kernel requires that its weights are constant
+            if not weights:
+                raise
+            self._sessions[plan.data] = None
+            found = OnnxRuntime(plan.with_weights(weights), self.config).run(wanted, given, timeout)
+        for weight in weights.values():
+            weight.release_pages()
+        return dict(zip(segment.made, found, strict=True))
+
+    def _run_fed(self, data: bytes, wanted: Sequence[str], feeds: Arrays, timeout: float | None) -> list[Any]:
+        """Run a segment whose weights are inputs. Raises EvaluationError."""
+        session = self._sessions[data]
+        if session is None:
+            raise EvaluationError("its weights are constant")
+        return session.run(wanted, feeds, timeout)
+
+    def _fed_session(self, data: bytes) -> OnnxRuntime | None:
+        """A session whose weights are inputs; None if a kernel requires that they are constant."""
+        try:
+            return OnnxRuntime(data, self.config)
+        except ModelLoadError:
+            return None
+
+
+def _fed_type(name: str, value: Any) -> onnx.TypeProto:
+    """The type of a value that is fed to a segment. Raises EvaluationError for one that is not exchanged."""
+    if not isinstance(value, list):
+        return value_type(value)
+    elements = cast("list[Any]", value)
+    if not elements or not isinstance(elements[0], np.ndarray):
+        raise EvaluationError(f"{name} is not handed on between segments: an empty sequence, or not of tensors")
+    return helper.make_sequence_type_proto(value_type(elements[0]))
+
+
+def segment_memory(model: SplitModel, memory: int | None) -> int | None:
+    """The memory for the segments of a model with more than 1 GB of weights, or half of `memory`; None for others."""
+    limit = MAX_WHOLE_BYTES if memory is None else min(MAX_WHOLE_BYTES, memory // 2)
+    return limit if sum(t.nbytes for t in model.tensors.values()) > limit else None
+
+
+def segments(graph: ValueGraph, outputs: Sequence[str], limit: int) -> Iterator[Segment]:
+    """The nodes that `outputs` need in segments, each with up to `limit` bytes of large weights, or one weight."""
+    wanted = dict.fromkeys(n for n in outputs if n not in graph.constants)
+    needed, _ = graph.ancestors(wanted, lambda _: False)
+    order = [n for n in needed if not _is_constant(graph.nodes[n])]
+    last_read = {name: position for position, n in enumerate(order) for name in graph.reads[n]}
+    last_read |= dict.fromkeys(wanted, len(order))
+    for begin, end in _spans(graph, order, limit):
+        own = dict.fromkeys(o for n in order[begin:end] for o in graph.nodes[n].output if o)
+        read = dict.fromkeys(name for n in order[begin:end] for name in graph.reads[n] if name not in own)
+        inside = [graph.producers[n][0] for n in read if n in graph.producers and _is_constant(_producer(graph, n))]
+        outside = [n for n in read if n not in graph.producers or not _is_constant(_producer(graph, n))]
+        yield Segment(
+            (*dict.fromkeys(inside), *order[begin:end]),
+            tuple(n for n in outside if n not in graph.initializers),
+            tuple(n for n in outside if n in graph.initializers),
+            tuple(n for n in own if last_read.get(n, -1) >= end),
+            tuple(n for n in outside if n in graph.producers and last_read[n] < end),
+        )
+
+
+def _spans(graph: ValueGraph, order: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Spans of positions in `order`; a new one begins where the weights would exceed the limit."""
+    begin, held = 0, dict[str, int]()
+    for position, n in enumerate(order):
+        read = {name: t.nbytes for name in graph.reads[n] if (t := graph.model.tensors.get(name)) is not None}
+        if held and read.keys() - held.keys() and sum((held | read).values()) > limit:
+            yield begin, position
+            begin, held = position, {}
+        held |= read
+    if begin < len(order):
+        yield begin, len(order)
+
+
+def _producer(graph: ValueGraph, name: str) -> onnx.NodeProto:
+    return graph.nodes[graph.producers[name][0]]
+
+
+def _is_constant(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Constant" and not canonical_domain(node.domain)
+
+
+@dataclass(slots=True)
+class _LoadedSegment:
+    """A segment, and its plan for the types and ranks of the last values."""
+
+    segment: Segment
+    _key: tuple[Any, ...] = ()
+    _plan: _Plan | None = None
+
+    def plan(self, graph: ValueGraph, values: Arrays) -> _Plan:
+        """The plan for values of these types and ranks. Raises EvaluationError."""
+        types = [_fed_type(name, values[name]) for name in self.segment.reads]
+        key = tuple(t.SerializeToString(deterministic=True) for t in types)
+        if self._plan is None or key != self._key:
+            self._key, self._plan = key, _Plan.of(graph, self.segment, types)
+        return self._plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The model of a segment without its large `weights`, and its `names` for those of the whole model.
+
+    Names are numbered, so that segments which differ only in names and weights have the same message. Those with
+    subgraphs, which may read any outer name, keep their names.
+    """
+
+    message: onnx.ModelProto
+    data: bytes  # of the same with the weights as inputs
+    names: Mapping[str, str]
+    weights: tuple[str, ...]
+
+    @classmethod
+    def of(cls, graph: ValueGraph, segment: Segment, types: Sequence[onnx.TypeProto]) -> _Plan:
+        """The plan for values of these types."""
+        nodes = [graph.nodes[n] for n in segment.nodes]
+        weights = tuple(name for name in segment.constants if name in graph.model.tensors)
+        small = [name for name in segment.constants if name not in graph.model.tensors]
+        defined = (o for node in nodes for o in node.output if o)
+        everything = dict.fromkeys((*segment.reads, *segment.constants, *defined))
+        keeps_names = any(True for node in nodes for _ in subgraphs(node))
+        names = {name: name if keeps_names else f"v{i}" for i, name in enumerate(everything)}
+        whole = graph.model.message
+        message = onnx.ModelProto(ir_version=whole.ir_version)
+        message.opset_import.extend(whole.opset_import)
+        message.functions.extend(whole.functions)
+        message.graph.name = "segment"
+        message.graph.node.extend(_renamed(node, names) for node in nodes)
+        given = zip(segment.reads, types, strict=True)
+        message.graph.input.extend(onnx.ValueInfoProto(name=names[name], type=kind) for name, kind in given)
+        message.graph.output.extend(onnx.ValueInfoProto(name=names[name]) for name in segment.made)
+        for name in small:
+            proto = graph.initializers[name]
+            if isinstance(proto, onnx.SparseTensorProto):
+                message.graph.sparse_initializer.add().CopyFrom(proto)
+                message.graph.sparse_initializer[-1].values.name = names[name]
+            else:
+                message.graph.initializer.add().CopyFrom(proto)
+                message.graph.initializer[-1].name = names[name]
+        fed = onnx.ModelProto()
+        fed.CopyFrom(message)
+        tensors = ((names[name], graph.model.tensors[name]) for name in weights)
+        fed.graph.input.extend(helper.make_tensor_value_info(name, t.dtype, t.dims) for name, t in tensors)
+        return cls(message, fed.SerializeToString(deterministic=True), names, weights)
+
+    def with_weights(self, weights: Mapping[str, Tensor]) -> SplitModel:
+        """The model with weights as initializers."""
+        message = onnx.ModelProto()
+        message.CopyFrom(self.message)
+        message.graph.initializer.extend(t.proto_without_elements(name) for name, t in weights.items())
+        return SplitModel(message, weights)
+
+
+def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
+    found = onnx.NodeProto()
+    found.CopyFrom(node)
+    for field in ("input", "output", "name", "doc_string", "metadata_props"):
+        found.ClearField(field)
+    found.input.extend(names.get(name, name) for name in node.input)
+    found.output.extend(names.get(name, name) for name in node.output)
+    return found

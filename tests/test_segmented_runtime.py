@@ -1,0 +1,195 @@
+"""Runs of models in segments, and verification of models larger than memory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import onnx
+import pytest
+from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core.errors import EvaluationError
+from passwright.core.io.files import split_model
+from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.regions.value_graph import ValueGraph
+from passwright.core.verify.segmented_runtime import SegmentedRuntime, segment_memory, segments
+from rewriting import load
+
+from passwright import optimize
+
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+from language_model import Sizes, write_decoder
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+X = np.random.default_rng(0).standard_normal((3, 32)).astype(np.float32)
+WEIGHTS = {n: np.random.default_rng(i).standard_normal((32, 32)).astype(np.float32) for i, n in enumerate("uvw")}
+ENDS = "g (float[N,32] x) => (float[N,32] y)"
+
+
+def model(body: str) -> bytes:
+    return load(body if body.startswith(("g ", "<")) else f"{ENDS} {{ {body} }}", weights=WEIGHTS).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("body", "sessions"),
+    [
+        pytest.param("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)", 1, id="equal"),
+        pytest.param("a = MatMul(x, u) b = MatMul(a, u) y = MatMul(b, w)", 2, id="weight read twice"),
+        pytest.param("a = MatMul(x, u) n = Neg(a) b = MatMul(n, v) c = MatMul(b, w) y = Add(c, a)", 3, id="long use"),
+        pytest.param("a = MatMul(x, u) t = Neg(a) z = MatMul(t, v) y = MatMul(a, w)", 1, id="unused"),
+        pytest.param(
+            "a = MatMul(x, u) k = Constant<value = float {2}>() b = Mul(a, k) c = MatMul(b, v) y = Mul(c, k)",
+            1,
+            id="constant node",
+        ),
+        pytest.param(
+            """a = MatMul(x, u) c = Constant<value = bool {1}>()
+            b = If (c) <then_branch = t () => (float[N,32] p) { p = MatMul(a, v) },
+                        else_branch = e () => (float[N,32] q) { q = Identity(a) }> y = MatMul(b, w)""",
+            2,
+            id="subgraph",
+        ),
+        pytest.param(
+            "a = MatMul(x, u) s = SequenceConstruct(a, x) m = MatMul(x, v) t = SequenceInsert(s, m) "
+            "i = Constant<value = int64 {2}>() b = SequenceAt(t, i) y = MatMul(b, w)",
+            3,
+            id="sequence",
+        ),
+    ],
+)
+def test_outputs_are_those_of_a_whole_session(body: str, sessions: int) -> None:
+    whole = OnnxRuntime(model(body)).run(["y"], {"x": X})[0]
+    runtime = SegmentedRuntime(model(body), 1)
+    for _ in range(2):
+        assert np.array_equal(runtime.run(["y"], {"x": X})[0], whole)
+    assert runtime.session_count == sessions
+
+
+def test_values_on_the_way_and_constants_are_outputs_too() -> None:
+    data = model("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)")
+    a, u, b = SegmentedRuntime(data, 1).run(["a", "u", "b"], {"x": X})
+    np.testing.assert_array_equal(u, WEIGHTS["u"])
+    np.testing.assert_array_equal(a, OnnxRuntime(model("y = MatMul(x, u)")).run(["y"], {"x": X})[0])
+    assert b.shape == (3, 32)
+
+
+def test_ranks_may_change_between_runs() -> None:
+    runtime = SegmentedRuntime(model("g (float[] x) => (float[] y) { a = MatMul(x, u) y = MatMul(a, v) }"), 1)
+    for x in (X, X[None], X[0]):
+        assert runtime.run(["y"], {"x": x})[0].shape == x.shape
+
+
+@pytest.mark.parametrize(("limit", "counts"), [(1, [1, 1, 1]), (8192, [2, 1]), (1 << 20, [3])])
+def test_segments_hold_weights_up_to_a_limit(limit: int, counts: list[int]) -> None:
+    graph = ValueGraph.of(split_model(model("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)")))
+    found = list(segments(graph, ["y"], limit))
+    assert [len(s.nodes) for s in found] == counts
+    assert [s.released for s in found][-1] == (() if len(counts) == 1 else ("b",))
+
+
+def test_weights_that_a_kernel_requires_as_constants(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = OnnxRuntime.run
+    refused: list[int] = []
+
+    def run_without_fed_weights(self: OnnxRuntime, outputs: Any, feeds: Any, timeout: Any = None) -> list[Any]:
+        if any(a.shape == (32, 32) for a in feeds.values()):
+            refused.append(1)
+            raise EvaluationError("the weight must be constant")
+        return run(self, outputs, feeds, timeout)
+
+    data = model("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)")
+    expected = OnnxRuntime(data).run(["y"], {"x": X})[0]
+    monkeypatch.setattr(OnnxRuntime, "run", run_without_fed_weights)
+    assert np.array_equal(SegmentedRuntime(data, 1).run(["y"], {"x": X})[0], expected)
+    assert len(refused) == 1
+
+
+def test_error_of_a_run_is_that_of_onnxruntime() -> None:
+    with pytest.raises(EvaluationError, match="onnxruntime cannot run it"):
+        SegmentedRuntime(model("a = MatMul(x, u) y = MatMul(a, v)"), 1).run(["y"], {"x": X[:, :3]})
+
+
+@pytest.mark.parametrize(("memory", "limit"), [(None, None), (30_000, None), (20_000, 10_000), (1, 0)])
+def test_memory_decides_about_segments(memory: int | None, limit: int | None) -> None:
+    assert segment_memory(split_model(model("y = MatMul(x, u)")), memory) == limit
+
+
+class LocalOracle(Oracle):
+    """An oracle of this process, which takes more memory than models of tests."""
+
+    def __init__(self, *arguments: Any, label: str) -> None:
+        super().__init__(*arguments)
+        self.label = label
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verify in this process, so that a small limit of memory is for the weights alone."""
+    monkeypatch.setattr("passwright.app.run.optimize.OracleProcess", LocalOracle)
+
+
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize("name", ["llama", "loop_if", "crnn", "functions", "cnn_qdq", "mixer_external"])
+def test_golden_models_in_segments(name: str) -> None:
+    verdict = optimize(GOLDEN / f"{name}.onnx", memory=1).report.verification
+    assert verdict is not None
+    assert verdict.failure is None
+    assert verdict.input_sets
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A decoder of four layers with 29 MB of weights, most of them holes of a sparse file."""
+    path = tmp_path_factory.mktemp("decoder") / "m.onnx"
+    write_decoder(path, Sizes(4, width=384, heads=4, hidden=1024, vocabulary=500, filled=0.2))
+    return path
+
+
+@rule(lambda g, x: g.Sigmoid(x), contract=EXACT)
+def harden_sigmoid(g: Build, x: Value) -> Value:
+    """Sigmoid(x) => HardSigmoid(x), in layer 2 alone"""
+    assert x.producer is not None
+    weight = x.producer.inputs[1]
+    require(weight is not None and weight.name == "layer2.mlp.gate", "another layer")
+    return g.HardSigmoid(x)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_wrong_change_in_one_layer_is_found_by_regions(decoder: Path, tmp_path: Path) -> None:
+    report = optimize(decoder, plugins=[harden_sigmoid], memory=8 << 20, output=tmp_path / "out.onnx").report
+    (found,) = report.quarantined
+    proto = onnx.load(decoder, load_external_data=False)
+    (place,) = (
+        n.output[0] for n in proto.graph.node if n.op_type == "Sigmoid" and _gate(proto, n) == "layer2.mlp.gate"
+    )
+    assert (found.by, found.place, found.output) == ("harden_sigmoid", place, place)
+    assert "from the original's values before it" in found.message
+    verdict = report.verification
+    assert verdict is not None
+    assert verdict.changed_regions > 0
+    assert any("by regions" in note for note in verdict.notes)
+    ids = {"ids": np.arange(6).reshape(2, 3)}
+    before, after = (OnnxRuntime(p).run(["logits"], ids)[0] for p in (decoder, tmp_path / "out.onnx"))
+    np.testing.assert_allclose(after, before, rtol=1e-3, atol=1e-4)
+
+
+def _gate(proto: onnx.ModelProto, sigmoid: onnx.NodeProto) -> str:
+    """The name of the weight of the product that a Sigmoid reads."""
+    return next(n.input[1] for n in proto.graph.node if sigmoid.input[0] in n.output)
+
+
+@pytest.mark.slow  # as above, with the memory of a process
+def test_model_larger_than_the_memory_of_the_process(tmp_path: Path) -> None:
+    write_decoder(tmp_path / "m.onnx", Sizes(16, width=1024, heads=8, hidden=2816, vocabulary=1000, filled=0.02))
+    assert (tmp_path / "m.onnx.data").stat().st_size > 700 << 20
+    report = optimize(tmp_path / "m.onnx", plugins=[harden_sigmoid], memory=400 << 20).report
+    assert [q.by for q in report.quarantined] == ["harden_sigmoid"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -332,10 +333,11 @@ class _Group:
             return region.run(values, self.regions.timeout)[site]
         except EvaluationError as e:
             original = self.regions.single(site, values, of_original=True)
-            try:
-                return e if original is not None and original.run(values, self.regions.timeout) else None
-            except EvaluationError:
-                return None
+            with suppress(EvaluationError):
+                if original is not None and original.run(values, self.regions.timeout):
+                    return e
+            self.regions.note(f"the region of {site} was not compared: {e}")
+            return None
 
 
 def _ranks(values: Arrays) -> tuple[int, ...]:

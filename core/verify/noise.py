@@ -164,15 +164,16 @@ def _step_ulps(a: Array, rng: np.random.Generator, ulps: int) -> Array:
 def _step_bits(bits: Array, directions: Array, ulps: int, infinity: Array) -> None:
     """Move floats, given as unsigned integers, by `ulps` away from 0 or towards it; past 0, the sign changes."""
     top = int(infinity.view(bits.dtype))
-    sign_bit = bits.dtype.type(1 << (8 * bits.itemsize - 1))
+    sign_bit: Any = bits.dtype.type(1 << (8 * bits.itemsize - 1))
     magnitudes = bits & ~sign_bit
     edge = np.flatnonzero((magnitudes < ulps) | (magnitudes >= top - ulps))
     kept, magnitude = bits[edge], magnitudes[edge].astype(np.int64)
     bits += (directions * ulps).astype(bits.dtype)
-    moved = magnitude + ulps * directions[edge].astype(np.int64)
-    sign = (kept & sign_bit) ^ np.where(moved < 0, sign_bit, bits.dtype.type(0))
-    moved = np.abs(np.where(moved >= top, magnitude - ulps, moved))
-    bits[edge] = np.where(magnitude >= top, kept, moved.astype(bits.dtype) | sign)
+    moved: Array = magnitude + ulps * directions[edge].astype(np.int64)
+    sign: Array = (kept & sign_bit) ^ np.where(moved < 0, sign_bit, bits.dtype.type(0))
+    size: Array = np.abs(moved)
+    size = np.where(size >= top, magnitude - ulps, size)
+    bits[edge] = np.where(magnitude >= top, kept, size.astype(bits.dtype) | sign)
 
 
 def _step_8_bit(a: Array, rng: np.random.Generator, ulps: int) -> Array:

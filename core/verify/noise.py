@@ -170,10 +170,10 @@ def _step_bits(bits: Array, directions: Array, ulps: int, infinity: Array) -> No
     kept, magnitude = bits[edge], magnitudes[edge].astype(np.int64)
     bits += (directions * ulps).astype(bits.dtype)
     moved: Array = magnitude + ulps * directions[edge].astype(np.int64)
-    sign: Array = (kept & sign_bit) ^ np.where(moved < 0, sign_bit, bits.dtype.type(0))
+    flips: Array = np.where(moved < 0, sign_bit, 0).astype(bits.dtype)
     size: Array = np.abs(moved)
-    size = np.where(size >= top, magnitude - ulps, size)
-    bits[edge] = np.where(magnitude >= top, kept, size.astype(bits.dtype) | sign)
+    size = np.where(size >= top, magnitude - ulps, size).astype(bits.dtype)
+    bits[edge] = np.where(magnitude >= top, kept, np.bitwise_or(size, np.bitwise_xor(kept & sign_bit, flips)))
 
 
 def _step_8_bit(a: Array, rng: np.random.Generator, ulps: int) -> Array:

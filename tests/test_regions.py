@@ -404,3 +404,19 @@ def test_crash_of_a_region_alone_is_none_of_the_model(monkeypatch: pytest.Monkey
         verdict = oracle.compare(after.SerializeToString(), compare_regions=True)
     assert verdict.failure is None
     assert "changed regions were not compared: onnxruntime crashed (SIGABRT) on one of them" in verdict.notes
+
+
+@pytest.mark.parametrize(("factor", "is_right"), [(1.0, True), (1.00001, False)])
+def test_rounding_that_an_output_amplifies_is_right(factor: float, is_right: bool) -> None:
+    """A sum in another order differs by an ulp, of which later ops make any number."""
+    weights = {"w": np.random.default_rng(0).random((64, 64), np.float32), "k": np.array(3e5, np.float32)}
+    weights["v"] = weights["w"] * np.float32(factor)
+    header, rest = "g (float[8,64] x) => (float[8,64] y)", "q = Mul(s, k) r = Floor(q) d = Sub(q, r) y = Mul(d, q)"
+    before = load(f"{header} {{ t = Sigmoid(x) s = MatMul(t, w) {rest} }}", weights=weights)
+    split = "a, b = Split<axis=1>(t, n) c, d0 = Split<axis=0>(v, n) e = MatMul(a, c) f = MatMul(b, d0) s = Add(e, f)"
+    after = load(f"{header} {{ t = Sigmoid(x) {split} {rest} }}", weights={**weights, "n": np.array([32, 32])})
+    oracle = oracle_of(before)
+    assert oracle.compare(after.SerializeToString()).failure is not None
+    verdict = oracle.compare(after.SerializeToString(), compare_regions=True)
+    assert (verdict.failure is None) == is_right
+    assert any("by rounding, as float64" in note for note in verdict.notes) == is_right

@@ -52,6 +52,7 @@ SEGMENTED_REGION_SETS = 2  # input sets on which its changed regions are compare
 MAX_SEGMENTED_GROWTH = 4  # its inputs have at most this number of times the elements of its first
 
 
+MAX_KEPT_WEIGHT_BYTES = 16 << 20  # bytes of weights up to which sessions with perturbed weights are kept
 MAX_COMBINED_CRASHES = 3  # of the original, before combined input sets are given up
 GENERIC_KINDS = frozenset({"normal", "negative", "wide", "large", "sizes", "combined", "far", "lengths"})
 
@@ -83,6 +84,7 @@ class Sensitivity:
         self._perturbed_outputs = ValueCache[list[Outputs]](budget / 2)
         self._more_perturbed_outputs = ValueCache[list[tuple[Outputs, int]]](budget / 2)
         self._typical_floors: dict[str, float] = {}
+        self._kept: dict[tuple[int, int], SeededSession] = {}  # with perturbed weights, by seed and ulps
 
     def noise(self, answer: Answer, name: str) -> Noise:
         """The noise of an output on an input set."""
@@ -134,7 +136,15 @@ class Sensitivity:
         return {}
 
     def _run_with_perturbed_weights(self, feeds: Arrays, seed: int, ulps: int) -> list[Any]:
-        return with_perturbed_weights(self.original, self.session, 100 + seed, ulps).run(self.names, feeds)
+        key = (100 + seed, ulps)
+        session = self._kept.get(key) or with_perturbed_weights(self.original, self.session, *key)
+        if self._has_small_weights:
+            self._kept[key] = session
+        return session.run(self.names, feeds)
+
+    @cached_property
+    def _has_small_weights(self) -> bool:
+        return sum(t.nbytes for t in split_model(self.original).tensors.values()) <= MAX_KEPT_WEIGHT_BYTES
 
     def _run_perturbed(self, feeds: Arrays, seed: int, ulps: int = 1) -> list[Any]:
         return self.session.run(self.names, perturb(feeds, seed + 1000 * (ulps - 1), ulps))

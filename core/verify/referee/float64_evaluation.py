@@ -39,13 +39,14 @@ class Float64Value:
 
     `out_of_range` says whether float64 itself over- or underflowed on the way. `perturbed` gives it with the result of
     each op moved up or down at random, given a seed: by a share of itself, or by as much as it is rounded by in its
-    type in the model where the share is None.
+    type in the model where the share is None. `of_rounded_weights` gives it with matrices alone moved so.
     """
 
     value: Any
     largest: float
     out_of_range: bool
     perturbed: Callable[[float | None, int], Any]
+    of_rounded_weights: Callable[[int], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,16 @@ class Float64Values:
     largest: float
     out_of_range: bool
     _perturbed: Callable[[float | None, int], Mapping[str, Any]]
+    _of_rounded_weights: Callable[[int], Mapping[str, Any]]
 
     def at(self, name: str) -> Float64Value:
         """One value."""
-        perturbed = self._perturbed
         return Float64Value(
-            self.values[name], self.largest, self.out_of_range, lambda share, seed: perturbed(share, seed)[name]
+            self.values[name],
+            self.largest,
+            self.out_of_range,
+            lambda share, seed: self._perturbed(share, seed)[name],
+            lambda seed: self._of_rounded_weights(seed)[name],
         )
 
 
@@ -79,8 +84,12 @@ def evaluate_in_float64(
     Raises EvaluationError that names the operator without float64 kernel, or the node that fails.
     """
 
-    def run(policy: Policy) -> _Evaluation:
-        return _evaluation(model, feeds, outputs, initializers, policy)
+    def run(policy: Policy, weight_policy: Policy | None = None) -> _Evaluation:
+        return _evaluation(model, feeds, outputs, initializers, policy, weight_policy or policy)
+
+    @cache
+    def of_rounded_weights(seed: int) -> Mapping[str, Any]:
+        return run(unchanged, perturbation(None, seed, keep_numbers=False)).results
 
     @cache
     def perturbed(share: float | None, seed: int) -> Mapping[str, Any]:
@@ -93,7 +102,7 @@ def evaluate_in_float64(
         return run(perturbation(share, seed, keep_numbers=True)).results  # a size was computed in floats
 
     done = run(unchanged)
-    return Float64Values(done.results, done.largest, bool(done.flags), perturbed)
+    return Float64Values(done.results, done.largest, bool(done.flags), perturbed, of_rounded_weights)
 
 
 def evaluate_rounded(
@@ -107,7 +116,7 @@ def evaluate_rounded(
     So does a device that computes in 16 bits what is declared so, where onnxruntime's CPU provider uses 32 bits between
     ops. Raises EvaluationError.
     """
-    done = _evaluation(model, feeds, outputs, initializers, rounded)
+    done = _evaluation(model, feeds, outputs, initializers, rounded, rounded)
     return {name: narrowed(value, done.types[name]) for name, value in done.results.items()}
 
 
@@ -117,10 +126,11 @@ def _evaluation(
     outputs: Sequence[str] | Mapping[str, str],
     initializers: Mapping[str, Tensor | Array],
     policy: Policy,
+    weight_policy: Policy,
 ) -> _Evaluation:
     names = outputs if isinstance(outputs, Mapping) else {name: name for name in outputs}
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
-    work = _Evaluation(policy, functions)
+    work = _Evaluation(policy, weight_policy, functions)
     with np.errstate(all="ignore", over="call", under="call", call=work.note_flag):
         work.run(model, feeds, names, initializers)
     return work
@@ -170,6 +180,7 @@ class _Scope:
 @dataclass(slots=True)
 class _Evaluation:
     policy: Policy
+    weight_policy: Policy
     functions: FunctionTable
     results: dict[str, Any] = field(default_factory=dict[str, Any])
     types: dict[str, int] = field(default_factory=dict[str, int])
@@ -188,7 +199,7 @@ class _Evaluation:
         initializers: Mapping[str, Tensor | Array],
     ) -> None:
         """Evaluate a model into `results`."""
-        scope = _Scope(opset_versions(model), self.policy, tensors={t.name: t for t in model.graph.initializer})
+        scope = _Scope(opset_versions(model), self.weight_policy, tensors={t.name: t for t in model.graph.initializer})
         for s in model.graph.sparse_initializer:
             scope.bind(s.values.name, _dense(s))
         scope.tensors.update({name: t for name, t in initializers.items() if isinstance(t, Tensor)})
@@ -211,7 +222,7 @@ class _Evaluation:
     def _run_graph(self, graph: onnx.GraphProto, inputs: Sequence[Any], scope: _Scope) -> list[Any]:
         """The outputs of the body of an op in `scope`."""
         inner = _Scope(
-            scope.opsets, self.policy, scope.attributes, scope, tensors={t.name: t for t in graph.initializer}
+            scope.opsets, self.weight_policy, scope.attributes, scope, tensors={t.name: t for t in graph.initializer}
         )
         for s in graph.sparse_initializer:
             inner.bind(s.values.name, _dense(s))
@@ -273,7 +284,7 @@ class _Evaluation:
         """The results of a function."""
         given = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
         given = {name: _resolved(a, scope) for name, a in given.items()}
-        inner = _Scope(opset_versions(function), self.policy, {n: a for n, a in given.items() if a is not None})
+        inner = _Scope(opset_versions(function), self.weight_policy, {n: a for n, a in given.items() if a is not None})
         for formal, value, kind in zip(function.input, inputs, types, strict=False):
             inner.bind(formal, value, kind)
         for formal in function.input[len(inputs) :]:

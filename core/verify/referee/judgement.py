@@ -66,10 +66,18 @@ def judge(
         return _Region(a, b, noise).judge(original, rewritten, a.value, b.value, ())
 
 
-def are_same(name: str, truth: Float64Values, rewritten_truth: Float64Values, deviation: float) -> bool:
+def are_same(
+    name: str,
+    truth: Float64Values,
+    rewritten_truth: Float64Values,
+    deviation: float,
+    *,
+    has_rounded_weights: bool = False,
+) -> bool:
     """Whether the value `name` of two regions is the same in float64 but for the rounding of float64 itself.
 
-    Not if that is no less than the `deviation` to be explained, or if it is no tensor.
+    Not if that is no less than the `deviation` to be explained, or if it is no tensor. With `has_rounded_weights` it
+    may also differ as the rounding of weights explains, into which a rewrite may have folded a number.
     """
     a, b = truth.at(name), rewritten_truth.at(name)
     if _parts(a.value) is not None or _parts(b.value) is not None:
@@ -85,9 +93,12 @@ def are_same(name: str, truth: Float64Values, rewritten_truth: Float64Values, de
     if not (np.isfinite(x) & np.isfinite(y))[off].all():
         return False
     negligible = deviation / NOISE_MULTIPLE
+    apart, region = float(np.abs(x - y)[off].max()), _Region(a, b, 0.0)
     with np.errstate(all="ignore"):  # of infinities
-        own = _Region(a, b, 0.0).own_error((), negligible)
-    return float(np.abs(x - y)[off].max()) <= own <= negligible
+        own = region.own_error((), negligible)
+    if apart <= own <= negligible:
+        return True
+    return has_rounded_weights and apart <= NOISE_MULTIPLE * region.weight_error(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +179,12 @@ class _Region:
     def rounding_error(self, path: tuple[Any, ...]) -> float:
         """The largest change of the original's float64 value when each of its ops rounds as in the model."""
         return self._change(self.truth, path, None)
+
+    def weight_error(self, path: tuple[Any, ...]) -> float:
+        """The largest change of the original's float64 value when its weights round as in the model."""
+        x = to_64_bit(np.asarray(_at(self.truth.value, path)))
+        found = (np.asarray(_at(self.truth.of_rounded_weights(seed), path)) for seed in range(PERTURBATION_RUNS))
+        return max((float(distances(x, to_64_bit(m)).max(initial=0.0)) for m in found if m.shape == x.shape), default=0)
 
     def _change(self, evaluated: Float64Value, path: tuple[Any, ...], share: float | None) -> float:
         x = to_64_bit(np.asarray(_at(evaluated.value, path)))

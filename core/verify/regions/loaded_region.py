@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import onnx
 
+from ...ir.traits import Trait, ops_with
 from ...ort.backends import Arrays, OnnxRuntime
 from ...ort.sessions import SessionConfig
 from ...ort.split_models import SplitModel
@@ -19,6 +20,10 @@ from .region_models import RegionModel
 LoadRegion = Callable[[SplitModel], Session]
 """Loads a model. Raises ModelLoadError."""
 STEPWISE_OPS = frozenset({"Loop", "Scan", "LSTM", "GRU", "RNN"})
+JUMPING_OPS = ops_with(Trait.QUERIES) | ops_with(Trait.DATA_DEPENDENT) | {
+    "Cast", "CastLike", "Ceil", "DynamicQuantizeLinear", "Floor", "Mod", "QLinearConv", "QLinearMatMul",
+    "QuantizeLinear", "Round", "Shrink", "ThresholdedRelu",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,15 @@ class LoadedRegion:
     @property
     def has_steps(self) -> bool:
         """Whether an op computes in steps, over which rounding accumulates."""
-        return any(node.op_type in STEPWISE_OPS for node in all_nodes(self.model.model.message.graph.node))
+        return self._has(STEPWISE_OPS)
+
+    @property
+    def has_jumps(self) -> bool:
+        """Whether results may jump where inputs move by an ulp."""
+        return self._has(JUMPING_OPS)
+
+    def _has(self, op_types: Collection[str]) -> bool:
+        return any(node.op_type in op_types for node in all_nodes(self.model.model.message.graph.node))
 
     def feeds(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs among `values`; a model's input may have no value, if it has a default or is optional."""

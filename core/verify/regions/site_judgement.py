@@ -47,7 +47,10 @@ class SiteJudgement:
             return Judgement(Decision.UNDECIDED)
 
     def disagreement(self, expected: Any, result: Any) -> OutputDifference:
-        """A difference unless the `result` is right and both regions are the same in float64."""
+        """A difference unless the `result` is right and both regions are the same in float64.
+
+        Regions that never jump may also differ by the rounding of weights, such as those into which a scale is folded.
+        """
         try:
             truth, new_truth = (r.in_float64(self.site, self.values) for r in (self.original, self.rewritten))
         except EvaluationError as e:
@@ -55,7 +58,8 @@ class SiteJudgement:
         a, b = np.asarray(expected), np.asarray(result)
         is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
         deviation = float(distances(to_64_bit(a), to_64_bit(b)).max(initial=0.0)) if is_measured else 0.0
-        if not are_same(self.site, truth, new_truth, deviation):
+        has_jumps = self.original.has_jumps or self.rewritten.has_jumps
+        if not are_same(self.site, truth, new_truth, deviation, has_rounded_weights=not has_jumps):
             return OutputDifference(reason="its regions differ in float64")
         if is_measured and is_close(np.asarray(new_truth.at(self.site).value).astype(b.dtype), b):
             return OutputDifference()

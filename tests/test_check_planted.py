@@ -26,6 +26,8 @@ UNNAMED = {
     ("changes_and_declines", "sorted_operands"): "WRONG names the pass that contains it",
     ("inside_a_fixpoint", "add_negated"): "a second mistake: unsigned integers have no Neg",
 }
+# Wrong rules that are found in a run alone: where a 16-bit op rounds its result, which onnxruntime does not.
+FOUND_IN_RUNS = {"in_half", "stay_in_half"}
 # Rules that undo each other.
 UNDOING_RULES = {
     "inside_a_fixpoint": ("add_negated", "subtract"),
@@ -44,7 +46,11 @@ def is_wrong(name: str, rule: str) -> bool:
 
 
 ALL_RULES = [(name, r) for name in NAMES for r in rules(name).values()]
-WRONG = [pytest.param(r, id=f"{name}-{r.name}") for name, r in ALL_RULES if is_wrong(name, r.name)]
+WRONG = [
+    pytest.param(r, id=f"{name}-{r.name}")
+    for name, r in ALL_RULES
+    if is_wrong(name, r.name) and r.name not in FOUND_IN_RUNS
+]
 RIGHT = [pytest.param(r, id=f"{name}-{r.name}") for name, r in ALL_RULES if not is_wrong(name, r.name)]
 
 

@@ -261,9 +261,16 @@ class Oracle:
                 self.notes.append(f"further inputs were left out: runs of the original took {spent:.0f} s")
                 return
 
-    def check(self, model: Loadable | SplitModel, *, exact: bool = False) -> Verdict:
-        """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
-        verdict = self.compare(model, exact=exact)
+    def check(
+        self,
+        model: Loadable | SplitModel,
+        *,
+        exact: bool = False,
+        compare_regions: bool = False,
+        finite_only: bool = False,
+    ) -> Verdict:
+        """Compare `model` with the original, see `compare`. Raises VerificationError."""
+        verdict = self.compare(model, exact=exact, compare_regions=compare_regions, finite_only=finite_only)
         if verdict.failure is not None:
             raise MismatchError(verdict.failure)
         return verdict
@@ -455,14 +462,16 @@ class Oracle:
             rest = without_gains(answer.outputs[name], got) if found.reason and _is_usual(input_set) else None
             others = found if rest is None else compare(rest)
             is_gain = bool(found.reason) and not others.reason
-            if is_gain and (finite_only or _saturate_less(regions(), input_set)):
+            if found.reason and rest is not None and (finite_only or _saturate_less(regions(), input_set)):
                 note = f"{name} is finite where it is not in the original, which saturates"
                 notes.extend([note] if note not in notes and not finite_only else [])
                 found = others
             if finite_only and not input_set.is_finite:
                 continue
-            is_judged = bool(found.error and found.reason) and not exact and not _has_zero_size(answer)
-            if is_judged and _only_round(regions(), input_set):
+            is_judged = bool(found.error and found.reason) and not (
+                exact or _is_integral(got) or _has_zero_size(answer)
+            )
+            if is_judged and _only_round(regions(), input_set, name):
                 notes.append(f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both")
                 found = replace(found, reason="", allowed=found.error)
             worst[name] = worst[name].worse(found) if name in worst else found
@@ -532,10 +541,15 @@ def _saturate_less(regions: ChangedRegions | None, input_set: InputSet) -> bool:
         return regions is not None and regions.saturate_less_on(input_set)
 
 
-def _only_round(regions: ChangedRegions | None, input_set: InputSet) -> bool:
-    """Whether changed regions, all of them right, are the same in float64 on an input set."""
+def _only_round(regions: ChangedRegions | None, input_set: InputSet, output: str) -> bool:
+    """Whether changed regions, all of them right, are the same in float64 on an input set.
+
+    Not for an output that is an index: which of two elements is the largest must not change even by rounding.
+    """
+    if regions is None or not regions.sites or regions.is_index(output):
+        return False
     with call_facts(model=CHANGED_REGION):
-        return regions is not None and bool(regions.sites) and regions.are_same_in_float64(input_set)
+        return regions.are_same_in_float64(input_set)
 
 
 def _is_usual(input_set: InputSet) -> bool:

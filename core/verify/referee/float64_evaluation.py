@@ -17,8 +17,9 @@ from ...ir import op_schemas
 from ...ir.tensor import Tensor, first_line
 from ...ir.traits import Trait, ops_with
 from ...serialization.proto_queries import opset_versions, subgraphs
+from ..noise import NOISE_MULTIPLE
 from .kernel_call import Array, KernelCall
-from .rounding import Policy, narrowed, perturbation, rounded, unchanged, widened
+from .rounding import Policy, narrowed, of_matrices, perturbation, rounded, unchanged, widened
 
 Constant = onnx.TensorProto | Tensor
 EXACT = (
@@ -39,7 +40,8 @@ class Float64Value:
 
     `out_of_range` says whether float64 itself over- or underflowed on the way. `perturbed` gives it with the result of
     each op moved up or down at random, given a seed: by a share of itself, or by as much as it is rounded by in its
-    type in the model where the share is None. `of_rounded_weights` gives it with matrices alone moved so.
+    type in the model where the share is None. `of_rounded_weights` gives it with constants alone moved so, and
+    `of_rounded_ops` with 8 times as much in results of ops that float32 cannot represent.
     """
 
     value: Any
@@ -47,6 +49,7 @@ class Float64Value:
     out_of_range: bool
     perturbed: Callable[[float | None, int], Any]
     of_rounded_weights: Callable[[int], Any]
+    of_rounded_ops: Callable[[int], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class Float64Values:
     out_of_range: bool
     _perturbed: Callable[[float | None, int], Mapping[str, Any]]
     _of_rounded_weights: Callable[[int], Mapping[str, Any]]
+    _of_rounded_ops: Callable[[int], Mapping[str, Any]]
 
     def at(self, name: str) -> Float64Value:
         """One value."""
@@ -67,6 +71,7 @@ class Float64Values:
             self.out_of_range,
             lambda share, seed: self._perturbed(share, seed)[name],
             lambda seed: self._of_rounded_weights(seed)[name],
+            lambda seed: self._of_rounded_ops(seed)[name],
         )
 
 
@@ -85,11 +90,15 @@ def evaluate_in_float64(
     """
 
     def run(policy: Policy, weight_policy: Policy | None = None) -> _Evaluation:
-        return _evaluation(model, feeds, outputs, initializers, policy, weight_policy or policy)
+        return _evaluation(model, feeds, outputs, initializers, policy, weight_policy or of_matrices(policy))
 
     @cache
     def of_rounded_weights(seed: int) -> Mapping[str, Any]:
         return run(unchanged, perturbation(None, seed, keep_numbers=False)).results
+
+    @cache
+    def of_rounded_ops(seed: int) -> Mapping[str, Any]:
+        return run(perturbation(None, seed, keep_numbers=True, times=NOISE_MULTIPLE)).results
 
     @cache
     def perturbed(share: float | None, seed: int) -> Mapping[str, Any]:
@@ -102,7 +111,7 @@ def evaluate_in_float64(
         return run(perturbation(share, seed, keep_numbers=True)).results  # a size was computed in floats
 
     done = run(unchanged)
-    return Float64Values(done.results, done.largest, bool(done.flags), perturbed, of_rounded_weights)
+    return Float64Values(done.results, done.largest, bool(done.flags), perturbed, of_rounded_weights, of_rounded_ops)
 
 
 def evaluate_rounded(
@@ -116,7 +125,7 @@ def evaluate_rounded(
     So does a device that computes in 16 bits what is declared so, where onnxruntime's CPU provider uses 32 bits between
     ops. Raises EvaluationError.
     """
-    done = _evaluation(model, feeds, outputs, initializers, rounded, rounded)
+    done = _evaluation(model, feeds, outputs, initializers, rounded, of_matrices(rounded))
     return {name: narrowed(value, done.types[name]) for name, value in done.results.items()}
 
 
@@ -162,13 +171,10 @@ class _Scope:
         raise EvaluationError(f"{name} has no value")
 
     def bind_constant(self, name: str, array: Array) -> None:
-        """Give a name a constant; the policy takes matrices for rounded, as rewrites fold numbers into them.
-
-        Vectors may be bounds, exponents or sizes.
-        """
+        """Give a name a constant, which the policy may take for rounded, as rewrites fold numbers into them."""
         self.bind(name, array)
         held = self.values[name]
-        if isinstance(held, np.ndarray) and held.dtype == np.float64 and held.ndim > 1:
+        if isinstance(held, np.ndarray) and held.dtype == np.float64:
             self.values[name] = self.policy(cast("Array", held), self.types[name], False)
 
     def bind(self, name: str, value: Any, element_type: int = 0) -> None:

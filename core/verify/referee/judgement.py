@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from ...errors import EvaluationError
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info
 from ..output_comparison import distances, min_tolerance, to_64_bit
 from .float64_evaluation import Float64Value, Float64Values
@@ -101,6 +102,24 @@ def are_same(
     return has_rounded_weights and apart <= NOISE_MULTIPLE * region.weight_error(())
 
 
+def is_decided_by_rounding(original: Any, rewritten: Any, truth: Float64Value) -> bool:
+    """Whether rounding decides each bool in which a value differs, as `sigmoid(x) > t` where x is at the threshold.
+
+    Results of ops that are exact, such as those at ties, do not count as rounded. Indices are never so decided.
+    """
+    o, r = np.asarray(original), np.asarray(rewritten)
+    if o.dtype != r.dtype or o.shape != r.shape or o.dtype != np.bool_:
+        return False
+    jumps = np.zeros(o.shape, np.bool_)
+    try:
+        for seed in range(PERTURBATION_RUNS):
+            moved = np.asarray(truth.of_rounded_ops(seed))
+            jumps |= moved != truth.value if moved.shape == o.shape else False
+    except EvaluationError:  # a size was computed in floats
+        return False
+    return not (np.asarray(o != r) & ~jumps).any()
+
+
 @dataclass(frozen=True, slots=True)
 class _Region:
     """A value of both versions of a region in float64."""
@@ -160,7 +179,7 @@ class _Region:
         for m in self.moved(self.truth, path, None):
             if m.shape == a.shape:
                 jumps |= np.asarray(m != a)
-        if not ((ours | apart) & ~jumps).any():
+        if not ((ours | apart) & ~jumps).any() or (not path and is_decided_by_rounding(o, r, self.truth)):
             return RIGHT
         return Judgement(Decision.WRONG, f"{text}; by float64, {counts[0]} of them were wrong and {counts[1]} are now")
 
@@ -183,7 +202,10 @@ class _Region:
     def weight_error(self, path: tuple[Any, ...]) -> float:
         """The largest change of the original's float64 value when its weights round as in the model."""
         x = to_64_bit(np.asarray(_at(self.truth.value, path)))
-        found = (np.asarray(_at(self.truth.of_rounded_weights(seed), path)) for seed in range(PERTURBATION_RUNS))
+        try:
+            found = [np.asarray(_at(self.truth.of_rounded_weights(seed), path)) for seed in range(PERTURBATION_RUNS)]
+        except EvaluationError:  # a vector was a size
+            return 0.0
         return max((float(distances(x, to_64_bit(m)).max(initial=0.0)) for m in found if m.shape == x.shape), default=0)
 
     def _change(self, evaluated: Float64Value, path: tuple[Any, ...], share: float | None) -> float:

@@ -59,8 +59,15 @@ def rounded(array: Array, element_type: int, is_exact: bool) -> Array:
     return array.astype(dtype).astype(np.float64, copy=False)
 
 
-def perturbation(share: float | None, seed: int, *, keep_numbers: bool) -> Policy:
-    """A policy that moves inexact results by a share of themselves, up or down at random: None for that of their type.
+def of_matrices(policy: Policy) -> Policy:
+    """The policy for constants of two dims or more; vectors may be bounds, exponents or sizes."""
+    return lambda array, element_type, is_exact: policy(array, element_type, is_exact) if array.ndim > 1 else array
+
+
+def perturbation(share: float | None, seed: int, *, keep_numbers: bool, times: int = 1) -> Policy:
+    """A policy that moves inexact results by a share of themselves, up or down at random.
+
+    A share of None is `times` that by which their type rounds at most.
 
     With `keep_numbers` those that float32 represents stay as they are: whole ones among them may be sizes.
     """
@@ -70,7 +77,7 @@ def perturbation(share: float | None, seed: int, *, keep_numbers: bool) -> Polic
         if is_exact:
             return array
         dtype = NUMPY_DTYPES.get(element_type, np.dtype(np.float32))
-        relative = float(ml_dtypes.finfo(dtype).eps) / 2 if share is None else share
+        relative = times * float(ml_dtypes.finfo(dtype).eps) / 2 if share is None else share
         moved = array * (1 + relative * (2 * rng.integers(0, 2, array.shape, np.int8) - 1))
         return np.where(array == array.astype(np.float32), array, moved) if keep_numbers else moved
 

@@ -20,6 +20,7 @@ from .region_models import RegionModel
 LoadRegion = Callable[[SplitModel], Session]
 """Loads a model. Raises ModelLoadError."""
 STEPWISE_OPS = frozenset({"Loop", "Scan", "LSTM", "GRU", "RNN"})
+BOUNDED_OPS = frozenset({"Sigmoid", "Tanh", "Erf"})
 JUMPING_OPS = ops_with(Trait.QUERIES) | ops_with(Trait.DATA_DEPENDENT) | {
     "Cast", "CastLike", "Ceil", "DynamicQuantizeLinear", "Floor", "Mod", "QLinearConv", "QLinearMatMul",
     "QuantizeLinear", "Round", "Shrink", "ThresholdedRelu",
@@ -73,6 +74,11 @@ class LoadedRegion:
     def has_jumps(self) -> bool:
         """Whether results may jump where inputs move by an ulp."""
         return self._has(JUMPING_OPS)
+
+    @property
+    def has_bounded(self) -> bool:
+        """Whether an op computes a bounded function, by an approximation."""
+        return self._has(BOUNDED_OPS)
 
     def _has(self, op_types: Collection[str]) -> bool:
         return any(node.op_type in op_types for node in all_nodes(self.model.model.message.graph.node))

@@ -116,6 +116,12 @@ class ChangedRegions:
         """Whether values are finite in the rewritten model alone, and only because the original saturates there."""
         return self.first_difference([input_set]) is None and self._gains.get(id(input_set), False)
 
+    def is_index(self, name: str) -> bool:
+        """Whether a value of the original is the position of an element that an op selects."""
+        node, index = self.original.producers.get(name, (None, 0))
+        op_type = "" if node is None else self.original.nodes[node].op_type
+        return op_type in {"ArgMax", "ArgMin", "NonMaxSuppression"} or (op_type == "TopK" and index == 1)
+
     def are_same_in_float64(self, input_set: InputSet) -> bool:
         """Whether each region that differs at all is right on an input set, and computes the same in float64.
 

@@ -57,12 +57,6 @@ def test_becomes(node: str, indices: Any, left: str) -> None:
             id="ScatterND, the other extent is open",
         ),
         pytest.param(
-            "g (string[2] x) => (string[p] y) { t = Gather(x, i) y = Concat<axis=0>(t, x) }",
-            "g (string[2] x) => (string[p] y) { y = Concat<axis=0>(x, x) }",
-            [0, 1],
-            id="strings",
-        ),
-        pytest.param(
             "g (float[0] x) => (float[p] y) { t = Gather(x, i) y = Neg(t) }",
             "g (float[0] x) => (float[p] y) { y = Neg(x) }",
             np.zeros(0, np.int64),

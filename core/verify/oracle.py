@@ -468,9 +468,7 @@ class Oracle:
                 found = others
             if finite_only and not input_set.is_finite:
                 continue
-            is_judged = bool(found.error and found.reason) and not (
-                exact or _is_integral(got) or _has_zero_size(answer)
-            )
+            is_judged = bool(found.error and found.reason) and not exact and not _has_zero_size(answer)
             if is_judged and _only_round(regions(), input_set, name):
                 notes.append(f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both")
                 found = replace(found, reason="", allowed=found.error)

@@ -94,9 +94,9 @@ def are_same(
     if not (np.isfinite(x) & np.isfinite(y))[off].all():
         return False
     negligible = deviation / NOISE_MULTIPLE
-    apart, region = float(np.abs(x - y)[off].max()), _Region(a, b, 0.0)
+    region = _Region(a, b, 0.0)
     with np.errstate(all="ignore"):  # of infinities
-        own = region.own_error((), negligible)
+        apart, own = float(np.abs(x - y)[off].max()), region.own_error((), negligible)
     if apart <= own <= negligible:
         return True
     return has_rounded_weights and apart <= NOISE_MULTIPLE * region.weight_error(())

@@ -62,16 +62,20 @@ def require_equivalent(
     *,
     exact: bool = False,
     finite_only: bool = False,
+    compare_regions: bool = True,
     **fixed: int,
 ) -> Verdict:
-    """Compare two models, of which values have the same names, in onnxruntime on many inputs, as `passes run` does.
+    """Compare two models in onnxruntime on many inputs, as `passes run` does.
 
-    `fixed` gives sizes of symbolic dims. `exact`: outputs must be bit-identical. `finite_only`: they may differ on NaN
-    and infinite inputs, and where they are not finite in `before`. Raises VerificationError if they differ.
+    `compare_regions`: changed regions are compared too; values of the same name must be the same. `fixed` gives sizes
+    of symbolic dims. `exact`: outputs must be bit-identical. `finite_only`: they may differ on NaN and infinite inputs,
+    and where they are not finite in `before`. Raises VerificationError if they differ.
     """
     spec = replace(VerificationSpec.of(from_onnx(before)), fixed_sizes=fixed, combined_part=COMBINED_PART)
     oracle = Oracle(before.SerializeToString(), spec, backends=(SINGLE_THREADED, OnnxReference))
-    return oracle.check(after.SerializeToString(), exact=exact, compare_regions=True, finite_only=finite_only)
+    return oracle.check(
+        after.SerializeToString(), exact=exact, compare_regions=compare_regions, finite_only=finite_only
+    )
 
 
 def becomes(

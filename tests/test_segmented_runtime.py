@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,10 +13,9 @@ from passwright.core import EXACT, Build, Value, require, rule
 from passwright.core.errors import EvaluationError
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.core.verify.segmented_runtime import SegmentedRuntime, segment_memory, segments
-from rewriting import load
+from rewriting import LocalOracle, load
 
 from passwright import optimize
 
@@ -115,20 +114,6 @@ def test_error_of_a_run_is_that_of_onnxruntime() -> None:
 @pytest.mark.parametrize(("memory", "limit"), [(None, None), (30_000, None), (20_000, 10_000), (1, 0)])
 def test_memory_decides_about_segments(memory: int | None, limit: int | None) -> None:
     assert segment_memory(split_model(model("y = MatMul(x, u)")), memory) == limit
-
-
-class LocalOracle(Oracle):
-    """An oracle of this process, which takes more memory than models of tests."""
-
-    def __init__(self, *arguments: Any, label: str) -> None:
-        super().__init__(*arguments)
-        self.label = label
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 @pytest.fixture

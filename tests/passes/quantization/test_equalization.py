@@ -75,7 +75,7 @@ def test_channels_become_alike_and_the_outputs_stay(text: str, constants: dict[s
     model = load(text, weights=constants)
     made, ledger = equalized(model)
     assert ledger.counts[NAME][NAME] == 1
-    require_equivalent(model, made)
+    require_equivalent(model, made, compare_regions=False)
     again, ledger = equalized(made)
     assert not ledger.changes
     assert again == made

@@ -69,7 +69,7 @@ def test_outliers_move_to_the_weights(text: str, constants: dict[str, Any], opse
     assert smoothable_channels(from_onnx(model).graph) == {"n": 1}
     made, ledger = smoothed(model)
     assert [c.place for c in ledger.changes] == ["n"]
-    require_equivalent(model, made, N=3)
+    require_equivalent(model, made, compare_regions=False, N=3)
     wanted, found = maxima(model)["n"], maxima(made)["n"]
     assert wanted.max() / wanted.min() > 20
     assert found.max() / found.min() < wanted.max() / wanted.min() / 4
@@ -97,7 +97,7 @@ def test_channels_that_are_zero_or_not_read_stay() -> None:
     gains = next(a for a in initializers(made).values() if a.ndim == 1)
     assert gains[2] == 0
     assert gains[5] == 1
-    require_equivalent(model, made, N=3)
+    require_equivalent(model, made, compare_regions=False, N=3)
 
 
 def test_convolutions_read_channels_of_axis_1() -> None:
@@ -111,7 +111,7 @@ def test_convolutions_read_channels_of_axis_1() -> None:
     feeds = {"x": RNG.normal(0, 1, (2, 3, 5, 5)).astype(np.float32)}
     made, ledger = smoothed(model, given=maxima(model, feeds, axis=1))
     assert [c.place for c in ledger.changes] == ["n"]
-    require_equivalent(model, made)
+    require_equivalent(model, made, compare_regions=False)
 
 
 @pytest.mark.parametrize(

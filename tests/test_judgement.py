@@ -190,7 +190,7 @@ def test_saturating_less_is_right() -> None:
 
 @pytest.mark.parametrize("y", ["z", "one"])
 def test_guard_that_was_added_redefines_elements(y: str) -> None:
-    """What is not finite by definition, as 0 / 0, is not saturated."""
+    """An element that is not finite by definition, as 0 / 0, is not saturated."""
     constants = "z = Sub(x, x) one = Exp(z)"
     guarded = f"{constants} q = Div(x, x) n = IsNaN(q) y = Where(n, {y}, q)"
     x = normal(6, 64)

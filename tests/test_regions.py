@@ -367,7 +367,7 @@ def test_outputs_may_saturate_less(before: str, after: str, is_right: bool) -> N
     ],
 )
 def test_outputs_may_differ_by_rounding_alone(before: str, after: str, is_right: bool) -> None:
-    """Where all regions are right, and the same in float64, no tolerance of outputs counts."""
+    """No tolerance of outputs counts if all regions are right, and the same in float64."""
     weights = {"k": np.full((2, 4), 12345, np.float32), "e": np.full((2, 4), 1.0001, np.float32)}
     original, rewritten = (load(f"{ENDS} {{ {body} }}", weights=weights) for body in (before, after))
     verdict = oracle_of(original).compare(rewritten.SerializeToString(), compare_regions=True)

@@ -50,8 +50,6 @@ MIN_SEGMENTED_SECONDS = 1.0  # of CPU time for runs of an original in segments, 
 MAX_SEGMENTED_RUNS = 1.5  # and this number of times the time of its first run
 SEGMENTED_REGION_SETS = 2  # input sets on which its changed regions are compared
 MAX_SEGMENTED_GROWTH = 4  # its inputs have at most this number of times the elements of its first
-
-
 MAX_KEPT_WEIGHT_BYTES = 16 << 20  # bytes of weights up to which sessions with perturbed weights are kept
 MAX_COMBINED_CRASHES = 3  # of the original, before combined input sets are given up
 GENERIC_KINDS = frozenset({"normal", "negative", "wide", "large", "sizes", "combined", "far", "lengths"})

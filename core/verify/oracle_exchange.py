@@ -48,7 +48,7 @@ class OracleArguments:
 
 @dataclass(frozen=True, slots=True)
 class OracleFacts:
-    """What the parent knows of an oracle."""
+    """The facts about an oracle that its parent keeps."""
 
     backend: str
     output_names: list[str]

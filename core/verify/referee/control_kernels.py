@@ -36,7 +36,7 @@ def _loop(
 
 
 def _nothing(output: Any) -> Array:
-    """What a scan over no trips gives: its shape is that which the body declares, behind a 0."""
+    """The result of a scan over no trips: its shape is the one that the body declares, behind a 0."""
     tensor = output.type.tensor_type
     shape = [d.dim_value for d in tensor.shape.dim]
     return np.zeros((0, *shape), dtype_of(tensor.elem_type))

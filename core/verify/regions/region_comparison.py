@@ -313,7 +313,7 @@ class _Group:
         return judgement.rounded_difference(expected) if self.regions.mentions_16_bits else OutputDifference()
 
     def _site_results(self, values: Arrays) -> Iterator[tuple[str, Any]]:
-        """What the rewritten regions compute: an EvaluationError for one that fails, nothing for one not comparable."""
+        """The results of the rewritten regions: an EvaluationError for one that fails, none for one not comparable."""
         if (ranks := _ranks(values)) not in self._results:
             try:
                 self._results[ranks] = self.regions.region(self.plan.sites, values, of_original=False)

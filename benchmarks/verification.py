@@ -1,27 +1,28 @@
-"""The cost of verification: `python benchmarks/verification.py`, over the golden models and a CNN of 102 MB.
+"""The cost of verification: `python benchmarks/verification.py [MODEL...]`, by default golden models and a CNN.
 
-For each model, medians of interleaved runs: `passes run` as a function without and with verification, both writing
-the model, and two onnxruntime sessions with optimizations off, of the original and the result: made only, and made
-and run once on every input that verification drew. Then, for wrong changes among many, how many replays it takes to
-find them.
+For each model, whole commands: `passes run` with and without `--no-verify`, and a process that makes two onnxruntime
+sessions, of the original and the result, and runs each once. Least seconds of several runs, in turn, and the peak
+memory of all processes of one more run. Then, for wrong changes among many, how many replays it takes to find them.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import re
+import subprocess
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
-from typing import Any
+from time import perf_counter, sleep
 
+import numpy as np
 import onnx
 from onnx import parser as text
 from passwright.core import EXACT, Build, Value, rule
 from passwright.core.io.model_source import model_source
-from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
 from residual import residual_network
@@ -30,52 +31,84 @@ from passwright import optimize
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 CHANGE_COUNTS = (50, 500, 2000)
+SAMPLE_SECONDS = 0.02
+PASSES = Path(sys.executable).with_name("passes")
+TWO_SESSIONS = """
+import sys, numpy, onnxruntime
+options = onnxruntime.SessionOptions()
+options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+sessions = [onnxruntime.InferenceSession(path, options) for path in sys.argv[1:3]]
+for session in sessions:
+    session.run(None, dict(numpy.load(sys.argv[3])))
+"""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds, medians: without and with verification, and of two sessions, made and with their runs."""
+    """Seconds and peak bytes of a process and those that it starts."""
 
-    unverified: float
-    verified: float
-    session_creation: float
-    session_runs: float
+    seconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Runs without and with verification, and a process with two sessions."""
+
+    unverified: Cost
+    verified: Cost
+    sessions: Cost
 
     @property
-    def ratio(self) -> float:
-        """Of twice the unverified run and two sessions with their runs."""
-        return self.verified / (2 * self.unverified + self.session_runs)
+    def time_ratio(self) -> float:
+        """Of the unverified run and the two sessions."""
+        return self.verified.seconds / (self.unverified.seconds + self.sessions.seconds)
 
     @property
-    def strict_ratio(self) -> float:
-        """Of twice the unverified run and two sessions that are only made."""
-        return self.verified / (2 * self.unverified + self.session_creation)
+    def memory_ratio(self) -> float:
+        """Of the unverified run and the two sessions."""
+        return self.verified.peak_bytes / (self.unverified.peak_bytes + self.sessions.peak_bytes)
 
 
-def time_call(call: Callable[[], object]) -> float:
-    start = perf_counter()
-    call()
-    return perf_counter() - start
-
-
-def run_all(session: OnnxRuntime, drawn: tuple[list[dict[str, Any]], list[str]]) -> None:
-    feeds, names = drawn
-    for f in feeds:
-        session.run(names, f)
-
-
-def measure_cost(path: Path, out: Path, repeats: int) -> Cost:
-    rows: list[tuple[float, float, float, float]] = []
-    source = model_source(path, inline=True)
-    oracle = Oracle(source.loadable(), VerificationSpec.of(source.load()))
-    drawn = [answer.input_set.feeds for answer in oracle.answers], oracle.output_names
+def measure(command: list[str | Path], repeats: int) -> Cost:
+    seconds: list[float] = []
     for _ in range(repeats):
-        plain = time_call(lambda: optimize(path, verify=False, output=out))
-        verified = time_call(lambda: optimize(path, output=out))
-        created = time_call(lambda: [OnnxRuntime(path), OnnxRuntime(out)])
-        used = time_call(lambda: [run_all(OnnxRuntime(p), drawn) for p in (path, out)])
-        rows.append((plain, verified, created, used))
-    return Cost(*(median(column) for column in zip(*rows, strict=True)))
+        start = perf_counter()
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        seconds.append(perf_counter() - start)
+    process, peak = subprocess.Popen(command, stdout=subprocess.DEVNULL), 0
+    while process.poll() is None:
+        peak = max(peak, sum(map(memory, processes(process.pid))))
+        sleep(SAMPLE_SECONDS)
+    return Cost(min(seconds), peak)
+
+
+def processes(pid: int) -> list[int]:
+    """A process and those that it started, on Linux."""
+    found = [pid]
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += processes(int(child))
+    return found
+
+
+def memory(pid: int) -> int:
+    """The bytes of a process, of which shared ones count in part."""
+    with suppress(OSError):
+        if found := re.search(r"^Pss: +(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE):
+            return int(found[1]) << 10
+    return 0
+
+
+def measure_costs(path: Path, folder: Path, repeats: int) -> Costs:
+    out, feeds = folder / "out.onnx", folder / "feeds.npz"
+    source = model_source(path, inline=True)
+    first = Oracle(source.loadable(), VerificationSpec.of(source.load())).answers[0]
+    np.savez(feeds, **first.input_set.feeds)
+    run: list[str | Path] = [PASSES, "run", path, "-o", out]
+    costs = measure([*run, "--no-verify"], repeats), measure(run, repeats)
+    return Costs(*costs, measure([sys.executable, "-c", TWO_SESSIONS, path, out, feeds], repeats))
 
 
 @rule(lambda g, x: g.Relu(x), contract=EXACT)
@@ -99,23 +132,26 @@ def chain(steps: int, wrong: int) -> onnx.ModelProto:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--repeats", type=int, default=5)
-    repeats = options.parse_args().repeats
+    options.add_argument("models", nargs="*", type=Path)
+    options.add_argument("--repeats", type=int, default=3)
+    arguments = options.parse_args()
+    costs: dict[str, Costs] = {}
+    print(f"{'model':28} {'unverified':>18} {'verified':>18} {'sessions':>18}  verified / (unverified + sessions)")
     with TemporaryDirectory() as folder:
-        out = Path(folder) / "out.onnx"
-        large = Path(folder) / "residual.onnx"
-        onnx.save(residual_network(), large)
-        optimize(GOLDEN[0])  # imports
-        costs = {path.stem: measure_cost(path, out, repeats) for path in (*GOLDEN, large)}
-    print(
-        f"{'model':28} {'plain':>9} {'verified':>9} {'sessions':>9} {'with runs':>9}  verified / (2 plain + with runs)"
-    )
-    for name, c in sorted(costs.items(), key=lambda item: item[1].ratio):
-        seconds = " ".join(f"{s * 1e3:6.1f} ms" for s in (c.unverified, c.verified, c.session_creation, c.session_runs))
-        print(f"{name:28} {seconds}  {c.ratio:.2f}  ({c.strict_ratio:.2f} of 2 plain + sessions)")
-    shares = [(c.ratio, c.strict_ratio) for c in costs.values()]
-    for what, column in zip(("with their runs", "only made"), zip(*shares, strict=True), strict=True):
-        print(f"sessions {what}: median {median(column):.2f}, {sum(s <= 1 for s in column)} of {len(column)} within 1")
+        cnn = Path(folder) / "residual.onnx"
+        onnx.save(residual_network(), cnn)
+        for path in arguments.models or (*GOLDEN, cnn):
+            try:
+                costs[path.stem] = c = measure_costs(path, Path(folder), arguments.repeats)
+            except (TypeError, subprocess.CalledProcessError) as e:  # sequences, absent inputs
+                print(f"{path.stem:28} not measured: {e}")
+                continue
+            cells = (f"{k.seconds:6.2f} s {k.peak_bytes / 1e6:6.0f} MB" for k in (c.unverified, c.verified, c.sessions))
+            print(f"{path.stem:28}", *cells, f" time {c.time_ratio:.2f}, memory {c.memory_ratio:.2f}", flush=True)
+    ratios = zip(*((c.time_ratio, c.memory_ratio) for c in costs.values()), strict=True)
+    print("medians: time {:.2f}, memory {:.2f}".format(*map(median, ratios)))
+    if arguments.models:
+        return
     for steps in CHANGE_COUNTS:
         places = (0, steps // 3, steps - 1)
         replays = [optimize(chain(steps, at), plugins=[drop_relu]).report.replays for at in places]

@@ -14,6 +14,7 @@ from passwright.core.errors import EvaluationError, ModelError, UnverifiableErro
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.input_generation import COMBINED_KINDS, KINDS, InputSet
 from passwright.core.verify.oracle import Verdict
+from passwright.core.verify.regions.region_comparison import ChangedRegions
 from passwright.core.verify.verdict import MismatchError
 from rewriting import load, oracle_of, require_equivalent
 
@@ -593,3 +594,24 @@ def test_comparison_ends_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None
     count = len(whole.input_sets) + len(whole.nonfinite_input_sets)
     assert verdict.notes == (*whole.notes, f"{count - 1} of {count} input sets were left out after -1 s")
     assert len(verdict.input_sets) == 1
+
+
+def test_regions_are_compared_on_sets_of_each_kind_that_are_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = load("g (float[N] x) => (float[N] y) { n = Neg(x) a = Abs(n) y = Relu(a) }")
+    result = load("g (float[N] x) => (float[N] y) { a = Abs(x) y = Relu(a) }").SerializeToString()
+    oracle = oracle_of(original)
+    whole = oracle.compare(result, compare_regions=True)
+    monkeypatch.setattr("passwright.core.verify.oracle.REGION_SECONDS", {"default": 0.0})
+    compared: list[str] = []
+    first_difference = ChangedRegions.first_difference
+    monkeypatch.setattr(
+        ChangedRegions,
+        "first_difference",
+        lambda regions, sets: compared.extend(s.kind for s in sets) or first_difference(regions, sets),
+    )
+    verdict = oracle.compare(result, compare_regions=True)
+    usual = sum(a.input_set.is_finite and 0 not in a.input_set.sizes.values() for a in oracle.answers)
+    note = f"changed regions were compared on 2 of {usual} input sets: runs take too long"
+    assert verdict.notes == (*whole.notes, note)
+    assert verdict.changed_regions == whole.changed_regions > 0
+    assert len(set(compared)) == len(compared) == 2

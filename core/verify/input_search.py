@@ -56,7 +56,7 @@ MAX_GROUPS = 24  # of symbols that are made to differ from others
 CHEAP_ELEMENTS = 1 << 16  # elements: above that, all kinds are drawn at the smallest sizes that were accepted
 # CPU seconds, of the thread that runs them, for combined input sets: at least the first number, or that share of the
 # time of loading and the first run.
-CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.5, 0.5), "thorough": (20.0, 20.0)}
+CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.25, 0.25), "thorough": (20.0, 20.0)}
 ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
 CHEAP_RUN = 0.003  # CPU seconds; a model with such runs gets all combined input sets
 GROWING_SHARE = 0.001  # of the time of the fastest run

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
+from itertools import accumulate
 from math import inf
 from time import perf_counter, thread_time
 from types import MappingProxyType
@@ -161,6 +162,9 @@ class Sensitivity:
 
 COMPARISON_SECONDS = MappingProxyType({"quick": 60.0, "default": 1800.0, "thorough": inf})
 """The seconds of a comparison, by effort, after which no further input set is compared."""
+REGION_SECONDS = MappingProxyType({"quick": 0.1, "default": 0.25, "thorough": inf})
+"""CPU seconds of runs of a model, by effort, on whose input sets its changed regions are compared."""
+MIN_REGION_SETS = 2
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
 
 
@@ -330,6 +334,7 @@ class Oracle:
         worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
         regions = cache(partial(self._changed_regions, model)) if compare_regions else _no_regions
         start, limit = perf_counter(), COMPARISON_SECONDS[spec.effort]
+        costs: dict[int, float] = {}  # CPU seconds by the identity of the input set
         for n, answer in enumerate(sorted(chosen, key=lambda a: not a.input_set.is_finite)):
             if failure is not None:
                 break
@@ -338,6 +343,7 @@ class Oracle:
                 break
             finite = answer.input_set.is_finite
             labels[finite].append(str(answer.input_set))
+            begin = thread_time()
             with call_facts(input_set=answer.input_set):
                 failure = self._compare_on(
                     answer,
@@ -349,10 +355,12 @@ class Oracle:
                     exact=exact,
                     finite_only=finite_only,
                 )
+            costs[id(answer.input_set)] = thread_time() - begin
         del derived  # its memory
         if compare_regions and self._segment_memory is None and (failure is None or failure.difference is not None):
             shown_by = None if failure is None else failure.input_set
             tried = [a.input_set for a in chosen if shown_by is None or a.input_set is shown_by]
+            tried = self._affordable(list(filter(_is_usual, tried)), costs, notes)
             failure, count = self._compare_regions(regions(), tried, failure, notes)
         sets, nonfinite_sets = tuple(labels[True]), tuple(labels[False])
         return Verdict(
@@ -369,6 +377,25 @@ class Oracle:
         load = self._original.backend if self._segment_memory is not None else None
         timeout = self._original.timeout
         return ChangedRegions(self._original_values, rewritten, session.config, timeout, make_session=load)
+
+    def _affordable(
+        self, input_sets: list[InputSet], costs: Mapping[int, float], notes: list[str]
+    ) -> Sequence[InputSet]:
+        """The input sets on which regions are compared, the first of each kind first, for what their outputs cost."""
+        seen = Counter[str]()
+        ordered: list[tuple[int, InputSet]] = []
+        for input_set in input_sets:
+            ordered.append((seen[input_set.kind], input_set))
+            seen[input_set.kind] += 1
+        by_turn = [input_set for _, input_set in sorted(ordered, key=lambda pair: pair[0])]
+        spent = accumulate(costs.get(id(i), 0.0) for i in by_turn)
+        count = sum(total <= REGION_SECONDS[self.spec.effort] for total in spent)
+        kept = by_turn[: max(count, MIN_REGION_SETS)]
+        if len(kept) < len(by_turn):
+            notes.append(
+                f"changed regions were compared on {len(kept)} of {len(by_turn)} input sets: runs take too long"
+            )
+        return kept
 
     def _answers_to(self, input_sets: Collection[InputSet] | None) -> list[Answer]:
         """The answers to these input sets, or all."""

@@ -31,6 +31,7 @@ from ..core.verify.verification_spec import VerificationSpec
 
 OPSET = 17
 COMBINED_PART = (0, 1)  # of the combined input sets: the first one, and the distance to the next
+MAX_REGION_SETS: int | None = None  # input sets on which changed regions are compared, None for as many as affordable
 NO_NAMES: frozenset[str] = frozenset()
 
 
@@ -71,7 +72,12 @@ def require_equivalent(
     of symbolic dims. `exact`: outputs must be bit-identical. `finite_only`: they may differ on NaN and infinite inputs,
     and where they are not finite in `before`. Raises VerificationError if they differ.
     """
-    spec = replace(VerificationSpec.of(from_onnx(before)), fixed_sizes=fixed, combined_part=COMBINED_PART)
+    spec = replace(
+        VerificationSpec.of(from_onnx(before)),
+        fixed_sizes=fixed,
+        combined_part=COMBINED_PART,
+        max_region_sets=MAX_REGION_SETS,
+    )
     oracle = Oracle(before.SerializeToString(), spec, backends=(SINGLE_THREADED, OnnxReference))
     return oracle.check(
         after.SerializeToString(), exact=exact, compare_regions=compare_regions, finite_only=finite_only

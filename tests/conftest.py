@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from passwright.core.ort.remote_backend import RemoteBackend
     from passwright.core.ort.sessions import SessionConfig
 
-settings.register_profile("default", deadline=None, max_examples=15, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("slow", deadline=None, max_examples=40, derandomize=True)  # of `make test-all`
 settings.load_profile("default")
 

@@ -25,7 +25,7 @@ from passwright.testing.rewriting import (
     stays,
 )
 
-rewriting.COMBINED_PART = (0, 12)  # thousands of small models are compared here
+rewriting.COMBINED_PART, rewriting.MAX_REGION_SETS = (0, 12), 2  # thousands of small models are compared here
 
 __all__ = [
     "OPSET",

@@ -391,6 +391,8 @@ class Oracle:
         spent = accumulate(costs.get(id(i), 0.0) for i in by_turn)
         count = sum(total <= REGION_SECONDS[self.spec.effort] for total in spent)
         kept = by_turn[: max(count, MIN_REGION_SETS)]
+        if self.spec.max_region_sets is not None:
+            return kept[: self.spec.max_region_sets]
         if len(kept) < len(by_turn):
             notes.append(
                 f"changed regions were compared on {len(kept)} of {len(by_turn)} input sets: runs take too long"

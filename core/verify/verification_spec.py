@@ -34,7 +34,8 @@ class VerificationSpec:
     `uses_half`: 16-bit floats are computed, which backends do not reproduce to the bit. `stateful`: a run changes the
     weights in place. `effort` decides how much time may be spent; `memory` is the limit, in bytes, for the process that
     runs the models, None for no limit. `combined_part` is the part of the combined input sets to draw: the first, and
-    the distance to the next; a distance of 0 stands for none.
+    the distance to the next; a distance of 0 stands for none. `max_region_sets` is the most input sets on which changed
+    regions are compared, None for as many as their cost allows.
     """
 
     inputs: list[InputSpec]
@@ -47,6 +48,7 @@ class VerificationSpec:
     effort: Effort = "default"
     memory: int | None = None
     combined_part: tuple[int, int] = (0, 1)
+    max_region_sets: int | None = None
 
     @property
     def value_budget(self) -> int:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from tempfile import mkdtemp
 from types import TracebackType
 from typing import Any, Self
 from weakref import finalize
@@ -18,6 +16,7 @@ from ..errors import EvaluationError, MemoryExhausted, ModelError, PassesError, 
 from ..ort.backends import OUT_OF_MEMORY
 from ..ort.sessions import Loadable, SessionConfig
 from ..ort.split_models import SplitModel, save_split
+from ..ort.worker_folder import private_folder, remove_folder
 from ..ort.worker_pool import worker_pool
 from ..ort.worker_process import WorkerExit
 from .input_generation import InputSet
@@ -39,8 +38,6 @@ from .verification_spec import VerificationSpec
 MAX_FIRST_CRASHES = 3  # of the original, on the inputs that are tried first
 MAX_CRASHES = 8  # of the original, on all inputs
 EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
-MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - only private folders in it are used
-MIN_FREE_BYTES = 2 << 30  # in that folder
 
 
 class OracleProcess:
@@ -60,8 +57,8 @@ class OracleProcess:
         label: str = "the original",
     ) -> None:
         self.spec, self.label = spec, label
-        self._folder = _private_folder()
-        self._finish = finalize(self, _remove_folder, self._folder, os.getpid())
+        self._folder = private_folder()
+        self._finish = finalize(self, remove_folder, self._folder, os.getpid())
         self._exchange = OracleExchange(self._folder)
         self._numbers = count()
         self._worker = worker_pool().take(ORACLE_WORKER)
@@ -272,16 +269,3 @@ def _with_feeds(verdict: Verdict) -> Verdict:
     if verdict.failure is not None and verdict.failure.input_set is not None:
         iter(verdict.failure.input_set.feeds)
     return verdict
-
-
-def _private_folder() -> Path:
-    """A new folder that others cannot read, in memory if there is enough."""
-    in_memory = None
-    if MEMORY_FOLDER.is_dir() and os.access(MEMORY_FOLDER, os.W_OK):
-        in_memory = MEMORY_FOLDER if shutil.disk_usage(MEMORY_FOLDER).free >= MIN_FREE_BYTES else None
-    return Path(mkdtemp(prefix=f"passwright-{os.getpid()}-", dir=in_memory))
-
-
-def _remove_folder(folder: Path, owner: int) -> None:
-    if os.getpid() == owner:  # not a fork of it
-        shutil.rmtree(folder, ignore_errors=True)

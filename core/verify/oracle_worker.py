@@ -9,10 +9,8 @@ import gc
 import importlib
 import os
 import shutil
-import sys
 import traceback
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 from ..errors import MemoryExhausted, PassesError
 from ..ort.backends import OUT_OF_MEMORY, OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
+from ..ort.process_limits import limit_memory, prepare_to_crash
 from ..ort.split_models import SplitModel
 from ..ort.worker_process import NEXT_WITHIN, Message, serve
 from .input_generation import InputSet
@@ -131,30 +130,6 @@ class OracleWorker:
 
 def _loaded(model: Path | SplitFile) -> Path | SplitModel:
     return model.load() if isinstance(model, SplitFile) else model
-
-
-def limit_memory(size: int | None) -> None:
-    """Limit the memory that this process may allocate, without that of mapped files; None removes the limit.
-
-    Only Linux applies such limits.
-    """
-    if sys.platform != "linux":
-        return
-    import resource  # noqa: PLC0415 - not everywhere
-
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    limit = resource.RLIM_INFINITY if size is None else size
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
-
-
-def prepare_to_crash() -> None:
-    """Write no core file, and let Linux end this process rather than another one when memory runs out."""
-    with suppress(ImportError, OSError):
-        import resource  # noqa: PLC0415 - not everywhere
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def main() -> None:

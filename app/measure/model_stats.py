@@ -12,6 +12,7 @@ import onnx
 from onnx import inliner
 
 from ...core.io.files import load_without_weights
+from ...core.io.function_inlining import require_moderate_growth
 from ...core.ir import op_schemas
 from ...core.ir.op_schemas import canonical_domain, qualified_op_type
 from ...core.ort.backends import backend_message
@@ -100,6 +101,7 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     if not model.functions:
         return model
     try:
+        require_moderate_growth(model)
         return inliner.inline_local_functions(model)
     except Exception:  # noqa: BLE001 - errors of onnx from C++ have no common type; calls then count as ops
         return model

@@ -6,59 +6,21 @@ order of every list. Unused initializers and dead nodes are kept; passes remove 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import onnx
-from onnx import helper, inliner
+from onnx import helper
 
 from ..errors import ModelError
 from ..inference.driver import infer
 from ..ir import op_schemas
 from ..ir.context import GraphContext
 from ..ir.subgraphs import constant_bytes
-from ..ir.tensor import Tensor, first_line
+from ..ir.tensor import Tensor
 from ..serialization.importer import Importer, TensorReader
-from ..serialization.proto_queries import all_nodes, copy_without, opset_versions
+from ..serialization.proto_queries import copy_without
+from .function_inlining import inline_functions
 from .model import Model, serialize
-
-
-def inline_functions(
-    header: onnx.ModelProto, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Sequence[Tensor]
-) -> tuple[onnx.ModelProto, Iterator[onnx.NodeProto]]:
-    """The header and the nodes with each call replaced by its body, except calls that cannot be inlined."""
-    skeleton = onnx.ModelProto()
-    skeleton.CopyFrom(header)
-    skeleton.graph.CopyFrom(info)
-    skeleton.graph.node.extend(nodes)
-    skeleton.graph.initializer.extend(t.proto_without_elements(t.name) for t in initializers)
-    _write_default_attributes(skeleton)
-    try:
-        kept_apart = [(f.domain, f.name) for f in skeleton.functions if _is_operator(f, opset_versions(skeleton))]
-        flat = inliner.inline_selected_functions(skeleton, kept_apart, exclude=True)
-    except Exception as e:
-        raise ModelError(f"its local functions cannot be inlined: {first_line(e)}") from e
-    kept = copy_without(header, "functions", "opset_import")
-    kept.functions.extend(flat.functions)
-    kept.opset_import.extend(flat.opset_import)
-    return kept, iter(flat.graph.node)
-
-
-def _is_operator(function: onnx.FunctionProto, opsets: Mapping[str, int]) -> bool:
-    """Whether ONNX defines an operator of that name, for which onnxruntime runs its own kernel, not the function."""
-    domain = op_schemas.canonical_domain(function.domain)
-    return op_schemas.schema(function.name, domain, opsets.get(domain, 0)) is not None
-
-
-def _write_default_attributes(model: onnx.ModelProto) -> None:
-    """Write the default attributes of each call, which the inliner would lose."""
-    functions = {(f.domain, f.name, f.overload): f for f in model.functions if f.attribute_proto}
-    if not functions:
-        return
-    for node in all_nodes((*model.graph.node, *(node for f in model.functions for node in f.node))):
-        given = {a.name for a in node.attribute}
-        called = functions.get((node.domain, node.op_type, node.overload))
-        if called is not None:
-            node.attribute.extend(a for a in called.attribute_proto if a.name not in given)
 
 
 def from_onnx(model: onnx.ModelProto, *, inline: bool = False) -> Model:

@@ -134,7 +134,9 @@ def _one_line_errors(path: Path) -> Generator[None]:
     except ModelError as e:
         raise ModelError(f"{path}: {e}") from e
     except DecodeError as e:
-        raise ModelError(f"{path}: not an ONNX model") from e
+        is_deep = "MaxDepth" in str(e)  # in the message of protobuf's own library
+        reason = "its subgraphs are nested too deeply for protobuf" if is_deep else "not an ONNX model"
+        raise ModelError(f"{path}: {reason}") from e
     except OSError as e:
         raise ModelError(f"{path} cannot be read: {e.strerror}") from e
 

@@ -1,0 +1,164 @@
+"""Inlining of local functions."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+from onnx import inliner
+
+from ..errors import ModelError
+from ..ir import op_schemas
+from ..ir.tensor import Tensor, first_line
+from ..serialization.proto_queries import all_nodes, copy_without, opset_versions, subgraphs
+
+MAX_INLINED_NODES = 100_000  # that inlining makes, with those in subgraphs,
+MAX_INLINED_BYTES = 100_000_000  # and their size, without the weights of the model;
+MAX_INLINING_GROWTH = 100  # more if they are at most this number of times those of the file
+MAX_COUNT = 10**18  # beyond it nothing is counted, so that numbers stay short
+
+
+def inline_functions(
+    header: onnx.ModelProto, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Sequence[Tensor]
+) -> tuple[onnx.ModelProto, Iterator[onnx.NodeProto]]:
+    """The header and the nodes with each call replaced by its body, except calls that cannot be inlined."""
+    skeleton = onnx.ModelProto()
+    skeleton.CopyFrom(header)
+    skeleton.graph.CopyFrom(info)
+    skeleton.graph.node.extend(nodes)
+    skeleton.graph.initializer.extend(t.proto_without_elements(t.name) for t in initializers)
+    flat = with_inlined_functions(skeleton)
+    kept = copy_without(header, "functions", "opset_import")
+    kept.functions.extend(flat.functions)
+    kept.opset_import.extend(flat.opset_import)
+    return kept, iter(flat.graph.node)
+
+
+def with_inlined_functions(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with each call replaced by its body, except of functions that ONNX defines as operators.
+
+    Default attributes are written into `model`. Raises ModelError if a function calls itself, or if the result would
+    be too large.
+    """
+    require_moderate_growth(model)
+    _write_default_attributes(model)
+    try:
+        versions = opset_versions(model)
+        kept_apart = [(f.domain, f.name) for f in model.functions if _is_operator(f, versions)]
+        return inliner.inline_selected_functions(model, kept_apart, exclude=True)
+    except Exception as e:
+        raise ModelError(f"its local functions cannot be inlined: {first_line(e)}") from e
+
+
+def _is_operator(function: onnx.FunctionProto, opsets: Mapping[str, int]) -> bool:
+    """Whether ONNX defines an operator of that name, for which onnxruntime runs its own kernel, not the function."""
+    domain = op_schemas.canonical_domain(function.domain)
+    return op_schemas.schema(function.name, domain, opsets.get(domain, 0)) is not None
+
+
+def _write_default_attributes(model: onnx.ModelProto) -> None:
+    """Write the default attributes of each call, which the inliner would lose."""
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions if f.attribute_proto}
+    if not functions:
+        return
+    for node in all_nodes((*model.graph.node, *(node for f in model.functions for node in f.node))):
+        given = {a.name for a in node.attribute}
+        called = functions.get((node.domain, node.op_type, node.overload))
+        if called is not None:
+            node.attribute.extend(a for a in called.attribute_proto if a.name not in given)
+
+
+def require_moderate_growth(model: onnx.ModelProto) -> None:
+    """Raise ModelError if the model with its functions inlined would be too large. O(nodes of the model)."""
+    functions = {(op_schemas.canonical_domain(f.domain), f.name, f.overload): f for f in model.functions}
+    sizes: dict[FunctionKey, InlinedSize] = {}
+    for key in _callees_first(functions):
+        sizes[key] = _inlined_size(functions[key].node, sizes, functions)
+    whole = _inlined_size(model.graph.node, sizes, functions)
+    given = sum(1 for nodes in (model.graph.node, *(f.node for f in model.functions)) for _ in all_nodes(nodes))
+    for unit, made, before, least in (
+        ("nodes", whole.nodes, given, MAX_INLINED_NODES),
+        ("bytes", whole.bytes, model.ByteSize(), MAX_INLINED_BYTES),
+    ):
+        allowed = max(least, before * MAX_INLINING_GROWTH)
+        if made > allowed:
+            number = f"{made:,}" if made < MAX_COUNT else "countless"
+            raise ModelError(
+                f"its local functions would make {number} {unit} of {before:,}, and at most {allowed:,} are inlined: "
+                "keep the functions, with --keep-functions or keep_functions=True"
+            )
+
+
+FunctionKey = tuple[str, str, str]
+"""Canonical domain, name and overload."""
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedSize:
+    """The nodes and bytes of nodes with their calls inlined, and how often each name is written in them.
+
+    Names are those of values, and of attributes with a leading `@`.
+    """
+
+    nodes: int
+    bytes: int
+    uses: Mapping[str, int]
+
+
+def _callees_first(functions: Mapping[FunctionKey, onnx.FunctionProto]) -> list[FunctionKey]:
+    """The functions, each after those that it calls; without those in a cycle, which the inliner refuses."""
+    waits_for = {
+        key: {k for k in map(_called, all_nodes(function.node)) if k in functions}
+        for key, function in functions.items()
+    }
+    callers: dict[FunctionKey, list[FunctionKey]] = defaultdict(list)
+    for key, callees in waits_for.items():
+        for callee in callees:
+            callers[callee].append(key)
+    order = [key for key, callees in waits_for.items() if not callees]
+    for key in order:
+        for caller in callers[key]:
+            waits_for[caller].remove(key)
+            if not waits_for[caller]:
+                order.append(caller)
+    return order
+
+
+def _called(node: onnx.NodeProto) -> FunctionKey:
+    return op_schemas.canonical_domain(node.domain), node.op_type, node.overload
+
+
+def _inlined_size(
+    nodes: Iterable[onnx.NodeProto],
+    sizes: Mapping[FunctionKey, InlinedSize],
+    functions: Mapping[FunctionKey, onnx.FunctionProto],
+) -> InlinedSize:
+    """The size of `nodes` when calls of the functions in `sizes` are inlined.
+
+    Each use of a parameter or an attribute in a body becomes the name or the attribute that the call gives.
+    """
+    count = size = 0
+    uses = Counter[str]()
+    for node in all_nodes(nodes):
+        body = sizes.get(_called(node))
+        references = [(a.name, a.ref_attr_name) for a in node.attribute if a.ref_attr_name]
+        if body is None:
+            count += 1
+            size += node.ByteSize() - sum(inner.ByteSize() for graph in subgraphs(node) for inner in graph.node)
+            uses.update((*node.input, *node.output, *(f"@{outer}" for _, outer in references)))
+            continue
+        function = functions[_called(node)]
+        count += body.nodes
+        size += body.bytes
+        parameters = (*zip(function.input, node.input, strict=False), *zip(function.output, node.output, strict=False))
+        for formal, name in parameters:
+            size += body.uses.get(formal, 0) * len(name.encode())
+            uses[name] += body.uses.get(formal, 0)
+        given = {a.name: a for a in node.attribute}
+        for attribute in ({a.name: a for a in function.attribute_proto} | given).values():
+            size += (body.uses.get(f"@{attribute.name}", 0) + 1) * attribute.ByteSize()
+        for formal, outer in references:
+            uses[f"@{outer}"] += body.uses.get(f"@{formal}", 0)
+    return InlinedSize(min(count, MAX_COUNT), min(size, MAX_COUNT), {n: min(k, MAX_COUNT) for n, k in uses.items()})

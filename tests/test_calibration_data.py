@@ -150,7 +150,7 @@ def test_samples_of_arrays(inputs: str, arrays: dict[str, Array], shapes: list[t
     ("data", "message"),
     [
         pytest.param("none.npz", "none.npz does not exist", id="no file"),
-        pytest.param("data.py", "is not an .npz file of arrays", id="not an .npz"),
+        pytest.param("data.py", "is not an .npz file of arrays: File is not a zip file", id="not an .npz"),
         pytest.param([], "the data: there are no samples", id="empty list"),
         pytest.param(DataReader(0), "the data: there are no samples", id="empty reader"),
         pytest.param({"x": ROWS[:0]}, "the data: x has no rows", id="no rows"),

@@ -191,6 +191,22 @@ def truncated(path: Path) -> Path:
     return path / "d"
 
 
+def as_npz_of(**arrays: Any) -> Callable[[Path], Path]:
+    def make(path: Path) -> Path:
+        np.savez(path / "in.npz", **arrays)
+        return path / "in.npz"
+
+    return make
+
+
+def as_test_data(*arrays: Any) -> Callable[[Path], Path]:
+    def make(path: Path) -> Path:
+        write_folder(path / "d", *arrays)
+        return path / "d"
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -199,10 +215,17 @@ def truncated(path: Path) -> Path:
         pytest.param(bad_file("in.txt", b"1 2 3"), "is not an .npz", id="text"),
         pytest.param(bad_file("in.npz", b""), "is not an .npz", id="empty file"),
         pytest.param(array_file, "is not an .npz", id="one array"),
-        pytest.param(objects_file, "is not an .npz", id="pickled objects"),
+        pytest.param(objects_file, "in.npz: x.npy holds pickled objects, which are never read", id="pickled objects"),
         pytest.param(lambda p: p, "holds no input_", id="empty folder"),
         pytest.param(damaged, "input_0.pb", id="damaged tensor"),
         pytest.param(truncated, "input_0.pb", id="tensor with too few elements"),
+        pytest.param(as_npz_of(**{"../x": X}), "name ../x, which is not an input", id="name with a folder"),
+        pytest.param(as_npz_of(x=X.astype(np.float64)), "in.npz. inputs is float64", id="type of a header"),
+        pytest.param(as_npz_of(x=X[0]), r"x of the given \(in.npz\) inputs has shape \[3\]", id="rank of a header"),
+        pytest.param(as_npz_of(x=X[:, :2]), r"has shape \[2,2\]; the model needs \[N,3\]", id="dim of a header"),
+        pytest.param(as_test_data(X[0]), r"input_0.pb: x of the given .* has shape \[3\]", id="rank of a tensor"),
+        pytest.param(as_test_data(I), "input_0.pb: x of the given .* is int64", id="type of a tensor"),
+        pytest.param(lambda p: p / ("x" * 300), "File name too long", id="long name"),
     ],
 )
 def test_unreadable_inputs_are_refused(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:

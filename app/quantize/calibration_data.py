@@ -15,10 +15,11 @@ from weakref import finalize
 import numpy as np
 
 from ...core.errors import ModelError
+from ...core.io.array_files import read_arrays
 from ...core.io.model_source import ModelSource
 from ...core.ort import value_files
 from ...core.plugins.discovery import function_in_file, plugin_errors, python_file
-from ...core.verify.given_inputs import checked_inputs, read_arrays, read_inputs
+from ...core.verify.given_inputs import checked_inputs, read_inputs
 from ...core.verify.input_generation import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec
 from ..bench.accuracy import LABELS

@@ -3,75 +3,101 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
-from zipfile import BadZipFile
 
 import numpy as np
-import onnx
-from google.protobuf.message import DecodeError
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from ..errors import ModelError
-from ..ir.tensor import first_line
+from ..io.array_files import ArrayHeader, HeaderCheck, read_arrays, read_optional, read_sequence, read_tensor
+from ..ir.tensor import dims_text, first_line
 from ..transform.specialize import bind_dims, require_input_name
 from .dim_expressions import Sizes
 from .input_generation import InputSet
 from .input_specs import OPTIONAL, SEQUENCE, TENSOR, InputSpec
 
+MAX_LISTED_NAMES = 10  # names that a message lists
+READERS = {TENSOR: read_tensor, SEQUENCE: read_sequence, OPTIONAL: read_optional}
+FILE_NAME = re.compile(r"input_(0|[1-9][0-9]{0,8})\.pb")
+
 
 def read_inputs(given: Mapping[str, Any] | str | Path, inputs: Sequence[InputSpec]) -> list[InputSet]:
     """The given input sets: one for a mapping or .npz file, or for each `test_data_set_*` folder. Raises ModelError."""
     if isinstance(given, Mapping):
-        return [checked_inputs(InputSet("given", {}, dict(given)), inputs)]
+        return [_fitting(InputSet("given", {}, dict(given)), inputs)]
     path = Path(given)
-    if path.is_dir():
-        folders = sorted(path.glob("test_data_set_*")) or [path]
-        found = [InputSet(f"given ({folder.name})", {}, _from_folder(folder, inputs)) for folder in folders]
-        return [checked_inputs(input_set, inputs) for input_set in found]
-    return [checked_inputs(InputSet(f"given ({path.name})", {}, read_arrays(path)), inputs)]
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays in an .npz file, by name. Raises ModelError for other files."""
-    if not path.is_file():
-        raise ModelError(f"{path} does not exist")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, BadZipFile, OSError, EOFError, AttributeError, TypeError) as e:
-        raise ModelError(f"{path} is not an .npz file of arrays") from e
+        is_folder = path.is_dir()
+    except OSError as e:
+        raise ModelError(f"{path} cannot be read: {e.strerror}") from e
+    if not is_folder:
+        kind = f"given ({path.name})"
+        return [_fitting(InputSet(kind, {}, read_arrays(path, _header_check(InputSet(kind, {}, {}), inputs))), inputs)]
+    folders = sorted(path.glob("test_data_set_*")) or [path]
+    return [_fitting(_from_folder(folder, inputs), inputs) for folder in folders]
 
 
-def _from_folder(folder: Path, inputs: Sequence[InputSpec]) -> dict[str, Any]:
-    numbered = {int(m[1]): f for f in folder.glob("input_*.pb") if (m := re.fullmatch(r"input_(\d+)", f.stem))}
+def _from_folder(folder: Path, inputs: Sequence[InputSpec]) -> InputSet:
+    numbered = {int(m[1]): f for f in folder.glob("input_*.pb") if (m := FILE_NAME.fullmatch(f.name))}
     if not numbered:
         raise ModelError(f"{folder} holds no input_*.pb")
-    feeds: dict[str, Any] = {}
-    for i, spec in enumerate(inputs):
-        if i in numbered:
-            try:
-                feeds[spec.name] = _deserialize(numbered[i].read_bytes(), spec.type_kind)
-            except (DecodeError, ValueError, TypeError) as e:
-                raise ModelError(f"{numbered[i]} is not a serialized {spec.type_kind}") from e
-    return feeds
+    found = InputSet(f"given ({folder.name})", {}, dict[str, Any]())
+    check = _header_check(found, inputs)
+    feeds = {
+        spec.name: READERS.get(spec.type_kind, read_tensor)(numbered[i], partial(_checked_element, check, spec.name))
+        for i, spec in enumerate(inputs)
+        if i in numbered
+    }
+    return InputSet(found.kind, found.sizes, feeds)
 
 
-def _deserialize(data: bytes, form: str) -> Any:
-    if form == SEQUENCE:
-        return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
-    if form == OPTIONAL:
-        return numpy_helper.to_optional(onnx.OptionalProto.FromString(data))
-    return numpy_helper.to_array(onnx.TensorProto.FromString(data))
+def _checked_element(check: HeaderCheck, name: str, _: str, header: ArrayHeader) -> None:
+    """Check the header of an array without a name, or of an element of a sequence."""
+    check(name, header)
+
+
+def _header_check(input_set: InputSet, inputs: Sequence[InputSpec]) -> HeaderCheck:
+    """A check of headers, of arrays that are not read yet, against the inputs of those names."""
+    known = {i.name: i for i in inputs}
+
+    def check(name: str, header: ArrayHeader) -> None:
+        _require_known(name, known, input_set)
+        if (spec := known[name]).type_kind in {TENSOR, OPTIONAL, SEQUENCE}:
+            if not _is_convertible(header.dtype, _wanted_dtype(spec)):
+                raise _wrong_type(spec, input_set, header.dtype)
+            _require_shape(header.shape, spec, input_set)
+
+    return check
+
+
+def _fitting(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet:
+    """`input_set` as arrays of the types and shapes of the inputs. Raises ModelError."""
+    found = checked_inputs(input_set, inputs)
+    for spec in inputs:
+        value = found.feeds.get(spec.name)
+        for array in cast("list[Any]", value) if isinstance(value, list) else [value]:
+            if array is not None and spec.type_kind in READERS:
+                _require_shape(np.shape(array), spec, input_set)
+    return found
+
+
+def _require_shape(shape: Sequence[int], spec: InputSpec, input_set: InputSet) -> None:
+    """Raise ModelError for a rank or fixed dims other than those of an input; onnxruntime runs scalars of any rank."""
+    pairs = zip(spec.shape, shape, strict=False)
+    if spec.shape and (len(shape) != len(spec.shape) or any(isinstance(d, int) and d != n for d, n in pairs)):
+        found = f"{spec.name} of the {input_set} has shape {dims_text(shape)}"
+        raise ModelError(f"{found}; the model needs {dims_text(spec.shape)}")
 
 
 def checked_inputs(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet:
     """`input_set` as arrays of the types of the input specs. Raises ModelError for an input that does not fit."""
     known = {i.name: i for i in inputs}
     for name in input_set.feeds:
-        if name not in known:
-            raise ModelError(f"the {input_set} name {name}, which is not an input of the model ({', '.join(known)})")
+        _require_known(name, known, input_set)
     feeds: dict[str, Any] = {}
     for spec in inputs:
         if spec.name in input_set.feeds:
@@ -79,6 +105,12 @@ def checked_inputs(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet
         elif spec.default is None:
             raise ModelError(f"the {input_set} lack {spec.name}")
     return InputSet(input_set.kind, input_set.sizes, feeds)
+
+
+def _require_known(name: str, known: Collection[str], input_set: InputSet) -> None:
+    if name not in known:
+        listed = ", ".join(islice(known, MAX_LISTED_NAMES)) + (", ..." if len(known) > MAX_LISTED_NAMES else "")
+        raise ModelError(f"the {input_set} name {name}, which is not an input of the model ({listed})")
 
 
 def _converted(value: Any, spec: InputSpec, input_set: InputSet) -> Any:
@@ -95,24 +127,51 @@ def _converted(value: Any, spec: InputSpec, input_set: InputSet) -> Any:
 
 def _converted_array(value: Any, spec: InputSpec, input_set: InputSet) -> np.ndarray[Any, Any]:
     """An array of the required type; Python numbers and lists are converted, arrays must have it already."""
-    wanted = helper.tensor_dtype_to_np_dtype(spec.dtype)
+    wanted = _wanted_dtype(spec)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as e:
         raise ModelError(f"{spec.name} of the {input_set} is not an array: {first_line(e)}") from e
-    if array.dtype == wanted:
-        return array
     if wanted == np.object_ and array.dtype.kind in "UO" and all(isinstance(s, str) for s in array.flat):
+        _require_utf8(array, spec, input_set)
         return array.astype(object)
-    if array.dtype.newbyteorder("=") == wanted:
-        return array.astype(wanted)
-    if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize and not array.dtype.fields:
-        return array.view(wanted)  # how .npz gives back the types that NumPy lacks
+    if array.dtype == wanted != np.object_:
+        return array
+    if array.dtype.kind == "V" and wanted != np.object_ and _is_convertible(array.dtype, wanted):
+        return array.view(wanted)
     literal = isinstance(value, list | tuple | int | float) and array.dtype.kind in "biuf"
-    if literal and np.can_cast(array.dtype, wanted, "same_kind"):
+    if (array.dtype.newbyteorder("=") == wanted != np.object_) or (
+        literal and np.can_cast(array.dtype, wanted, "same_kind")
+    ):
         return array.astype(wanted)
     kind = type(cast("object", value)).__name__ if array.dtype.kind in "OU" else array.dtype
-    raise ModelError(f"{spec.name} of the {input_set} is {kind}; the model needs {wanted}")
+    raise _wrong_type(spec, input_set, kind)
+
+
+def _wanted_dtype(spec: InputSpec) -> np.dtype[Any]:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(spec.dtype))
+
+
+def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether an array of that type, in a file, can be an input of type `wanted`."""
+    if wanted == np.object_:
+        return dtype.kind in "UO"
+    if dtype.kind == "V" and dtype.itemsize == wanted.itemsize and not dtype.fields:
+        return True  # how .npz gives back the types that NumPy lacks
+    return dtype.newbyteorder("=") == wanted
+
+
+def _wrong_type(spec: InputSpec, input_set: InputSet, found: object) -> ModelError:
+    return ModelError(f"{spec.name} of the {input_set} is {found}; the model needs {_wanted_dtype(spec)}")
+
+
+def _require_utf8(array: np.ndarray[Any, Any], spec: InputSpec, input_set: InputSet) -> None:
+    """Raise ModelError for text that ONNX cannot hold, as it has half of a surrogate pair."""
+    try:
+        for text in array.flat:
+            text.encode()
+    except UnicodeEncodeError as e:
+        raise ModelError(f"{spec.name} of the {input_set} has text that is not Unicode") from e
 
 
 def with_given_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[InputSpec]) -> list[InputSpec]:

@@ -1,0 +1,270 @@
+"""Arrays in files: damaged, hostile and special ones are refused in one line, before their elements are read."""
+
+from __future__ import annotations
+
+import os
+import struct
+import tracemalloc
+import warnings
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from passwright.core.errors import ModelError
+from passwright.core.io.array_files import read_arrays, read_optional, read_sequence, read_tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from passwright.core.io.array_files import ArrayHeader
+
+
+def accept(_name: str, _header: ArrayHeader) -> None:
+    """Accept every header."""
+
+
+def npy_file(descr: str = "'<f4'", shape: str = "(2, 3)", data: bytes = bytes(24), version: int = 1) -> bytes:
+    """A serialized array with any header."""
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(text)) + text + data
+
+
+def archive(
+    *members: bytes | tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED, spoil: Callable[[bytes], bytes] = bytes
+) -> Callable[[Path], Path]:
+    """A file in.npz with `members`, each an x.npy or a name and bytes, whose bytes are changed by `spoil`."""
+
+    def make(path: Path) -> Path:
+        with warnings.catch_warnings(), zipfile.ZipFile(path / "in.npz", "w", method) as found:
+            warnings.simplefilter("ignore")  # of duplicate names
+            for member in members:
+                found.writestr(*(("x.npy", member) if isinstance(member, bytes) else member))
+        (path / "in.npz").write_bytes(spoil((path / "in.npz").read_bytes()))
+        return path / "in.npz"
+
+    return make
+
+
+def directory(field: int, form: str, value: int) -> Callable[[bytes], bytes]:
+    """Overwrite a field of the first entry of a zip's directory."""
+
+    def spoil(content: bytes) -> bytes:
+        changed = bytearray(content)
+        struct.pack_into(form, changed, changed.find(b"PK\x01\x02") + field, value)
+        return bytes(changed)
+
+    return spoil
+
+
+def flipped(content: bytes) -> bytes:
+    """The content with other bytes where the first member is stored."""
+    return content[:50] + bytes(b ^ 0xFF for b in content[50:70]) + content[70:]
+
+
+FLAGS, METHOD, VERSION, MEMBER_SIZE = 8, 10, 6, 24  # fields of an entry
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param(
+            archive(npy_file(shape="(2500000000000,)")),
+            "holds 104 bytes, its header says 10000000000000",
+            id="10 TB header",
+        ),
+        pytest.param(
+            archive(npy_file(shape="(500000000, 3)"), spoil=directory(MEMBER_SIZE, "<I", 0xFFFFFFF0)),
+            "its header says 6000000000",
+            id="more than the directory says",
+        ),
+        pytest.param(
+            archive(npy_file(shape="(300000000, 3)"), spoil=directory(MEMBER_SIZE, "<I", 0xFFFFFFF0)),
+            r"in.npz: its arrays need 3.6 GB; for a file of this size 2.1 GB are read",
+            id="bomb",
+        ),
+        pytest.param(
+            archive(npy_file("'|S0'", "(10000000000000,)", b"")), "need 640,000.0 GB", id="many elements of no bytes"
+        ),
+        pytest.param(archive(npy_file(shape="(-2, -3)")), "its shape .* is negative", id="negative"),
+        pytest.param(archive(npy_file(shape=f"({10**30}, 3)")), "its header says", id="extent beyond int64"),
+        pytest.param(archive(npy_file(shape=f"(0, {2**62}, {2**62})")), "x.npy cannot be read", id="overflow"),
+        pytest.param(archive(npy_file(shape="(" * 60 + ")" * 60)), "holds 24 bytes|x.npy cannot be", id="nested"),
+        pytest.param(archive(npy_file(version=2, shape=" " * 20000)), "x.npy cannot be read", id="long header"),
+        pytest.param(archive(npy_file(version=9)), "x.npy cannot be read", id="version"),
+        pytest.param(archive(npy_file("[('a', '<f4')]")), "holds structures", id="structure"),
+        pytest.param(archive(npy_file("('<f4', (3,))")), "holds structures", id="subarrays"),
+        pytest.param(archive(npy_file("[('a', '|O')]")), "holds pickled objects", id="objects in a structure"),
+        pytest.param(archive(npy_file("'<U1'", "(2,)", b"\xff" * 8)), "its text is not Unicode", id="no code point"),
+        pytest.param(archive(npy_file("'>U1'", "(1,)", b"\0\0\xd8\0")), "its text is not Unicode", id="surrogate"),
+        pytest.param(archive(npy_file(data=bytes(5))), "x.npy cannot be read", id="truncated"),
+        pytest.param(archive(npy_file(data=bytes(25))), "more than its header says", id="data behind the array"),
+        pytest.param(archive(b"hello"), "x.npy cannot be read", id="no array"),
+        pytest.param(archive(b""), "x.npy cannot be read", id="empty member"),
+        pytest.param(archive(("x", npy_file())), "x is not an array", id="member without a suffix"),
+        pytest.param(archive(npy_file(), npy_file()), "two arrays named x", id="duplicate"),
+        pytest.param(archive(npy_file(), spoil=directory(FLAGS, "<H", 1)), "x.npy cannot be read", id="encrypted"),
+        pytest.param(archive(npy_file(), spoil=directory(FLAGS, "<H", 0x20)), "x.npy cannot be read", id="patched"),
+        pytest.param(archive(npy_file(), spoil=directory(METHOD, "<H", 99)), "x.npy cannot be read", id="method"),
+        pytest.param(archive(npy_file(), spoil=directory(VERSION, "<H", 255)), "is not an .npz", id="zip version"),
+        pytest.param(archive(npy_file(), spoil=flipped), "x.npy cannot be read", id="corrupt deflate"),
+        pytest.param(archive(npy_file(), method=zipfile.ZIP_LZMA, spoil=flipped), "cannot be read", id="corrupt lzma"),
+        pytest.param(archive(npy_file(), method=zipfile.ZIP_BZIP2, spoil=flipped), "cannot be read", id="corrupt bz2"),
+    ],
+)
+def test_hostile_archives_are_refused(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
+    with pytest.raises(ModelError, match=message) as caught:
+        read_arrays(make(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_header_is_not_read_beyond_its_limit(tmp_path: Path) -> None:
+    start = b"\x93NUMPY\x02\0" + struct.pack("<I", 1 << 30)
+    path = archive(start + bytes(16 << 20))(tmp_path)
+    tracemalloc.start()
+    with pytest.raises(ModelError, match=r"x\.npy cannot be read"):
+        read_arrays(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 << 20
+
+
+def test_all_headers_are_checked_before_elements_are_read(tmp_path: Path) -> None:
+    seen: list[tuple[str, Any]] = []
+    path = archive(("x.npy", npy_file(data=bytes(5) + b"damaged".ljust(19))), ("y.npy", npy_file("'<i8'", "(3,)")))(
+        tmp_path
+    )
+
+    def check(name: str, header: ArrayHeader) -> None:
+        seen.append((name, header.shape))
+        if name == "y":
+            raise ModelError("not y")
+
+    with pytest.raises(ModelError, match="not y"):
+        read_arrays(path, check)
+    assert seen == [("x", (2, 3)), ("y", (3,))]
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_arrays_are_read(tmp_path: Path, method: int) -> None:
+    found = read_arrays(archive(npy_file(), ("s.npy", npy_file("'<U1'", "(1,)", b"a\0\0\0")), method=method)(tmp_path))
+    np.testing.assert_array_equal(found["x"], np.zeros((2, 3), np.float32))
+    assert found["s"].tolist() == ["a"]
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def link_to_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 5 << 30)
+
+
+def content(data: bytes) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.write_bytes(data)
+
+    return make
+
+
+def tensor(**fields: Any) -> onnx.TensorProto:
+    return onnx.TensorProto(**{"data_type": 1, "dims": [2, 3], "raw_data": bytes(24)} | fields)
+
+
+def external() -> onnx.TensorProto:
+    proto = tensor(data_location=onnx.TensorProto.EXTERNAL)
+    proto.ClearField("raw_data")
+    proto.external_data.add(key="location", value="/etc/passwd")
+    return proto
+
+
+SPECIAL_FILES = [
+    pytest.param(folder, "Is a directory", id="folder"),
+    pytest.param(os.mkfifo, "Not a regular file", id="FIFO"),
+    pytest.param(link_to_itself, "Too many levels of symbolic links", id="loop of links"),
+    pytest.param(link_to_device, "Not a regular file", id="device"),
+    pytest.param(lambda p: p.symlink_to("nowhere"), "No such file|does not exist", id="dangling link"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), SPECIAL_FILES)
+@pytest.mark.parametrize("read", [read_arrays, lambda p: read_tensor(p, accept)], ids=["npz", "tensor"])
+def test_only_regular_files_are_opened(
+    tmp_path: Path, read: Callable[[Path], Any], make: Callable[[Path], None], message: str
+) -> None:
+    make(tmp_path / "x")
+    with pytest.raises(ModelError, match=f"x.*({message})"):
+        read(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param(sparse, "it has 5.4 GB", id="larger than a message"),
+        pytest.param(content(b"\xff" * 100), "is not a serialized tensor", id="no message"),
+        pytest.param(content(b""), "its element type 0 is unknown", id="empty"),
+        pytest.param(content(external().SerializeToString()), "in another file, which is not read", id="external"),
+        pytest.param(content(tensor(data_type=99).SerializeToString()), "element type 99 is unknown", id="type"),
+        pytest.param(content(tensor(dims=[-1, 3]).SerializeToString()), "is negative", id="negative dim"),
+        pytest.param(content(tensor(dims=[2**62, 3]).SerializeToString()), "is not a serialized", id="huge dim"),
+        pytest.param(content(tensor(dims=[0, 2**62, 2**62]).SerializeToString()), "is not a serialized", id="overflow"),
+        pytest.param(content(tensor(dims=[1] * 100).SerializeToString()), "is not a serialized", id="100 dims"),
+        pytest.param(content(tensor(raw_data=bytes(7)).SerializeToString()), "is not a serialized", id="too short"),
+        pytest.param(content(tensor(raw_data=bytes(72)).SerializeToString()), "is not a serialized", id="too long"),
+        pytest.param(
+            content(onnx.TensorProto(data_type=8, dims=[1], string_data=[b"\xff"]).SerializeToString()),
+            "is not a serialized",
+            id="not UTF-8",
+        ),
+    ],
+)
+def test_hostile_tensors_are_refused(tmp_path: Path, make: Callable[[Path], None], message: str) -> None:
+    make(tmp_path / "x.pb")
+    with pytest.raises(ModelError, match=f"x.pb.*{message}") as caught:
+        read_tensor(tmp_path / "x.pb", accept)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("read", "proto", "message"),
+    [
+        pytest.param(read_sequence, onnx.SequenceProto(elem_type=99), "of kind 99", id="kind"),
+        pytest.param(read_sequence, onnx.SequenceProto(elem_type=3), "of kind 3", id="sequence of sequences"),
+        pytest.param(
+            read_sequence, onnx.SequenceProto(elem_type=1, tensor_values=[external()]), "another file", id="external"
+        ),
+        pytest.param(read_optional, onnx.OptionalProto(elem_type=3), "of kind 3", id="optional sequence"),
+        pytest.param(
+            read_optional, onnx.OptionalProto(elem_type=1, tensor_value=tensor(data_type=99)), "type 99", id="type"
+        ),
+    ],
+)
+def test_hostile_containers_are_refused(
+    tmp_path: Path, read: Callable[[Path, Any], Any], proto: Any, message: str
+) -> None:
+    (tmp_path / "x.pb").write_bytes(proto.SerializeToString())
+    with pytest.raises(ModelError, match=f"x.pb.*{message}"):
+        read(tmp_path / "x.pb", accept)
+
+
+def test_containers_are_read(tmp_path: Path) -> None:
+    array = np.ones(2, np.float32)
+    proto = numpy_helper.from_array(array)
+    (tmp_path / "s.pb").write_bytes(onnx.SequenceProto(elem_type=1, tensor_values=[proto]).SerializeToString())
+    (tmp_path / "o.pb").write_bytes(onnx.OptionalProto(elem_type=1, tensor_value=proto).SerializeToString())
+    (tmp_path / "e.pb").write_bytes(onnx.OptionalProto().SerializeToString())
+    assert [a.tolist() for a in read_sequence(tmp_path / "s.pb", accept)] == [[1, 1]]
+    np.testing.assert_array_equal(read_optional(tmp_path / "o.pb", accept), array)
+    assert read_optional(tmp_path / "e.pb", accept) is None

@@ -1,0 +1,104 @@
+"""Cases of the fuzzer: a command on mutated files, both made from one number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import onnx
+
+from .archives import write_inputs
+from .mutations import as_model, mutate_bytes, mutate_model
+
+CORPUS = Path(__file__).parent / "corpus"
+GOLDEN = Path(__file__).parent.parent.parent / "golden_models"
+MAX_GOLDEN_BYTES = 12_000
+SIMPLE = Path(onnx.__file__).parent / "backend" / "test" / "data" / "simple"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, the files of its folder having been written by `write`.
+
+    `number` repeats it. Paths in `arguments` are relative to that folder; only `out` may change.
+    """
+
+    number: int
+    arguments: tuple[str, ...]
+    write: Callable[[Path], None]
+
+
+@cache
+def seeds() -> tuple[onnx.ModelProto, ...]:
+    """The models that are mutated: those of the corpus, small golden ones, and the simple ones of the onnx package."""
+    golden = [p for p in sorted(GOLDEN.glob("*.onnx")) if p.stat().st_size < MAX_GOLDEN_BYTES]
+    files = [*sorted(CORPUS.glob("*.onnx")), *golden, *sorted(SIMPLE.glob("*/model.onnx"))]
+    texts = sorted(CORPUS.glob("*.onnxtxt"))
+    parsed = [onnx.parser.parse_model(p.read_text(encoding="utf-8")) for p in texts]
+    return (*parsed, *(model for p in files if (model := as_model(p.read_bytes())) is not None))
+
+
+def make_case(number: int, models: tuple[onnx.ModelProto, ...] | None = None) -> Case:
+    """The case of a number, from `seeds()` or other models."""
+    rng = Random(number)
+    models = models or seeds()
+    base = onnx.ModelProto()
+    base.CopyFrom(rng.choice(models))
+    kind = rng.random()
+    if kind < 0.12:
+        return Case(
+            number, ("run", "m.onnx", "--inputs", _input_name(number), "-o", "out/o.onnx"), _input_writer(base, number)
+        )
+    data = mutate_bytes(base.SerializeToString(), rng) if kind < 0.2 else mutate_model(base, rng, rng.sample(models, 3))
+
+    def write(folder: Path) -> None:
+        (folder / "m.onnx").write_bytes(data)
+        (folder / "base.onnx").write_bytes(base.SerializeToString())
+        (folder / "weights.bin").write_bytes(bytes(range(256)) * 16)
+        (folder / "link").symlink_to("/etc/passwd")
+        (folder / "out").mkdir()
+
+    command = rng.random()
+    if command < 0.05:
+        return Case(number, ("diff", "m.onnx", "base.onnx"), write)
+    if command < 0.08:
+        return Case(number, ("verify", "m.onnx", "base.onnx"), write)
+    if command < 0.1:
+        return Case(number, ("explain", "basic", "m.onnx"), write)
+    effort = ("--verify", "quick", "--json", "out/report.json") if rng.random() < 0.5 else ("--no-verify",)
+    return Case(number, ("run", "m.onnx", *_options(base, rng), *effort), write)
+
+
+def _options(model: onnx.ModelProto, rng: Random) -> tuple[str, ...]:
+    """Options of a run, mostly none but the output."""
+    name = rng.choice([v.name for v in model.graph.input] or ["x"])
+    dims = [d.dim_param for v in model.graph.input for d in v.type.tensor_type.shape.dim if d.dim_param] or ["N"]
+    values = [o for n in model.graph.node for o in n.output if o] or ["y"]
+    output = ("-o", "out/o.onnx")
+    choices: tuple[tuple[str, ...], ...] = (
+        ("--exact",), ("--debloat",), ("--shapes", "write"), ("--shapes", "keep"),
+        ("--pipeline", "ort"), ("--pipeline", "none"),
+        ("--keep-functions",), ("--drop-unused-inputs",), ("-v",), ("--strict",), ("--dim", f"{rng.choice(dims)}=2"),
+        ("--map", "out/map.json"), ("--html", "out/page.html"),
+        ("--outputs", rng.choice(values)), ("--shape", f"{name}:1,2"),
+    )  # fmt: skip
+    if rng.random() < 0.4:
+        return (*output, *rng.choice(choices))
+    return ("--dry-run",) if rng.random() < 0.05 else output
+
+
+def _input_name(number: int) -> str:
+    """The name that `write_inputs` gives to the inputs of a case."""
+    return "in.npz" if Random(f"{number} inputs").random() < 0.6 else "in"
+
+
+def _input_writer(model: onnx.ModelProto, number: int) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / "m.onnx").write_bytes(model.SerializeToString())
+        (folder / "out").mkdir()
+        write_inputs(folder, model, Random(f"{number} inputs"))
+
+    return write

@@ -486,7 +486,7 @@ class Oracle:
                 compare_outputs, answer.outputs[name], exact=exact, compare_values=has_values, noise=noise
             )
             found = compare(got)
-            rest = without_gains(answer.outputs[name], got) if found.reason and _is_usual(input_set) else None
+            rest = without_gains(answer.outputs[name], got) if found.reason and not _has_zero_size(answer) else None
             others = found if rest is None else compare(rest)
             is_gain = bool(found.reason) and not others.reason
             if found.reason and rest is not None and (finite_only or _saturate_less(regions(), input_set)):

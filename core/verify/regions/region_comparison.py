@@ -20,7 +20,7 @@ from ...ort.backends import Arrays
 from ...ort.sessions import SessionConfig
 from ..input_generation import InputSet
 from ..noise import is_float
-from ..referee.judgement import Judgement
+from ..referee.judgement import Decision, Judgement
 from ..referee.narrowing import mentions_16_bits
 from ..verdict import OutputDifference
 from .group_plan import GroupPlan, plan_groups, split_sites
@@ -139,8 +139,10 @@ class ChangedRegions:
             self._add_note(f"{site} saturates less than in the original, which over- or underflows on the way to it")
         if judged.redefined:
             self._add_note(f"{site} is finite where it is not in the original; there only outputs were compared")
-        if judged.saturating or judged.redefined:
-            self._gains[id(input_set)] = self._gains.get(id(input_set), True) and not judged.redefined
+        is_unexplained = judged.decision == Decision.UNDECIDED and not input_set.is_finite
+        if judged.saturating or judged.redefined or is_unexplained:
+            is_known = not judged.redefined and not is_unexplained
+            self._gains[id(input_set)] = self._gains.get(id(input_set), True) and is_known
 
     def note(self, text: str) -> None:
         """Note what could not be compared, once."""
@@ -302,7 +304,9 @@ class _Group:
         original, rewritten = (self.regions.single(site, values, of_original=side) for side in (True, False))
         if original is None or rewritten is None:
             return OutputDifference()
-        judgement = SiteJudgement(site, original, rewritten, values, self.regions.timeout)
+        judgement = SiteJudgement(
+            site, original, rewritten, values, self.regions.timeout, finite=input_set.is_finite
+        )
         if must_agree:
             return judgement.disagreement(expected, result)
         if not is_near:

@@ -31,18 +31,23 @@ LARGE_HALF = 64  # magnitude above which a product of few 16-bit floats may over
 
 @dataclass(frozen=True, slots=True)
 class SiteJudgement:
-    """The judge of one site by the regions of both models, given `values` of the original."""
+    """The judge of one site by the regions of both models, given `values` of the original.
+
+    If these come from inputs that are not `finite`, a NaN in float64 is no sign that float64 over- or underflowed.
+    """
 
     site: str
     original: LoadedRegion
     rewritten: LoadedRegion
     values: Arrays
     timeout: float | None
+    finite: bool = True
 
     def judge(self, expected: Any, result: Any) -> Judgement:
         """The judgement of a `result` by the float64 values of both regions."""
         try:
             truth, new_truth = (r.in_float64(self.site, self.values) for r in (self.original, self.rewritten))
+            truth = replace(truth, out_of_range=truth.out_of_range and self.finite)
             return judge(self.site, expected, result, truth, new_truth, self._accumulated_noise(expected))
         except EvaluationError:
             return Judgement(Decision.UNDECIDED)

@@ -304,9 +304,7 @@ class _Group:
         original, rewritten = (self.regions.single(site, values, of_original=side) for side in (True, False))
         if original is None or rewritten is None:
             return OutputDifference()
-        judgement = SiteJudgement(
-            site, original, rewritten, values, self.regions.timeout, finite=input_set.is_finite
-        )
+        judgement = SiteJudgement(site, original, rewritten, values, self.regions.timeout, finite=input_set.is_finite)
         if must_agree:
             return judgement.disagreement(expected, result)
         if not is_near:

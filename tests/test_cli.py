@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -16,8 +17,12 @@ import pytest
 from onnx import numpy_helper
 from passwright.app.cli import app
 from passwright.app.environment import versions
+from passwright.app.listing.listing import listing
+from passwright.app.listing.render import show_listing
+from passwright.app.terminal import Terminal
 from rewriting import load, op_types
 from rewriting import run as answers
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -612,6 +617,41 @@ def test_list_by_operator() -> None:
     assert not any("merge_transposes" in line for line in lines)
     assert any(re.match(r"  fold_batchnorm_into_conv +BatchNormalization\(Conv", line) for line in lines)
     assert "no pattern has the operator Convv; did you mean Conv" in invoke("list", "--op", "Convv", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("layernorm", {"fuse-norm", "fuse-norm-weights", "fuse-keras-layer-norm"}),
+        ("fold_conv pad", {"fold-pad-into-conv"}),
+        ("GELU", {"fuse-gelu"}),
+        ("depend on constants alone", {"fold-constants"}),
+    ],
+)
+def test_list_by_search(words: str, names: set[str]) -> None:
+    lines = invoke("list", "--search", words).stdout.splitlines()
+    assert names <= set(lines)
+    assert all(line.startswith("  ") for line in lines if line not in {p.name for p in listing().passes})
+    assert "merge-transposes" not in lines
+
+
+def test_search_without_results() -> None:
+    printed = invoke("list", "--search", "quux", code=2).stderr
+    assert printed == "error: no pass or rule has 'quux' in its name, equation, description or operators\n"
+    assert "one of them" in invoke("list", "--search", "a", "--op", "Conv", code=2).stderr
+
+
+@pytest.mark.parametrize("width", [80, 40])
+def test_lists_are_wrapped_on_a_terminal(width: int) -> None:
+    printed = io.StringIO()
+    terminal = Terminal()
+    terminal.out = Console(file=printed, force_terminal=True, width=width, highlight=False, no_color=True)
+    everything = listing()
+    show_listing(terminal, everything)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()).splitlines()
+    assert max(map(len, lines)) <= width
+    text = "".join("".join(lines).split())
+    assert all("".join(p.summary.split()) in text for p in everything.passes)
 
 
 def test_list_with_plugin(tmp_path: Path) -> None:

@@ -584,7 +584,7 @@ def test_explanation_at_value(at: str, made: list[str], left: list[str]) -> None
     [
         pytest.param("matmul_ad_to_gemm", {}, "did you mean matmul_add_to_gemm", id="a rule"),
         pytest.param("fuse_gemm", {}, "did you mean fuse-gemm", id="a pass"),
-        pytest.param("q", {}, "no pass or rule is named q .see `passes list`.", id="no similar name"),
+        pytest.param("q", {}, "no pass or rule is named q .see `passes list --search`.", id="no similar name"),
         pytest.param("fuse-gemm", {"pipeline": "bsic"}, "no pass or pipeline is named bsic", id="pipeline"),
         pytest.param("ort:most", {}, "onnxruntime has the levels ort:basic", id="part of another optimizer"),
     ],

@@ -87,7 +87,10 @@ def test_names_compose(text: str, shape: Any) -> None:
     [
         pytest.param("bsic", UnknownNameError, "no pass or pipeline is named bsic; did you mean basic", id="unknown"),
         pytest.param(
-            "basic,nothing-like-it", UnknownNameError, "named nothing-like-it .see `passes list`", id="second"
+            "basic,nothing-like-it",
+            UnknownNameError,
+            "named nothing-like-it .see `passes list --search`",
+            id="second",
         ),
         pytest.param("basic{n=3}", UsageError, "a pipeline has no options", id="an option of a pipeline"),
         pytest.param("fuse-gemm{n=3}", UsageError, "fuse-gemm has no option n; it has none", id="of a RulePass"),

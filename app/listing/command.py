@@ -12,6 +12,10 @@ from ..exit_codes import echo_json, one_line_errors
 Operator = Annotated[
     str | None, typer.Option("--op", metavar="OPERATOR", help="List the rules whose pattern has this operator.")
 ]
+Search = Annotated[
+    str | None,
+    typer.Option(metavar="WORDS", help="List the passes and rules with these words in their names and descriptions."),
+]
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Passes, rules or pipelines to describe in full.")
 ]
@@ -20,6 +24,7 @@ Names = Annotated[
 def list_passes(
     name: Names = None,
     op: Operator = None,
+    search: Search = None,
     plugin: options.Plugins = None,
     json: options.Json = None,
 ) -> None:
@@ -27,13 +32,16 @@ def list_passes(
     with one_line_errors():
         from ...core.pass_manager.report import write_json  # noqa: PLC0415 - imports onnx and numpy
         from ..terminal import Terminal  # noqa: PLC0415 - imports rich
-        from .listing import listing, listing_by_operator  # noqa: PLC0415 - imports onnx and numpy
+        from .listing import listing, listing_by_operator, listing_by_search  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_details, show_listing, show_rules  # noqa: PLC0415 - imports rich
 
-        options.require(not name or op is None, "give names or --op, not both")
-        found = listing(name or (), plugin or ()) if op is None else listing_by_operator(op, plugin or ())
+        options.require(bool(name) + bool(op) + bool(search) <= 1, "give names, --op or --search, one of them")
+        if op or search:
+            found = listing_by_operator(op, plugin or ()) if op else listing_by_search(search or "", plugin or ())
+        else:
+            found = listing(name or (), plugin or ())
         screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
-        (show_details if name else show_listing if op is None else show_rules)(screen, found)
+        (show_details if name else show_rules if op or search else show_listing)(screen, found)
         for message in dict.fromkeys(found.broken.values()):
             typer.echo(f"warning: {' '.join(message.split())}", err=True)
         write_json(found.to_json, options.report_file(json))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -115,6 +116,35 @@ def listing_by_operator(operator: str, plugins: Sequence[PluginLike] = ()) -> Li
     holding = {r.pass_name for r in rules}
     passes = tuple(p for p in everything.passes if any(r.pass_name in holding for r in p.rules))
     return Listing(passes, (), rules, {}, everything.broken)
+
+
+def listing_by_search(text: str, plugins: Sequence[PluginLike] = ()) -> Listing:
+    """The passes and rules with all the words of `text` in their names, equations, descriptions and operators.
+
+    Case does not count, and `layernorm` is found in LayerNormalization, layer-norm and layer_norm. Raises
+    UnknownNameError if there are none, and PluginError.
+    """
+    everything = listing((), plugins)
+    words = [word for word in re.split(r"[-_\s]+", text.casefold()) if word]
+
+    def matches(*texts: str) -> bool:
+        searched = _searchable(" ".join(texts))
+        return all(word in searched for word in words)
+
+    passes = tuple(p for p in everything.passes if matches(p.name, p.doc))
+    rules = tuple(
+        r
+        for p in everything.passes
+        for r in p.rules
+        if matches(p.name, r.name, r.equation, r.doc, " ".join(r.operators))
+    )
+    if not words or not (passes or rules):
+        raise UnknownNameError(f"no pass or rule has {text!r} in its name, equation, description or operators")
+    return Listing(passes, (), tuple(dict.fromkeys(rules)), {}, everything.broken)
+
+
+def _searchable(text: str) -> str:
+    return text.casefold().replace("-", "").replace("_", "")
 
 
 def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameResolver) -> Listing:

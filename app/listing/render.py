@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from textwrap import wrap
 
 from rich.text import Text
 
-from ..terminal import Terminal, plural
+from ..terminal import Terminal, plural, printable
 from .listing import Listing, PassInfo, PipelineInfo, RuleInfo
+
+INDENT = 6  # of the further lines of a long one
+MIN_WIDTH = 20
 
 
 def show_listing(terminal: Terminal, listing: Listing) -> None:
@@ -19,24 +23,28 @@ def show_listing(terminal: Terminal, listing: Listing) -> None:
         _heading(terminal, f"passes from {source}")
         for _, cells in passes:
             padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
-            _print_truncated(terminal, "  ".join(("", *padded, cells[-1])))
+            _print_wrapped(terminal, "  ".join(("", *padded, "")), cells[-1])
     _heading(terminal, "pipelines")
     for p in listing.pipelines:
         what = ", ".join(p.passes) if len(p.passes) <= 5 else f"{len(p.passes)} passes"
-        _print_truncated(terminal, f"  {p.name} ({p.source}): {what or 'no passes'}{_repeat_text(p)}")
+        _print_wrapped(terminal, f"  {p.name} ({p.source}): ", f"{what or 'no passes'}{_repeat_text(p)}")
     if listing.adapters:
         _heading(terminal, "other optimizers")
-        _print_truncated(terminal, f"  {', '.join(f'{name} ({state})' for name, state in listing.adapters.items())}")
-    _print_truncated(terminal, "`passes list NAME` describes a pass, rule or pipeline in full")
+        _print_wrapped(terminal, "  ", ", ".join(f"{name} ({state})" for name, state in listing.adapters.items()))
+    _print_wrapped(terminal, "", "`passes list NAME` describes a pass, rule or pipeline in full, `--search` finds them")
 
 
 def show_rules(terminal: Terminal, listing: Listing) -> None:
-    """Print the rules of a listing, a line each, by pass."""
+    """Print the rules of a listing by pass, and the passes without one."""
     width = max((len(r.name) for r in listing.rules), default=0)
     for pass_name, rules in groupby(listing.rules, key=lambda r: r.pass_name):
         _heading(terminal, pass_name)
         for r in rules:
-            _print_truncated(terminal, f"  {r.name.ljust(width)}  {r.equation}")
+            _print_wrapped(terminal, f"  {r.name.ljust(width)}  ", r.equation)
+    for p in listing.passes:
+        if all(r.pass_name != p.name for r in listing.rules):
+            _heading(terminal, p.name)
+            _print_wrapped(terminal, "  ", p.summary)
 
 
 def show_details(terminal: Terminal, listing: Listing) -> None:
@@ -57,12 +65,15 @@ def _heading(terminal: Terminal, text: str) -> None:
     terminal.out.print(Text(text, style="bold"), soft_wrap=True)
 
 
-def _print_truncated(terminal: Terminal, text: str) -> None:
-    """Print a line, cut at the width of a terminal."""
-    line = Text(text)
-    if terminal.out.is_terminal:
-        line.truncate(terminal.out.width, overflow="ellipsis")
-    terminal.out.print(line, soft_wrap=True)
+def _print_wrapped(terminal: Terminal, start: str, text: str) -> None:
+    """Print a line; on a terminal, one that is too long continues below, behind `start` if that is narrow."""
+    if not terminal.out.is_terminal:
+        terminal.line(start + text)
+        return
+    width = max(terminal.out.width, MIN_WIDTH)
+    indent = len(start) if len(start) <= width // 2 else INDENT
+    lines = wrap(printable(start + text), width, subsequent_indent=" " * indent, drop_whitespace=True)
+    terminal.lines(lines)
 
 
 def _pass_lines(p: PassInfo) -> Iterator[str]:

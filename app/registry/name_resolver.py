@@ -231,7 +231,7 @@ class NameResolver:
 
     def _unknown_name_error(self, name: str) -> UnknownNameError:
         names = [found.name for found in (*self.registry, *self._installed.registry)]
-        hint = did_you_mean(name, names) or " (see `passes list`)"
+        hint = did_you_mean(name, names) or " (see `passes list --search`)"
         if name.endswith(".toml"):
             hint = f"; one that is in a file is named as in {name}:NAME"
         elif name.endswith(".py"):

@@ -92,7 +92,9 @@ def unknown_name_error(name: str, passes: Iterable[Pass]) -> UnknownNameError:
     """An error for an unknown name, with similar names among `passes` and their rules."""
     singles = [leaf for p in passes for leaf in (p, *leaves(p))]
     names = [n for leaf in singles for n in (leaf.name, *(r.name for r in selectable_rules(leaf)))]
-    return UnknownNameError(f"no pass or rule is named {name}{did_you_mean(name, names) or ' (see `passes list`)'}")
+    return UnknownNameError(
+        f"no pass or rule is named {name}{did_you_mean(name, names) or ' (see `passes list --search`)'}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,9 @@ def require_known_names(p: Pass, names: Collection[str]) -> None:
     known = selectable_names(p) if names else set[str]()
     for name in names:
         if name not in known:
-            near = did_you_mean(name, known) or " (see `passes list`; add passes outside pipelines with --enable)"
+            near = (
+                did_you_mean(name, known) or " (see `passes list --search`; add passes outside pipelines with --enable)"
+            )
             raise UnknownNameError(f"no pass or rule of the pipeline is named {name}{near}")
 
 

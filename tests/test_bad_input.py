@@ -324,7 +324,7 @@ def test_test_data_of_other_model(tmp_path: Path) -> None:
         pytest.param("sub/../m.onnx", "would overwrite", id="the input by another path"),
         pytest.param("link.onnx", "would overwrite", id="a link to the input"),
         pytest.param("w.bin", "would overwrite", id="the input's weights"),
-        pytest.param("o" * 250 + ".onnx", "cannot write", id="overlong name"),
+        pytest.param("o" * 251 + ".onnx", "cannot write", id="overlong name"),
     ],
 )
 def test_bad_output_path(tmp_path: Path, out: str, message: str, verified: tuple[str, ...]) -> None:
@@ -337,9 +337,10 @@ def test_bad_output_path(tmp_path: Path, out: str, message: str, verified: tuple
 
 @pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])
 def test_output_weights_do_not_overwrite_input_weights(tmp_path: Path, verified: tuple[str, ...]) -> None:
-    path = external_model(tmp_path, location="out.onnx.data")
-    (tmp_path / "w.bin").rename(tmp_path / "out.onnx.data")
-    assert "would overwrite" in require_error(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
+    data = "out.onnx.0123456789abcdef.data"
+    path = external_model(tmp_path, location=data)
+    (tmp_path / "w.bin").rename(tmp_path / data)
+    assert "could overwrite" in require_error(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
 
 
 @pytest.mark.parametrize(

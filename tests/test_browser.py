@@ -23,7 +23,6 @@ from passwright.app.compare.page import compare_page
 from passwright.app.drawing.graph_layout import GraphLayout
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.measure.model_stats import compute_model_stats
-from passwright.app.pages.rendering import write_page
 from passwright.app.profile.page import profile_page
 from passwright.app.profile.profile import profile
 from passwright.app.run.page import run_page
@@ -151,7 +150,7 @@ def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[.
     @cache
     def written(name: str) -> Path:
         path = folder / f"{name}.html"
-        write_page(MAKERS[name](), path)
+        path.write_text(MAKERS[name](), encoding="utf-8")
         return path
 
     @contextmanager

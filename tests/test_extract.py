@@ -248,7 +248,7 @@ def test_extraction_from_file(
     before = {p: p.read_bytes() for p in tmp_path.iterdir()}
     result = optimize(path, outputs=["a"], output=tmp_path / "out.onnx")
     assert {p: p.read_bytes() for p in before} == before
-    assert (tmp_path / "out.onnx.data").exists() == external
+    assert len([*tmp_path.glob("out.onnx.*.data")]) == external
     assert list(initializers(result.model)) == ["w"]
     assert result.report.verification is not None
     x = np.ones((2, 512), np.float32)

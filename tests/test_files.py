@@ -17,13 +17,15 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 from passwright.core import EXACT, Build, Model, Value, rule
 from passwright.core.errors import ModelError
-from passwright.core.io import files
+from passwright.core.io import files, publishing
 from passwright.core.io.file_copies import write_chunk
-from passwright.core.io.files import ModelFile, load, publish, staged
+from passwright.core.io.files import ModelFile, load
 from passwright.core.io.model import serialize
+from passwright.core.io.publishing import Publication, publish_model
 from passwright.core.ir import tensor as tensor_module
 from passwright.core.ir.tensor import RAW_DATA, MappedField, MappedFile, Tensor, join_chunks
 from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.support.folders import OpenFolder
 from rewriting import load as text_model
 
 from passwright import optimize
@@ -50,9 +52,14 @@ def read(path: Path) -> Model:
 
 
 def save(model: Model, path: Path, *, external: bool = False) -> Path:
-    with staged(model, path, external=external) as stage:
-        publish(stage, path)
+    publish_model(model, path, external=external)
     return path
+
+
+def data_of(path: Path) -> Path:
+    """The file of the external data of a model that was written."""
+    (found,) = path.parent.glob(f"{path.name}.*.data")
+    return found
 
 
 def arrays(model: onnx.ModelProto) -> dict[str, Any]:
@@ -256,11 +263,11 @@ def test_external_data_is_written_beside_output(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     path = large(tmp_path / "in", external=True)
     optimize(path, output=tmp_path / "out.onnx")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.onnx", "out.onnx.data"]
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "in", tmp_path / "out.onnx", data_of(tmp_path / "out.onnx")]
     raw = onnx.load(tmp_path / "out.onnx", load_external_data=False)
     (w,) = (t for t in raw.graph.initializer if t.name == "w")
     entries = {e.key: e.value for e in w.external_data}
-    assert entries["location"] == "out.onnx.data"
+    assert entries["location"] == data_of(tmp_path / "out.onnx").name
     assert int(entries["offset"]) % 4096 == 0
     np.testing.assert_array_equal(arrays(onnx.load(tmp_path / "out.onnx"))["w"], square())
     onnx.checker.check_model(tmp_path / "out.onnx")
@@ -275,15 +282,17 @@ def test_embedded_weights_stay_embedded(tmp_path: Path) -> None:
 def test_run_on_its_own_output(tmp_path: Path) -> None:
     optimize(large(tmp_path, external=True), output=tmp_path / "one.onnx")
     optimize(tmp_path / "one.onnx", output=tmp_path / "two.onnx")
-    assert (tmp_path / "two.onnx.data").read_bytes() == (tmp_path / "one.onnx.data").read_bytes()
+    one, two = (data_of(tmp_path / name) for name in ("one.onnx", "two.onnx"))
+    assert two.read_bytes() == one.read_bytes()
+    assert two.name == one.name.replace("one", "two")
 
 
 def test_moved_output_finds_its_weights(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "elsewhere").mkdir()
     optimize(large(tmp_path / "in", external=True), output=tmp_path / "out.onnx")
-    for name in ("out.onnx", "out.onnx.data"):
-        (tmp_path / name).rename(tmp_path / "elsewhere" / name)
+    for path in (tmp_path / "out.onnx", data_of(tmp_path / "out.onnx")):
+        path.rename(tmp_path / "elsewhere" / path.name)
     (tmp_path / "in" / "w.bin").unlink()
     np.testing.assert_array_equal(arrays(onnx.load(tmp_path / "elsewhere" / "out.onnx"))["w"], square())
 
@@ -364,9 +373,9 @@ def test_failure_leaves_files_unchanged(
             raise error
 
     if point == "the move":
-        monkeypatch.setattr(Path, "replace", fail)
+        monkeypatch.setattr(OpenFolder, "take", fail)
     elif point == "the staged model":
-        monkeypatch.setattr("passwright.core.pass_manager.verified_run.publish", fail)
+        monkeypatch.setattr(Publication, "publish", fail)
     else:
         monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(raised):
@@ -410,7 +419,7 @@ def test_failing_write_leaves_no_files(
 
     def interrupted(path: Path, mode: str = "r", **options: Any) -> Any:
         file = opened(path, mode, **options)
-        if mode != "wb":
+        if "w" not in mode:
             return file
         files_written.append(path.name)
         return Interrupted(file, writes)
@@ -426,7 +435,7 @@ def test_failing_write_leaves_no_files(
 def test_output_has_default_permissions(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
     out = save(read(large(tmp_path, external=True)), tmp_path / "out.onnx", external=True)
-    for path in (out, Path(f"{out}.data")):
+    for path in (out, data_of(out)):
         assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
@@ -585,29 +594,30 @@ def test_model_over_2_gb_is_written_with_external_data(huge: Path) -> None:
     try:
         save(model, out)
         assert out.stat().st_size < 1 << 20
-        assert Path(f"{out}.data").stat().st_size >= PIECE * PIECES
-        assert Path(f"{out}.data").stat().st_blocks * 512 < 1 << 20  # the copy keeps the holes of the sparse source
+        assert data_of(out).stat().st_size >= PIECE * PIECES
+        assert data_of(out).stat().st_blocks * 512 < 1 << 20  # the copy keeps the holes of the sparse source
         raw = onnx.load(out, load_external_data=False)
         for n, w in enumerate(raw.graph.initializer):
             entries = {e.key: e.value for e in w.external_data}
             assert int(entries["length"]) == PIECE
-            with Path(f"{out}.data").open("rb") as f:
+            with data_of(out).open("rb") as f:
                 f.seek(int(entries["offset"]))
                 assert np.frombuffer(f.read(4096), np.float32).tolist() == [n + 1] * 1024
     finally:
-        Path(f"{out}.data").unlink(missing_ok=True)
+        data_of(out).unlink()
 
 
 def test_replays_write_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_JOINED_BYTES", 0)
     written: list[Path] = []
-    write = files._write
+    write = files.write_model
 
-    def recording_write(model: Any, path: Path, external: bool) -> None:
+    def recording_write(model: Any, path: Path, **options: Any) -> Any:
         written.append(path)
-        write(model, path, external)
+        return write(model, path, **options)
 
-    monkeypatch.setattr(files, "_write", recording_write)
+    for module in (files, publishing):
+        monkeypatch.setattr(module, "write_model", recording_write)
     text = "g (float[N,64] x) => (float[N,64] y) { a = MatMul(x, w) b = Neg(a) c = Neg(b) d = Abs(c) y = Neg(d) }"
     onnx.save(
         text_model(text, weights={"w": square()}),

@@ -20,11 +20,10 @@ from passwright.app.drawing.picture import svg
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.pages import rendering
 from passwright.app.pages.charts import FONT_SIZE, Bar, bar_chart, paired_bar_chart
-from passwright.app.pages.rendering import compress_json, decompress_json, write_page
+from passwright.app.pages.rendering import compress_json, decompress_json
 from passwright.app.profile.page import profile_page, timeline_data
 from passwright.app.run.page import CHUNK_SIZE, PicturePool, rewrite_data, rewrites_by_rule, run_page, verdict_banner
 from passwright.app.visualization.visualization import Visualization
-from passwright.core.errors import ModelError
 from passwright.core.verify.input_generation import InputSet
 from passwright.core.verify.verdict import Mismatch, Verdict
 from sample_reports import HOSTILE, comparison, picture, profile_pair, report, trace
@@ -427,21 +426,3 @@ def luminance(colour: str) -> float:
     parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def test_page_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text("old")
-    write_page("<p>größer</p>", path)
-    assert path.read_text(encoding="utf-8") == "<p>größer</p>"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("place", ["missing/report.html", "folder", "file/report.html"])
-def test_failed_write_leaves_nothing(tmp_path: Path, place: str) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").write_text("kept")
-    with pytest.raises(ModelError, match="cannot write"):
-        write_page("<p>", tmp_path / place)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
-    assert (tmp_path / "file").read_text() == "kept"

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from passwright.app.cli import app
 from passwright.app.measure.profile_recording import Recording, record_profile
 from passwright.app.measure.profile_trace import KernelExecution, ProfiledRun
-from passwright.app.profile.profile_builder import MAX_RUNS, build_profile, write_timeline
+from passwright.app.profile.profile_builder import MAX_RUNS, build_profile, timeline
 from passwright.app.profile.profile_report import Profile
 from passwright.core.errors import EvaluationError, ModelError
 from passwright.core.ort.sessions import CPU, SessionConfig
@@ -168,9 +168,9 @@ def test_odd_names(tmp_path: Path) -> None:
     assert "two\\nlines [red]" in result.stdout
 
 
-def require_trace(path: Path) -> list[dict[str, Any]]:
-    """The events of a file, checked against the Trace Event Format."""
-    events = json.loads(path.read_text())["traceEvents"]
+def require_trace(text: str) -> list[dict[str, Any]]:
+    """The events of a file's text, checked against the Trace Event Format."""
+    events = json.loads(text)["traceEvents"]
     for e in events:
         assert e["ph"] in {"X", "M"}
         assert isinstance(e["name"], str)
@@ -191,11 +191,11 @@ def require_nested(spans: list[dict[str, Any]]) -> None:
         assert len(ends) < 2 or ends[-1] <= ends[-2] + 1e-2
 
 
-def test_timeline_has_bodies(tmp_path: Path) -> None:
+def test_timeline_has_bodies() -> None:
     """Times truncated to microseconds may end after the enclosing event."""
     nodes = (kernel("a", 1e-6, 6e-6), kernel("b", 3e-6, 5e-6), kernel("b", 8e-6, 9e-6))
-    write_timeline([build_profile("before", recording(TEXT, ProfiledRun(5.0, 12e-6, nodes)))], {}, tmp_path / "t.json")
-    spans = [e for e in require_trace(tmp_path / "t.json") if e["ph"] == "X"]
+    text = timeline([build_profile("before", recording(TEXT, ProfiledRun(5.0, 12e-6, nodes)))], {})
+    spans = [e for e in require_trace(text) if e["ph"] == "X"]
     assert [(e["ts"], e["dur"]) for e in spans] == [(0, 12), (1, 6), (3, 4), (8, 4)]
 
 
@@ -203,7 +203,7 @@ def test_the_timeline(cnn: Path, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     found = profile(cnn, min_time=0, threads=1, trace_to=path)
     assert found.before.trace == path
-    events = require_trace(path)
+    events = require_trace(path.read_text())
     assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == ["before", "after"]
     for process in (1, 2):
         own = [e for e in events if e["pid"] == process and e["ph"] == "X"]
@@ -216,10 +216,10 @@ def test_the_timeline(cnn: Path, tmp_path: Path) -> None:
     assert made
 
 
-def test_timeline_shows_a_limited_number_of_runs(tmp_path: Path) -> None:
+def test_timeline_shows_a_limited_number_of_runs() -> None:
     runs = [ProfiledRun(float(i), 0.5, (kernel("a", 0.1, 0.2),)) for i in range(5 * MAX_RUNS)]
-    write_timeline([build_profile("before", recording(TEXT, *runs))], {}, tmp_path / "t.json")
-    spans = [e["ts"] for e in require_trace(tmp_path / "t.json") if e.get("cat") == "run"]
+    text = timeline([build_profile("before", recording(TEXT, *runs))], {})
+    spans = [e["ts"] for e in require_trace(text) if e.get("cat") == "run"]
     assert spans == [i * 1e6 for i in range(MAX_RUNS)]
 
 
@@ -238,7 +238,7 @@ def test_command_writes_files(cnn: Path, tmp_path: Path, monkeypatch: pytest.Mon
         "cnn.profile.json",
     ):
         assert message in result.stdout
-    require_trace(tmp_path / "cnn.profile.json")
+    require_trace((tmp_path / "cnn.profile.json").read_text())
     told = json.loads(report.read_text())
     assert told["before"]["nodes"][0]["seconds"] > 0
     assert told["after"]["trace"] == "cnn.profile.json"

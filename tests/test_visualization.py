@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from passwright.app.cli import app
 from passwright.app.drawing.picture import BoxKind, Picture
-from passwright.app.pages import rendering
 from passwright.app.run import page
 from passwright.app.visualization import snapshots
 from passwright.app.visualization import visualization as views
@@ -362,11 +361,10 @@ def model(tmp_path: Path) -> Path:
 
 def test_page_gets_report_and_trace(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "run_page", lambda report, trace: f"{report.source}: {len(trace.rewrites)} change")
-    monkeypatch.setattr(rendering, "write_page", lambda text, path: path.write_text(text))
     place = model.parent / "page.html"
     result = invoke(model, "--html", place)
     assert result.exit_code == 0, result.output
-    assert place.read_text() == f"{model}: 1 change"
+    assert place.read_text() == f"{model}: 1 change\n"
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from ...core.errors import EvaluationError, ModelError, UnverifiableError, forma
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import publish_text
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import SessionConfig
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
-from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.input_specs import input_specs
 from ...core.verify.verification_spec import Inputs
@@ -125,7 +125,7 @@ def bench(
     loaded = [_LoadedModel.of(Path(m)) for m in models]
     paths = OutputPaths.of(report=report_to)
     read = [Path(p) for p in (inputs, labelled_set) if isinstance(p, str | Path)]
-    paths.require_writable([*(f for m in loaded for f in m.source.files), *read])
+    paths.require_distinct([*(f for m in loaded for f in m.source.files), *read])
     examples = LabelledSet.read(Path(labelled_set)) if labelled_set is not None else None
     samples = 0
     if examples is not None:  # an unusable set fails before anything is measured
@@ -150,7 +150,7 @@ def bench(
             ]
     conditions = (level, config.provider, threads, list(feeds.by_batch), feeds.sizes)
     report = BenchReport(results, *conditions, metric_name, samples, feeds.note, timer.seconds, versions())
-    write_json(report.to_json, paths.report)
+    publish_text(paths.report, report.to_json)
     return report
 
 

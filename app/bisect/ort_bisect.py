@@ -12,11 +12,11 @@ import onnx
 
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import publish_text
 from ...core.ort.sessions import LEVELS, Loadable, SessionConfig
 from ...core.ort.worker_process import WorkerProcess
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
-from ...core.pass_manager.report import write_json
 from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.oracle import Oracle
@@ -102,7 +102,7 @@ def bisect_ort(
     start_oracle_worker()
     source = model_source(model, inline=False)
     paths = OutputPaths.of(report=report_to)
-    paths.require_writable((*source.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
+    paths.require_distinct((*source.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
     with gc_paused(), timer.phase(LOADING):
         spec = VerificationSpec.of(
             source.load(), inputs, shapes or {}, dims or {}, effort=known_effort(effort, "--verify"), memory=memory
@@ -113,7 +113,7 @@ def bisect_ort(
         blame = bisect_optimizers(oracle, source.loadable(), level, progress)
         input_sets = tuple(str(answer.input_set) for answer in oracle.answers)
     report = OrtBisectReport(source.label, level, input_sets, blame, timer.seconds, versions())
-    write_json(report.to_json, paths.report)
+    publish_text(paths.report, report.to_json)
     return report
 
 

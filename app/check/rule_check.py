@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import publish_text
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
-from ...core.pass_manager.report import write_json
 from ...core.plugins.pass_registry import PassRegistry, all_rules
 from ...core.rewriting.rules import Rule
 from ...passes.pipelines import BUILT_IN
@@ -101,7 +101,8 @@ def check(
     Names select from the files, if there are any. Raises UsageError, and PluginError for a file that cannot be loaded.
     """
     passes = select_passes(targets, built_in=built_in)
-    OutputPaths(report=report_to, repro_folder=repro_to).require_writable([Path(t) for t in targets if is_file_path(t)])
+    paths = OutputPaths.of(report=report_to, repro_folder=repro_to)
+    paths.require_distinct([Path(t) for t in targets if is_file_path(t)])
     report = CheckReport(budget, seed)
     rules: dict[Rule, list[Rule]] = {}  # each with the rules of its passes
     for p in (leaf for whole in passes for leaf in leaves(whole)):
@@ -116,7 +117,7 @@ def check(
             report.checked.append(examine(rule, budget=budget, seed=seed, other_rules=others, compare=process))
     if repro_to is not None:
         report.repros = {c.rule.name: str(write_repro(c.rule, c.fault, repro_to)) for c in report.wrong if c.fault}
-    write_json(report.to_json, report_to)
+    publish_text(paths.report, report.to_json)
     return report
 
 

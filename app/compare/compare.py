@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...core.errors import EvaluationError, ModelError, UnverifiableError
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import Publication, publish_copy
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
 from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
-from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import Inputs, VerificationSpec
@@ -135,21 +135,22 @@ def compare(
         notes + (oracle.notes if oracle is not None else []),
         str(paths.repro_folder or ""),
     )
-    write_json(report.to_json, paths.report)
-    if paths.page is not None:
-        from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
-        from .page import compare_page  # noqa: PLC0415 - seldom needed
+    with Publication() as publication:
+        publication.add_text(paths.report, report.to_json)
+        if paths.page is not None:
+            from .page import compare_page  # noqa: PLC0415 - seldom needed
 
-        write_page(compare_page(report, own.report, own.visualization), paths.page)
+            publication.add_text(paths.page, partial(compare_page, report, own.report, own.visualization))
+        publication.publish()
     return report
 
 
 def _require_writable(paths: OutputPaths, read: Sequence[Path], names: Iterable[str]) -> None:
     """Raise ModelError unless all paths can be written, models of these `names` in the folder too."""
-    paths.require_writable(read)
+    paths.require_distinct(read)
     if paths.repro_folder is not None and paths.repro_folder.is_dir():
         for name in names:
-            OutputPaths(paths.repro_folder / f"{name}.onnx").require_writable(read)
+            OutputPaths.of(model=paths.repro_folder / f"{name}.onnx").require_distinct(read)
 
 
 def _oracle(
@@ -179,12 +180,12 @@ def _bisect_options(
 
 
 def _copy_models(files: Sequence[Path], folder: Path) -> None:
-    """Copy models and their weights. Raises ModelError if that fails."""
+    """Copy models and their external data, which are the files with names that begin with theirs. Raises ModelError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file in files:
-            for part in (Path(f"{file}.data"), file):
-                if part.is_file():
-                    shutil.copyfile(part, folder / part.name)
     except OSError as e:
         raise ModelError(f"cannot write to {folder}: {e.strerror}") from e
+    for file in files:
+        if file.is_file():
+            data = [p for p in file.parent.iterdir() if p.name.startswith(f"{file.name}.")]
+            publish_copy(file, data, folder)

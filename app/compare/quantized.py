@@ -10,9 +10,9 @@ from time import perf_counter
 
 from ...core.errors import ModelError, format_error
 from ...core.io.model_source import model_source
+from ...core.io.publishing import publish_text
 from ...core.ort import value_files
 from ...core.pass_manager.phase_timer import MEASURING, PhaseTimer
-from ...core.pass_manager.report import write_json
 from ...core.support.intervals import RatioInterval
 from ..adapters.adapter_names import install_hint, installed_version, require_installed
 from ..adapters.quantizers import QUANTIZERS, Feeds
@@ -122,7 +122,7 @@ def compare_quantized(
         [*setup.samples.notes, *setup.notes, *filter(None, [setup.racing.feeds.note])], timer.seconds, versions(),
         machine_summary(),
     )  # fmt: skip
-    write_json(report.to_json, paths.report)
+    publish_text(paths.report, report.to_json)
     return report
 
 

@@ -13,10 +13,10 @@ from ...core.io.convert import from_function
 from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import publish_text
 from ...core.ir.op import attribute_value
 from ...core.ir.op_schemas import qualified_op_type
 from ...core.pass_manager.phase_timer import PhaseTimer
-from ...core.pass_manager.report import write_json
 from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ..environment import versions
@@ -77,10 +77,10 @@ def diff(
     with gc_paused():
         with timer.phase("loading"):
             a, b = first.load(), second.load()
-        paths.require_writable((*first.files, *second.files))
+        paths.require_distinct((*first.files, *second.files))
         with timer.phase("comparing"):
             found = DiffReport(first.label, second.label, diff_models(a, b), include_names, versions())
-    write_json(found.to_json, paths.report)
+    publish_text(paths.report, found.to_json)
     return found
 
 

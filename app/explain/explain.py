@@ -17,13 +17,13 @@ from ...core.errors import FailureKind, ModelError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import publish_text
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.pass_manager.pass_manager import CheckOptions, PassManager
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.pipeline import Pass, Pipeline, RemarkingPass, rule_names
 from ...core.pass_manager.quarantine import Quarantine, Quarantined
-from ...core.pass_manager.report import write_json
 from ...core.pass_manager.verified_run import VerifiedRun
 from ...core.rewriting.changes import Change
 from ...core.rewriting.pattern import OpPattern
@@ -140,12 +140,12 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
     source = edited_source(model_source(model, inline=not options.keep_functions), edits)
     paths = OutputPaths.of(report=options.report_to)
     inputs = [*source.files, *(Path(p) for p in options.plugins if isinstance(p, str | Path))]
-    paths.require_writable(inputs)
+    paths.require_distinct(inputs)
     choice = resolve_pipeline(options.pipeline, options.plugins, (), (), options.enable)
     subject = find_subject(options.name, choice.pipeline, options.plugins)
     with gc_paused(), timer.phase("loading"):
         original = source.load()
-    paths.require_writable(inputs)
+    paths.require_distinct(inputs)
     chosen, unfit = choice.for_opsets(original.graph.opsets)
     target = chosen if isinstance(chosen, Pipeline) else Pipeline("any target", ())
     if options.at:
@@ -188,7 +188,7 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
         sorted(rules, key=attrgetter("rank")), passes, [q for q in run.quarantined if q.by in names], notes,
         timer.seconds, versions(),
     )  # fmt: skip
-    write_json(found.to_json, paths.report)
+    publish_text(paths.report, found.to_json)
     return found
 
 

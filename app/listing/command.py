@@ -30,12 +30,14 @@ def list_passes(
 ) -> None:
     """List all passes in order, with their stages, and all pipelines; or describe those named in full."""
     with one_line_errors():
-        from ...core.pass_manager.report import write_json  # noqa: PLC0415 - imports onnx and numpy
+        from ...core.io.output_paths import OutputPaths  # noqa: PLC0415 - imports onnx and numpy
+        from ...core.io.publishing import publish_text  # noqa: PLC0415 - imports onnx and numpy
         from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .listing import listing, listing_by_operator, listing_by_search  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_details, show_listing, show_rules  # noqa: PLC0415 - imports rich
 
         options.require(bool(name) + bool(op) + bool(search) <= 1, "give names, --op or --search, one of them")
+        paths = OutputPaths.of(report=options.report_file(json))
         if op or search:
             found = listing_by_operator(op, plugin or ()) if op else listing_by_search(search or "", plugin or ())
         else:
@@ -44,5 +46,5 @@ def list_passes(
         (show_details if name else show_rules if op or search else show_listing)(screen, found)
         for message in dict.fromkeys(found.broken.values()):
             typer.echo(f"warning: {' '.join(message.split())}", err=True)
-        write_json(found.to_json, options.report_file(json))
+        publish_text(paths.report, found.to_json)
         echo_json(json, found)

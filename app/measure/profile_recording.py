@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import onnx
 
 from ...core.errors import EvaluationError, ModelLoadError
-from ...core.io.files import ModelFile, load, load_without_weights, staged
+from ...core.io.files import ModelFile, load, load_without_weights, write_model
 from ...core.io.model import serialize
 from ...core.ir.graph import Graph
 from ...core.ir.tensor import Tensor
@@ -21,6 +20,7 @@ from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
+from ...core.support.scratch_folder import ScratchFolder
 from .profile_trace import ProfiledRun, read_trace
 
 PROFILE_TIMEOUT = 600.0  # seconds for a model, in addition to the requested ones
@@ -58,11 +58,9 @@ def record_profile(
     file = ModelFile(path)
     model = load(file, inline=False)
     make_node_names_unique(model.graph)
-    with (
-        TemporaryDirectory() as temporary,
-        staged(model, Path(temporary) / "model.onnx", external=bool(file.external_files)) as copy,
-    ):
-        folder, saves = Path(temporary), Path(temporary) / "ran.onnx"
+    with ScratchFolder() as folder:
+        copy, saves = folder / "model.onnx", folder / "ran.onnx"
+        write_model(model, copy, external=bool(file.external_files))
         graphs = [serialize(model, _without_elements).to_proto().graph]
         value_files.write_value(dict(feeds), folder / "feeds")
         request = {

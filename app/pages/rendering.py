@@ -6,15 +6,12 @@ import gzip
 import json
 from base64 import b64decode, b64encode
 from importlib.resources import files
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from rich.filesize import decimal
 
-from ...core.errors import ModelError
 from ..number_text import bounds, compact, duration, ratio
 from ..terminal import printable
 
@@ -51,17 +48,6 @@ def _printable_text(value: Any) -> Any:
 
 def _read_resource(place: str) -> str:
     return (files(__spec__.parent) / place).read_text("utf-8")
-
-
-def write_page(page: str, path: Path) -> None:
-    """Write a page, whole or not at all. Raises ModelError if that cannot be done."""
-    try:
-        with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as stage:
-            made = Path(stage) / path.name
-            made.write_text(page, encoding="utf-8")
-            made.replace(path)
-    except OSError as e:
-        raise ModelError(f"cannot write {path}: {e.strerror}") from e
 
 
 def compress_json(data: Any) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...core.errors import EvaluationError
 from ...core.io.files import ModelFile, load
 from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import Publication
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, PhaseTimer
-from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.given_inputs import sizes_from_shapes
 from ...core.verify.input_specs import input_specs
@@ -21,7 +22,7 @@ from ..measure.feeds import make_feeds
 from ..measure.profile_recording import record_profile
 from ..registry.pass_sources import PluginLike
 from ..run.optimize import optimize
-from .profile_builder import RecordedProfile, build_profile, write_timeline
+from .profile_builder import RecordedProfile, build_profile, timeline
 from .profile_report import ProfileReport
 
 
@@ -60,13 +61,13 @@ def profile(
     path = Path(model)
     paths = OutputPaths.of(report=report_to, page=page_to, trace=trace_to)
     read = [path, *(Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path))]
-    paths.require_writable(read)
+    paths.require_distinct(read)
     timer = PhaseTimer(progress)
     with timer.phase(CHOOSING_INPUTS):
         file = ModelFile(path)
         with gc_paused():
             sizes = dict(dims or {}) | sizes_from_shapes(shapes or {}, input_specs(load(file)))
-        paths.require_writable((*read, *file.external_files))
+        paths.require_distinct((*read, *file.external_files))
         feeds = make_feeds(path, inputs, [batch], sizes, seed)
     config = (provider or ExecutionProvider()).session_config(level_name, threads)
     with TemporaryDirectory() as folder:
@@ -84,7 +85,8 @@ def profile(
                 except EvaluationError as e:
                     raise EvaluationError(f"{label} cannot be profiled: {e}") from e
                 recorded.append(build_profile(label, recording))
-    before, *after = (replace(r.profile, trace=paths.trace) for r in recorded)
+    trace = None if paths.trace is None else paths.trace.path
+    before, *after = (replace(r.profile, trace=trace) for r in recorded)
     report = ProfileReport(
         str(path),
         before,
@@ -99,13 +101,14 @@ def profile(
         feeds.note,
         next(iter(feeds.by_batch)),
     )
-    if paths.trace is not None:
-        write_timeline(recorded, {"source": report.source, "level": level, **report.versions}, paths.trace)
-    write_json(report.to_json, paths.report)
-    if paths.page is not None:
-        from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
-        from .page import profile_page  # noqa: PLC0415 - seldom needed
+    with Publication() as publication:
+        settings = {"source": report.source, "level": level, **report.versions}
+        publication.add_text(paths.trace, partial(timeline, recorded, settings))
+        publication.add_text(paths.report, report.to_json)
+        if paths.page is not None:
+            from .page import profile_page  # noqa: PLC0415 - seldom needed
 
-        run = (result.report, result.visualization) if result is not None else (None, None)
-        write_page(profile_page(report, *run), paths.page)
+            run = (result.report, result.visualization) if result is not None else (None, None)
+            publication.add_text(paths.page, partial(profile_page, report, *run))
+        publication.publish()
     return report

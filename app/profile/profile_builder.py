@@ -6,11 +6,9 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ...core.pass_manager.report import write_json
 from ...core.serialization.proto_queries import all_nodes
 from ...core.serialization.provenance import read_provenance
 from ..measure.profile_recording import Recording
@@ -118,11 +116,11 @@ def _type_times(nodes: Iterable[NodeTime]) -> list[TypeTime]:
     return sorted(types, key=lambda t: (-t.seconds, t.op))
 
 
-def write_timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str], path: Path) -> None:
-    """Write some runs of each profile, all beginning at 0. Raises ModelError if the file cannot be written."""
+def timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str]) -> str:
+    """Some runs of each profile, all beginning at 0, in the JSON of chrome://tracing."""
     events = [event for i, recorded in enumerate(profiles, 1) for event in _events(recorded, i)]
     trace = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": metadata}
-    write_json(lambda: json.dumps(trace, allow_nan=False, separators=(",", ":")), path)
+    return json.dumps(trace, allow_nan=False, separators=(",", ":"))
 
 
 def _events(recorded: RecordedProfile, process: int) -> Iterator[dict[str, Any]]:

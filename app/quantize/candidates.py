@@ -13,9 +13,10 @@ from typing import Any
 
 from ...core.calibration.methods import Method
 from ...core.errors import PassesError
-from ...core.io.files import publish, staged
+from ...core.io.files import write_model
 from ...core.io.model import Model, serialize
 from ...core.io.model_source import ModelSource
+from ...core.io.publishing import Publication
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
 from ...core.ir.tensor import chunk_bytes
@@ -76,10 +77,14 @@ class Candidate:
         """The changes as keys of exclusions."""
         return frozenset((c.by, c.place) for c in self.changes)
 
-    def write(self, destination: Path) -> None:
-        """Write the model, with external weights if the original has such, or beyond 2 GB."""
-        with staged(self.model, destination, external=self.is_external) as stage:
-            publish(stage, destination)
+    def stage(self, publication: Publication) -> None:
+        """Add the model to the files of `publication`, with external weights as the original."""
+        publication.add_model(self.model, external=self.is_external)
+
+    def write(self, path: Path) -> int:
+        """Write the model to a new file in the same form, and return its bytes. Raises OSError."""
+        data = write_model(self.model, path, external=self.is_external)
+        return sum(file.stat().st_size for file in (path, data) if file is not None)
 
     @cached_property
     def digest(self) -> str:

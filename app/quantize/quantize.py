@@ -18,11 +18,11 @@ from ...core.errors import UnverifiableError
 from ...core.io.convert import to_onnx
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph
 from ...core.ort.sessions import ENABLE_ALL
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
-from ...core.pass_manager.report import write_json
 from ...core.plugins.discovery import python_file
 from ...core.support.intervals import RatioInterval
 from ..environment import quantization_target, versions
@@ -68,7 +68,9 @@ class QuantizationResult:
 
     def save(self, path: str | Path) -> None:
         """Write the model to `path`, whole or not at all; with external data if the original has some."""
-        self.candidate.write(Path(path))
+        with Publication(OutputPaths.of(model=path).model) as publication:
+            self.candidate.stage(publication)
+            publication.publish()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     plugins = lossy_passes(options.plugins)
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
     paths = checked_paths(options, source)
-    journal = Journal(paths.journal)
+    journal = Journal(None if paths.journal is None else paths.journal.path)
     with TemporaryDirectory() as name:
         setup = prepare(model, source, paths, budget, options, timer, Path(name))
         calibration, samples = setup.calibration, setup.samples
@@ -191,12 +193,14 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             timer.seconds,
             versions(),
         )
-        write_json(report.to_json, paths.report)
-        if paths.page is not None:
-            write_quantization_page(report, taken, calibration, paths.page)
         result = original_candidate(model, source) if taken is None else taken.candidate
-        if paths.model is not None:
-            result.write(paths.model)
+        with Publication(paths.model) as publication:
+            if paths.model is not None:
+                result.stage(publication)
+            publication.add_text(paths.report, report.to_json)
+            if paths.page is not None:
+                publication.add_text(paths.page, partial(page_text, report, taken, calibration))
+            publication.publish()
         return QuantizationResult(report, result)
 
 
@@ -209,7 +213,7 @@ def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPa
     paths = OutputPaths.of(
         model=options.output, report=options.report_to, page=options.page_to, journal=options.journal
     )
-    paths.require_writable((*source.files, *options.input_files))
+    paths.require_distinct((*source.files, *options.input_files))
     return paths
 
 
@@ -243,7 +247,7 @@ def prepare(
     """Read the samples, optimize the float model, and run the original on them."""
     with timer.phase(LOADING):
         loaded = source.load()
-        paths.require_writable(source.files)  # those of weights are known now
+        paths.require_distinct(source.files)  # those of weights are known now
         samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with timer.phase(OPTIMIZING):
         names = folder / "names.json" if options.names_to_leave else None
@@ -298,21 +302,16 @@ def described_ops(taken: Built | None, feeds: Sequence[Mapping[str, Any]]) -> li
     return quantized_ops(taken, value_errors(taken, feeds) if feeds else None)
 
 
-def write_quantization_page(
-    report: QuantizationReport, taken: Built | None, calibration: Calibration | None, path: Path
-) -> None:
-    """Write the page, with the calibrated ranges of a candidate that has some."""
-    from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
+def page_text(report: QuantizationReport, taken: Built | None, calibration: Calibration | None) -> str:
+    """The page, with the calibrated ranges of a candidate that has some."""
     from .page import quantization_page  # noqa: PLC0415 - seldom needed
 
     if taken is None or calibration is None or not taken.builder.spec.ranges:
-        page = quantization_page(report, {}, {})
-    else:
-        source, names = taken.builder.source, [op.value for op in report.quantized]
-        is_same = source is calibration.source  # not of a variant with other scales
-        found = calibration.statistics if is_same else collect_statistics(source, names, calibration.feeds)
-        page = quantization_page(report, found, taken.builder.spec.ranges)
-    write_page(page, path)
+        return quantization_page(report, {}, {})
+    source, names = taken.builder.source, [op.value for op in report.quantized]
+    is_same = source is calibration.source  # not of a variant with other scales
+    found = calibration.statistics if is_same else collect_statistics(source, names, calibration.feeds)
+    return quantization_page(report, found, taken.builder.spec.ranges)
 
 
 def original_candidate(model: onnx.ModelProto | str | Path, source: ModelSource) -> Candidate:

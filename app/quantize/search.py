@@ -164,8 +164,7 @@ class Search:
             return None
         self._files += 1
         path = self.folder / f"{self._files}.onnx"
-        candidate.write(path)
-        trial.bytes = sum(p.stat().st_size for p in (path, Path(f"{path}.data")) if p.exists())
+        trial.bytes = candidate.write(path)
         return Built(builder, candidate, path, left, trial)
 
     def _without_slow_operators(self, wholes: Sequence[Built]) -> list[Built]:

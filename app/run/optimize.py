@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, get_args
 
 import onnx
 
-from ...core.io.files import publish
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import Publication
 from ...core.ir.context import ValueInfo
 from ...core.pass_manager.pass_manager import CheckOptions, PassManager
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import DRAWING, LOADING, RUNNING_ORIGINAL, WRITING, PhaseTimer
 from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
-from ...core.pass_manager.report import Plan, Report, SkippedPass, Stats, graph_size, pass_records, write_json
+from ...core.pass_manager.report import Plan, Report, SkippedPass, Stats, graph_size, pass_records
 from ...core.pass_manager.verified_run import Accept, Candidate, VerifiedRun, attempt_comparer
 from ...core.support.gc_pause import gc_paused
 from ...core.transform.model_edits import requested_edits
@@ -59,10 +59,11 @@ class Result:
 
         Raises ModelError if `path` cannot be written or is a file of the original.
         """
-        destination = Path(path)
-        OutputPaths(destination).require_writable(self._source.files)
-        with self._candidate.staged(destination) as stage:
-            publish(stage, destination)
+        paths = OutputPaths.of(model=path)
+        paths.require_distinct(self._source.files)
+        with Publication(paths.model) as publication:
+            self._candidate.stage(publication)
+            publication.publish()
 
 
 def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Result:
@@ -114,7 +115,7 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
         repro_folder=options.repro_to,
         page=options.page_to,
     )
-    paths.require_writable((*source.files, *options.input_files))
+    paths.require_distinct((*source.files, *options.input_files))
     with gc_paused():
         choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enable)
         with timer.phase(LOADING):
@@ -125,44 +126,47 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
             spec = None
             if is_specified:
                 spec = VerificationSpec.of(original, options.inputs, effort=effort, memory=options.memory)
-    paths.require_writable((*source.files, *options.input_files, *choice.read_files))
+    paths.require_distinct((*source.files, *options.input_files, *choice.read_files))
     races = None
     if options.check_speed:
         from .speed_check import SpeedRaces  # noqa: PLC0415 - seldom needed
 
         races = SpeedRaces(source, options, timer)
-    attempt = run_attempt(choice, source, original, spec, options, timer, races)
-    for fallback in (*choice.fallbacks, ORIGINAL):
-        if races is None or not races.has_lost:
-            break
-        other = replace(choice, pipeline=fallback, spec=fallback.name)
-        other_options = options if fallback is not ORIGINAL else replace(options, value_info=None)
-        attempt = run_attempt(other, source, source.load(), spec, other_options, timer, races)
-    pipeline, run, candidate = attempt.pipeline, attempt.run, attempt.candidate
-    visualization = run_visualization(run, pipeline, candidate)
-    ledger = run.attempt.ledger
-    report = Report(
-        source.label,
-        pipeline.name,
-        before,
-        Stats.of(candidate.model, candidate.exported.size),
-        pass_records(pipeline, ledger),
-        attempt.verdict,
-        run.quarantine.quarantined,
-        run.quarantine.replays,
-        timer.seconds,
-        versions(),
-        Plan.of(ledger.changes, size_before, graph_size(candidate.model.graph)) if size_before is not None else None,
-        attempt.unfit,
-        races.speed_check() if races is not None else None,
-    )
-    write_json(report.to_json, paths.report)
-    write_json(lambda: json.dumps(run.name_map(), indent=1), paths.name_map)
-    if visualization is not None and paths.page is not None:
-        from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
-        from .page import run_page  # noqa: PLC0415 - seldom needed
+    with Publication(paths.model) as publication:
+        attempt = run_attempt(choice, source, original, spec, options, timer, races, publication)
+        for fallback in (*choice.fallbacks, ORIGINAL):
+            if races is None or not races.has_lost:
+                break
+            other = replace(choice, pipeline=fallback, spec=fallback.name)
+            other_options = options if fallback is not ORIGINAL else replace(options, value_info=None)
+            attempt = run_attempt(other, source, source.load(), spec, other_options, timer, races, publication)
+        pipeline, run, candidate = attempt.pipeline, attempt.run, attempt.candidate
+        visualization = run_visualization(run, pipeline, candidate)
+        ledger = run.attempt.ledger
+        report = Report(
+            source.label,
+            pipeline.name,
+            before,
+            Stats.of(candidate.model, candidate.exported.size),
+            pass_records(pipeline, ledger),
+            attempt.verdict,
+            run.quarantine.quarantined,
+            run.quarantine.replays,
+            timer.seconds,
+            versions(),
+            Plan.of(ledger.changes, size_before, graph_size(candidate.model.graph))
+            if size_before is not None
+            else None,
+            attempt.unfit,
+            races.speed_check() if races is not None else None,
+        )
+        publication.add_text(paths.report, report.to_json)
+        publication.add_text(paths.name_map, lambda: json.dumps(run.name_map(), indent=1))
+        if visualization is not None and paths.page is not None:
+            from .page import run_page  # noqa: PLC0415 - seldom needed
 
-        write_page(run_page(report, visualization), paths.page)
+            publication.add_text(paths.page, partial(run_page, report, visualization))
+        publication.publish()
     return Result(report, source, candidate, visualization)
 
 
@@ -192,8 +196,12 @@ def run_attempt(
     options: RunOptions,
     timer: PhaseTimer,
     races: SpeedRaces | None,
+    publication: Publication,
 ) -> RunAttempt:
-    """Run a pipeline on `original`, which is rewritten, and write the result if it is right and not slower."""
+    """Run a pipeline on `original`, which is rewritten.
+
+    If the result is right and not slower, it is added to `publication`, unless that has no place for a model.
+    """
     pipeline, unfit = choice.for_opsets(original.graph.opsets)
     new_observer: Callable[[], ChangeObserver] | None = None
     if options.visualize or options.page_to is not None:
@@ -214,7 +222,8 @@ def run_attempt(
     )
     run.start(original)
     accept = partial(races.is_accepted, pipeline.name) if races is not None and leaves(pipeline) else None
-    candidate, verdict = verified_candidate(run, pipeline, spec if options.verify else None, options, accept)
+    verified_with, files = spec if options.verify else None, publication if publication.model is not None else None
+    candidate, verdict = verified_candidate(run, pipeline, verified_with, options, accept, files)
     return RunAttempt(pipeline, unfit, run, candidate, verdict)
 
 
@@ -230,15 +239,19 @@ def value_info_policy(choice: str | None, pipeline: Pass) -> ValueInfo:
 
 
 def verified_candidate(
-    run: VerifiedRun, pipeline: Pass, spec: VerificationSpec | None, options: RunOptions, accept: Accept | None
+    run: VerifiedRun,
+    pipeline: Pass,
+    spec: VerificationSpec | None,
+    options: RunOptions,
+    accept: Accept | None,
+    publication: Publication | None,
 ) -> tuple[Candidate, Verdict | None]:
-    """The first candidate that is correct, or without a `spec` the first; if accepted, it is in the output file."""
-    destination = None if options.output is None else Path(options.output)
+    """The first candidate that is correct, or without a `spec` the first; if accepted, it is in `publication`."""
     if spec is None:
         candidate = run.candidate()
-        if destination is not None or accept is not None:
+        if publication is not None or accept is not None:
             with run.timer.phase(WRITING):
-                candidate.write(destination, accept or (lambda _: True))
+                candidate.stage_if(accept or (lambda _: True), publication)
         return candidate, None
     with run.timer.phase(RUNNING_ORIGINAL):
         fired = {by for counts in run.attempt.ledger.counts.values() for by in counts}
@@ -247,7 +260,7 @@ def verified_candidate(
         oracle = OracleProcess(run.source.loadable(), spec, options.seed, boundaries, label=run.source.label)
     with oracle:
         run.quarantine.options = CheckOptions(attempt_comparer(oracle, lambda: run.quarantine.keeps_names))
-        return run.verify(oracle, destination, exact=options.exact, uses_half=spec.uses_half, accept=accept)
+        return run.verify(oracle, publication, exact=options.exact, uses_half=spec.uses_half, accept=accept)
 
 
 def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) -> Visualization | None:

@@ -12,9 +12,9 @@ import onnx
 from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import publish_text
 from ...core.ir.tensor import element_type
 from ...core.pass_manager.phase_timer import COMPARING, LOADING, RUNNING_ORIGINAL, PhaseTimer
-from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle_process import OracleProcess
@@ -74,7 +74,7 @@ def verify(
     start_oracle_worker()
     first, second = (model_source(m, inline=False) for m in (original, other))
     paths = OutputPaths.of(report=report_to)
-    paths.require_writable((*first.files, *second.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
+    paths.require_distinct((*first.files, *second.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
     with gc_paused(), timer.phase(LOADING):
         model = first.load()
         spec = VerificationSpec.of(model, inputs, shapes or {}, effort=known_effort(effort, "--effort"), memory=memory)
@@ -86,7 +86,7 @@ def verify(
         with oracle, timer.phase(COMPARING):
             verdict = oracle.compare(second.loadable(), exact=exact)
     report = VerificationReport(first.label, second.label, differences, verdict, timer.seconds, versions())
-    write_json(report.to_json, paths.report)
+    publish_text(paths.report, report.to_json)
     return report
 
 

@@ -1,19 +1,21 @@
-"""Model files, read without their weights and written atomically, and folders of models, inputs and texts.
+"""Model files, read and written without loading their weights, and folders of models, inputs and texts.
 
-Weights stay on disk until a rewrite needs them, and are copied from file to file otherwise. A new file is written to a
-staging folder beside its destination and moved there at the end.
+Weights stay on disk until a rewrite needs them, and are copied from file to file otherwise.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from array import array
 from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import file_digest
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from secrets import token_hex
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -38,12 +40,15 @@ from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from ..serialization.proto_queries import inner_tensors
+from ..support.scratch_folder import ScratchFolder
 from .convert import import_model, opsets_of
 from .file_copies import write_chunk
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize, split
 
 MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
 MAX_JOINED_BYTES = 16 << 20  # bytes of weights up to which a session gets a model as one message
+MAX_NAME_BYTES = 255  # of a file, on common file systems
+DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name of its file
 PAGE_BYTES = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
 
 
@@ -180,26 +185,6 @@ def weight_bytes(model: Model) -> int:
     return sum(t.nbytes for _, t in model.written_initializers())
 
 
-@contextmanager
-def staged(model: Model | SerializedModel, destination: Path, *, external: bool = False) -> Generator[Path]:
-    """Write the model into a staging folder beside `destination`, which is removed at the end.
-
-    With `external` or beyond 2 GB, large tensors of a Model are written to `<name>.data` next to it. Yields the path
-    of the staged model, to be verified and then given to `publish`.
-    """
-    try:
-        stage = TemporaryDirectory(prefix=f".{destination.name}.", dir=destination.parent)
-    except OSError as e:
-        raise ModelError(f"cannot write to {destination.parent}: {e.strerror}") from e
-    with stage as folder:
-        path = Path(folder) / destination.name
-        try:
-            _write(model, path, external)
-        except OSError as e:
-            raise ModelError(f"cannot write {destination}: {e.strerror}") from e
-        yield path
-
-
 def in_memory(model: Model, exported: SerializedModel | None = None) -> bytes | SplitModel:
     """The model for sessions of this project: a large one split, with its weights where they are."""
     if weight_bytes(model) <= MAX_JOINED_BYTES:
@@ -213,23 +198,72 @@ def as_loadable(model: Model, exported: SerializedModel | None = None) -> Genera
     if weight_bytes(model) <= MAX_IN_MEMORY_BYTES:
         yield join_chunks((exported or serialize(model)).chunks())
         return
-    with TemporaryDirectory() as folder, staged(model, Path(folder) / "model.onnx", external=True) as stage:
-        yield stage
+    with ScratchFolder() as folder:
+        path = folder / "model.onnx"
+        try:
+            write_model(model, path, external=True)
+        except OSError as e:
+            raise ModelError(f"cannot write to {folder.parent}: {e.strerror}") from e
+        yield path
 
 
-def _write(model: Model | SerializedModel, path: Path, external: bool) -> None:
+def data_name(model_name: str, digest: str) -> str:
+    """The name of the file with the external data of a model, of at most 255 bytes; `digest` is that of its content.
+
+    As the name says what is in it, no other content takes its place while a model refers to it.
+    """
+    end = f".{digest}.data"
+    start = os.fsencode(model_name)[: MAX_NAME_BYTES - len(end)]
+    return start.decode(errors="ignore") + end
+
+
+def data_name_pattern(model_name: str) -> str:
+    """A regular expression for the names of external data of a model of this name."""
+    return re.escape(data_name(model_name, "*")).replace(r"\*", f"[0-9a-f]{{{DIGEST_DIGITS}}}")
+
+
+def write_model(model: Model | SerializedModel, path: Path, *, external: bool = False) -> Path | None:
+    """Write a model, and flush it to disk.
+
+    With `external` or beyond 2 GB, large tensors of a Model are written to another file in its folder, which is
+    returned: its name holds a digest of its content. Raises OSError.
+    """
+    data: Path | None = None
     if isinstance(model, SerializedModel):
         exported = model
     elif external or weight_bytes(model) > MAX_MESSAGE_BYTES:
-        with Path(f"{path}.data").open("wb") as data:
-            exported = serialize(model, _ExternalDataWriter(data, f"{path.name}.data").chunks)
-            _flush_to_disk(data)
+        exported, data = _write_external_data(model, path)
     else:
         exported = serialize(model)
     with path.open("wb") as f:
         for chunk in exported.chunks():
             write_chunk(f, chunk)
         _flush_to_disk(f)
+    return data
+
+
+def _write_external_data(model: Model, path: Path) -> tuple[SerializedModel, Path]:
+    """Write large tensors beside `path`; returns the file, and the model with references to it."""
+    provisional = data_name(path.name, token_hex(DIGEST_DIGITS // 2))
+    unnamed = path.with_name(provisional)
+    with unnamed.open("w+b") as file, ThreadPoolExecutor(1) as thread:
+        exported = serialize(model, _ExternalDataWriter(file, provisional).chunks)
+        file.flush()
+        digest = thread.submit(_digest, unnamed)
+        os.fsync(file.fileno())
+        name = data_name(path.name, digest.result())
+    before, after = provisional.encode(), name.encode()
+    initializers = tuple(
+        tuple(chunk.replace(before, after) if isinstance(chunk, bytes) else chunk for chunk in chunks)
+        for chunks in exported.initializers
+    )
+    renamed = SerializedModel(exported.header, exported.body.replace(before, after), initializers)
+    return renamed, unnamed.replace(path.with_name(name))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as f:
+        return file_digest(f, "sha256").hexdigest()[:DIGEST_DIGITS]
 
 
 def _flush_to_disk(file: BinaryIO) -> None:
@@ -258,17 +292,6 @@ class _ExternalDataWriter:
         yield proto.SerializeToString(deterministic=True)
 
 
-def publish(staged_model: Path, destination: Path) -> None:
-    """Move a staged model to its destination, its weights first."""
-    data = Path(f"{staged_model}.data")
-    try:
-        if data.exists():
-            data.replace(f"{destination}.data")
-        staged_model.replace(destination)
-    except OSError as e:
-        raise ModelError(f"cannot write {destination}: {e.strerror}") from e
-
-
 def encode_text(text: str) -> bytes:
     """Text as UTF-8, with the original bytes of paths; other lone surrogates are escaped."""
     try:
@@ -295,8 +318,7 @@ def write_file(path: Path, content: Any) -> None:
         path.write_bytes(content.SerializeToString())
         return
     if isinstance(content, Model):
-        with staged(content, path) as stage:
-            publish(stage, path)
+        write_model(content, path)
         return
     arrays: dict[str, Any] = content
     if not arrays:

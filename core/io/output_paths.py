@@ -3,48 +3,122 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from stat import S_ISBLK, S_ISCHR, S_ISDIR, S_ISFIFO, S_ISREG, S_ISSOCK
+from typing import Self
 
 from ..errors import ModelError
+from ..support.folders import OpenFolder
+from ..support.scratch_folder import EXAMPLE
+from .files import data_name_pattern
+
+SPECIAL_FILES = {S_ISCHR: "device", S_ISBLK: "device", S_ISFIFO: "pipe", S_ISSOCK: "socket"}
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """A file to write: `target` is `path` with links resolved, and `folder` holds it.
+
+    The null device has no `folder`, as nothing is written.
+    """
+
+    path: Path
+    target: Path
+    folder: OpenFolder | None
+
+    @classmethod
+    def at(cls, path: str | Path) -> Self:
+        """The file that `path` leads to, be it there or not.
+
+        Raises ModelError for a folder, a special file except the null device, and if it cannot be written, as far as
+        that shows without writing.
+        """
+        path = Path(path)
+        try:
+            status = _status(path)
+            if status is not None and S_ISCHR(status.st_mode) and status.st_rdev == Path(os.devnull).stat().st_rdev:
+                return cls(path, path, None)
+            target = Path(os.path.realpath(path))
+            if status is not None:
+                _require_replaceable(path, target, status)
+            _status(target.parent / EXAMPLE / target.name)  # raises if the path of the staged file is too long
+            folder = OpenFolder(target.parent)
+            is_writable = os.access(target.parent, os.W_OK | os.X_OK) and (status is None or os.access(path, os.W_OK))
+        except (OSError, ValueError) as e:
+            raise ModelError(f"cannot write to {path}: {getattr(e, 'strerror', e)}") from e
+        if not is_writable:
+            raise ModelError(f"cannot write to {path}: Permission denied")
+        return cls(path, target, folder)
+
+    @property
+    def name(self) -> str:
+        """The name in its folder."""
+        return self.target.name
+
+    def may_be_data(self, path: Path) -> bool:
+        """Whether external data of a model in this file could be written to `path`."""
+        is_named_so = re.fullmatch(data_name_pattern(self.name), path.name) is not None
+        return is_named_so and path.parent.resolve() == self.target.parent
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """The status of a file, None if there is none; its folder need not be there either. Raises OSError."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _require_replaceable(path: Path, target: Path, status: os.stat_result) -> None:
+    """Raise ModelError unless an existing file is a regular one, and has a name."""
+    if S_ISDIR(status.st_mode):
+        raise ModelError(f"{path} is a folder")
+    if not S_ISREG(status.st_mode):
+        kind = next((name for is_kind, name in SPECIAL_FILES.items() if is_kind(status.st_mode)), "special file")
+        raise ModelError(f"cannot write to {path}: it is a {kind}, not a file")
+    found = _status(target)
+    if found is None or not os.path.samestat(found, status):  # as of a deleted file in /proc/self/fd
+        raise ModelError(f"cannot write to {path}: the file has no name")
 
 
 @dataclass(frozen=True, slots=True)
 class OutputPaths:
-    """The files that a run writes, if any: the model, large weights beside it, report, map of names, and page.
+    """The files that a run writes, if any: the model, report, map of names, and page.
 
     `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile,
     `journal` the results of trials.
     """
 
-    model: Path | None = None
-    report: Path | None = None
-    name_map: Path | None = None
+    model: OutputFile | None = None
+    report: OutputFile | None = None
+    name_map: OutputFile | None = None
     repro_folder: Path | None = None
-    page: Path | None = None
-    trace: Path | None = None
-    journal: Path | None = None
+    page: OutputFile | None = None
+    trace: OutputFile | None = None
+    journal: OutputFile | None = None
 
     @classmethod
-    def of(cls, **paths: str | Path | None) -> OutputPaths:
-        """The paths by field, as a caller gives them."""
-        return cls(**{field: Path(path) for field, path in paths.items() if path is not None})
+    def of(cls, *, repro_folder: str | Path | None = None, **paths: str | Path | None) -> Self:
+        """The paths by field, as a caller gives them. Raises ModelError for those that cannot be written."""
+        files = {field: OutputFile.at(path) for field, path in paths.items() if path is not None}
+        if "model" in files:
+            _require_utf8(files["model"].target)
+        folder = None if repro_folder is None else Path(repro_folder)
+        if folder is not None:
+            _require_writable_folder(folder)
+        return cls(repro_folder=folder, **files)
 
-    def require_writable(self, read: Collection[Path]) -> None:
-        """Raise ModelError unless all can be written and differ from each other and from the files in `read`."""
-        if self.repro_folder is not None:
-            _require_writable(self.repro_folder, is_folder=True)
+    def require_distinct(self, read: Collection[Path]) -> None:
+        """Raise ModelError unless all differ from each other and from the files in `read`."""
         written = {"model": self.model, "report": self.report, "map of names": self.name_map}
         written |= {"page": self.page, "trace": self.trace, "journal": self.journal}
-        chosen = {what: path for what, path in written.items() if path is not None}
-        for path in chosen.values():
-            _require_writable(path)
+        chosen = {what: f.path for what, f in written.items() if f is not None and f.folder is not None}
         if self.repro_folder is not None:
             chosen["repros"] = self.repro_folder
-        if self.model is not None:
-            chosen["model's weights"] = Path(f"{self.model}.data")
         for what, path in chosen.items():
             for other in read:
                 if _is_same(path, other):
@@ -52,26 +126,27 @@ class OutputPaths:
         for (what, path), (twin, other) in combinations(chosen.items(), 2):
             if _is_same(path, other):
                 raise ModelError(f"{path} cannot hold both the {what} and the {twin}")
+        for path in (*read, *chosen.values()):
+            if self.model is not None and self.model.may_be_data(Path(os.path.realpath(path))):
+                raise ModelError(f"the model's weights could overwrite {path}; choose another name")
 
 
-def _require_writable(path: Path, *, is_folder: bool = False) -> None:
-    """Raise ModelError if a file or folder cannot be created at `path`, as far as that shows without writing.
-
-    A file needs the folder that holds it; a folder is created with those around it.
-    """
+def _require_utf8(path: Path) -> None:
     try:
-        if not is_folder:
-            path.parent.stat()
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ModelError(f"cannot write to {path}: onnxruntime reads no names that are not UTF-8") from None
+
+
+def _require_writable_folder(path: Path) -> None:
+    """Raise ModelError if a folder cannot be created at `path`, with those around it, as far as that shows."""
+    try:
         nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
         is_dir = nearest.is_dir()
     except OSError as e:
         raise ModelError(f"cannot write to {path}: {e.strerror}") from e
-    if is_folder and not is_dir:
+    if not is_dir:
         raise ModelError(f"cannot write to {path}: {nearest} is not a folder")
-    if not is_folder and nearest == path and is_dir:
-        raise ModelError(f"{path} is a folder")
-    if not is_folder and not path.parent.is_dir():
-        raise ModelError(f"cannot write to {path}: Not a directory")
     if not os.access(nearest, os.W_OK):
         raise ModelError(f"cannot write to {path}: Permission denied")
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
-from ..errors import ModelError
 from ..io.model import Model
 from ..ir.graph import Graph
 from ..ir.op_schemas import qualified_op_type, split_op_type
@@ -193,13 +191,3 @@ def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
     counts = {p.name: dict(ledger.counts.get(p.name, Counter[str]())) for p in leaves(pipeline)}
     seconds = {name: round(ledger.seconds.get(name, 0.0), 6) for name in counts}
     return [PassRecord(name, sum(rules.values()), rules, seconds[name]) for name, rules in counts.items()]
-
-
-def write_json(text: Callable[[], str], path: Path | None) -> None:
-    """Make and write a text, if a path is given. Raises ModelError if the file cannot be written."""
-    if path is None:
-        return
-    try:
-        path.write_text(text() + "\n", encoding="utf-8")
-    except OSError as e:
-        raise ModelError(f"cannot write {path}: {e.strerror}") from e

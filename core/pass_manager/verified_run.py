@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ..errors import FailureKind, GraphError, VerificationError
-from ..io.files import in_memory, publish, staged, weight_bytes
+from ..io.files import in_memory, weight_bytes
 from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from ..io.model_source import ModelSource
+from ..io.publishing import Publication
 from ..rewriting.changes import ChangeObserver
 from ..support.gc_pause import gc_paused
 from ..verify.input_generation import InputSet
@@ -48,40 +48,39 @@ class Candidate:
     exported: SerializedModel
     is_external: bool
 
-    def staged(self, destination: Path) -> AbstractContextManager[Path]:
-        """The model in a staging folder beside `destination`."""
+    def stage(self, publication: Publication) -> Path:
+        """Add the model to the files of `publication`; returns the staged file."""
         external = self.is_external or weight_bytes(self.model) > MAX_MESSAGE_BYTES
-        return staged(self.model if external else self.exported, destination, external=external)
+        return publication.add_model(self.model if external else self.exported, external=external)
 
-    def write(self, destination: Path | None, accept: Accept) -> None:
-        """Write the model to a staged file and, if that is accepted, to `destination`, if given."""
+    def stage_if(self, accept: Accept, publication: Publication | None) -> None:
+        """Write the model to a staged file, which stays in `publication`, if given, if it is accepted."""
         with ExitStack() as exits:
-            target = destination or Path(exits.enter_context(TemporaryDirectory())) / "model.onnx"
-            stage = exits.enter_context(self.staged(target))
-            if accept(stage) and destination is not None:
-                publish(stage, destination)
+            files = publication or exits.enter_context(Publication())
+            if not accept(self.stage(files)):
+                files.discard_model()
 
-    def verify_and_write(
+    def verify_and_stage(
         self,
         oracle: OracleProcess,
-        destination: Path | None,
+        publication: Publication | None,
         *,
         bitwise: bool,
         accept: Accept | None = None,
         compare_regions: bool = False,
         finite_only: bool = False,
     ) -> Verdict:
-        """Compare the serialized model with the original; write it to `destination`, if given, if it is correct.
+        """Compare the serialized model with the original; add it to `publication`, if given, if it is correct.
 
         With more than 1 GB of weights it is written only then, as these are copied from file to file. `accept` decides
         about correct ones. `compare_regions`, `finite_only`: see `Oracle.compare`.
         """
         compare = partial(oracle.compare, exact=bitwise, compare_regions=compare_regions, finite_only=finite_only)
-        is_written = destination is not None or accept is not None
+        is_written = publication is not None or accept is not None
         if not is_written or weight_bytes(self.model) > MAX_WRITTEN_FIRST_BYTES:
             verdict = compare(in_memory(self.model, self.exported))
             if is_written and verdict.failure is None:
-                self.write(destination, accept or (lambda _: True))
+                self.stage_if(accept or (lambda _: True), publication)
             return verdict
         verdicts: list[Verdict] = []
 
@@ -89,7 +88,7 @@ class Candidate:
             verdicts.append(compare(stage))
             return verdicts[0].failure is None and (accept is None or accept(stage))
 
-        self.write(destination, is_accepted)
+        self.stage_if(is_accepted, publication)
         return verdicts[0]
 
 
@@ -120,25 +119,25 @@ class VerifiedRun:
     def verify(
         self,
         oracle: OracleProcess,
-        destination: Path | None,
+        publication: Publication | None,
         *,
         exact: bool,
         uses_half: bool,
         accept: Accept | None = None,
     ) -> tuple[Candidate, Verdict]:
-        """The first candidate that `oracle` finds correct, and its verdict. If accepted, it is in `destination`.
+        """The first candidate that `oracle` finds correct, and its verdict. If accepted, it is in `publication`.
 
         Changes that are right under the condition of their rule, as everything else is right without them, are in it.
         """
         compare = partial(self._compare, oracle, exact=exact, uses_half=uses_half)
         while True:
             if not self.quarantine.conditional:
-                candidate, verdict = compare(destination, accept)
+                candidate, verdict = compare(publication, accept)
                 if verdict.failure is None:
                     return candidate, verdict
             else:
                 candidate, verdict = compare(None, None)
-                if verdict.failure is None and (found := self._verify_conditional(compare, destination, accept)):
+                if verdict.failure is None and (found := self._verify_conditional(compare, publication, accept)):
                     return found
             if self.attempt.failure is not None:
                 self._quarantine_failures()
@@ -146,7 +145,7 @@ class VerifiedRun:
     def _compare(
         self,
         oracle: OracleProcess,
-        destination: Path | None,
+        publication: Publication | None,
         accept: Accept | None,
         *,
         exact: bool,
@@ -156,10 +155,10 @@ class VerifiedRun:
         """The current candidate and its verdict, which is in the attempt if it is a failure."""
         candidate = self.candidate()
         bits = exact or (self.attempt.ledger.is_exact and not uses_half)
-        with self.timer.phase(COMPARING if destination is None else COMPARING_AND_WRITING):
-            verdict = candidate.verify_and_write(
+        with self.timer.phase(COMPARING if publication is None else COMPARING_AND_WRITING):
+            verdict = candidate.verify_and_stage(
                 oracle,
-                destination,
+                publication,
                 bitwise=bits,
                 accept=accept,
                 compare_regions=self.quarantine.keeps_names,
@@ -170,13 +169,13 @@ class VerifiedRun:
         return candidate, verdict
 
     def _verify_conditional(
-        self, compare: Callable[..., tuple[Candidate, Verdict]], destination: Path | None, accept: Accept | None
+        self, compare: Callable[..., tuple[Candidate, Verdict]], publication: Publication | None, accept: Accept | None
     ) -> tuple[Candidate, Verdict] | None:
         """The candidate with the changes that are right under a condition; None if it is wrong for finite numbers."""
         kept = self.quarantine.readmit_conditional()
         self._run()
         if self.attempt.failure is None:
-            candidate, verdict = compare(destination, accept, finite_only=True)
+            candidate, verdict = compare(publication, accept, finite_only=True)
             if verdict.failure is None:
                 notes = (f"{q.label} holds on condition that {q.condition}; else {q.message}" for q in kept)
                 return candidate, replace(verdict, notes=(*verdict.notes, *notes))

@@ -1,0 +1,320 @@
+"""Output files, staged beside their places, and published together.
+
+The move of a staged model to its place is the only step that changes what readers find there. Its external data are
+there before, under a name that holds a digest of their content, so that they replace no others; data to which only the
+replaced model referred go last. A process that is killed leaves the old model or the new one, whole, and a staging
+folder, which the next run that writes to the same folder removes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_IMODE, S_ISREG
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from ..errors import ModelError
+from ..ir.wire_format import FIXED32, FIXED64, LEN, VARINT
+from ..serialization.exporter import INITIALIZER, MODEL_GRAPH
+from ..support.folders import OpenFolder
+from ..support.scratch_folder import ScratchFolder, remove_abandoned
+from .files import MAX_NAME_BYTES, data_name_pattern, write_model
+from .model import Model, SerializedModel
+from .output_paths import OutputFile
+
+RECORD = ".publication"
+"""The file in a staging folder that names a model, and the external data that its publication may leave unused."""
+ACCESS_LIST = "system.posix_acl_access"
+MAX_TEXT_BYTES = 1 << 16  # of a field of an initializer; longer ones are elements
+PIECE_BYTES = 1 << 20  # of a longer field that is searched at a time
+
+
+class Publication:
+    """The output files of a run, none of which is published before all are staged; the model is published first.
+
+    Use it as a context manager, which removes staged files at the end. Errors say what became of the model.
+    """
+
+    def __init__(self, model: OutputFile | None = None) -> None:
+        self.model = model
+        self._staged: list[_StagedFile] = []
+        self._is_model_written = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for staged in self._staged:
+            staged.stage.remove()
+        self._staged.clear()
+
+    def add_model(self, model: Model | SerializedModel, *, external: bool = False) -> Path:
+        """Stage the model, see `write_model`; returns its file. Without a place, it is in the temporary folder.
+
+        Raises ModelError.
+        """
+        return self._add(self.model, "model.onnx", lambda path: write_model(model, path, external=external)).path
+
+    def discard_model(self) -> None:
+        """Remove the staged model."""
+        model = self._staged.pop(0)
+        model.stage.remove()
+
+    def add_text(self, file: OutputFile | None, text: Callable[[], str]) -> None:
+        """Make and stage a text, if there is a place for it. Raises ModelError."""
+        if file is not None:
+            content = f"{text()}\n".encode(errors="backslashreplace")
+            self._add(file, file.name, lambda path: _write_bytes(path, content))
+
+    def publish(self) -> None:
+        """Move all files to their places. Raises ModelError at the first that cannot be moved."""
+        for staged in self._staged:
+            try:
+                staged.publish()
+            except OSError as e:
+                raise self._error(staged.file, e) from e
+            self._is_model_written = self.model is not None
+
+    def _add(self, file: OutputFile | None, name: str, write: Callable[[Path], Path | None]) -> _StagedFile:
+        """A file that `write` makes, which returns its external data, in a staging folder beside its place."""
+        parent = None if file is None else file.folder
+        try:
+            if parent is not None:
+                remove_abandoned(parent, lambda stage: _finish_publication(parent, stage))
+            stage = ScratchFolder(parent, is_hidden=parent is not None)
+            try:
+                path = stage.path / (name if file is None else file.name)
+                staged = _StagedFile(path, file, stage, write(path))
+            except BaseException:
+                stage.remove()
+                raise
+        except OSError as e:
+            raise self._error(file, e) from e
+        self._staged.append(staged)
+        return staged
+
+    def _error(self, file: OutputFile | None, error: OSError) -> ModelError:
+        where = "a temporary file" if file is None else str(file.path)
+        outcome = ""
+        if self.model is not None and self._staged:
+            outcome = f"; the model was {'' if self._is_model_written else 'not '}written"
+        return ModelError(f"cannot write {where}: {error.strerror}{outcome}")
+
+
+def publish_model(model: Model | SerializedModel, path: str | Path, *, external: bool = False) -> None:
+    """Write a model, whole or not at all; see `write_model`. Raises ModelError."""
+    with Publication(OutputFile.at(path)) as publication:
+        publication.add_model(model, external=external)
+        publication.publish()
+
+
+def publish_copy(model: Path, data: Collection[Path], folder: Path) -> None:
+    """Copy a model and its external data, whatever their names are, to a folder. Raises ModelError.
+
+    A model of that name is removed first, as it may have other data of these names; a kill may leave none.
+    """
+    file = OutputFile.at(folder / model.name)
+    if (place := file.folder) is None:
+        return
+    try:
+        with ScratchFolder(place, is_hidden=True) as stage:
+            for part in (*data, model):
+                shutil.copyfile(part, stage / part.name)
+            with place.locked() as is_locked:
+                old = _data_of(place, file.name) if is_locked else []
+                if data:
+                    with suppress(FileNotFoundError):
+                        place.unlink(file.name)
+                for part in (*data, model):
+                    place.take(OpenFolder(stage), part.name, file.name if part == model else part.name)
+                _remove_unreferenced(place, file.name, old)
+    except OSError as e:
+        raise ModelError(f"cannot write {file.path}: {e.strerror}") from e
+
+
+def publish_text(file: OutputFile | None, text: Callable[[], str]) -> None:
+    """Make and write a text, whole or not at all, if there is a place for it. Raises ModelError."""
+    with Publication() as publication:
+        publication.add_text(file, text)
+        publication.publish()
+
+
+@dataclass(frozen=True, slots=True)
+class _StagedFile:
+    """A file in a staging folder, and its external `data` there, if it is a model that has some."""
+
+    path: Path
+    file: OutputFile | None
+    stage: ScratchFolder
+    data: Path | None = None
+
+    def publish(self) -> None:
+        """Move the file to its place, if it has one. Raises OSError, or ModelError if its folder was replaced."""
+        if self.file is None or self.file.folder is None:
+            return
+        folder, name = self.file.folder, self.file.name
+        if not folder.is_at(folder.path):
+            raise ModelError(f"cannot write {self.file.path}: {folder.path} was replaced during the run")
+        with folder.locked() as is_locked:
+            old = _data_of(folder, name) if is_locked else []
+            _adopt_permissions(self.path, folder, name)
+            if self.data is None:
+                self._move(folder, name, old, is_locked=is_locked)
+                return
+            _adopt_permissions(self.data, folder, next(iter(old), name))
+            self._move(folder, name, [self.data.name, *old], is_locked=is_locked)
+
+    def _move(self, folder: OpenFolder, name: str, data: Collection[str], *, is_locked: bool) -> None:
+        """Move the file, after its own data. Remove those of `data` to which no model refers, if the folder is locked.
+
+        What is to be removed is recorded, so that this can be done after a kill.
+        """
+        if data:
+            _write_bytes(self.stage.path / RECORD, json.dumps([name, *data]).encode())
+        try:
+            if self.data is not None:
+                folder.take(self.stage.folder, self.data.name, self.data.name)
+                folder.flush_to_disk()
+            folder.take(self.stage.folder, self.path.name, name)
+            try:
+                folder.flush_to_disk()
+            except OSError as e:
+                raise ModelError(f"{folder.path / name} was written, but may be lost: {e.strerror}") from e
+        finally:
+            if is_locked:
+                _remove_unreferenced(folder, name, data)
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    with path.open("wb") as f:
+        f.write(content)
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def _adopt_permissions(path: Path, folder: OpenFolder, name: str) -> None:
+    """Give a staged file the owner, group, mode and access list of the file that it replaces, as far as allowed.
+
+    If the group cannot be kept, the group gets no more than all others. Raises OSError.
+    """
+    try:
+        old = folder.stat(name)
+    except FileNotFoundError:
+        return
+    mode, new = S_IMODE(old.st_mode) & 0o777, path.stat()
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        with suppress(OSError):
+            os.chown(path, -1, old.st_gid)
+        with suppress(OSError):
+            os.chown(path, old.st_uid, -1)
+        if path.stat().st_gid != old.st_gid:
+            mode &= ~0o070 | (mode & 0o007) << 3
+    path.chmod(mode)
+    with suppress(OSError, AttributeError):
+        os.setxattr(path, ACCESS_LIST, os.getxattr(folder.path / name, ACCESS_LIST))
+
+
+def _finish_publication(parent: OpenFolder, stage: OpenFolder) -> None:
+    """Remove the external data that a killed publication left unused. Raises BlockingIOError if that has to wait."""
+    try:
+        name, *data = json.loads((stage.path / RECORD).read_bytes())
+        own = [d for d in data if re.fullmatch(data_name_pattern(name), d)]
+    except (OSError, ValueError, TypeError):
+        return
+    with parent.locked() as is_locked:
+        if not is_locked:
+            raise BlockingIOError
+        _remove_unreferenced(parent, name, own)
+
+
+def _data_of(folder: OpenFolder, name: str) -> list[str]:
+    """The external data that a model has under names of its own."""
+    pattern = data_name_pattern(name)
+    with suppress(OSError):
+        own = {n for n in folder.names() if re.fullmatch(pattern, n)}
+        return sorted(own & _names_in(folder, name, pattern)) if own else []
+    return []
+
+
+def _remove_unreferenced(folder: OpenFolder, name: str, data: Collection[str]) -> None:
+    """Remove those of the `data` of a model that neither it nor another model of the folder has any more.
+
+    Nothing is removed if one of them cannot be read.
+    """
+    if not data:
+        return
+    with suppress(OSError):
+        left = set(data)
+        for model in (name, *(n for n in folder.names() if n.casefold().endswith(".onnx") and n != name)):
+            with suppress(FileNotFoundError):
+                left -= _names_in(folder, model, data_name_pattern(name))
+            if not left:
+                return
+        for unused in left:
+            with suppress(FileNotFoundError):
+                folder.unlink(unused)
+
+
+def _names_in(folder: OpenFolder, model: str, pattern: str) -> set[str]:
+    """The names that match a pattern in the file of a model, outside of the elements of its initializers.
+
+    It is not mapped into memory, as it may be cut meanwhile. Raises OSError.
+    """
+    found = set[str]()
+    with os.fdopen(folder.open(model, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        status = os.fstat(file.fileno())
+        if S_ISREG(status.st_mode):
+            for text in _texts(file, status.st_size, (MODEL_GRAPH, INITIALIZER)):
+                found.update(name.decode() for name in re.findall(pattern.encode(), text))
+    return found
+
+
+def _texts(file: BinaryIO, end: int, path: tuple[int, ...]) -> Iterator[bytes]:
+    """The fields of the message up to `end`; those in `path` one by one, and in the innermost without long ones.
+
+    Ends where the file is no message.
+    """
+    while (at := file.tell()) < end:
+        tag = _varint(file)
+        number, kind = tag >> 3, tag & 7
+        length = {FIXED32: 4, FIXED64: 8, LEN: 0}.get(kind, 0)
+        if kind == VARINT:
+            _varint(file)
+        elif kind == LEN:
+            length = min(_varint(file), max(end - file.tell(), 0))
+        elif kind not in {FIXED32, FIXED64}:
+            return
+        if kind == LEN and path and number == path[0]:
+            yield from _texts(file, file.tell() + length, path[1:])
+        elif kind == LEN and (path or length <= MAX_TEXT_BYTES):
+            yield from _pieces(file, length)
+        else:
+            file.seek(length, os.SEEK_CUR)
+        if file.tell() <= at:
+            return
+
+
+def _pieces(file: BinaryIO, length: int) -> Iterator[bytes]:
+    """The next bytes of a file, in pieces that overlap by the length of a name."""
+    end = b""
+    while length > 0 and (piece := file.read(min(length, PIECE_BYTES))):
+        yield end + piece
+        end, length = (end + piece)[-MAX_NAME_BYTES:], length - len(piece)
+
+
+def _varint(file: BinaryIO) -> int:
+    """The next varint of a file; what there is of it at the end."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = file.read(1)
+        value |= (byte[0] & 0x7F) << shift if byte else 0
+        if not byte or byte[0] < 0x80:
+            break
+    return value

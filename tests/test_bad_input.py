@@ -161,6 +161,16 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
             "two initializers are named w",
             id="two initializers",
         ),
+        pytest.param(
+            lambda m: m.graph.node.append(node("Cast", ["x"], ["c"], to=1.0)),
+            "Cast c: its attribute to has the type FLOAT; the operator declares INT",
+            id="attribute of another type",
+        ),
+        pytest.param(
+            lambda m: m.graph.node.append(node("Constant", [], ["c"], value_ints="text")),
+            "Constant c: its attribute value_ints has the type STRING; the operator declares INTS",
+            id="constant of another type",
+        ),
         pytest.param(lambda m: m.graph.initializer.pop(), "Add y reads w", id="missing initializer"),
         pytest.param(lambda m: m.graph.node.pop(0), "Relu r reads a", id="missing node"),
         pytest.param(lambda m: m.graph.node.pop(), "output y is provided by no", id="missing output"),

@@ -62,6 +62,14 @@ def encoded_defaults(op_type: str, domain: str, version: int) -> dict[str, bytes
 
 
 @cache
+def attribute_types(op_type: str, domain: str, version: int) -> Mapping[str, int]:
+    """The declared types of attributes, as in AttributeProto, by name; none of an unknown operator."""
+    spec = schema(op_type, domain, version)
+    declared: dict[str, Any] = {name: a.type for name, a in spec.attributes.items()} if spec else {}
+    return {name: onnx.AttributeProto.AttributeType.Value(stated.name) for name, stated in declared.items()}
+
+
+@cache
 def input_names(op_type: str, domain: str, version: int) -> tuple[str, ...]:
     """Formal input names, in order; a variadic last one is given once."""
     spec = schema(op_type, domain, version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from sys import intern
 from typing import Any
 
@@ -111,6 +111,7 @@ class Importer:
         inputs = [lookup(name) if name else None for name in node.input]
         outputs = [lookup(name) if name else Value("") for name in node.output]
         domain = op_schemas.canonical_domain(node.domain)
+        _require_declared_types(node, op_schemas.attribute_types(node.op_type, domain, graph.opsets.get(domain, 0)))
         attrs = subgraphs = None
         constant = self._read_constant(node) if node.op_type == "Constant" and not domain else None
         if constant is not None and (constant.nbytes > SMALL_TENSOR_BYTES or constant.is_external):
@@ -185,6 +186,16 @@ def _require_utf8(*strings: object) -> None:
     """Raise ModelError for names that are not UTF-8, which protobuf returns as bytes."""
     if not all(isinstance(s, str) for s in strings):
         raise ModelError("it is damaged: a name is not UTF-8 text")
+
+
+def _require_declared_types(node: onnx.NodeProto, declared: Mapping[str, int]) -> None:
+    """Raise ModelError for an attribute of another type than its operator declares."""
+    for a in node.attribute:
+        kind = declared.get(a.name, a.type)
+        if a.type != kind:
+            found, wanted = map(AttributeProto.AttributeType.Name, (a.type, kind))
+            label = f"{node.op_type} {node.name or next(iter(node.output), '')}".strip()
+            raise ModelError(f"{label}: its attribute {a.name} has the type {found}; the operator declares {wanted}")
 
 
 def declare_input(value: Value, proto: onnx.TypeProto, context: GraphContext) -> Value:

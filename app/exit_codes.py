@@ -38,8 +38,8 @@ AnyReport = TypeVar("AnyReport", bound=JsonReport)
 
 
 @contextmanager
-def one_line_errors() -> Generator[None]:
-    """Turn expected errors into one line and an exit code."""
+def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
+    """Turn expected errors into one line and an exit code, `bad_input` for those of models, inputs and plugins."""
     try:
         yield
     except PassesError as e:
@@ -47,7 +47,7 @@ def one_line_errors() -> Generator[None]:
 
         codes = {UsageError: USAGE, VerificationError: WRONG, UnverifiableError: UNVERIFIED}
         typer.echo(f"error: {' '.join(str(e).split())}", err=True)
-        raise typer.Exit(next((code for kind, code in codes.items() if isinstance(e, kind)), BAD_INPUT)) from e
+        raise typer.Exit(next((code for kind, code in codes.items() if isinstance(e, kind)), bad_input)) from e
 
 
 def show_progress_and_report(

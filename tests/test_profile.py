@@ -226,7 +226,8 @@ def test_timeline_shows_a_limited_number_of_runs() -> None:
 def test_command_writes_files(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     report = tmp_path / "r.json"
-    result = passes(cnn, "--min-time", 0.01, "--threads", 1, "--dim", "N=3", "--json", report, "--limit", 2)
+    arguments = ("--dim", "N=3", "--json", report, "--limit", 2, "--trace", "cnn.profile.json")
+    result = passes(cnn, "--min-time", 0.01, "--threads", 1, *arguments)
     assert result.exit_code == 0, result.output
     for message in (
         "a batch of 3",
@@ -250,6 +251,7 @@ def test_json_is_the_only_output(cnn: Path, tmp_path: Path) -> None:
     result = passes(cnn, "--min-time", 0.01, "--no-optimize", "--batch", 2, "--json", "-", "--trace", trace)
     told = json.loads(result.stdout)
     assert told["after"] is None
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cnn.onnx", "t.json"]
     assert (told["batch"], told["sizes"]) == (2, {})
 
 

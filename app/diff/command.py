@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from .. import options
-from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
+from ..exit_codes import USAGE, one_line_errors, show_progress_and_report
 
-EXIT_CODES = """Exit codes: 0 the same; 1 bad model; 2 usage; 3 they differ."""
+DIFFERENT = 1
+EXIT_CODES = """Exit codes, as those of diff: 0 the same; 1 they differ; 2 bad model or usage."""
 
 
 def diff(
@@ -26,11 +27,11 @@ def diff(
     json: options.Json = None,
 ) -> None:
     """List removed, added, replaced and changed nodes, by matching those that compute the same."""
-    with one_line_errors():
+    with one_line_errors(bad_input=USAGE):
         from .model_diff import diff as compare  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_difference  # noqa: PLC0415 - imports rich
 
         compute = partial(compare, original, other, include_names=include_names, report_to=options.report_file(json))
         found = show_progress_and_report(json, compute, partial(show_difference, limit=limit))
         if not found.is_equal:
-            raise typer.Exit(WRONG)
+            raise typer.Exit(DIFFERENT)

@@ -39,7 +39,7 @@ def profile(
     trace: Annotated[
         Path | None,
         options.report_option(
-            metavar="FILE", help="Where to write the timeline for Perfetto: MODEL.profile.json, in this folder."
+            metavar="FILE", help="Write the timeline, for Perfetto or chrome://tracing, to this file."
         ),
     ] = None,
     json: options.Json = None,
@@ -67,7 +67,7 @@ def profile(
             provider=parse_provider(ep),
             level=level,
             min_time=min_time,
-            trace_to=trace or f"{model.stem}.profile.json",
+            trace_to=trace,
             report_to=options.report_file(json),
             page_to=html,
         )

@@ -219,7 +219,9 @@ def data_name(model_name: str, digest: str) -> str:
 
 def data_name_pattern(model_name: str) -> str:
     """A regular expression for the names of external data of a model of this name."""
-    return re.escape(data_name(model_name, "*")).replace(r"\*", f"[0-9a-f]{{{DIGEST_DIGITS}}}")
+    example = "0" * DIGEST_DIGITS
+    start, end = data_name(model_name, example).rsplit(example, 1)
+    return f"{re.escape(start)}[0-9a-f]{{{DIGEST_DIGITS}}}{re.escape(end)}"
 
 
 def write_model(model: Model | SerializedModel, path: Path, *, external: bool = False) -> Path | None:

@@ -238,8 +238,8 @@ def _data_of(folder: OpenFolder, name: str) -> list[str]:
     """The external data that a model has under names of its own."""
     pattern = data_name_pattern(name)
     with suppress(OSError):
-        own = {n for n in folder.names() if re.fullmatch(pattern, n)}
-        return sorted(own & _names_in(folder, name, pattern)) if own else []
+        own = [n for n in folder.names() if re.fullmatch(pattern, n)]
+        return sorted(_names_in(folder, name, own)) if own else []
     return []
 
 
@@ -254,7 +254,7 @@ def _remove_unreferenced(folder: OpenFolder, name: str, data: Collection[str]) -
         left = set(data)
         for model in (name, *(n for n in folder.names() if n.casefold().endswith(".onnx") and n != name)):
             with suppress(FileNotFoundError):
-                left -= _names_in(folder, model, data_name_pattern(name))
+                left -= _names_in(folder, model, left)
             if not left:
                 return
         for unused in left:
@@ -262,17 +262,17 @@ def _remove_unreferenced(folder: OpenFolder, name: str, data: Collection[str]) -
                 folder.unlink(unused)
 
 
-def _names_in(folder: OpenFolder, model: str, pattern: str) -> set[str]:
-    """The names that match a pattern in the file of a model, outside of the elements of its initializers.
+def _names_in(folder: OpenFolder, model: str, names: Collection[str]) -> set[str]:
+    """Those of the `names` that are in the file of a model, outside of the elements of its initializers.
 
     It is not mapped into memory, as it may be cut meanwhile. Raises OSError.
     """
-    found = set[str]()
+    found, pattern = set[str](), "|".join(map(re.escape, names)).encode()
     with os.fdopen(folder.open(model, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if S_ISREG(status.st_mode):
             for text in _texts(file, status.st_size, (MODEL_GRAPH, INITIALIZER)):
-                found.update(name.decode() for name in re.findall(pattern.encode(), text))
+                found.update(name.decode() for name in re.findall(pattern, text))
     return found
 
 

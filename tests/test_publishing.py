@@ -1,0 +1,692 @@
+"""Publication of output files: kills at any call, concurrent writers, special files, permissions, abandoned folders."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import signal
+import socket
+import stat
+from collections import Counter
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Semaphore, Thread, current_thread
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from passwright.core.errors import ModelError
+from passwright.core.io import publishing
+from passwright.core.io.convert import from_onnx
+from passwright.core.io.output_paths import OutputFile, OutputPaths
+from passwright.core.io.publishing import Publication, publish_copy, publish_model, publish_text
+from passwright.core.support import folders, scratch_folder
+from passwright.core.support.folders import OpenFolder
+from passwright.core.support.scratch_folder import ScratchFolder, remove_abandoned
+from rewriting import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from passwright.core import Model
+
+SIZE = 512
+CALLS = ("mkdir", "open", "replace", "unlink", "rmdir", "fsync", "chmod", "listdir")
+
+
+def message(number: int) -> onnx.ModelProto:
+    """A model with a weight that is full of a number."""
+    text = f"g (float[{SIZE}] x) => (float[{SIZE}] y) {{ y = Add(x, w) }}"
+    return load(text, weights={"w": np.full(SIZE, number, np.float32)})
+
+
+def numbered(number: int) -> Model:
+    return from_onnx(message(number))
+
+
+def number_in(path: Path) -> int:
+    """The number of the model in a file, whose weight has to be whole."""
+    (w,) = onnx.load(path).graph.initializer
+    (number,) = {*numpy_helper.to_array(w).tolist()}
+    return int(number)
+
+
+def publish(folder: Path, number: int, *, external: bool = True, report: bool = True) -> None:
+    """Publish a model, and a report that names its number."""
+    with Publication(OutputFile.at(folder / "out.onnx")) as publication:
+        publication.add_model(numbered(number), external=external)
+        if report:
+            publication.add_text(OutputFile.at(folder / "r.json"), lambda: json.dumps(number))
+        publication.publish()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+def data_names(folder: Path) -> list[str]:
+    return [name for name in names(folder) if name.endswith(".data")]
+
+
+def in_fork(work: Callable[[], object]) -> int:
+    """The status of a process that does some work."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1]
+
+
+def kill_at(count: int) -> None:
+    """Kill this process before its call number `count` of those that change or read the file system."""
+    left = iter(range(count))
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*args: Any, **options: Any) -> Any:
+            if next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*args, **options)
+
+        return counting
+
+    for name in CALLS:
+        setattr(os, name, counted(getattr(os, name)))
+    io.open = counted(io.open)
+
+
+@pytest.fixture
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No flushing to disk, which takes milliseconds."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.mark.usefixtures("no_fsync")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(None, True, id="nothing, then external data"),
+        pytest.param(True, True, id="external data twice"),
+        pytest.param(False, True, id="embedded, then external", marks=pytest.mark.slow),
+        pytest.param(True, False, id="external, then embedded", marks=pytest.mark.slow),
+    ],
+)
+def test_killed_anywhere(tmp_path: Path, old: bool | None, new: bool) -> None:
+    seen = set[object]()
+    for count in range(1000):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        if old is not None:
+            publish(folder, 1, external=old)
+        before = names(folder)
+        status = in_fork(lambda: (kill_at(count), publish(folder, 2, external=new)))  # noqa: B023 - runs at once
+        number = number_in(folder / "out.onnx") if (folder / "out.onnx").exists() else None
+        report = json.loads((folder / "r.json").read_text()) if (folder / "r.json").exists() else None
+        assert number in {None if old is None else 1, 2}
+        assert report in {None if old is None else 1, number}
+        seen.add((number, report))
+        if status == 0:
+            break
+        assert status == signal.SIGKILL
+        publish(folder, 3, external=new)
+        assert number_in(folder / "out.onnx") == 3
+        assert [n for n in names(folder) if not n.endswith(".data")] == ["out.onnx", "r.json"], (count, before)
+        assert len(data_names(folder)) == new
+    first = None if old is None else 1
+    assert seen == {(first, first), (2, first), (2, 2)}
+
+
+class Killed(BaseException):
+    """The end of a writer."""
+
+
+class Writers:
+    """Writers in threads, of which one runs at a time, up to its next step that others can see; `killed` ends there.
+
+    `steps` has the writer of each step so far, and the writers that could have made it.
+    """
+
+    def __init__(self, work: dict[str, Callable[[], object]], plan: list[str], killed: tuple[str, int] | None) -> None:
+        self.plan, self.killed = plan, killed
+        self.steps: list[tuple[str, list[str]]] = []
+        self.turn = {name: Semaphore(0) for name in work}
+        self.idle = Semaphore(0)
+        self.waiting: dict[str, Callable[[], bool]] = {}
+        self.dead = set[str]()
+        self.counts = Counter[str]()
+        self.threads = {name: Thread(target=self._run, args=(name, w), name=name) for name, w in work.items()}
+
+    def run(self, check: Callable[[], object]) -> None:
+        """Run all to their ends, and call `check` after each step."""
+        for name, thread in self.threads.items():
+            thread.start()
+            self.idle.acquire()
+            assert name in self.waiting or name in self.dead
+        while self.waiting:
+            able = [name for name, is_able in self.waiting.items() if is_able()]
+            chosen = self.plan[len(self.steps)] if len(self.steps) < len(self.plan) else able[0]
+            self.steps.append((chosen, able))
+            del self.waiting[chosen]
+            self.turn[chosen].release()
+            self.idle.acquire()
+            check()
+        for thread in self.threads.values():
+            thread.join()
+
+    def _run(self, name: str, work: Callable[[], object]) -> None:
+        with suppress(Killed):
+            work()
+        self.dead.add(name)
+        self.idle.release()
+
+    def step(self, is_able: Callable[[], bool] = lambda: True) -> None:
+        """Wait for the turn of this thread. Raises Killed at its end, and at each step after it."""
+        name = current_thread().name
+        if name not in self.turn:
+            return
+        if name in self.dead:
+            raise Killed
+        self.waiting[name] = is_able
+        self.idle.release()
+        self.turn[name].acquire()
+        self.counts[name] += 1
+        if self.killed == (name, self.counts[name]):
+            self.dead.add(name)
+            raise Killed
+
+
+def next_plan(steps: list[tuple[str, list[str]]]) -> list[str] | None:
+    """The plan that differs in the last step that can be made by another writer; None after all."""
+    for i in reversed(range(len(steps))):
+        chosen, able = steps[i]
+        if chosen != able[-1]:
+            return [*(name for name, _ in steps[:i]), able[able.index(chosen) + 1]]
+    return None
+
+
+@pytest.fixture
+def quiet_staging(no_fsync: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publications without the steps that readers do not see."""
+    monkeypatch.setattr(publishing, "_adopt_permissions", lambda *_: None)
+    monkeypatch.setattr(scratch_folder, "remove_folder", lambda *_: None)
+    monkeypatch.setattr(publishing, "remove_abandoned", lambda *_: None)
+
+
+def run_in_all_orders(tmp_path: Path, numbers: tuple[int, int], **locking: bool) -> int:
+    """Run two writers in all orders of their steps, the first killed at any of them or at none; returns the runs."""
+    runs = 0
+    for kill_step in (None, *range(1, 10)):
+        plan: list[str] | None = []
+        while plan is not None:
+            folder = tmp_path / str(runs)
+            folder.mkdir()
+            with pytest.MonkeyPatch.context() as patches:
+                plan = _run_writers(folder, numbers, plan, kill_step, patches, **locking)
+            runs += 1
+    return runs
+
+
+PAIRS = [
+    pytest.param((2, 3), id="two models"),
+    pytest.param((2, 2), id="one model"),
+    pytest.param((1, 2), id="the old model again"),
+]
+
+
+@pytest.mark.usefixtures("quiet_staging")
+@pytest.mark.parametrize("numbers", PAIRS)
+def test_two_writers_in_any_order(tmp_path: Path, numbers: tuple[int, int]) -> None:
+    assert run_in_all_orders(tmp_path, numbers) >= 20
+
+
+@pytest.mark.usefixtures("quiet_staging")
+@pytest.mark.parametrize("numbers", PAIRS)
+def test_two_writers_without_locks(tmp_path: Path, numbers: tuple[int, int]) -> None:
+    """File systems without locks keep data, and the writers take their steps in any order."""
+    assert run_in_all_orders(tmp_path, numbers, has_locks=False, excludes=False) > 50
+
+
+@pytest.mark.usefixtures("quiet_staging")
+def test_a_lock_that_excludes_nobody_is_found(tmp_path: Path) -> None:
+    with pytest.raises((AssertionError, FileNotFoundError, onnx.checker.ValidationError)):
+        run_in_all_orders(tmp_path, (1, 2), excludes=False)
+
+
+def _run_writers(
+    folder: Path,
+    numbers: tuple[int, int],
+    plan: list[str],
+    kill_step: int | None,
+    patches: pytest.MonkeyPatch,
+    *,
+    has_locks: bool = True,
+    excludes: bool = True,
+) -> list[str] | None:
+    """Publish both models as planned, and check what a reader finds after each step; returns the next plan."""
+    out = folder / "out.onnx"
+    publish(folder, 1, report=False)
+    publications = {name: Publication(OutputFile.at(out)) for name in "ab"}
+    for publication, number in zip(publications.values(), numbers, strict=True):
+        publication.add_model(numbered(number), external=True)
+    killed = None if kill_step is None else ("a", kill_step)
+    writers = Writers({name: p.publish for name, p in publications.items()}, plan, killed)
+    holder: list[str] = []
+    take, unlink = OpenFolder.take, OpenFolder.unlink
+
+    @contextmanager
+    def locked(_: OpenFolder) -> Iterator[bool]:
+        writers.step(lambda: not (holder and excludes))
+        holder.append(current_thread().name)
+        try:
+            yield has_locks
+        finally:
+            holder.remove(current_thread().name)
+
+    def stepping(call: Callable[..., None]) -> Callable[..., None]:
+        def step_and_call(*args: Any) -> None:
+            writers.step()
+            call(*args)
+
+        return step_and_call
+
+    patches.setattr(OpenFolder, "locked", locked)
+    patches.setattr(OpenFolder, "take", stepping(take))
+    patches.setattr(OpenFolder, "unlink", stepping(unlink))
+
+    def check() -> None:
+        assert number_in(out) in {1, *numbers}
+
+    writers.run(check)
+    if has_locks and killed is None:
+        assert len(data_names(folder)) == 1
+    return next_plan(writers.steps)
+
+
+def test_data_of_other_models_stay(tmp_path: Path) -> None:
+    """A copy of the old model refers to its data; a part of a name does not."""
+    publish(tmp_path, 1)
+    (old,) = data_names(tmp_path)
+    (tmp_path / "copy.onnx").write_bytes((tmp_path / "out.onnx").read_bytes())
+    (tmp_path / "pipe.onnx").touch()
+    publish(tmp_path, 2)
+    assert old in data_names(tmp_path)
+    assert len(data_names(tmp_path)) == 2
+    assert number_in(tmp_path / "copy.onnx") == 1
+    assert number_in(tmp_path / "out.onnx") == 2
+    (tmp_path / "copy.onnx").unlink()
+    publish(tmp_path, 1)
+    publish(tmp_path, 3)
+    assert len(data_names(tmp_path)) == 1
+
+
+def test_files_of_others_stay(tmp_path: Path) -> None:
+    """Only data to which the replaced model refers are removed, and only under names of their own."""
+    stranger = "out.onnx.0123456789abcdef.data"
+    for name in ("out.onnx.data", stranger, "w.bin"):
+        (tmp_path / name).write_bytes(np.full(SIZE, 1, np.float32).tobytes())
+    model = load(
+        f"g (float[{SIZE}] x) => (float[{SIZE}] y) {{ y = Add(x, w) }}", weights={"w": np.zeros(SIZE, np.float32)}
+    )
+    onnx.save(model, tmp_path / "out.onnx", save_as_external_data=True, location="v.bin", size_threshold=0)
+    publish(tmp_path, 2)
+    assert {"out.onnx.data", stranger, "w.bin", "v.bin"} < set(names(tmp_path))
+
+
+def test_long_names_of_data(tmp_path: Path) -> None:
+    for name in ("o" * 250 + ".onnx", "ö" * 125 + ".onnx"):
+        for number in (1, 2):
+            publish_model(numbered(number), tmp_path / name, external=True)
+            assert number_in(tmp_path / name) == number
+    assert len(names(tmp_path)) == 4
+    assert len(os.fsencode(max(data_names(tmp_path), key=os.fsencode))) <= 255
+
+
+def test_names_are_found_in_large_models(tmp_path: Path) -> None:
+    """Elements are skipped, and names at the end of a long field are found."""
+    publish(tmp_path, 1)
+    (data,) = data_names(tmp_path)
+    big = onnx.load(tmp_path / "out.onnx", load_external_data=False)
+    big.graph.initializer.append(numpy_helper.from_array(np.frombuffer(data.encode() * 9000, np.uint8), "names"))
+    found = publishing._names_in(_saved(big, tmp_path), "big.onnx", [data])
+    assert found == {data}
+    del big.graph.initializer[0]
+    assert not publishing._names_in(_saved(big, tmp_path), "big.onnx", [data])
+    big.graph.doc_string = "-" * (3 * publishing.PIECE_BYTES - 5) + data
+    assert publishing._names_in(_saved(big, tmp_path), "big.onnx", [data]) == {data}
+
+
+def _saved(model: onnx.ModelProto, folder: Path) -> OpenFolder:
+    (folder / "big.onnx").write_bytes(model.SerializeToString())
+    return OpenFolder(folder)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"old", b"\x3a\xff\xff\xff\xff\xff\xff\xff\x7f", b"\x0a" * 99, os.urandom(9999)]
+)
+def test_anything_may_be_replaced(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "out.onnx").write_bytes(content)
+    (tmp_path / "other.onnx").write_bytes(content)
+    publish(tmp_path, 1)
+    publish(tmp_path, 2)
+    assert number_in(tmp_path / "out.onnx") == 2
+    assert len(data_names(tmp_path)) == 1
+
+
+def test_same_content_gives_the_same_bytes(tmp_path: Path) -> None:
+    publish(tmp_path, 1)
+    first = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    publish(tmp_path, 2)
+    publish(tmp_path, 1)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == first
+
+
+def make_special(path: Path, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(str(path))
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        numbers = {"zero device": (1, 5), "block device": (7, 250), "null device": (1, 3)}[kind]
+        try:
+            os.mknod(path, 0o600 | (stat.S_IFBLK if kind == "block device" else stat.S_IFCHR), os.makedev(*numbers))
+        except PermissionError:
+            pytest.skip("only root makes devices")
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "behind a link"])
+@pytest.mark.parametrize("kind", ["pipe", "socket", "folder", "zero device", "block device"])
+def test_special_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, linked: bool) -> None:
+    monkeypatch.chdir(tmp_path)  # as a socket has a short name
+    path = Path("s")
+    make_special(path, kind)
+    before = path.lstat()
+    if linked:
+        path = Path("link")
+        path.symlink_to("s")
+    with pytest.raises(
+        ModelError, match=f"^{path} is a folder|cannot write to {path}: it is a {kind.rsplit(maxsplit=1)[-1]}, not"
+    ):
+        OutputFile.at(path)
+    assert Path("s").lstat() == before
+
+
+def test_null_device_discards(tmp_path: Path) -> None:
+    null = tmp_path / "null"
+    make_special(null, "null device")
+    before = null.lstat()
+    paths = OutputPaths.of(model=null, report=null, page=null)
+    paths.require_distinct([])
+    with Publication(paths.model) as publication:
+        staged = publication.add_model(numbered(1), external=True)
+        assert number_in(staged) == 1
+        publication.add_text(paths.report, lambda: "{}")
+        publication.publish()
+    assert null.lstat() == before
+    assert names(tmp_path) == ["null"]
+    assert not staged.exists()
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["file", "nothing"])
+def test_links_are_followed(tmp_path: Path, exists: bool) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "links").mkdir()
+    if exists:
+        publish_model(numbered(1), tmp_path / "real" / "v1.onnx", external=True)
+    (tmp_path / "links" / "a").symlink_to("../real/v1.onnx")
+    (tmp_path / "links" / "b").symlink_to("a")
+    publish_model(numbered(2), tmp_path / "links" / "b", external=True)
+    assert number_in(tmp_path / "real" / "v1.onnx") == 2
+    assert names(tmp_path / "links") == ["a", "b"]
+    assert len(names(tmp_path / "real")) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        pytest.param("loop", "Too many levels", id="loop of links"),
+        pytest.param("nowhere/out", "No such file", id="no folder"),
+        pytest.param("dangling/out", "No such file", id="no folder behind a link"),
+        pytest.param("file/out", "Not a directory", id="in a file"),
+        pytest.param("x" * 256, "name too long", id="long name"),
+        pytest.param("/".join(["d" * 200] * 19) + "/" + "x" * 250, "name too long", id="long path of the staged file"),
+        pytest.param("a\0b", "null", id="null character"),
+    ],
+)
+def test_unusable_places_are_refused(tmp_path: Path, place: str, message: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "file").touch()
+    with pytest.raises(ModelError, match=message):
+        OutputFile.at(tmp_path / place)
+
+
+def test_deleted_file_has_no_name(tmp_path: Path) -> None:
+    with (tmp_path / "f").open("w") as f:
+        link = Path(f"/proc/self/fd/{f.fileno()}")
+        if not link.exists():
+            pytest.skip("no /proc")
+        assert OutputFile.at(link).target == tmp_path / "f"
+        (tmp_path / "f").unlink()
+        with pytest.raises(ModelError, match="has no name"):
+            OutputFile.at(link)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o777])
+def test_mode_is_kept(tmp_path: Path, mode: int) -> None:
+    publish(tmp_path, 1)
+    for name in names(tmp_path):
+        (tmp_path / name).chmod(mode)
+    publish(tmp_path, 2)
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names(tmp_path)} == {mode}
+    publish_model(numbered(3), tmp_path / "out.onnx")
+    publish(tmp_path, 4)
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names(tmp_path)} == {mode}
+
+
+def test_new_files_follow_the_umask(tmp_path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        publish(tmp_path, 1)
+    finally:
+        os.umask(old)
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names(tmp_path)} == {0o640}
+
+
+def test_owner_and_group_are_kept(tmp_path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("only root gives files to others")
+    publish(tmp_path, 1)
+    os.chown(tmp_path / "out.onnx", 1234, 2345)
+    publish(tmp_path, 2)
+    status = (tmp_path / "out.onnx").stat()
+    assert (status.st_uid, status.st_gid) == (1234, 2345)
+
+
+def test_group_that_cannot_be_kept_gets_no_more_than_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid():
+        pytest.skip("only root gives files to others")
+    publish(tmp_path, 1)
+    os.chown(tmp_path / "out.onnx", -1, 2345)
+    (tmp_path / "out.onnx").chmod(0o664)
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "chown", refused)
+    publish(tmp_path, 2)
+    assert stat.S_IMODE((tmp_path / "out.onnx").stat().st_mode) == 0o644
+
+
+def test_unwritable_folder_and_file_are_refused(tmp_path: Path) -> None:
+    """Before the work, for another user than root."""
+    (tmp_path / "folder").mkdir(mode=0o555)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "open" / "read-only").touch()
+    (tmp_path / "open" / "read-only").chmod(0o444)
+
+    def check() -> None:
+        if not os.geteuid():
+            os.setgroups([])
+            os.setuid(1234)
+        os.chdir(tmp_path)
+        for place in ("folder/out", "open/read-only"):
+            with pytest.raises(ModelError, match="Permission denied"):
+                OutputFile.at(place)
+        publish(Path("open"), 1)
+
+    here = tmp_path
+    while here != here.parent and not os.geteuid():  # a folder of pytest is closed for others
+        here.chmod(here.stat().st_mode | 0o011)
+        here = here.parent
+    assert in_fork(check) == 0
+
+
+def test_folder_replaced_during_a_run(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "victim").mkdir()
+    publish(tmp_path / "victim", 1)
+    before = names(tmp_path / "victim")
+    with Publication(OutputFile.at(tmp_path / "out" / "out.onnx")) as publication:
+        publication.add_model(numbered(2), external=True)
+        (tmp_path / "out").rename(tmp_path / "moved")
+        (tmp_path / "out").symlink_to("victim")
+        with pytest.raises(ModelError, match="was replaced during the run"):
+            publication.publish()
+    assert names(tmp_path / "victim") == before
+    assert number_in(tmp_path / "victim" / "out.onnx") == 1
+    assert not names(tmp_path / "moved")
+
+
+def test_abandoned_folders_are_removed(tmp_path: Path) -> None:
+    """Those of killed processes; not those in use, nor others of such a name."""
+    parent = OpenFolder(tmp_path)
+
+    def abandon() -> None:
+        folder = ScratchFolder(parent, is_hidden=True)
+        (folder.path / "sub").mkdir()
+        (folder.path / "sub" / "f").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    used = ScratchFolder(parent)
+    assert in_fork(abandon) == signal.SIGKILL
+    assert len(names(tmp_path)) == 2
+    for name in ("passwright-1-abcdefgh", ".passwright-x-abcdefgh"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").touch()
+    (tmp_path / ".passwright-1-abcdefgh").symlink_to("passwright-1-abcdefgh")
+    remove_abandoned(parent)
+    kept = {used.path.name, "passwright-1-abcdefgh", ".passwright-x-abcdefgh", ".passwright-1-abcdefgh"}
+    assert set(names(tmp_path)) == kept
+    used.remove()
+    assert used.path.name not in names(tmp_path)
+
+
+def test_folder_of_a_parent_survives_a_fork(tmp_path: Path) -> None:
+    folder = ScratchFolder(OpenFolder(tmp_path))
+    assert in_fork(lambda: (folder.remove(), remove_abandoned(OpenFolder(tmp_path)))) == 0
+    assert folder.path.is_dir()
+
+
+def test_copy_with_foreign_data(tmp_path: Path) -> None:
+    """A model of another tool has data of a fixed name."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    for number in (1, 2):
+        model = message(number)
+        path = tmp_path / "in" / "m.onnx"
+        onnx.save(model, path, save_as_external_data=True, location="m.onnx.data", size_threshold=0)
+        publish_copy(path, [tmp_path / "in" / "m.onnx.data"], tmp_path / "out")
+        (tmp_path / "in" / "m.onnx.data").unlink()
+        assert number_in(tmp_path / "out" / "m.onnx") == number
+    assert names(tmp_path / "out") == ["m.onnx", "m.onnx.data"]
+
+
+def limited(size: int, work: Callable[[], object]) -> str:
+    """The message of work in a process whose files are at most so long."""
+    read_end, write_end = os.pipe()
+
+    def run() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            work()
+        except ModelError as e:
+            os.write(write_end, str(e).encode())
+
+    assert in_fork(run) == 0
+    os.close(write_end)
+    with os.fdopen(read_end) as f:
+        return f.read()
+
+
+@pytest.mark.usefixtures("no_fsync")
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (0, "cannot write {}/out.onnx: File too large"),
+        (1000, "cannot write {}/out.onnx: File too large"),
+        (3000, "cannot write {}/r.json: File too large; the model was not written"),
+        (5000, ""),
+    ],
+)
+def test_full_disk(tmp_path: Path, size: int, message: str) -> None:
+    publish(tmp_path, 1)
+    before = names(tmp_path)
+
+    def work() -> None:
+        with Publication(OutputFile.at(tmp_path / "out.onnx")) as publication:
+            publication.add_model(numbered(2), external=True)
+            publication.add_text(OutputFile.at(tmp_path / "r.json"), lambda: "2" + " " * 4000)
+            publication.publish()
+
+    assert limited(size, work) == message.format(tmp_path)
+    number = 1 if message else 2
+    assert number_in(tmp_path / "out.onnx") == number
+    assert json.loads((tmp_path / "r.json").read_text()) == number
+    assert len(names(tmp_path)) == len(before)
+
+
+def test_failed_move_of_a_report_says_that_the_model_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = OpenFolder.take
+
+    def failing(folder: OpenFolder, source: OpenFolder, name: str, new_name: str) -> None:
+        if new_name == "r.json":
+            raise OSError(28, "No space left on device")
+        take(folder, source, name, new_name)
+
+    monkeypatch.setattr(OpenFolder, "take", failing)
+    with pytest.raises(ModelError, match=r"r\.json: No space left on device; the model was written$"):
+        publish(tmp_path, 1)
+    assert number_in(tmp_path / "out.onnx") == 1
+
+
+def test_text_is_written_whole(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    publish_text(OutputFile.at(path), lambda: "<p>größer\udcff</p>")
+    assert path.read_text(encoding="utf-8") == "<p>größer\\udcff</p>\n"
+    assert names(tmp_path) == ["report.html"]
+
+
+def test_lock_of_a_folder_held_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `flock FOLDER passes run ...` does: data stay, and the run goes on."""
+    monkeypatch.setattr(folders, "LOCK_WAIT", 0.05)
+    publish(tmp_path, 1)
+    with OpenFolder(tmp_path).locked() as is_locked:
+        assert is_locked
+        publish(tmp_path, 2)
+    assert number_in(tmp_path / "out.onnx") == 2
+    assert len(data_names(tmp_path)) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .terminal import Terminal
 
 BAD_INPUT, USAGE, WRONG, UNVERIFIED = 1, 2, 3, 4
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 TERMINATED = 128 + signal.SIGTERM
 GRACE_PERIOD = 10.0  # seconds to clean up after SIGTERM
 
@@ -48,6 +50,11 @@ def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
         codes = {UsageError: USAGE, VerificationError: WRONG, UnverifiableError: UNVERIFIED}
         typer.echo(f"error: {' '.join(str(e).split())}", err=True)
         raise typer.Exit(next((code for kind, code in codes.items() if isinstance(e, kind)), bad_input)) from e
+    except OSError as e:
+        if e.errno not in FULL_DISK:
+            raise
+        typer.echo(f"error: cannot write {e.filename or 'a temporary file'}: {e.strerror}", err=True)
+        raise typer.Exit(bad_input) from e
 
 
 def show_progress_and_report(
@@ -59,8 +66,13 @@ def show_progress_and_report(
     terminal = Terminal(quiet=json == options.STANDARD_OUTPUT)
     with terminal.progress() as progress:
         report = compute(progress=progress)
-    show(terminal, report)
-    echo_json(json, report)
+    try:
+        show(terminal, report)
+        echo_json(json, report)
+    except OSError as e:
+        if e.errno not in FULL_DISK:
+            raise
+        raise PassesError(f"cannot write to standard output: {e.strerror}; the output files are written") from e
     return report
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +13,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+import typer
 from onnx import helper, numpy_helper
 from passwright.app.cli import app
+from passwright.app.exit_codes import one_line_errors
 from passwright.core import PassesError
 from rewriting import load
 from typer.testing import CliRunner
@@ -390,3 +395,28 @@ def test_input_files_are_not_overwritten(tmp_path: Path, option: str, name: str)
 def test_options_are_checked_without_verification(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     arguments = (str(valid_model(tmp_path)), "-o", str(tmp_path / "out.onnx"), "--no-verify", *options)
     assert message in require_error(tmp_path, *arguments, code=USAGE if "twice" in message else BAD)
+
+
+@pytest.mark.parametrize("options", [(), ("--json", "-")], ids=["text", "JSON"])
+def test_full_standard_output(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """The message says what became of the model, which is written before."""
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no device that is always full")
+    command = [sys.executable, "-m", "passwright", "run", str(valid_model(tmp_path)), "--no-verify", *options]
+    with full.open("w") as stdout:
+        done = subprocess.run(
+            [*command, "-o", str(tmp_path / "out.onnx")], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: cannot write to standard output: No space left on device; the output files are written\n",
+    )
+    assert (tmp_path / "out.onnx").is_file()
+
+
+def test_full_temporary_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended, one_line_errors():
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert ended.value.exit_code == 1
+    assert capsys.readouterr().err == "error: cannot write a temporary file: No space left on device\n"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx
 
+from ...core.support.scratch_folder import ScratchFolder
 from .tool_functions import needs_external_data
 
 Feeds = Mapping[str, Any]
@@ -60,8 +60,8 @@ def _ort_static_per_channel(tool: Any, model: Path, feeds: Iterable[Feeds], resu
     If that fails, it is tried without symbolic shapes, and the model is then quantized as it is.
     """
     model, result = model.resolve(), result.resolve()
-    with TemporaryDirectory() as folder, chdir(folder):  # symbolic shape inference leaves files where it runs
-        prepared = Path(folder) / "prepared.onnx"
+    with ScratchFolder() as folder, chdir(folder):  # symbolic shape inference leaves files where it runs
+        prepared = folder / "prepared.onnx"
         for options in ({}, {"skip_symbolic_shape": True}):
             try:
                 external = {"save_as_external_data": True} if needs_external_data(model) else {}

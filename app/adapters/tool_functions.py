@@ -10,10 +10,11 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx
+
+from ...core.support.scratch_folder import ScratchFolder
 
 Optimize = Callable[[onnx.ModelProto | str, str], onnx.ModelProto]
 """Optimizes a model, or that in a file, with an option."""
@@ -65,8 +66,8 @@ def _optimize_with_ort(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
     from ...core.serialization.proto_queries import undefined_operators  # noqa: PLC0415 - not for the other tools
 
     serialized = model.SerializeToString()
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "optimized.onnx"
+    with ScratchFolder() as folder:
+        path = folder / "optimized.onnx"
         _save_with_ort(serialized, path, level)
         result = onnx.ModelProto.FromString(path.read_bytes())
         if undefined_operators(result).keys() <= undefined_operators(model).keys():

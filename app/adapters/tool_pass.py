@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -18,6 +17,7 @@ from ...core.io.interchange import serialize_main_graph
 from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel
 from ...core.ir.tensor import chunk_bytes
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ...core.support.scratch_folder import ScratchFolder
 
 TIMEOUT = 240.0  # seconds for a run of a tool, less than the manager allows a pass
 CACHE_BYTES = 256 << 20  # bytes of cached results
@@ -53,8 +53,7 @@ class ToolProcess:
         if model.size > MAX_MESSAGE_BYTES:
             return ToolResult(why=FailureKind.RAISED, message="it cannot be given a model over 2 GB")
         hashed = blake2b(option.encode())
-        with TemporaryDirectory() as name:
-            folder = Path(name)
+        with ScratchFolder() as folder:
             with (folder / "sent.onnx").open("wb") as f:
                 for chunk in model.chunks():
                     write_chunk(f, chunk)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import onnx
 
@@ -19,6 +18,7 @@ from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused
+from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
@@ -133,10 +133,10 @@ def bisect_optimizers(
     """
     if level not in LEVELS:
         raise UsageError(f"--ort {level}: unknown level; choose from {', '.join(LEVELS)}")
-    with TemporaryDirectory() as folder:
-        write_case(oracle, model, Path(folder))
-        with probe_process(Path(folder), timeout) as process:
-            return _Bisection(process, Path(folder) / LOG_FILE, level, progress).run()
+    with ScratchFolder() as folder:
+        write_case(oracle, model, folder)
+        with probe_process(folder, timeout) as process:
+            return _Bisection(process, folder / LOG_FILE, level, progress).run()
 
 
 def minimal_subset(items: Sequence[str], is_sufficient: Callable[[tuple[str, ...]], bool]) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ...core.errors import EvaluationError, ModelError, UnverifiableError
 from ...core.io.model_source import ModelSource, model_source
@@ -17,6 +16,7 @@ from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
 from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
+from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import Inputs, VerificationSpec
 from ..environment import machine_summary, versions
@@ -78,8 +78,7 @@ def compare(
     run_options = RunOptions(
         pipeline, plugins, inputs=inputs, only=only, skip=skip, enable=enable, seed=seed, visualize=page_to is not None
     )
-    with TemporaryDirectory() as name, ExitStack() as exits:
-        folder = Path(name)
+    with ScratchFolder() as folder, ExitStack() as exits:
         own_output, own, notes = run_own(path, run_options, folder, timer)
         outputs = [OptimizerOutput(Row(ORIGINAL, "", online=False, seconds=0.0), path), own_output]
         for tool in tools:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from ...core.errors import ModelError, format_error
@@ -14,6 +13,7 @@ from ...core.io.publishing import publish_text
 from ...core.ort import value_files
 from ...core.pass_manager.phase_timer import MEASURING, PhaseTimer
 from ...core.support.intervals import RatioInterval
+from ...core.support.scratch_folder import ScratchFolder
 from ..adapters.adapter_names import install_hint, installed_version, require_installed
 from ..adapters.quantizers import QUANTIZERS, Feeds
 from ..environment import machine_summary, versions
@@ -97,8 +97,7 @@ def compare_quantized(
     timer, source = PhaseTimer(progress), model_source(model, inline=True)
     labels, skipped = selected_quantizers(tool_names)
     paths, budget = checked_paths(options, source), Budget.parse(options.budget)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with ScratchFolder() as folder:
         setup = prepare(model, source, paths, budget, options, timer, folder)
         samples = written_samples(setup.samples.calibration or setup.samples.drawn, folder / "samples")
         made: list[tuple[QuantizedRow, Path]] = []

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ...core.ort import value_files
 from ...core.ort.backends import strip_source_locations
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ...core.support.scratch_folder import ScratchFolder
 from .metrics import Latency, ModelMetrics, median_latency_interval
 
 AVAILABLE_SHARE = 0.5  # of the available memory for models: the needs of larger batches are unknown before they run
@@ -157,8 +157,7 @@ def run_benchmark(
     into memory together run in groups, each with the `baseline`. Raises UnverifiableError for feeds that cannot be
     sent to a process.
     """
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with ScratchFolder() as folder:
         common = _write_batches(feeds, folder / "feeds")
         runs: list[_TargetRun] = []
         for i, t in enumerate(targets):

@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter, perf_counter_ns
 from typing import Any
 
@@ -26,6 +25,7 @@ import psutil
 from ...core.ort.ort_values import lacks_numpy_dtype
 from ...core.ort.sessions import SessionConfig, create_session
 from ...core.ort.worker_process import serve
+from ...core.support.scratch_folder import ScratchFolder
 from .profile_trace import read_events
 
 Reply = dict[str, Any]
@@ -97,8 +97,8 @@ class BenchmarkWorker:
         """The number of nodes by provider, in a session of its own: recording them takes time and memory."""
         self.calls.clear()
         self.session = None
-        with TemporaryDirectory() as folder:
-            setting = replace(self.config, profile_prefix=str(Path(folder) / "run"), optimized_model_path="")
+        with ScratchFolder() as folder:
+            setting = replace(self.config, profile_prefix=str(folder / "run"), optimized_model_path="")
             session = create_session(self.model, setting)
             bind_call(session, read_feeds(Path(feeds)))()
             events: list[Reply] = read_events(Path(session.end_profiling()))

@@ -11,12 +11,12 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
-from tempfile import TemporaryDirectory
 
 from packaging.utils import InvalidName, canonicalize_name
 
 from ...core.errors import PassesError
 from ...core.pass_manager.pass_selection import UsageError, selectable_names
+from ...core.support.scratch_folder import staging_folder
 from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES
 
 MAX_NAME_LENGTH = 60
@@ -93,8 +93,8 @@ def write_plugin(names: PluginNames, into: Path) -> tuple[Path, tuple[str, ...]]
             raise UsageError(
                 f"{folder} exists already, and stays as it is; take another name or another folder (--into)"
             )
-        with TemporaryDirectory(prefix=f".{folder.name}.", dir=into) as stage:
-            made = Path(stage) / folder.name
+        with staging_folder(into) as stage:
+            made = stage / folder.name
             for target, text in texts.items():
                 (made / target).parent.mkdir(parents=True, exist_ok=True)
                 (made / target).write_bytes(text.encode())

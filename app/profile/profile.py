@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ...core.errors import EvaluationError
 from ...core.io.files import ModelFile, load
@@ -14,6 +13,7 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, PhaseTimer
 from ...core.support.gc_pause import gc_paused
+from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import sizes_from_shapes
 from ...core.verify.input_specs import input_specs
 from ..environment import versions
@@ -70,12 +70,12 @@ def profile(
         paths.require_distinct((*read, *file.external_files))
         feeds = make_feeds(path, inputs, [batch], sizes, seed)
     config = (provider or ExecutionProvider()).session_config(level_name, threads)
-    with TemporaryDirectory() as folder:
+    with ScratchFolder() as folder:
         result, models = None, {"before": path}
         if include_optimized:
             with timer.phase("optimizing"):
                 result = optimize(path, pipeline, plugins, inputs=inputs, seed=seed, visualize=paths.page is not None)
-            models["after"] = Path(folder) / "after.onnx"
+            models["after"] = folder / "after.onnx"
             result.save(models["after"])
         recorded: list[RecordedProfile] = []
         for label, file_path in models.items():

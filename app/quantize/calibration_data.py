@@ -7,10 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any, cast, overload
-from weakref import finalize
 
 import numpy as np
 
@@ -19,6 +16,7 @@ from ...core.io.array_files import read_arrays
 from ...core.io.model_source import ModelSource
 from ...core.ort import value_files
 from ...core.plugins.discovery import function_in_file, plugin_errors, python_file
+from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import checked_inputs, read_inputs
 from ...core.verify.input_generation import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec
@@ -33,16 +31,6 @@ MAX_CALIBRATION_SAMPLES = 128  # more change the ranges little, and cost time fo
 Feeds = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class SampleFolder:
-    """A temporary folder, which is removed with this object."""
-
-    path: Path = field(default_factory=lambda: Path(mkdtemp()))
-
-    def __post_init__(self) -> None:
-        finalize(self, rmtree, self.path, ignore_errors=True)
-
-
 @dataclass(frozen=True, slots=True)
 class CalibrationData(Sequence[Feeds]):
     """Samples, loaded when they are read; each has the inputs of a model by name. Of several files, one is in memory.
@@ -54,7 +42,7 @@ class CalibrationData(Sequence[Feeds]):
     source: str
     loaders: tuple[Callable[[], Feeds], ...] = field(repr=False)
     drawn: bool = False
-    folders: tuple[SampleFolder, ...] = field(default=(), repr=False)
+    folders: tuple[ScratchFolder, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.loaders)
@@ -196,7 +184,7 @@ class _Reader:
             raise ModelError(f"{source}: {type(data).__name__} is no source of samples; give files, or an iterable")
         end = object()
         read: Iterator[Any] = iter(get_next, None) if callable(get_next) else iter(cast("Iterable[Any]", data))
-        folder = SampleFolder()
+        folder = ScratchFolder()
         paths = [folder.path / str(number) for number in range(self.limit)]
         for number, path in enumerate(paths):
             with plugin_errors(file, source) if file else nullcontext():

@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx
@@ -14,6 +13,7 @@ import onnx
 from ...core.ir.context import FRESH_NAME_MARK
 from ...core.rewriting.changes import ChangeKey
 from ...core.serialization.proto_queries import all_nodes
+from ...core.support.scratch_folder import ScratchFolder
 from ...passes.arithmetic.value_ranges import CLAMPS
 from ...passes.quantization.static_groups import JOINS, UNARY_OPS
 from ...passes.targets import QuantizationTarget
@@ -48,9 +48,9 @@ def unfused_groups(model: Path, changes: Collection[ChangeKey]) -> dict[ChangeKe
     tagged = model.with_name(f"{model.stem}.tagged.onnx")  # beside the external weights
     try:
         onnx.save(proto, tagged)
-        with TemporaryDirectory() as folder:
-            optimized = Path(folder) / "optimized.onnx"
-            reply = run_timed(OPTIMIZER, tagged, optimized, Path(folder) / "log", {})
+        with ScratchFolder() as folder:
+            optimized = folder / "optimized.onnx"
+            reply = run_timed(OPTIMIZER, tagged, optimized, folder / "log", {})
             if "failure" in reply:
                 return dict.fromkeys(changes, f"onnxruntime does not load the model: {reply['failure']}")
             made: onnx.ModelProto = library.load(optimized, load_external_data=False)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx
@@ -25,6 +24,7 @@ from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.plugins.discovery import python_file
 from ...core.support.intervals import RatioInterval
+from ...core.support.scratch_folder import ScratchFolder
 from ..environment import quantization_target, versions
 from ..measure import benchmark
 from ..measure.execution_provider import ExecutionProvider
@@ -146,8 +146,8 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
     paths = checked_paths(options, source)
     journal = Journal(None if paths.journal is None else paths.journal.path)
-    with TemporaryDirectory() as name:
-        setup = prepare(model, source, paths, budget, options, timer, Path(name))
+    with ScratchFolder() as folder:
+        setup = prepare(model, source, paths, budget, options, timer, folder)
         calibration, samples = setup.calibration, setup.samples
         schemes = chosen_schemes(
             options.scheme, setup.floats, calibration, target.spec({}), options.calibrate, options.format, plugins
@@ -159,7 +159,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             setup.searched,
             setup.racing.ratios,
             partial(orders_to_leave, feeds=feeds),
-            Path(name),
+            folder,
             source.size,
             Limits(options.trials, options.seconds),
             setup.leave,

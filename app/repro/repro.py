@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import networkx as nx
@@ -31,6 +30,7 @@ from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules
 from ...core.pass_manager.quarantine import Quarantined
 from ...core.plugins.pass_spec import PassSpec
 from ...core.serialization.exporter import node_bytes
+from ...core.support.scratch_folder import staging_folder
 from ...core.verify.input_generation import InputSet
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Mismatch
@@ -268,14 +268,13 @@ class ReproFolder:
             name = re.sub(r"[^\w.-]+", "_", f"{quarantined.by}-{quarantined.place or 'whole'}")
             number = next(n for n in count(1) if not any(self.root.glob(f"{n:02}-*")))
             folder = self.root / f"{number:02}-{name[:60]}"  # of up to 4 bytes each
-            with TemporaryDirectory(dir=self.root, prefix=".") as temporary:
-                stage = Path(temporary)
+            with staging_folder(self.root) as temporary:
+                stage = temporary / folder.name
+                stage.mkdir()
                 lost = write_files(stage, files)
                 command = self._command(quarantined, stage, culprit, exact=after is not None and after.exact)
                 (stage / "README.md").write_bytes(encode_text(self._readme(folder, quarantined, command, lost)))
-                folder.mkdir()
-                for file in stage.iterdir():
-                    file.replace(folder / file.name)
+                stage.rename(folder)
         except OSError as e:
             LOG.warning("warning: cannot write a repro to %s: %s", self.root, e.strerror)
             return quarantined

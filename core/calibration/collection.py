@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from ..ir.graph import defined_values
 from ..ort import value_files
 from ..ort.sessions import ENABLE_ALL, Loadable, SessionConfig
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
+from ..support.scratch_folder import ScratchFolder
 from ..support.suggestions import did_you_mean
 from .exposure import Exposed, expose, output_shapes
 from .statistics import ChannelStatistics, Histogram, ValueStatistics
@@ -58,7 +58,7 @@ def collect_statistics(
     value that is NaN unless an IsNaN of the model reads it, as in a softmax whose rows may be masked throughout.
     """
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory()))
+        folder = stack.enter_context(ScratchFolder())
         found = _Calibrated.open(model, stack)
         wanted = found.floats_named(dict.fromkeys((*names, *(channels or {}), *(grams or {}))))
         samples = _write_samples(feeds, folder)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import EvaluationError, ModelLoadError, UnverifiableError
+from ..support.scratch_folder import ScratchFolder
 from . import value_files
 from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, OnnxRuntime
 from .sessions import UNOPTIMIZED, Loadable, SessionConfig
@@ -31,7 +32,7 @@ class RemoteBackend:
     timeout: float = LOAD_TIMEOUT
     command: tuple[str, ...] = module_command(__spec__.name)
     crashes: int = field(default=0, init=False)
-    folder: TemporaryDirectory[str] = field(default_factory=TemporaryDirectory[str], init=False)
+    folder: ScratchFolder = field(default_factory=ScratchFolder, init=False)
     _process: WorkerProcess = field(init=False)
     _numbers: count[int] = field(default_factory=count, init=False)
     _written: tuple[bytes | SplitModel, Path] | None = field(default=None, init=False)
@@ -44,7 +45,7 @@ class RemoteBackend:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.terminate()
-        self.folder.cleanup()
+        self.folder.remove()
 
     def __call__(self, model: Loadable | SplitModel, *, config: SessionConfig | None = None) -> RemoteSession:
         """Load a model, under another `config` if given. Raises ModelLoadError."""
@@ -52,7 +53,7 @@ class RemoteBackend:
             kind, path = "path", model.absolute()
         else:
             if self._written is None or self._written[0] is not model:
-                self._written = model, Path(self.folder.name) / f"{next(self._numbers)}.onnx"
+                self._written = model, self.folder.path / f"{next(self._numbers)}.onnx"
                 _write_for_worker(*self._written)
             kind, path = "bytes" if isinstance(model, bytes) else "split", self._written[1]
         load_request = {
@@ -88,7 +89,7 @@ class RemoteSession:
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds. Raises EvaluationError, UnverifiableError for odd values."""
         allowed = self.backend.timeout if timeout is None else timeout + TERMINATION_GRACE
-        with TemporaryDirectory(dir=self.backend.folder.name) as folder:
+        with TemporaryDirectory(dir=self.backend.folder.path) as folder:
             given, results = Path(folder) / "feeds", Path(folder) / "results"
             value_files.write_value(dict(feeds), given)
             run = {"feeds": str(given), "outputs": list(outputs), "results": str(results), "limit": timeout}

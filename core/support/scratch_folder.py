@@ -15,6 +15,7 @@ from tempfile import gettempdir
 from types import TracebackType
 from weakref import finalize
 
+from ..errors import PassesError
 from .folders import OpenFolder, try_lock
 
 LOCK = ".lock"
@@ -28,18 +29,21 @@ class ScratchFolder:
     """A new folder in `parent`, by default in that for temporary files, at `path`; nobody else can read it.
 
     It goes with this object, or at the end of the context, which gets the path. After a kill the next process that
-    calls `remove_abandoned` for the parent removes it; that of temporary files is searched here. Raises OSError.
+    calls `remove_abandoned` for the parent removes it. Raises OSError, without a `parent` PassesError.
     """
 
     __slots__ = ("__weakref__", "_finish", "folder", "path")
 
     def __init__(self, parent: OpenFolder | None = None, *, is_hidden: bool = False) -> None:
-        if parent is None:
-            parent = OpenFolder(Path(gettempdir()))
-            _search_once(parent.path, os.getpid())
-        name, self.folder, lock = _new_folder(parent, "." if is_hidden else "")
+        try:
+            place = parent or shared_folder(Path(gettempdir()))
+            name, self.folder, lock = _new_folder(place, "." if is_hidden else "")
+        except OSError as e:
+            if parent is not None:
+                raise
+            raise PassesError(f"cannot make a folder for temporary files: {e.strerror}; TMPDIR names another") from e
         self.path = self.folder.path
-        self._finish = finalize(self, _remove_own, parent, name, lock, os.getpid())
+        self._finish = finalize(self, _remove_own, place, name, lock, os.getpid())
 
     def __enter__(self) -> Path:
         return self.path
@@ -50,6 +54,13 @@ class ScratchFolder:
     def remove(self) -> None:
         """Remove the folder and all in it."""
         self._finish()
+
+
+def staging_folder(parent: Path) -> ScratchFolder:
+    """A new hidden folder in `parent`; what is abandoned there is removed. Raises OSError."""
+    folder = OpenFolder(parent)
+    remove_abandoned(folder)
+    return ScratchFolder(folder, is_hidden=True)
 
 
 def _new_folder(parent: OpenFolder, prefix: str) -> tuple[str, OpenFolder, int]:
@@ -90,8 +101,14 @@ def remove_folder(parent: OpenFolder, name: str) -> None:
         parent.rmdir(name)
 
 
+def shared_folder(path: Path) -> OpenFolder:
+    """A folder for temporary files of all programs; the first time, what is abandoned in it is removed."""
+    _search(path, os.getpid())
+    return OpenFolder(path)
+
+
 @cache
-def _search_once(path: Path, _pid: int) -> None:
+def _search(path: Path, _pid: int) -> None:
     remove_abandoned(OpenFolder(path))
 
 

@@ -159,6 +159,7 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
             else None,
             attempt.unfit,
             races.speed_check() if races is not None else None,
+            ledger.notes,
         )
         publication.add_text(paths.report, report.to_json)
         publication.add_text(paths.name_map, lambda: json.dumps(run.name_map(), indent=1))

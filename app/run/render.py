@@ -76,12 +76,14 @@ def show_report(terminal: Terminal, report: Report, *, output: Path | None, verb
 
 
 def show_left_out(terminal: Terminal, report: Report) -> None:
-    """Print a warning for each pass, each change and each result that was left out."""
+    """Print a warning for each pass, each change and each result that was left out, and the notes of passes."""
     show_unfit(terminal, report)
     for found in report.quarantined:
         terminal.err.print(Text(f"warning: left out {found.label}: {found.message}"), soft_wrap=True)
         if found.repro:
             terminal.err.print(Text(f"    shown by {found.repro}"), soft_wrap=True)
+    for note in report.notes:
+        terminal.err.print(Text(f"note: {note}"), soft_wrap=True)
     for race in report.speed.lost if report.speed is not None else ():
         terminal.err.print(Text(f"warning: left out the result of {race.pipeline}: {race_text(race)}"), soft_wrap=True)
 

@@ -1,10 +1,14 @@
-"""Evaluation of ops whose inputs are all constant, in as few sessions as possible."""
+"""Evaluation of ops whose inputs are all constant, in as few sessions as possible, in a worker process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,25 +17,40 @@ from onnx import helper
 
 from ..errors import EvaluationError, ModelLoadError
 from ..ir.op import Op
-from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
+from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor, first_line
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
-from .backends import OnnxReference, OnnxRuntime
-from .sessions import SessionConfig
+from .evaluation_process import EvaluationAborted, EvaluationLimits, EvaluationProcess
 
 MAX_SESSION_OPS = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops
-FEEDABLE_KINDS = frozenset("biufO")  # NumPy kinds that onnxruntime takes as they are
+FEEDABLE_KINDS = frozenset("biuf")  # NumPy kinds that onnxruntime takes as they are
+MAX_ABORTED_RUNS = 4  # of ops alone; all ops after them are left
+NOT_BY_REFERENCE = frozenset({"RegexFullMatch"})  # Python's regular expressions may take exponential time
+DEFAULT_LIMITS = EvaluationLimits()
+NO_TENSORS: Mapping[Value, Tensor] = MappingProxyType({})
+OnFailure = Callable[[Op, str], object]
+"""Is called with each op that crashed, did not end or lacked memory, and the reason."""
 
 
-def evaluate(ops: Sequence[Op], wanted: Iterable[Value]) -> dict[Value, Tensor]:
-    """The tensors of `wanted`, computed by `ops` (sorted, of one graph) from constants alone.
+def evaluate(
+    ops: Sequence[Op],
+    wanted: Iterable[Value],
+    known: Mapping[Value, Tensor] = NO_TENSORS,
+    *,
+    limits: EvaluationLimits = DEFAULT_LIMITS,
+    on_failure: OnFailure = lambda _op, _reason: None,
+) -> dict[Value, Tensor]:
+    """The tensors of `wanted`, computed by `ops` (sorted, of one graph) from constants and `known` tensors alone.
 
-    One onnxruntime session runs up to 2,000 ops; without a kernel for one of them, the ops are halved until that op
-    alone is run by `onnx.reference`. Tensors that cannot be computed are omitted; those that their ops read are added.
+    One onnxruntime session runs up to 2,000 ops, in a worker process; without a kernel for one of them, the ops are
+    halved until that op alone is run by `onnx.reference`. If the process crashes, does not end or lacks memory within
+    the `limits`, the ops are run one by one, and that op is left. Tensors that cannot be computed are omitted; those
+    that their ops read are added.
     """
-    work = _Evaluation(set(wanted))
-    for start in range(0, len(ops), MAX_SESSION_OPS):
-        work.evaluate(list(ops[start : start + MAX_SESSION_OPS]))
+    with EvaluationProcess(limits) as process:
+        work = _Evaluation(set(wanted), process, on_failure, dict(known))
+        for start in range(0, len(ops), MAX_SESSION_OPS):
+            work.evaluate(list(ops[start : start + MAX_SESSION_OPS]))
     unsolved = set(ops) - work.evaluated
     return {v: t for v, t in work.tensors.items() if v in work.goals or not unsolved.isdisjoint(v.consumers)}
 
@@ -42,9 +61,12 @@ KernelSignature = tuple[str, str, tuple[int, ...]]
 @dataclass(slots=True)
 class _Evaluation:
     goals: set[Value]
-    tensors: dict[Value, Tensor] = field(default_factory=dict[Value, Tensor])
+    process: EvaluationProcess
+    on_failure: OnFailure
+    tensors: dict[Value, Tensor]
     evaluated: set[Op] = field(default_factory=set[Op])
     unsupported: set[KernelSignature] = field(default_factory=set[KernelSignature])  # without onnxruntime kernel
+    aborted_runs: int = 0
 
     def evaluate(self, ops: list[Op]) -> None:
         """Compute `ops`, in halves if they cannot be computed together; unsupported ones are alone."""
@@ -59,26 +81,65 @@ class _Evaluation:
         lone = ops[0] if len(ops) == 1 else None
         by_reference = lone is not None and kernel_signature(lone) in self.unsupported
         try:
-            self.tensors.update(_run_session(ops, outputs, self.tensors, by_reference=by_reference))
+            self.tensors.update(_run_session(self.process, ops, outputs, self.tensors, by_reference=by_reference))
             self.evaluated.update(ops)
+        except EvaluationAborted as e:
+            if lone is None:
+                self._evaluate_one_by_one(ops)
+            else:
+                self.aborted_runs += 1
+                _known_failures(os.getpid())[_identity(lone)] = str(e)
+                self.on_failure(lone, str(e))
         except EvaluationError as e:
             if lone is None:
                 self.evaluate(ops[: len(ops) // 2])
                 self.evaluate(ops[len(ops) // 2 :])
-            elif not by_reference and isinstance(e, ModelLoadError):
+            elif not by_reference and isinstance(e, ModelLoadError) and lone.type not in NOT_BY_REFERENCE:
                 self.unsupported.add(kernel_signature(lone))
                 self._attempt(ops)
 
+    def _evaluate_one_by_one(self, ops: list[Op]) -> None:
+        """Compute each op in a session of its own up to the one that aborts, then the others together."""
+        before = self.aborted_runs
+        for i, op in enumerate(ops):
+            if self._computable([op]):
+                self._attempt([op])
+            if self.aborted_runs > before:
+                self.evaluate(ops[i + 1 :])
+                return
+
     def _computable(self, ops: list[Op]) -> list[Op]:
-        """Those of `ops` that do not depend on a failed one."""
+        """Those of `ops` that do not depend on a failed one, and did not abort before."""
+        if self.aborted_runs >= MAX_ABORTED_RUNS:
+            return []
+        failures = _known_failures(os.getpid())
         made: set[Value] = set()
         possible: list[Op] = []
         for op in ops:
             read = (v for v in (*op.inputs, *op.captures) if v is not None)
-            if all(v.tensor is not None or v in self.tensors or v in made for v in read):
-                possible.append(op)
-                made.update(op.outputs)
+            if not all(v.tensor is not None or v in self.tensors or v in made for v in read):
+                continue
+            reason = failures.get(_identity(op)) if failures else None
+            if reason is not None:
+                self.on_failure(op, reason)
+                continue
+            possible.append(op)
+            made.update(op.outputs)
         return possible
+
+
+@cache
+def _known_failures(_pid: int) -> dict[bytes, str]:
+    """The ops that aborted in this process, with the reason, so that replays of a run do not try them again."""
+    return {}
+
+
+def _identity(op: Op) -> bytes:
+    """A digest of an op, its input types and the size of its model."""
+    found = blake2b(node_bytes(op), digest_size=16)
+    types = [None if v is None else v.recorded_type for v in op.inputs]
+    found.update(f"{types} {op.graph.context.weight_bytes}".encode())
+    return found.digest()
 
 
 def kernel_signature(op: Op) -> KernelSignature:
@@ -87,22 +148,23 @@ def kernel_signature(op: Op) -> KernelSignature:
 
 
 def _run_session(
+    process: EvaluationProcess,
     ops: list[Op],
     outputs: list[Value],
-    found: dict[Value, Tensor],
+    found: Mapping[Value, Tensor],
     *,
     by_reference: bool,
 ) -> dict[Value, Tensor]:
     """Compute `outputs` in one session. Raises EvaluationError."""
     graph = onnx.GraphProto(name="constants")
-    feeds: dict[str, Any] = {}
+    feeds: dict[str, Tensor] = {}
     made = {v for op in ops for v in op.outputs}
     for v in dict.fromkeys(v for op in ops for v in (*op.inputs, *op.captures) if v is not None):
         tensor = v.tensor or found.get(v)
         if tensor is None or v in made:
             continue
-        if tensor.nbytes > SMALL_TENSOR_BYTES and tensor.array.dtype.kind in FEEDABLE_KINDS:
-            feeds[v.name] = tensor.array
+        if tensor.nbytes > SMALL_TENSOR_BYTES and _is_feedable(tensor):
+            feeds[v.name] = tensor
             graph.input.append(helper.make_tensor_value_info(v.name, tensor.dtype, tensor.dims))
         else:
             graph.initializer.append(tensor.to_proto(v.name))
@@ -111,19 +173,22 @@ def _run_session(
     graph.output.extend(onnx.ValueInfoProto(name=v.name) for v in outputs)
     imports = [helper.make_opsetid(d, n) for d, n in ops[0].graph.opsets.items()]
     model = helper.make_model(graph, opset_imports=imports, ir_version=10)
-    data = model.SerializeToString()
-    # A pool of threads takes longer to start than small ops to compute.
-    config = SessionConfig(intra_op_threads=0 if feeds else 1)
-    session = OnnxReference(data) if by_reference else OnnxRuntime(data, config)
-    results = session.run([v.name for v in outputs], feeds)
+    try:
+        data = model.SerializeToString()
+    except ValueError as e:  # more than 2 GB
+        raise EvaluationError(f"its constants cannot be written: {first_line(e)}") from e
+    results = process.run(data, [v.name for v in outputs], feeds, by_reference=by_reference)
     return {
-        v: Tensor.from_array(np.asarray(r)) for v, r in zip(outputs, results, strict=True) if _is_expected_tensor(v, r)
+        v: Tensor.from_array(r)
+        for v, r in zip(outputs, results, strict=True)
+        if r is not None and _is_expected_tensor(v, r)
     }
 
 
-def _is_expected_tensor(value: Value, result: Any) -> bool:
+def _is_feedable(tensor: Tensor) -> bool:
+    return tensor.array.dtype.kind in FEEDABLE_KINDS
+
+
+def _is_expected_tensor(value: Value, result: np.ndarray[Any, Any]) -> bool:
     """Whether a result is a dense tensor of the known type of the value."""
-    if isinstance(result, list | dict) or result is None:
-        return False
-    array: np.ndarray[Any, Any] = np.asarray(result)
-    return value.known_dtype in {0, helper.np_dtype_to_tensor_dtype(array.dtype)}
+    return value.known_dtype in {0, helper.np_dtype_to_tensor_dtype(result.dtype)}

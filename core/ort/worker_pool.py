@@ -7,28 +7,36 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 
-from .worker_process import WorkerProcess
+from .worker_process import WorkerProcess, module_command
+
+Command = tuple[str, ...]
+EVALUATION_WORKER: Command = module_command(f"{__package__}.evaluation_worker")
+"""The command of a worker that evaluates constants."""
 
 
 @dataclass(slots=True)
 class WorkerPool:
     """At most one idle worker for each command. Any thread may use it."""
 
-    _idle: dict[tuple[str, ...], WorkerProcess] = field(default_factory=dict[tuple[str, ...], WorkerProcess])
+    _idle: dict[Command, WorkerProcess] = field(default_factory=dict[Command, WorkerProcess])
+    _substitutes: dict[Command, Command] = field(default_factory=dict[Command, Command])
 
-    def start(self, command: tuple[str, ...]) -> None:
-        """Start a worker, for a later `take`, unless there is one."""
+    def start(self, command: Command, also: Command | None = None) -> None:
+        """Start a worker, for a later `take`, unless there is one. It serves the requests for a worker `also` too."""
+        if also is not None:
+            self._substitutes[also] = command
         if command not in self._idle:
             worker = WorkerProcess(command, inf)
             worker.start()
             self._keep(worker)
 
-    def take(self, command: tuple[str, ...]) -> WorkerProcess:
+    def take(self, command: Command) -> WorkerProcess:
         """A worker that nobody else uses."""
-        worker = self._idle.pop(command, None)
-        if worker is None or not worker.is_alive:
-            return WorkerProcess(command, inf)
-        return worker
+        for known in filter(None, (command, self._substitutes.get(command))):
+            worker = self._idle.pop(known, None)
+            if worker is not None and worker.is_alive:
+                return worker
+        return WorkerProcess(command, inf)
 
     def give_back(self, worker: WorkerProcess) -> None:
         """Keep a worker for the next use, or end it if there is one."""

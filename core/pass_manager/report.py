@@ -158,6 +158,7 @@ class Report:
     """The report of a run. `seconds` has an entry for each phase, `plan` one for each change.
 
     `pipeline` is the one that made the result: a fallback, or `none` for the original, where others lost in `speed`.
+    `notes` are those of passes, such as ops that could not be folded.
     """
 
     source: str
@@ -173,6 +174,7 @@ class Report:
     plan: Plan | None = None
     unfit: list[SkippedPass] = field(default_factory=list[SkippedPass])
     speed: SpeedCheck | None = None
+    notes: list[str] = field(default_factory=list[str])
 
     @property
     def nonstandard_ops(self) -> list[str]:

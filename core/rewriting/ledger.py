@@ -68,6 +68,7 @@ class Ledger:
     counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     changes: list[Change] = field(default_factory=list[Change])
     declines: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    notes: list[str] = field(default_factory=list[str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     _stopped: bool = False
     _change_limit: int | None = None  # the change count at which the running pass must end
@@ -127,6 +128,11 @@ class Ledger:
         """Record, if changes are recorded, that `by` does not make a change at `place`."""
         if self.record:
             self.declines.setdefault(by, {})[place] = reason
+
+    def note(self, text: str) -> None:
+        """Add a line to the report of the run, once."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def finish(self) -> None:
         """End the run: assign the mutations since the last change."""

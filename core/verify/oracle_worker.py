@@ -11,7 +11,7 @@ import os
 import shutil
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import MemoryExhausted, PassesError
 from ..ort.backends import OUT_OF_MEMORY, OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
+from ..ort.evaluation_worker import EVALUATE, EvaluationWorker
 from ..ort.process_limits import limit_memory, prepare_to_crash
 from ..ort.split_models import SplitModel
 from ..ort.worker_process import NEXT_WITHIN, Message, serve
@@ -40,12 +41,15 @@ class OracleWorker:
     oracle: Oracle | None = None
     _state: str = ""
     _written: tuple[int, ...] = ()
+    _evaluation: EvaluationWorker = field(default_factory=EvaluationWorker)
 
     def reply(self, request: Message) -> Iterable[Message]:
         """Call the method that a request names, and write its result, or the exception that it raised."""
         if request["do"] == "close":
             self._close()
             return ()
+        if request["do"] == EVALUATE:
+            return self._evaluation.reply(request)
         if self.exchange is None or str(self.exchange.folder) != request["folder"]:
             self.exchange = OracleExchange(Path(request["folder"]))
         arguments = self.exchange.read(request["arguments"])
@@ -124,6 +128,7 @@ class OracleWorker:
 
     def remove_folder(self) -> None:
         """Remove the files, in place of a parent that was killed."""
+        self._evaluation.remove_folder()
         if self.exchange is not None:
             shutil.rmtree(self.exchange.folder, ignore_errors=True)
 

@@ -4,35 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, inf, prod
+from math import inf
 from operator import itemgetter
 
 import numpy as np
 
-from ...core import Graph, Ledger, Op, Value, evaluate, is_pure
-from ...core.ir.dims import as_integers
+from ...core import Graph, Ledger, Op, Tensor, Value, evaluate, is_pure
 from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
 from ...core.ir.subgraphs import constant_bytes, enclosing_op
-from ...core.ir.tensor import STRING, element_bits
+from ...core.ort.evaluation_process import EvaluationLimits
 from ...core.pass_manager.pass_selection import UsageError
 from ..support.operand_queries import known_scalar
+from .array_kernels import evaluate_arrays
+from .folding_limits import (
+    BASE_MEMORY,
+    BATCH_SECONDS,
+    MAX_LIVE_BYTES,
+    MAX_TRANSIENT_BYTES,
+    MAX_TRIP_COUNT,
+    Work,
+    work_of,
+)
+from .result_sizes import ResultSizes
 
 
-def select_within_budget(ops: Sequence[Op], max_growth: int) -> list[Op]:
+def select_within_limits(ops: Sequence[Op], sizes: ResultSizes, weight_bytes: int, spent: Work) -> dict[Op, Work]:
+    """Those of `ops` (sorted) that can be computed within the limits of a run that has `spent` some work already.
+
+    With the work of each. `weight_bytes` are those of the model. O(ops and their edges).
+    """
+    chosen: dict[Op, Work] = {}
+    live = 0
+    uses: dict[Value, int] = {}  # uses not yet computed
+    left: set[Value | None] = set()
+    for op in ops:
+        reads = {v: uses.get(v, len(v.consumers)) - 1 for v in (*op.inputs, *op.captures) if v is not None}
+        made = sizes.of_all(op.outputs)
+        work = work_of(op, made + sizes.of_all(reads)) if left.isdisjoint(reads) else None
+        is_small = live + made <= MAX_LIVE_BYTES + weight_bytes
+        if work is None or not is_small or not (spent + work).fits(weight_bytes):
+            left.update(op.outputs)
+            continue
+        spent += work
+        live += made - sizes.of_all(v for v, n in reads.items() if n == 0 and v.tensor is None)
+        uses.update(reads)
+        chosen[op] = work
+    return chosen
+
+
+def select_within_budget(ops: Sequence[Op], sizes: ResultSizes, max_growth: int) -> list[Op]:
     """Those of `ops` (sorted) that can be folded without the constants growing by more than `max_growth` bytes.
 
     Independent groups are judged apart, those that save most first; of a group that does not fit as a
     whole, as many ops as do, in order. O(ops and their edges).
     """
     chosen: set[Op] = set()
-    for growth, group in sorted(((fold_in_order(g, inf)[1], g) for g in connected_components(ops)), key=itemgetter(0)):
-        fitting, added = (group, growth) if growth <= max_growth else fold_in_order(group, max_growth)
+    for growth, group in sorted(
+        ((fold_in_order(g, sizes, inf)[1], g) for g in connected_components(ops)), key=itemgetter(0)
+    ):
+        fitting, added = (group, growth) if growth <= max_growth else fold_in_order(group, sizes, max_growth)
         chosen.update(fitting)
         max_growth -= added
     return [op for op in ops if op in chosen]
 
 
-def fold_in_order(ops: Iterable[Op], max_growth: float) -> tuple[list[Op], int]:
+def fold_in_order(ops: Iterable[Op], sizes: ResultSizes, max_growth: float) -> tuple[list[Op], int]:
     """The ops that fit, in order, none of which depends on one that does not, and the bytes that folding them adds."""
     fitting: list[Op] = []
     growth = 0
@@ -43,7 +79,7 @@ def fold_in_order(ops: Iterable[Op], max_growth: float) -> tuple[list[Op], int]:
         kept = op.graph.pinned
         freed = [v for v, n in reads.items() if n == 0 and not op.graph.is_output(v) and v not in kept]
         added = [v for v in op.outputs if v.consumers or op.graph.is_output(v)]
-        change = sum(known_bytes(v) or 0 for v in added) - sum(known_bytes(v) or 0 for v in freed)
+        change = sizes.of_all(added) - sizes.of_all(freed)
         if left.isdisjoint(op.inputs) and growth + change <= max_growth:
             growth += change
             fitting.append(op)
@@ -51,75 +87,6 @@ def fold_in_order(ops: Iterable[Op], max_growth: float) -> tuple[list[Op], int]:
         else:
             left.update(op.outputs)
     return fitting, growth
-
-
-SEQUENCE_OPS = ("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence")
-
-
-def known_bytes(value: Value) -> int | None:
-    """Bytes of a tensor of known type and extent, else None."""
-    if value.tensor is not None:
-        return value.tensor.nbytes
-    if value.producer is not None:
-        value.producer.graph.context.infer(value.producer)  # a declared symbol may turn out to be a number
-    if value.type is not None:
-        return _sequence_bytes(value)
-    dtype, shape = value.recorded_type
-    if dtype == 0 or shape is None:
-        return None
-    extents = as_integers(shape)
-    return None if extents is None else prod(extents) * element_bits(dtype) // 8
-
-
-def _sequence_bytes(value: Value) -> int | None:
-    """An upper bound on the bytes of a sequence: those of all values inserted."""
-    total, stack, seen = 0, [value], {value}
-    while stack:
-        v = stack.pop()
-        if v.type is None:
-            size = known_bytes(v)
-            if size is None:
-                return None
-            total += size
-        elif v.producer is None or v.producer.type not in SEQUENCE_OPS:
-            return None
-        else:
-            fresh = [i for i in v.producer.inputs if i is not None and i not in seen]
-            seen.update(fresh)
-            stack += fresh
-    return total
-
-
-def result_bytes(op: Op) -> int | None:
-    """Bytes of all results of an op, or an upper bound; None where that is unknown."""
-    total = 0
-    for v in (v for v in op.outputs if v.name):
-        size = known_bytes(v)
-        if size is None and not op.domain:
-            size = _bytes_bound(op)
-        if size is None:
-            return None
-        total += size
-    return total
-
-
-def _bytes_bound(op: Op) -> int | None:
-    """An upper bound on the bytes of a result whose size depends on the data; None for most operators."""
-    if op.type == "Range":
-        ends = [v.const.reshape(-1) if v is not None and v.is_const else np.empty(0) for v in op.inputs]
-        if any(e.size != 1 for e in ends) or not ends[2][0]:
-            return None
-        start, limit, delta = (float(e[0]) for e in ends)
-        return max(ceil((limit - start) / delta), 0) * ends[0].dtype.itemsize
-    data = op.input(0) if op.type in ADDED_BITS else None
-    size = None if data is None else known_bytes(data)
-    if data is None or size is None:
-        return None
-    return size + ADDED_BITS[op.type] * size * 8 // element_bits(data.known_dtype)
-
-
-# Operators that give at most one element for each of their input, and so many bits more for each.
-ADDED_BITS = {"NonZero": 8 * 8, "Unique": 8, "Compress": 0}  # NonZero has an int64 for each of 8 axes at most
 
 
 def connected_components(ops: Sequence[Op]) -> list[list[Op]]:
@@ -143,8 +110,6 @@ def connected_components(ops: Sequence[Op]) -> list[list[Op]]:
 # A weight between QuantizeLinear and DequantizeLinear marks the quantized ops of a model.
 NEVER_FOLDED = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
 NOT_FOLDED_FROM = frozenset({"debloat"})  # its ops are computed at run time on purpose
-MAX_TRIP_COUNT = 1000  # of a Loop
-MAX_TRANSIENT_BYTES = 64 << 20  # bytes; no op may compute more than this or its own inputs on the way to a small result
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,19 +141,27 @@ class FoldConstants:
 
     def _fold(self, g: Graph, root: Graph, known: list[Value], ledger: Ledger) -> list[Value]:
         """Fold ops that depend on the `known` constants; returns the new constants."""
-        candidates = foldable_ops(g, known)
+        sizes = ResultSizes()
+        candidates = foldable_ops(g, known, sizes)
         if not candidates:  # as in most bodies, and the budget needs all constants of the model
             return []
-        loaded = root.context.weight_bytes
+        context = root.context
+        loaded, spent = context.weight_bytes, Work(*context.folding_work)
         room = loaded + max(self.max_growth, int(self.max_share * loaded)) - constant_bytes(root)
-        chosen = select_within_budget(candidates, room)
+        works = select_within_limits(candidates, sizes, loaded, spent)
+        for op in candidates:
+            if op not in works:
+                ledger.record_decline(self.name, op.outputs[0].name, "it takes too much time or memory to compute")
+        chosen = select_within_budget(list(works), sizes, room)
         inside = set(chosen)
         wanted = [v for op in chosen for v in op.outputs if g.is_output(v) or any(u not in inside for u in v.consumers)]
         if not wanted:
             return []
+        spent = sum((works[op] for op in chosen), spent)
+        context.folding_work = spent.bytes, spent.multiplications
         fresh: list[Value] = []
-        for value, tensor in evaluate(chosen, wanted).items():
-            if tensor.dtype == STRING and tensor.nbytes > room:  # the one size that is not known before
+        for value, tensor in _computed(chosen, wanted, loaded, ledger).items():
+            if tensor.nbytes > max(room, sizes.of(value) or 0):  # the file declares another shape
                 continue
             maker = value.producer
             exact = tensor.dtype not in FLOAT16_DTYPES
@@ -199,6 +172,21 @@ class FoldConstants:
         return fresh
 
 
+def _computed(ops: Sequence[Op], wanted: Sequence[Value], weight_bytes: int, ledger: Ledger) -> dict[Value, Tensor]:
+    """The tensors of `wanted` and those that ops without result read; of the latter, a note has the reason."""
+    found, rest = evaluate_arrays(ops, wanted, MAX_TRANSIENT_BYTES)
+    if rest:
+        limits = EvaluationLimits(BASE_MEMORY + 2 * (MAX_LIVE_BYTES + weight_bytes), BATCH_SECONDS)
+        found |= evaluate(
+            rest,
+            wanted,
+            found,
+            limits=limits,
+            on_failure=lambda op, why: ledger.note(f"{op.label} is not folded: {why}"),
+        )
+    return found
+
+
 def constant_inputs(g: Graph) -> Iterator[Value]:
     """The constants that the ops of `g` read: its own, and for a subgraph those of the graphs around it."""
     if g.owner is None:
@@ -207,27 +195,27 @@ def constant_inputs(g: Graph) -> Iterator[Value]:
         yield from dict.fromkeys(v for op in g.ops() for v in op.inputs if v is not None and v.is_const)
 
 
-def foldable_ops(g: Graph, known: list[Value]) -> list[Op]:
+def foldable_ops(g: Graph, known: list[Value], sizes: ResultSizes) -> list[Op]:
     """Ops that the `known` constants, with others, make computable and whose results have a known size, in order.
 
-    O(uses of known values and of the results computed from them).
+    Their results are added to `sizes`. O(uses of known values and of the results computed from them).
     """
     missing: dict[Op, int] = {}  # inputs and captures that are not constant yet
-    found = [op for op in g.ops("SequenceEmpty") if _is_candidate(op)]
+    found = [op for op in g.ops("SequenceEmpty") if _is_candidate(op, sizes)]
     queue = [*known, *(v for op in found for v in op.outputs)]
     for v in queue:
         for op in dict.fromkeys(op for user in v.consumers if (op := enclosing_op(g, user)) is not None):
             if op not in missing:
                 missing[op] = sum(not u.is_const for u in {*op.inputs, *op.captures} if u is not None)
             missing[op] -= not v.is_const
-            if missing[op] == 0 and _is_candidate(op):
+            if missing[op] == 0 and _is_candidate(op, sizes):
                 missing[op] = -1  # taken
                 found.append(op)
                 queue += op.outputs
     return found
 
 
-def _is_candidate(op: Op) -> bool:
+def _is_candidate(op: Op, sizes: ResultSizes) -> bool:
     if (
         op.type in NEVER_FOLDED
         or op.by in NOT_FOLDED_FROM
@@ -235,7 +223,7 @@ def _is_candidate(op: Op) -> bool:
         or not any(v.consumers or op.graph.is_output(v) for v in op.outputs)
     ):
         return False
-    size, read = result_bytes(op), sum(known_bytes(v) or 0 for v in op.inputs if v is not None)
+    size, read = sizes.add(op), sizes.of_all(op.inputs)
     return size is not None and size <= max(MAX_TRANSIENT_BYTES, read) and _is_safe(op)
 
 

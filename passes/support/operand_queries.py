@@ -67,7 +67,7 @@ def known_scalar(v: Value | None) -> Any:
     """The Python number that a constant of one element holds; None for anything else."""
     if v is None or v.tensor is None or v.tensor.size != 1:
         return None
-    return v.const.reshape(-1)[0].item()
+    return v.const.reshape(-1).tolist()[0]
 
 
 def required_producer(v: Value | None, *types: str) -> Op:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from .kernel_call import Array, Kernel, KernelCall
 from .reduction_kernels import axes_of
-from .reference_kernels import dtype_of
 from .rounding import NUMPY_DTYPES, widened
 
 
@@ -194,7 +193,7 @@ def _trilu(call: KernelCall, x: Array, k: Array | None = None) -> Array:
 
 def _eye_like(call: KernelCall, x: Array) -> Array:
     kind = call.get("dtype") or call.input_type(0) or TensorProto.FLOAT
-    return widened(np.eye(*x.shape, k=call.get("k", 0), dtype=dtype_of(kind)))
+    return widened(np.eye(*x.shape, k=call.get("k", 0), dtype=helper.tensor_dtype_to_np_dtype(kind)))
 
 
 def _range(call: KernelCall, start: Array, limit: Array, delta: Array) -> Array:

@@ -502,3 +502,72 @@ def test_remaining_ops_depend_on_an_input(ops: list[tuple[str, int, int]]) -> No
     out = to_onnx(result)
     assert [n.output[0] for n in out.graph.node] == [n for n in names if n in varies and n != "x"] + ["y"]
     require_equivalent(model, out, exact=True)
+
+
+ATTACKS = """
+import resource, sys
+from time import monotonic
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from onnx import TensorProto, helper
+from rewriting import apply_passes, load
+from passwright.passes.folding.fold_constants import FoldConstants
+
+GIB = 1 << 30
+resource.setrlimit(resource.RLIMIT_AS, (3 * GIB, 3 * GIB))
+FLOAT = "g (float[1] x) => (float[n] y) {{ {} }}"
+TEXT = "g (string[1] x) => (string[n] y) {{ {} }}"
+DOUBLED = "s{} = SequenceConstruct(t{}, t{}) t{} = ConcatFromSequence<axis=0>(s{})"
+sequences = " ".join(DOUBLED.format(i, i, i, i + 1, i) for i in range(40))
+sequences = f"t0 = Neg(w) {sequences} r = ReduceSum<keepdims=0>(t40) y = Add(x, r)"
+texts = " ".join(f"t{i + 1} = StringConcat(t{i}, t{i})" for i in range(40))
+products = " ".join(f"t{i + 1} = MatMul(t{i}, m)" for i in range(60))
+products = f"t0 = Neg(m) {products} r = ReduceSum<keepdims=0>(t60) y = Add(x, r)"
+inserts = " ".join(f"s{i + 1} = SequenceInsert(s{i}, l)" for i in range(100))
+inserts = f"s0 = SequenceEmpty() {inserts} c = ConcatFromSequence<axis=0>(s100) r = ReduceSum<keepdims=0>(c)"
+inserts += " y = Add(x, r)"
+parts = " ".join(f"t{i} = ConstantOfShape(k)" for i in range(200))
+parts = f"{parts} c = Sum({', '.join(f't{i}' for i in range(200))}) r = ReduceSum<keepdims=0>(c) y = Add(x, r)"
+regex = 'a = RegexFullMatch<pattern="(((a{1,100}){1,100}){1,100}){1,100}">(bad) b = Cast<to=1>(a) y = Add(x, b)'
+loop = "Loop (trips, yes, {}) <body = l{} (int64 j{}, bool c{}, float[1] b{}) => (bool d{}, float[1] e{}) {{ {} }}>"
+inner = "d2 = Identity(c2) e2 = Exp(b2)"
+for i in (1, 0):
+    nested = loop.format(f"b{i}", *[i + 1] * 6, inner)
+    inner = f"d{i} = Identity(c{i}) e{i} = {nested}"
+loops = f"r = {loop.format('one', *[0] * 6, inner)} y = Add(x, r)"
+weights = {
+    "w": np.ones(1024, np.float32), "t0": np.array(["a" * 1024], object), "m": np.ones((2000, 2000), np.float32),
+    "l": np.ones(1 << 20, np.float32), "k": np.array([1 << 23], np.int64), "bad": np.array(["a" * 40 + "b"], object),
+    "trips": np.int64(1000), "yes": np.bool_(True), "one": np.ones(1, np.float32),
+}
+declared = {f"t{i}": [1024] for i in range(1, 41)}
+for name, form, text, types in (
+    ("sequences", FLOAT, sequences, declared),
+    ("strings", TEXT, texts + " y = Concat<axis=0>(x, t40)", {}),
+    ("regular expression", FLOAT, regex, {}),
+    ("products", FLOAT, products, {}),
+    ("a sequence of many", FLOAT, inserts, {"c": [1024]}),
+    ("many at a time", FLOAT, parts, {}),
+    ("nested loops", FLOAT, loops, {"r": [1]}),
+):
+    used = {k: v for k, v in weights.items() if k in text.replace("(", " ").replace(",", " ").replace(")", " ").split()}
+    if form is FLOAT:
+        used.pop("t0", None)
+    model = load(form.format(text), 20, used)
+    model.graph.value_info.extend(helper.make_tensor_value_info(k, TensorProto.FLOAT, v) for k, v in types.items())
+    start = monotonic()
+    _, ledger = apply_passes(model, FoldConstants())
+    peak = max(resource.getrusage(w).ru_maxrss for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) >> 10
+    print(f"{name}: {ledger.change_count} changes, {monotonic() - start:.1f} s, {peak} MB, {ledger.notes}")
+    assert not ledger.notes
+    assert monotonic() - start < 15 and peak < 700
+print("done")
+"""
+
+
+def test_attacks_are_left_undone() -> None:
+    """In a process with little memory: each takes little time and memory, and ends nothing."""
+    here = str(Path(__file__).parents[2])
+    run = [sys.executable, "-c", ATTACKS, here]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.endswith("done\n"), done.stdout + done.stderr[-800:]

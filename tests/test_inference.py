@@ -11,9 +11,8 @@ import numpy as np
 import onnx
 import pytest
 from passwright.core import Model, Op, Value, from_onnx, to_onnx
-from passwright.core.inference.element_inference import MAX_EXPR_SIZE
 from passwright.core.ir.dims import Shape, is_unresolved
-from passwright.core.ir.expressions import Atom, Expr, SymInt, Unknown, atoms, expr_size, substitute
+from passwright.core.ir.expressions import MAX_EXPR_SIZE, Atom, Expr, SymInt, Unknown, atoms, expr_size, substitute
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.input_generation import InputSet
 from passwright.core.verify.input_search import InputSearch
@@ -258,6 +257,39 @@ def test_expressions_of_long_chains_are_small(step: str, length: int) -> None:
     assert shape is not None
     assert len(shape) == 4
     assert all(d is not None and expr_size(d) <= MAX_EXPR_SIZE for d in shape)
+
+
+LARGEST, SMALLEST = 2**63 - 1, -(2**63)
+
+
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        ("y = Range(smallest, largest, one)", "?"),
+        (f"k = Constant<value_ints=[{LARGEST},0,{LARGEST},0]>() y = Pad(x, k)", "?,3"),
+        (f"k = Constant<value_ints=[0,{LARGEST},0,{LARGEST}]>() y = Pad(x, k)", "N,?"),
+        ("k = Constant<value_ints=[0,0,0,-9,0,0,0,0]>() y = Pad(i, k)", "1,4,5,?"),
+        (f"k = Constant<value_ints=[{LARGEST},{LARGEST}]>() y = Tile(x, k)", "?,?"),
+        ("k = Constant<value_ints=[2,-1]>() y = Tile(x, k)", "2*N,?"),
+        (f"k = Constant<value_ints=[{LARGEST},-1]>() y = ConstantOfShape(k)", f"{LARGEST},?"),
+        ("s = Shape(x) t = Add(s, largest) y = ConstantOfShape(t)", "?,?"),
+        ("s = Shape(x) t = Mul(s, largest) y = ConstantOfShape(t)", "?,?"),
+        ("s = Shape(x) t = Sub(s, one) y = ConstantOfShape(t)", "?,2"),
+        (f"k = Constant<value_ints=[{LARGEST}]>() e = Expand(k, k) y = Concat<axis=0>(e, e)", "?"),
+        ("c = Constant<value_floats=[1.0,1.0,inf,1e30]>() y = Resize(i, , c)", "1,4,?,?"),
+        ("y = DepthToSpace<blocksize=4611686018427387904>(i)", "1,0,?,?"),
+        ("y = MaxPool<kernel_shape=[9,2]>(i)", "1,4,?,5"),
+        ("y = MaxPool<kernel_shape=[2,2], strides=[0,1]>(i)", "1,4,?,5"),
+        (f"y = LpPool<kernel_shape=[2,2], pads=[{LARGEST},0,{LARGEST},0]>(i)", "1,4,?,5"),
+        (f"y = Conv<pads=[{LARGEST},0,{LARGEST},0]>(i, i)", "1,1,?,1"),
+    ],
+)
+def test_extents_that_no_tensor_has(body: str, shape: str) -> None:
+    """Such an op fails in onnxruntime; no extent is inferred, neither a negative nor one that wrapped around."""
+    numbers = f"int64 largest = {{{LARGEST}}}, int64 smallest = {{{SMALLEST}}}, int64 one = {{1}}"
+    text = f"g (float[N,3] x, float[1,4,5,6] i) => (y) <{numbers}> {{ {body} }}"
+    found = from_onnx(load(text, opset=18)).graph.outputs[0].known_shape
+    assert ",".join("?" if is_unresolved(d) else str(d) for d in found or ()) == shape
 
 
 @pytest.mark.parametrize(

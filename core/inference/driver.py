@@ -12,11 +12,12 @@ from functools import partial
 import onnx
 
 from ..errors import Declined
-from ..ir.dims import Shape
-from ..ir.expressions import DeclaredSymbol, SymInt, expr_size
+from ..ir.dims import Shape, possible_dim
+from ..ir.expressions import DeclaredSymbol, SymInt
 from ..ir.op import Op
 from ..ir.traits import Trait, ops_with
-from .element_inference import MAX_EXPR_SIZE, infer_elements, is_tracked
+from .element_inference import infer_elements, is_tracked
+from .input_queries import INVALID_OPERAND_ERRORS
 from .schema_inference import infer_from_schema
 from .shape_functions import SHAPE_FUNCTIONS
 
@@ -37,8 +38,6 @@ def infer_from_subgraphs(op: Op) -> None:
             out.merge_type(v.recorded_type[0], None, inferred=True)
 
 
-INVALID_OPERAND_ERRORS = (IndexError, TypeError, ValueError, ZeroDivisionError)
-"""Errors of shape functions on operands that the operator does not allow, such as an axis beyond the rank."""
 COMPARISONS = ops_with(Trait.COMPARISON)
 INT64_OUTPUT_OPS = frozenset({"NonZero", "Shape", "Size"})
 DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # rewrites do not refine their outputs
@@ -113,8 +112,7 @@ def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
         return False
     dtype = _output_dtype(op, known)
     for v, shape in zip(op.outputs, shapes, strict=False):
-        kept = tuple(d if d is None or expr_size(d) <= MAX_EXPR_SIZE else None for d in shape)
-        v.merge_type(dtype, kept, inferred=True)
+        v.merge_type(dtype, tuple(map(possible_dim, shape)), inferred=True)
     return True
 
 

@@ -18,6 +18,7 @@ from ..ir.op import Op
 from ..ir.tensor import MAX_TRACKED_ELEMENTS, TRACKED_DTYPES
 from ..ir.values import Value
 from .input_queries import (
+    INVALID_OPERAND_ERRORS,
     PartialElements,
     input_dims,
     input_elements,
@@ -264,8 +265,6 @@ INTEGER_LIMITS: dict[int, int] = {
     onnx.TensorProto.INT32: 1 << 31,
     onnx.TensorProto.BOOL: 2,
 }
-MAX_EXPR_SIZE = 200
-"""Atoms and factors of the largest expression that is tracked."""
 
 
 def infer_elements(op: Op) -> list[PartialElements]:
@@ -275,7 +274,7 @@ def infer_elements(op: Op) -> list[PartialElements]:
         return []
     try:
         found = rule(op)
-    except Declined:
+    except (Declined, *INVALID_OPERAND_ERRORS):
         return []
     return [[_within_limits(x, v) for x in f] for f, v in zip(found, op.outputs, strict=False)]
 
@@ -292,4 +291,4 @@ def _within_limits(x: SymInt | None, of: Value) -> SymInt | None:
     if isinstance(x, int):
         limit = INTEGER_LIMITS[of.recorded_type[0]]
         return x if -limit <= x < limit else None
-    return x if x is None or sym.expr_size(x) <= MAX_EXPR_SIZE else None
+    return x if x is None or sym.is_simple(x) else None

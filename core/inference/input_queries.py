@@ -15,6 +15,9 @@ from ..ir.values import Value
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 """Bounds for the end of an axis of unknown extent (operator Slice); no extent reaches the smaller one."""
 
+INVALID_OPERAND_ERRORS = (ArithmeticError, AttributeError, IndexError, TypeError, ValueError)
+"""Errors of inference on operands and attributes that the operator does not allow, such as an axis beyond the rank."""
+
 PartialElements = Sequence[SymInt | None]
 """Elements, some of them unknown."""
 

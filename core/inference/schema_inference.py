@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import onnx
 from onnx import checker, helper, shape_inference
 
-from ..ir.dims import Dim
+from ..ir.dims import Dim, possible_dim
 from ..ir.expressions import DeclaredSymbol, SymInt
 from ..ir.op import Op
 from ..ir.tensor import SMALL_TENSOR_BYTES
@@ -13,6 +15,7 @@ from ..ir.values import declared_shape
 from ..serialization.exporter import node_bytes
 
 INVALID_OP_ERRORS = (shape_inference.InferenceError, checker.ValidationError, ValueError)  # the last for type 0
+MAX_PLAIN_NUMBER = (1 << 40) - 1  # of attributes, elements and tensors, beyond which extents are left to onnxruntime
 ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
 
 
@@ -28,7 +31,7 @@ def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
         proto = found.get(v.name) if v.name else None
         if proto is not None and proto.HasField("tensor_type"):
             shape = declared_shape(proto.tensor_type)
-            inferred = None if shape is None else tuple(named.get(d, d) for d in shape)
+            inferred = None if shape is None else tuple(possible_dim(named.get(d, d)) for d in shape)
             v.merge_type(proto.tensor_type.elem_type, inferred, inferred=True)
         elif proto is not None and proto.WhichOneof("value"):
             v.type = proto
@@ -68,7 +71,24 @@ def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) 
             data[v.name] = v.tensor.to_proto(v.name)
     node = onnx.NodeProto.FromString(node_bytes(op))
     imports = [helper.make_opsetid(d, n) for d, n in op.graph.opsets.items()]
-    return shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=imports)
+    found: dict[str, onnx.TypeProto] = shape_inference.infer_node_outputs(
+        spec, node, types, data, opset_imports=imports
+    )
+    if _may_overflow(op, node):
+        for proto in found.values():
+            for dim in proto.tensor_type.shape.dim if proto.HasField("tensor_type") else ():
+                dim.Clear()
+    return found
+
+
+def _may_overflow(op: Op, node: onnx.NodeProto) -> bool:
+    """Whether numbers of an op are so large that sums and products of them may wrap around in int64."""
+    for v in filter(None, op.inputs):
+        sizes = [d for d in v.recorded_type[1] or () if isinstance(d, int)]
+        elements = (v.tensor.elements or ()) if v.tensor is not None else ()
+        if prod(sizes) > MAX_PLAIN_NUMBER or any(abs(e) > MAX_PLAIN_NUMBER for e in elements):
+            return True
+    return any(abs(n) > MAX_PLAIN_NUMBER for a in node.attribute for n in (a.i, *a.ints))
 
 
 def _dim_name(dim: Dim, names: dict[SymInt, str]) -> int | str | None:

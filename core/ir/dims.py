@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .expressions import SymInt, atoms, is_tentative
+from .expressions import SymInt, atoms, is_simple, is_tentative
 
 Dim = SymInt | None
 """An extent: a number, a symbol, an expression of them, or nothing known."""
 Shape = tuple[Dim, ...]
 Elements = tuple[SymInt, ...]
 """The elements of a few integers."""
+
+
+MAX_EXTENT = (1 << 63) - 1
+
+
+def possible_dim(dim: Dim) -> Dim:
+    """A dim that was computed; None if no tensor has such an extent, or the expression is too large to track."""
+    if isinstance(dim, int):
+        return dim if 0 <= dim <= MAX_EXTENT else None
+    return dim if dim is not None and is_simple(dim) else None
 
 
 def as_integers(dims: Iterable[Dim]) -> tuple[int, ...] | None:

@@ -38,11 +38,12 @@ class DeclaredSymbol(str):
 class Call:
     """An unevaluated function of expressions: `function` is //, min or max."""
 
-    __slots__ = ("_hash", "args", "function", "size")
+    __slots__ = ("_hash", "args", "function", "largest", "size")
 
     def __init__(self, function: str, args: tuple[SymInt, ...]) -> None:
         self.function, self.args = function, args
         self.size = 1 + sum(map(expr_size, args))
+        self.largest = max(map(_largest_number, args))
         self._hash = hash((function, args))
 
     def __hash__(self) -> int:
@@ -60,11 +61,13 @@ class Call:
 class Expr:
     """A sum: pairs of a product of atoms and its factor, in a fixed order. Only the functions here create it."""
 
-    __slots__ = ("_hash", "size", "terms")
+    __slots__ = ("_hash", "largest", "size", "terms")
 
     def __init__(self, terms: tuple[tuple[Product, int], ...]) -> None:
         self.terms = terms
         self.size = sum(1 + sum(a.size if isinstance(a, Call) else 1 for a in product) for product, _ in terms)
+        calls = (a.largest for product, _ in terms for a in product if isinstance(a, Call))
+        self.largest = max((*(abs(factor) for _, factor in terms), *calls), default=0)
         self._hash = hash(terms)
 
     def __hash__(self) -> int:
@@ -100,6 +103,24 @@ def atom_sort_key(atom: Atom) -> tuple[int, int, str]:
 def expr_size(x: SymInt) -> int:
     """Atoms and factors in `x`, those inside calls too."""
     return x.size if isinstance(x, Expr) else 1
+
+
+def _largest_number(x: SymInt) -> int:
+    """The largest magnitude of a number in `x`."""
+    if isinstance(x, int):
+        return abs(x)
+    return x.largest if isinstance(x, Expr) else 1
+
+
+MAX_EXPR_SIZE = 200
+"""Atoms and factors of the largest expression that is tracked."""
+MAX_EXPR_NUMBER = (1 << 31) - 1
+"""The largest number in it: with symbols below 2**31 their sum stays within int64, as onnxruntime computes it."""
+
+
+def is_simple(x: SymInt) -> bool:
+    """Whether `x` is a number or an expression that is small enough to be tracked."""
+    return not isinstance(x, Expr) or (x.size <= MAX_EXPR_SIZE and x.largest <= MAX_EXPR_NUMBER)
 
 
 def terms_of(x: SymInt) -> Terms:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from ..core.errors import ModelError
+from ..core.support.printable_text import printable_line
 from .bench import command as bench
 from .bisect import command as bisect
 from .check import command as check
 from .compare import command as compare
 from .diff import command as diff
-from .exit_codes import unwind_on_sigterm
+from .exit_codes import one_line_errors, unwind_on_sigterm
 from .explain import command as explain
 from .listing import command as list_passes
 from .new import command as new
@@ -19,10 +25,38 @@ from .options import OptionalLevelCommand
 from .profile import command as profile
 from .quantize import command as quantize
 from .run import command as run
+from .standard_streams import prepare_standard_streams
 from .verify import command as verify
 from .view import command as view
 
+
+class Commands(TyperGroup):
+    """The commands; errors of usage are printable, as their arguments may be names of files."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Parse the options before the name of a command."""
+        with printable_messages():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parse the arguments of a command, and run it."""
+        with printable_messages():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def printable_messages() -> Generator[None]:
+    """Make the message of a usage error printable."""
+    try:
+        yield
+    except Exception as e:
+        if isinstance(message := getattr(e, "message", None), str):
+            vars(e)["message"] = printable_line(message)
+        raise
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Rewrite ONNX models, and verify the result against the original in onnxruntime.",
     no_args_is_help=True,
     add_completion=False,
@@ -67,5 +101,15 @@ def passes(
 
 def main() -> None:
     """Entry point of the command."""
-    with unwind_on_sigterm():
+    prepare_standard_streams()
+    with unwind_on_sigterm(), one_line_errors():
+        require_current_folder()
         app()
+
+
+def require_current_folder() -> None:
+    """Raise ModelError if the current folder was removed."""
+    try:
+        Path.cwd()
+    except OSError as e:
+        raise ModelError(f"the current folder cannot be used: {e.strerror}") from e

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import typer
 
 from ..core.errors import PassesError, UnverifiableError, VerificationError
+from ..core.support.printable_text import printable_line
 from . import options
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
         from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
 
         codes = {UsageError: USAGE, VerificationError: WRONG, UnverifiableError: UNVERIFIED}
-        typer.echo(f"error: {' '.join(str(e).split())}", err=True)
+        typer.echo(printable_line(f"error: {e}"), err=True)
         raise typer.Exit(next((code for kind, code in codes.items() if isinstance(e, kind)), bad_input)) from e
     except OSError as e:
         if e.errno not in FULL_DISK:

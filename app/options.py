@@ -113,6 +113,7 @@ Budget = Annotated[
 ]
 
 STANDARD_OUTPUT = Path("-")
+MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +252,15 @@ def with_default_level(args: list[str]) -> list[str]:
     return ["--ort=all" if i in incomplete else a for i, a in enumerate(args)]
 
 
+def is_count(text: str) -> bool:
+    """Whether a text is a number of 64 bits in decimal digits; Python refuses thousands of digits."""
+    return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+
+
 def parse_batches(text: str) -> tuple[int, ...]:
     """The batch sizes in a text such as `1,32`, sorted, and 1. Raises UsageError."""
     sizes = [size.strip() for size in text.split(",")]
-    are_sizes = all(s.isascii() and s.isdecimal() and 0 < int(s) < 1 << 31 for s in sizes)
+    are_sizes = all(is_count(s) and 0 < int(s) < 1 << 31 for s in sizes)
     require(are_sizes, f"--batch {text}: not of the form 1,32, sizes from 1 on")
     return tuple(sorted({1, *map(int, sizes)}))
 
@@ -264,7 +270,7 @@ def parse_dims(texts: Iterable[str]) -> dict[str, int]:
     dims: dict[str, int] = {}
     for text in texts:
         symbol, _, size = text.rpartition("=")
-        require(symbol and size.strip().isdecimal(), f"--dim {text}: not of the form batch=1")
+        require(symbol and is_count(size.strip()), f"--dim {text}: not of the form batch=1")
         require(dims.setdefault(symbol, int(size)) == int(size), f"--dim {symbol}: given twice")
     return dims
 

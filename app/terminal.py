@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.logging import RichHandler
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from ..core.support.printable_text import printable, printable_line, printable_lines
+from .standard_streams import PrintableFormatter
 
 
 def new_table(first: str, *others: str) -> Table:
     """A table as narrow as its contents: a column of text, then columns of numbers."""
-    table = Table(first)
+    table = Table()
+    table.add_column(cell(first))
     for column in others:
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(cell(column), justify="right", no_wrap=True)
     return table
 
 
 def add_row(table: Table, name: str, *cells: str, style: str = "") -> None:
-    """Add a row whose name is text, not markup: models may have names such as [red]."""
-    table.add_row(Text(printable(name), style=style), *cells)
+    """Add a row of plain text. The cells after its name may have several lines."""
+    table.add_row(Text(printable(name), style=style), *map(cell, cells))
+
+
+def cell(text: str) -> Text:
+    """Lines of text, not markup: models may have names such as [red]."""
+    return Text(printable_lines(text))
 
 
 def plural(n: int, noun: str) -> str:
@@ -31,12 +41,25 @@ def plural(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
+class PrintableConsole(Console):
+    """A console that takes no text as markup, and prints none but line breaks and printable characters."""
+
+    def __init__(self, *, quiet: bool = False, stderr: bool = False) -> None:
+        super().__init__(quiet=quiet, stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """The segments of a renderable; only those by which it moves the cursor have control characters."""
+        for segment in super().render(renderable, options):
+            text = printable_lines(segment.text) if not segment.control else segment.text
+            yield segment if text == segment.text else Segment(text, segment.style)
+
+
 class Terminal:
     """Standard output and error, with colours and a spinner on a terminal alone."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self.out = Console(quiet=quiet, highlight=False)
-        self.err = Console(stderr=True, highlight=False)
+        self.out = PrintableConsole(quiet=quiet)
+        self.err = PrintableConsole(stderr=True)
 
     @contextmanager
     def progress(self) -> Generator[Callable[[str], None]]:
@@ -49,7 +72,7 @@ class Terminal:
                 yield lambda _: None
                 return
             with self.err.status("starting") as status:
-                yield lambda phase: status.update(f"{phase} ...")
+                yield lambda phase: status.update(Text(printable_line(f"{phase} ...")))
 
     def lines(self, texts: Iterable[str]) -> None:
         """Print lines of plain text."""
@@ -60,13 +83,13 @@ class Terminal:
         """Print a line of plain text, however long. Names in a model may contain line breaks and terminal codes."""
         self.out.print(Text(printable(text), style=style), soft_wrap=True)
 
-
-def printable(text: str) -> str:
-    """Text with escapes for characters that are not printable."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    def warning(self, text: str) -> None:
+        """Print a line of plain text on standard error."""
+        self.err.print(Text(printable(text)), soft_wrap=True)
 
 
 def log_to_stderr() -> None:
     """Show log messages of passes and rules."""
-    handler = RichHandler(console=Console(stderr=True), show_time=False, show_path=False)
-    logging.basicConfig(level=logging.DEBUG, handlers=[handler], format="%(message)s")
+    handler = RichHandler(console=PrintableConsole(stderr=True), show_time=False, show_path=False)
+    handler.setFormatter(PrintableFormatter("%(message)s"))
+    logging.basicConfig(level=logging.DEBUG, handlers=[handler])

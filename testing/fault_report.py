@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from ..core.io.files import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.discovery import FILE_MODULE_PREFIX
 from ..core.rewriting.rules import EXACT, Rule
+from ..core.support.printable_text import file_name, printable_lines
 from .case import Fault
 from .model_comparison import contract_in
 
@@ -142,7 +142,7 @@ def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
 
     Existing files of these names are overwritten. Raises ModelError if a file cannot be written.
     """
-    folder = root / re.sub(r"[^\w.-]+", "_", rule.name)[:60]
+    folder = root / file_name(rule.name)
     shown = fault.mismatch.input_set if fault.mismatch is not None else None
     feeds: Mapping[str, Any] = shown.feeds if shown is not None else {}
     arrays: dict[str, Any] = {name: a for name, a in feeds.items() if isinstance(a, np.ndarray)}
@@ -152,7 +152,7 @@ def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
         for old in files:
             (folder / old).unlink(missing_ok=True)
         write_files(folder, {name: content for name, content in files.items() if content is not None})
-        (folder / "README.md").write_bytes(encode_text(format_fault(rule, fault) + "\n"))
+        (folder / "README.md").write_bytes(encode_text(printable_lines(format_fault(rule, fault)) + "\n"))
     except OSError as e:
         raise ModelError(f"cannot write a repro to {folder}: {e.strerror}") from e
     return folder

@@ -191,7 +191,7 @@ def external() -> onnx.TensorProto:
 
 
 SPECIAL_FILES = [
-    pytest.param(folder, "Is a directory", id="folder"),
+    pytest.param(folder, "Is a directory|is a folder", id="folder"),
     pytest.param(os.mkfifo, "Not a regular file", id="FIFO"),
     pytest.param(link_to_itself, "Too many levels of symbolic links", id="loop of links"),
     pytest.param(link_to_device, "Not a regular file", id="device"),

@@ -296,8 +296,8 @@ def test_bad_shape_option(tmp_path: Path, shape: str, message: str, code: int) -
         pytest.param({}, "lack x", id="missing input"),
         pytest.param({"x": np.ones((1, 3))}, "x of the given", id="type"),
         pytest.param({"x": np.ones((1, 3), np.float32), "z": np.ones(1)}, "name z", id="unknown name"),
-        pytest.param({"x": np.ones((1, 4), np.float32)}, "does not run on the given", id="extent"),
-        pytest.param({"x": np.ones(3, np.float32)}, "does not run on the given", id="rank"),
+        pytest.param({"x": np.ones((1, 4), np.float32)}, "has shape [1,4]; the model needs [N,3]", id="extent"),
+        pytest.param({"x": np.ones(3, np.float32)}, "has shape [3]; the model needs [N,3]", id="rank"),
     ],
 )
 def test_bad_npz_inputs(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:

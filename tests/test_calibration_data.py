@@ -190,7 +190,7 @@ def test_errors(tmp_path: Path, data: Any, message: str) -> None:
             "data.py:nothing", "data.py:nothing: int is no source of samples; give files, or an iterable", id="5"
         ),
         pytest.param("data.py:a b", "data.py:a b: not of the form file.py:function", id="no name"),
-        pytest.param("other.py", "other.py is not a Python file", id="no file"),
+        pytest.param("other.py", "other.py is not a Python file: No such file or directory", id="no file"),
     ],
 )
 def test_errors_of_functions(folder: Path, text: str, message: str) -> None:

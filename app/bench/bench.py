@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,8 @@ from ...core.ort.sessions import SessionConfig
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
 from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text
+from ...core.support.regular_files import open_regular, unreadable
 from ...core.verify.input_specs import input_specs
 from ...core.verify.verification_spec import Inputs
 from ..environment import versions
@@ -75,7 +76,7 @@ class BenchReport:
     def to_json(self) -> str:
         """The report as JSON text; times in seconds."""
         data = asdict(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
-        return json.dumps(data, indent=1, allow_nan=False)
+        return json_text(data)
 
 
 def _model_data(model: ModelBenchmark) -> dict[str, Any]:
@@ -170,8 +171,10 @@ class _LoadedModel:
     def of(cls, path: Path) -> _LoadedModel:
         """Load a model. Raises ModelError if there is no such file."""
         source = model_source(path, inline=False)
-        if not path.is_file():
-            raise ModelError(f"{path} is a folder, not a model" if path.is_dir() else f"{path} does not exist")
+        try:
+            open_regular(path).close()
+        except OSError as e:
+            raise ModelError(unreadable(path, e, "model")) from e
         try:
             return cls(source, source.load())
         except ModelError as e:

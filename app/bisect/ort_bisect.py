@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
@@ -76,7 +76,7 @@ class OrtBisectReport:
 
     def to_json(self) -> str:
         """The report as JSON text."""
-        return json.dumps(asdict(self), indent=1, allow_nan=False)
+        return json_text(asdict(self))
 
 
 def bisect_ort(

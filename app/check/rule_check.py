@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -15,6 +14,7 @@ from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.plugins.pass_registry import PassRegistry, all_rules
 from ...core.rewriting.rules import Rule
+from ...core.support.printable_text import json_text
 from ...passes.pipelines import BUILT_IN
 from ...testing.check import DEFAULT_BUDGET, CheckResult, examine
 from ...testing.comparison_process import ComparisonProcess
@@ -52,7 +52,7 @@ class CheckReport:
             "not_checked": self.unchecked_passes,
             "versions": versions(),
         }
-        return json.dumps(data, indent=1, allow_nan=False)
+        return json_text(data)
 
 
 def result_word(checked: CheckResult) -> str:

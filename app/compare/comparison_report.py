@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from ...core.ir.op_schemas import ONNX_DOMAIN, since_versions, split_op_type
 from ...core.ort.sessions import SessionConfig
+from ...core.support.printable_text import json_text
 from ..measure.benchmark import BenchmarkConfig
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.metrics import ModelMetrics, RatioInterval
@@ -222,4 +222,4 @@ class ComparisonReport:
                     entry[name] |= {"nodes": stats.nodes, "is_portable": stats.is_portable}
             for batch, latency in (row.measured.latencies if row.measured is not None else {}).items():
                 entry["measured"]["latencies"][batch]["throughput"] = latency.throughput
-        return json.dumps(data, indent=1, allow_nan=False)
+        return json_text(data)

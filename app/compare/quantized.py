@@ -13,6 +13,7 @@ from ...core.io.publishing import publish_text
 from ...core.ort import value_files
 from ...core.pass_manager.phase_timer import MEASURING, PhaseTimer
 from ...core.support.intervals import RatioInterval
+from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import ScratchFolder
 from ..adapters.adapter_names import install_hint, installed_version, require_installed
 from ..adapters.quantizers import QUANTIZERS, Feeds
@@ -21,7 +22,6 @@ from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
 from ..quantize.criterion import Budget, Criterion, Score
 from ..quantize.quantize import QuantizationOptions, checked_paths, prepare, quantize_model
-from ..quantize.report import finite_json
 from .comparison_report import ORIGINAL, OURS
 from .tool_runs import TIMEOUT, run_timed
 
@@ -76,7 +76,7 @@ class QuantizedComparison:
         for row, entry in zip(self.rows, data["rows"], strict=True):
             for batch, latency in (row.measured.latencies if row.measured is not None else {}).items():
                 entry["measured"]["latencies"][batch]["throughput"] = latency.throughput
-        return finite_json(data)
+        return json_text(data)
 
 
 def compare_quantized(

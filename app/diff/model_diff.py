@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from ...core.ir.op_schemas import qualified_op_type
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text
 from ..environment import versions
 from .constant_numbering import ConstantNumbering
 from .diff_result import Delta, GraphDifference, ModelDifference
@@ -55,7 +55,7 @@ class DiffReport:
             **asdict(self.difference),
             "versions": self.versions,
         }
-        return json.dumps(data, indent=1, allow_nan=False)
+        return json_text(data)
 
 
 def diff(

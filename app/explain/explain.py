@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
@@ -29,6 +28,7 @@ from ...core.rewriting.changes import Change
 from ...core.rewriting.pattern import OpPattern
 from ...core.rewriting.rules import Rule
 from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
 from ...core.transform.model_edits import requested_edits
 from ..environment import versions
@@ -101,7 +101,7 @@ class Explanation:
 
     def to_json(self) -> str:
         """The explanation as JSON text."""
-        return json.dumps(asdict(self), indent=1, allow_nan=False)
+        return json_text(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)

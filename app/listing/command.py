@@ -45,6 +45,6 @@ def list_passes(
         screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         (show_details if name else show_rules if op or search else show_listing)(screen, found)
         for message in dict.fromkeys(found.broken.values()):
-            typer.echo(f"warning: {' '.join(message.split())}", err=True)
+            screen.warning(f"warning: {' '.join(message.split())}")
         publish_text(paths.report, found.to_json)
         echo_json(json, found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from ...core.plugins.discovery import LoadErrors
 from ...core.plugins.pass_registry import Opsets, PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import options_of
 from ...core.rewriting.rules import ROUNDING, Rule
+from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import STAGES
 from .. import adapters
@@ -91,7 +91,7 @@ class Listing:
 
     def to_json(self) -> str:
         """The whole of it as JSON text."""
-        return json.dumps({"versions": versions(), **asdict(self)}, indent=1, allow_nan=False)
+        return json_text({"versions": versions(), **asdict(self)})
 
 
 def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> Listing:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from textwrap import wrap
 
-from rich.text import Text
-
-from ..terminal import Terminal, plural, printable
+from ...core.support.printable_text import printable
+from ..terminal import Terminal, plural
 from .listing import Listing, PassInfo, PipelineInfo, RuleInfo
 
 INDENT = 6  # of the further lines of a long one
@@ -62,7 +61,7 @@ def _size(p: PassInfo) -> str:
 
 
 def _heading(terminal: Terminal, text: str) -> None:
-    terminal.out.print(Text(text, style="bold"), soft_wrap=True)
+    terminal.line(text, "bold")
 
 
 def _print_wrapped(terminal: Terminal, start: str, text: str) -> None:

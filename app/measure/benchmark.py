@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -18,6 +19,7 @@ from ...core.ort import value_files
 from ...core.ort.backends import strip_source_locations
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ...core.pass_manager.pass_selection import UsageError
 from ...core.support.scratch_folder import ScratchFolder
 from .metrics import Latency, ModelMetrics, median_latency_interval
 
@@ -135,13 +137,18 @@ class BenchmarkTarget:
 class BenchmarkConfig:
     """The effort: `min_time` seconds of calls for each target, in `process_sets` sets of fresh processes.
 
-    `timeout` is in seconds, for one reply of a process.
+    `timeout` is in seconds, for one reply of a process. Raises UsageError for a `min_time` without an end.
     """
 
     min_time: float = 2.0
     process_sets: int = 5
     seed: int = 0
     timeout: float = REPLY_TIMEOUT
+
+    def __post_init__(self) -> None:
+        """Check the time."""
+        if not isfinite(self.min_time):
+            raise UsageError(f"--min-time {self.min_time}: not a number of seconds")
 
 
 def run_benchmark(

@@ -10,8 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ...core.support.printable_text import printable
 from ..drawing.picture_text import cut_end
-from ..terminal import printable
 
 PLOT_HEIGHT = 300
 WIDTH, ROW_HEIGHT, PAIR_HEIGHT, FONT_SIZE = 560, 34, 40, 13

@@ -12,8 +12,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from rich.filesize import decimal
 
+from ...core.support.printable_text import json_text, printable
 from ..number_text import bounds, compact, duration, ratio
-from ..terminal import printable
 
 STYLES = ("page.css", "sections.css", "viewer.css")
 SCRIPTS = (
@@ -52,7 +52,7 @@ def _read_resource(place: str) -> str:
 
 def compress_json(data: Any) -> str:
     """JSON data as letters without a meaning in HTML; the same for the same data."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    text = json_text(data, indent=None)
     return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from ...core.serialization.proto_queries import all_nodes
 from ...core.serialization.provenance import read_provenance
+from ...core.support.printable_text import json_text
 from ..measure.profile_recording import Recording
 from ..measure.profile_trace import KernelExecution, KernelKey, ProfiledRun
 from .node_attribution import NodeAttribution, attribute_nodes, eliminated_nodes
@@ -120,7 +120,7 @@ def timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str]) -> s
     """Some runs of each profile, all beginning at 0, in the JSON of chrome://tracing."""
     events = [event for i, recorded in enumerate(profiles, 1) for event in _events(recorded, i)]
     trace = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": metadata}
-    return json.dumps(trace, allow_nan=False, separators=(",", ":"))
+    return json_text(trace, indent=None)
 
 
 def _events(recorded: RecordedProfile, process: int) -> Iterator[dict[str, Any]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from ...core.support.printable_text import json_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +97,4 @@ class ProfileReport:
 
     def to_json(self) -> str:
         """The profiles as JSON text."""
-        return json.dumps(asdict(self), indent=1, allow_nan=False, default=str)
+        return json_text(asdict(self), default=str)

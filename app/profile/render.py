@@ -8,8 +8,9 @@ from itertools import chain
 from rich.table import Table
 from rich.text import Text
 
+from ...core.support.printable_text import printable
 from ..number_text import duration
-from ..terminal import Terminal, add_row, new_table, plural, printable
+from ..terminal import Terminal, add_row, cell, new_table, plural
 from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
 
 MAX_NAMES = 2  # in a cell
@@ -32,7 +33,7 @@ def show_profile(terminal: Terminal, report: ProfileReport, limit: int) -> None:
             terminal.out.print(node_table(profile, limit, terminal.out.width))
         terminal.line(_summary_line(profile))
     for line in (*(f"warning: left out {text}" for text in report.quarantined), *filter(None, [report.note])):
-        terminal.err.print(Text(printable(line)), soft_wrap=True)
+        terminal.warning(line)
     if report.before.trace is not None:
         terminal.line(f"timeline in {report.before.trace}: open it in ui.perfetto.dev or chrome://tracing")
 
@@ -64,11 +65,11 @@ def node_table(profile: Profile, limit: int, width: int = 80) -> Table:
     longest = max(MIN_NAME_WIDTH, (width - OTHER_COLUMNS_WIDTH) // (1 + MAX_NAMES))
     table = Table()
     for heading in (f"node {profile.label}", "op"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(cell(heading), overflow="fold")
     for heading in ("time", "%", "calls"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(cell(heading), justify="right", no_wrap=True)
     for heading in ("made from", "rule") if rules else ("made from",):
-        table.add_column(heading, overflow="fold")
+        table.add_column(cell(heading), overflow="fold")
     for node in profile.nodes[:limit]:
         rest = len(node.origin) - MAX_NAMES
         origin = ", ".join(_cut_start(name, longest) for name in node.origin[:MAX_NAMES])

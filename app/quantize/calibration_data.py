@@ -16,6 +16,7 @@ from ...core.io.array_files import read_arrays
 from ...core.io.model_source import ModelSource
 from ...core.ort import value_files
 from ...core.plugins.discovery import function_in_file, plugin_errors, python_file
+from ...core.support.regular_files import is_folder
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import checked_inputs, read_inputs
 from ...core.verify.input_generation import InputSet
@@ -105,7 +106,7 @@ def data_files(data: Any) -> list[Path]:
     if not isinstance(data, str | Path):
         return []
     path = python_file(str(data)) or Path(data)
-    return [*path.rglob("*.pb")] if path.is_dir() else [path]
+    return [*path.rglob("*.pb")] if is_folder(path) else [path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class _Reader:
                 made = function()
             file = text.removesuffix(f":{name}")
             return self._samples(f"{Path(file).name}:{name}", made, file)
-        if path.is_dir():
+        if is_folder(path):
             folders = sorted(path.glob("test_data_set_*")) or [path]
             return CalibrationData(path.name, tuple(partial(self._test_data, folder) for folder in folders))
         count = len(read_file(path))

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import ModelError
+from ...core.support.regular_files import read_text
+
+MAX_BYTES = 256 << 20  # of a journal
 
 
 @dataclass(slots=True)
@@ -27,12 +30,12 @@ class Journal:
         if self.path is None or not self.path.exists():
             return
         try:
-            lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+            lines = read_text(self.path, MAX_BYTES).splitlines(keepends=True)
             whole = [line for line in lines if line.endswith("\n")]  # the last one may have been interrupted
             self._known = dict(map(json.loads, whole))
             if len(whole) < len(lines):
                 self.path.write_text("".join(whole), encoding="utf-8")
-        except (OSError, ValueError, TypeError) as e:
+        except (OSError, ValueError, TypeError, RecursionError) as e:
             raise ModelError(f"{self.path} is not a journal of `passes quantize`; name another file") from e
 
     def result(self, key: str, compute: Callable[[], Any]) -> Any:

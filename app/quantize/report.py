@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from ...core.support.intervals import RatioInterval
+from ...core.support.printable_text import json_text
 from ..measure.metrics import ModelMetrics
 from .criterion import Score
 from .float_ops import FloatOp
@@ -58,9 +57,4 @@ class QuantizationReport:
 
     def to_json(self) -> str:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
-        return finite_json(asdict(self))
-
-
-def finite_json(data: dict[str, Any]) -> str:
-    """Data as JSON text, in which figures that are infinite or no numbers are null."""
-    return json.dumps(json.loads(json.dumps(data), parse_constant=lambda _: None), indent=1)
+        return json_text(asdict(self))

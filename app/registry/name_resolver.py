@@ -16,12 +16,16 @@ from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, fallback_of,
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
+from ...core.support.regular_files import read_text
 from ...core.support.suggestions import did_you_mean
 from .. import adapters
 from .pass_sources import PluginLike, caller_registry, full_registry, plugin_registries
 
 DEFAULT_FILE = Path("pipelines.toml")
 MAX_NESTING = 30  # of pipelines
+MAX_RESOLVED = 1000  # passes and pipelines that a pipeline includes
+MAX_BYTES = 1 << 20  # of a file of pipelines
+MAX_KEY_DEPTH = 1000  # of TOML, whose reader takes time quadratic in it
 LOG = logging.getLogger(__name__)
 KEYS = {"passes": list, "skip": list, "repeat": bool, "fallback": str}
 VALUES = {list: "a list of names", bool: "true or false", str: "a name"}
@@ -55,11 +59,13 @@ def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> dict[st
     `reserved_names` are the names that are taken, with their sources.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, MAX_BYTES)
     except UnicodeDecodeError as e:
         raise UsageError(f"{path}:1: not a text in UTF-8") from e
-    except (OSError, ValueError) as e:
-        raise UsageError(f"cannot read {path}: {e.strerror if isinstance(e, OSError) else e}") from e
+    except OSError as e:
+        raise UsageError(f"cannot read {path}: {e.strerror}") from e
+    if any(line.count(".") > MAX_KEY_DEPTH for line in text.splitlines()):
+        raise UsageError(f"{path}: a line has more than {MAX_KEY_DEPTH} dots")
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
@@ -144,6 +150,7 @@ class NameResolver:
         self._files: dict[Path, dict[str, FilePipeline]] = {}
         self._qualified_names: dict[str, str] = {}  # of pipelines.toml, with its path
         self._resolving: list[str] = []
+        self._resolved = 0
 
     @property
     def read_files(self) -> list[Path]:
@@ -176,6 +183,9 @@ class NameResolver:
             raise UsageError(
                 f"{spec}: a pipeline has no options; those of its passes are set with --enable NAME{{n=3}}"
             )
+        self._resolved += 1
+        if self._resolved > MAX_RESOLVED:
+            raise UsageError(f"{found.name}: pipelines include each other more than {MAX_RESOLVED} times")
         if len(self._resolving) == MAX_NESTING:
             raise UsageError(f"{found.name}: pipelines include each other more than {MAX_NESTING} deep")
         if found.name in self._resolving:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +29,7 @@ from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules
 from ...core.pass_manager.quarantine import Quarantined
 from ...core.plugins.pass_spec import PassSpec
 from ...core.serialization.exporter import node_bytes
+from ...core.support.printable_text import file_name, printable
 from ...core.support.scratch_folder import staging_folder
 from ...core.verify.input_generation import InputSet
 from ...core.verify.oracle_process import OracleProcess
@@ -265,9 +265,9 @@ class ReproFolder:
             files = exception_files(before.model, culprit, quarantined.place, kind, exact_only=exact_only)
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            name = re.sub(r"[^\w.-]+", "_", f"{quarantined.by}-{quarantined.place or 'whole'}")
+            name = file_name(f"{quarantined.by}-{quarantined.place or 'whole'}")
             number = next(n for n in count(1) if not any(self.root.glob(f"{n:02}-*")))
-            folder = self.root / f"{number:02}-{name[:60]}"  # of up to 4 bytes each
+            folder = self.root / f"{number:02}-{name}"
             with staging_folder(self.root) as temporary:
                 stage = temporary / folder.name
                 stage.mkdir()
@@ -307,9 +307,9 @@ class ReproFolder:
         installed = [f"{name} {version}" for name, version in self.versions.items()]
         sections = {"Replaced:": quarantined.replaced, "Not written:": unwritten, "Seen with:": installed}
         replaced, missing, seen = (
-            f"{title}\n" + "".join(f"\n- {line}" for line in lines) if lines else ""
+            f"{title}\n" + "".join(f"\n- {printable(line)}" for line in lines) if lines else ""
             for title, lines in sections.items()
         )
         reproduce = f"To reproduce it:\n\n    cd {shlex.quote(str(folder))}\n    {command}" if command else ""
-        title = f"# {quarantined.label}\n\n{quarantined.failure_kind}: {quarantined.message}"
+        title = f"# {printable(quarantined.label)}\n\n{quarantined.failure_kind}: {printable(quarantined.message)}"
         return "\n\n".join(filter(None, (title, replaced, missing, reproduce, seen))) + "\n"

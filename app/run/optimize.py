@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
 from ...core.pass_manager.report import Plan, Report, SkippedPass, Stats, graph_size, pass_records
 from ...core.pass_manager.verified_run import Accept, Candidate, VerifiedRun, attempt_comparer
 from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text
 from ...core.transform.model_edits import requested_edits
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
@@ -162,7 +162,7 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
             ledger.notes,
         )
         publication.add_text(paths.report, report.to_json)
-        publication.add_text(paths.name_map, lambda: json.dumps(run.name_map(), indent=1))
+        publication.add_text(paths.name_map, lambda: json_text(run.name_map()))
         if visualization is not None and paths.page is not None:
             from .page import run_page  # noqa: PLC0415 - seldom needed
 

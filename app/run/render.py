@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.filesize import decimal
 from rich.table import Table
-from rich.text import Text
 
 from ...core.pass_manager.report import Plan, Race, Report, Savings
 from ..descriptions import join_truncated
@@ -79,13 +78,13 @@ def show_left_out(terminal: Terminal, report: Report) -> None:
     """Print a warning for each pass, each change and each result that was left out, and the notes of passes."""
     show_unfit(terminal, report)
     for found in report.quarantined:
-        terminal.err.print(Text(f"warning: left out {found.label}: {found.message}"), soft_wrap=True)
+        terminal.warning(f"warning: left out {found.label}: {found.message}")
         if found.repro:
-            terminal.err.print(Text(f"    shown by {found.repro}"), soft_wrap=True)
+            terminal.warning(f"    shown by {found.repro}")
     for note in report.notes:
-        terminal.err.print(Text(f"note: {note}"), soft_wrap=True)
+        terminal.warning(f"note: {note}")
     for race in report.speed.lost if report.speed is not None else ():
-        terminal.err.print(Text(f"warning: left out the result of {race.pipeline}: {race_text(race)}"), soft_wrap=True)
+        terminal.warning(f"warning: left out the result of {race.pipeline}: {race_text(race)}")
 
 
 def speed_lines(report: Report) -> Iterator[str]:
@@ -117,7 +116,7 @@ def race_text(race: Race) -> str:
 def show_unfit(terminal: Terminal, report: Report) -> None:
     """Print a warning for each pass that does not fit the model."""
     for unfit in report.unfit:
-        terminal.err.print(Text(f"warning: {unfit}"), soft_wrap=True)
+        terminal.warning(f"warning: {unfit}")
 
 
 def op_table(report: Report) -> Table:

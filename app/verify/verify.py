@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from ...core.io.publishing import publish_text
 from ...core.ir.tensor import element_type
 from ...core.pass_manager.phase_timer import COMPARING, LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text
 from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
@@ -48,7 +48,7 @@ class VerificationReport:
         """The comparison as JSON text."""
         verdict = None if self.verdict is None else self.verdict.to_data()
         data = asdict(replace(self, verdict=None)) | {"agrees": self.agrees, "verdict": verdict}
-        return json.dumps(data, indent=1, allow_nan=False)
+        return json_text(data)
 
 
 def verify(

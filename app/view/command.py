@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ...core.errors import ModelError
+from ...core.support.printable_text import printable
 from .. import options
 from ..exit_codes import one_line_errors
 
@@ -26,7 +27,6 @@ def view(
     with one_line_errors():
         from ...core.io.files import ModelFile, load  # noqa: PLC0415 - imports onnx
         from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - as above
-        from ..terminal import printable  # noqa: PLC0415 - imports rich
 
         load(ModelFile(model), inline=False)  # raises ModelError unless it is a model
         try:

@@ -21,7 +21,7 @@ from onnx import helper, numpy_helper
 
 from ..errors import ModelError
 from ..ir.tensor import KNOWN_DTYPES, first_line
-from ..support.regular_files import open_regular
+from ..support.regular_files import open_regular, unreadable
 
 MAX_HEADER_BYTES = 10_000  # of one array
 MAX_ARRAY_BYTES = 2 << 30  # of all arrays in a small file
@@ -65,7 +65,7 @@ def read_arrays(path: Path, check: HeaderCheck = lambda _name, _header: None) ->
     try:
         file = open_regular(path)
     except OSError as e:
-        raise ModelError(unreadable_file(path, e)) from e
+        raise ModelError(unreadable(path, e)) from e
     with file:
         with _one_line_errors(str(path), "is not an .npz file of arrays"):
             archive = zipfile.ZipFile(file)
@@ -85,13 +85,6 @@ def read_arrays(path: Path, check: HeaderCheck = lambda _name, _header: None) ->
                 if stream.read(1):
                     raise ValueError("it holds more than its header says")
         return arrays
-
-
-def unreadable_file(path: Path, error: OSError) -> str:
-    """A message about a file that cannot be opened."""
-    if isinstance(error, FileNotFoundError):
-        return f"{path} does not exist"
-    return f"{path} cannot be read: {error.strerror}"
 
 
 @contextmanager

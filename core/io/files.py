@@ -40,6 +40,7 @@ from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from ..serialization.proto_queries import inner_tensors
+from ..support.regular_files import open_regular, unreadable
 from ..support.scratch_folder import ScratchFolder
 from .convert import import_model, opsets_of
 from .file_copies import write_chunk
@@ -130,9 +131,12 @@ def load_without_weights(path: Path) -> onnx.ModelProto:
 @contextmanager
 def _one_line_errors(path: Path) -> Generator[None]:
     """Raise errors of reading the model in `path` as ModelError with a one-line message."""
-    if path.is_dir() or not path.is_file():
-        raise ModelError(f"{path} is a folder, not a model" if path.is_dir() else f"{path} does not exist")
-    if path.stat().st_size == 0:
+    try:
+        with open_regular(path) as file:
+            is_empty = os.fstat(file.fileno()).st_size == 0
+    except OSError as e:
+        raise ModelError(unreadable(path, e, "model")) from e
+    if is_empty:
         raise ModelError(f"{path} is empty")
     try:
         yield

@@ -23,6 +23,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import ModelError
+from ..support.regular_files import open_descriptor
 from . import wire_format
 
 MAX_INTERNED_BYTES = 64 << 10  # bytes
@@ -56,7 +57,7 @@ class MappedFile:
     def fileno(self) -> int:
         """The descriptor of the file, open as long as this object lives, even if the file is replaced."""
         if self._descriptor is None:
-            self._descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            self._descriptor = open_descriptor(self.path)
             finalize(self, os.close, self._descriptor)
         return self._descriptor
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,6 +13,7 @@ from ..ir.subgraphs import constant_bytes, is_counted
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
 from ..support.intervals import RatioInterval
+from ..support.printable_text import json_text
 from ..verify.verdict import Verdict
 from .pipeline import Pass, leaves
 from .quarantine import Quarantined
@@ -185,7 +185,7 @@ class Report:
         """The report as JSON text."""
         data = asdict(replace(self, verification=None))
         data["verification"] = None if self.verification is None else self.verification.to_data()
-        return json.dumps(data, indent=1, allow_nan=False)
+        return json_text(data)
 
 
 def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:

@@ -16,6 +16,7 @@ from ..errors import PluginError, format_error
 from ..pass_manager.pass_selection import UsageError
 from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
+from ..support.regular_files import open_regular
 from .pass_registry import Entry, PassEntry, PassRegistry, PipelineEntry, all_rules
 from .plugin import Placed, Plugin, as_pass
 
@@ -135,8 +136,12 @@ def registry_from_file(path: Path) -> PassRegistry:
 
 def import_file(path: Path) -> ModuleType:
     """Import a Python file. Raises PluginError."""
-    if not path.is_file() or path.suffix != ".py":
+    if path.suffix != ".py":
         raise PluginError(f"{path} is not a Python file")
+    try:
+        open_regular(path).close()
+    except OSError as e:
+        raise PluginError(f"{path} is not a Python file: {e.strerror}") from e
     name = FILE_MODULE_PREFIX + path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

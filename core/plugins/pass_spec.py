@@ -17,8 +17,8 @@ from ..pass_manager.pass_selection import UsageError
 from ..pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass
 
 SYNTAX = "a,b,c{n=3,name=text}"
-SPEC_PATTERN = re.compile(r"""\s*([^,{}]*?)\s*(?:\{((?:"[^"]*"|'[^']*'|[^{}"'])*)\}\s*)?(,|$)""", re.DOTALL)
-OPTION_PATTERN = re.compile(r"""\s*([^=,\s"']+)\s*=\s*((?:"[^"]*"|'[^']*'|[^,"'])*?)\s*(?:,(?=\s*\S)|$)""", re.DOTALL)
+SPEC_PATTERN = re.compile(r"""([^,{}]*)(?:\{((?:"[^"]*"|'[^']*'|[^{}"'])*)\}\s*)?(,|$)""", re.DOTALL)
+OPTION_PATTERN = re.compile(r"""\s*([^=,\s"']+)\s*=\s*((?:"[^"]*"|'[^']*'|[^,"'])*)(?:,(?=\s*\S)|$)""", re.DOTALL)
 FILE_SUFFIXES = (".py", ".toml")
 
 
@@ -51,7 +51,7 @@ def parse_specs(text: str) -> list[PassSpec]:
         if m is None:
             balanced = text.count("{") == text.count("}")
             raise UsageError(f"{text}: {'not of the form ' + SYNTAX if balanced else 'a brace is open'}")
-        name, options, end = m.groups()
+        name, options, end = m[1].strip(), m[2], m[3]
         if not name:
             raise UsageError(f"{text or 'nothing'}: a name is missing (the form is {SYNTAX})")
         if any(s.name == name for s in specs):
@@ -70,7 +70,7 @@ def _parse_options(name: str, text: str) -> dict[str, str]:
             raise UsageError(f"{name}{{{text}}}: options are written {name}{{n=3,name=text}}")
         if m[1] in options:
             raise UsageError(f"{name}{{{text}}}: {m[1]} is given twice")
-        options[m[1]] = m[2]
+        options[m[1]] = m[2].strip()
         at = m.end()
     return options
 

@@ -11,8 +11,8 @@ from typing import BinaryIO
 FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading. Raises OSError, also for another kind of file.
+def open_descriptor(path: Path) -> int:
+    """The descriptor of a regular file, opened for reading. Raises OSError, also for another kind of file.
 
     A FIFO would be waited for, and the contents of a device may never end. The kind is checked before and after the
     file is opened: opening a device may have effects, and the name may come to mean another file meanwhile.
@@ -24,10 +24,43 @@ def open_regular(path: Path) -> BinaryIO:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path)) from e
     try:
         _require_regular(os.fstat(descriptor), path)
-        return os.fdopen(descriptor, "rb")
     except OSError:
         os.close(descriptor)
         raise
+    return descriptor
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A regular file, opened for reading. Raises OSError, also for another kind of file."""
+    return os.fdopen(open_descriptor(path), "rb")
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder of that name, if it can be one."""
+    try:
+        return path.is_dir()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def read_text(path: Path, limit: int) -> str:
+    """The text of a regular file of at most `limit` bytes in UTF-8, without a byte order mark.
+
+    Raises OSError and UnicodeDecodeError.
+    """
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > limit:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+        return file.read().decode("utf-8-sig")
+
+
+def unreadable(path: Path, error: OSError, wanted: str = "file") -> str:
+    """A message about a file that cannot be opened."""
+    if isinstance(error, FileNotFoundError):
+        return f"{path} does not exist"
+    if isinstance(error, IsADirectoryError):
+        return f"{path} is a folder, not a {wanted}"
+    return f"{path} cannot be read: {error.strerror}"
 
 
 def _require_regular(found: os.stat_result, path: Path) -> None:

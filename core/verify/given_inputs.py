@@ -15,6 +15,8 @@ from onnx import helper
 from ..errors import ModelError
 from ..io.array_files import ArrayHeader, HeaderCheck, read_arrays, read_optional, read_sequence, read_tensor
 from ..ir.tensor import dims_text, first_line
+from ..support.printable_text import is_utf8
+from ..support.regular_files import is_folder
 from ..transform.specialize import bind_dims, require_input_name
 from .dim_expressions import Sizes
 from .input_generation import InputSet
@@ -30,11 +32,7 @@ def read_inputs(given: Mapping[str, Any] | str | Path, inputs: Sequence[InputSpe
     if isinstance(given, Mapping):
         return [_fitting(InputSet("given", {}, dict(given)), inputs)]
     path = Path(given)
-    try:
-        is_folder = path.is_dir()
-    except OSError as e:
-        raise ModelError(f"{path} cannot be read: {e.strerror}") from e
-    if not is_folder:
+    if not is_folder(path):
         kind = f"given ({path.name})"
         return [_fitting(InputSet(kind, {}, read_arrays(path, _header_check(InputSet(kind, {}, {}), inputs))), inputs)]
     folders = sorted(path.glob("test_data_set_*")) or [path]
@@ -133,7 +131,8 @@ def _converted_array(value: Any, spec: InputSpec, input_set: InputSet) -> np.nda
     except (ValueError, TypeError, RuntimeError) as e:
         raise ModelError(f"{spec.name} of the {input_set} is not an array: {first_line(e)}") from e
     if wanted == np.object_ and array.dtype.kind in "UO" and all(isinstance(s, str) for s in array.flat):
-        _require_utf8(array, spec, input_set)
+        if not all(map(is_utf8, array.flat)):
+            raise ModelError(f"{spec.name} of the {input_set} has text that is not Unicode")
         return array.astype(object)
     if array.dtype == wanted != np.object_:
         return array
@@ -163,15 +162,6 @@ def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
 
 def _wrong_type(spec: InputSpec, input_set: InputSet, found: object) -> ModelError:
     return ModelError(f"{spec.name} of the {input_set} is {found}; the model needs {_wanted_dtype(spec)}")
-
-
-def _require_utf8(array: np.ndarray[Any, Any], spec: InputSpec, input_set: InputSet) -> None:
-    """Raise ModelError for text that ONNX cannot hold, as it has half of a surrogate pair."""
-    try:
-        for text in array.flat:
-            text.encode()
-    except UnicodeEncodeError as e:
-        raise ModelError(f"{spec.name} of the {input_set} has text that is not Unicode") from e
 
 
 def with_given_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[InputSpec]) -> list[InputSpec]:

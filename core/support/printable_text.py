@@ -1,0 +1,71 @@
+"""Text of models, files and plugins as it is shown: on a terminal or page, in JSON, in the name of a file.
+
+Names may hold terminal codes, line breaks, characters that turn the direction of text, and halves of surrogate pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+MAX_LINE = 4000  # characters of a message
+MAX_FILE_NAME = 60  # characters of a name, of up to 4 bytes each
+INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Characters without a glyph that count as printable: joiners, fillers and a blank."""
+NON_FINITE = re.compile(r"NaN|Infinity")
+JSON_TOKEN = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u[dD][89a-fA-F]..|.)")
+"""An escape in JSON: a surrogate pair, half of one, or another."""
+
+
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can hold the text: it has no half of a surrogate pair, as the names of files may."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def printable(text: str) -> str:
+    """The text with escapes in place of characters that are not printable, or not visible."""
+    if text.isprintable() and INVISIBLE.isdisjoint(text):
+        return text
+    shown = (c if c.isprintable() and c not in INVISIBLE else c.encode("unicode_escape").decode() for c in text)
+    return "".join(shown)
+
+
+def printable_lines(text: str) -> str:
+    """Text whose line breaks are meant, and no other characters that are not printable."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def printable_line(text: str) -> str:
+    """A message as one printable line; of a very long one, both ends."""
+    line = printable(" ".join(text.split()))
+    half = MAX_LINE // 2
+    return line if len(line) <= MAX_LINE else f"{line[:half]} ... {line[-half:]}"
+
+
+def json_text(data: Any, indent: int | None = 1, default: Callable[[Any], Any] | None = None) -> str:
+    """Data as JSON in ASCII, compact with no `indent`; `default` is as that of `json.dumps`.
+
+    Numbers that JSON cannot hold, NaN and infinity, become null; half of a surrogate pair its escape as text.
+    """
+    separators = (",", ":") if indent is None else None
+    write = partial(json.dumps, indent=indent, default=default, separators=separators)
+    text = write(data)
+    if NON_FINITE.search(text):  # in a string, perhaps
+        text = write(json.loads(text, parse_constant=lambda _: None))
+    return JSON_TOKEN.sub(_whole_pair, text) if "\\ud" in text else text
+
+
+def _whole_pair(token: re.Match[str]) -> str:
+    return rf"\{token[0]}" if len(token[0]) == len(r"\ud800") else token[0]
+
+
+def file_name(text: str) -> str:
+    """A name for a file, or a part of one: letters, digits, dots and dashes."""
+    return re.sub(r"[^\w.-]+", "_", "".join(c for c in text if c not in INVISIBLE))[:MAX_FILE_NAME]

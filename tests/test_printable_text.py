@@ -1,0 +1,93 @@
+"""Text of strangers on terminals, in JSON and in names of files."""
+
+from __future__ import annotations
+
+import json
+import logging
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.app.standard_streams import PrintableFormatter
+from passwright.app.terminal import PrintableConsole, add_row, new_table
+from passwright.core.support.printable_text import (
+    INVISIBLE,
+    MAX_LINE,
+    file_name,
+    json_text,
+    printable,
+    printable_line,
+    printable_lines,
+)
+
+ANY_TEXT = st.text(st.characters(), max_size=30)  # halves of surrogate pairs too
+EVIL = "\x1b[31m\x07\b\r\n\u202e\u2066\u200b\u2028\x9b\udcff\u3164[red][/]"
+
+
+@given(ANY_TEXT)
+def test_printable_text(text: str) -> None:
+    for shown in (printable(text), printable_line(text), printable_lines(text).replace("\n", "")):
+        assert shown.isprintable()
+        assert INVISIBLE.isdisjoint(shown)
+        shown.encode()
+    assert printable_lines(text).count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize("text", ["", "a b", "é", "日本", "\U0001f600"])
+def test_printable_text_stays(text: str) -> None:
+    assert printable(text) == printable_line(text) == text
+
+
+def test_long_lines_are_cut() -> None:
+    line = printable_line("a" * 10**6 + "z")
+    assert len(line) < MAX_LINE + 10
+    assert (line[0], line[-1]) == ("a", "z")
+
+
+@given(st.recursive(ANY_TEXT | st.floats() | st.integers(), lambda x: st.lists(x) | st.dictionaries(ANY_TEXT, x)))
+def test_json_is_strict(data: Any) -> None:
+    for indent in (1, None):
+        found = json.loads(json_text(data, indent), parse_constant=pytest.fail)
+        json.dumps(found, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (["\udc80"], r'["\\udc80"]'),
+        (["\U0001f600"], r'["\ud83d\ude00"]'),
+        (["\ud800\ud800\udc00"], r'["\\ud800\ud800\udc00"]'),
+        ([r"\ud800"], r'["\\ud800"]'),
+        ([float("nan"), "NaN", float("inf")], '[null,"NaN",null]'),
+    ],
+)
+def test_json_text(data: Any, text: str) -> None:
+    assert json_text(data, None) == text
+
+
+@given(ANY_TEXT)
+def test_names_of_files(text: str) -> None:
+    name = file_name(text)
+    assert Path("folder", name).parent == Path("folder") or name in {"", ".", ".."}
+    assert name.isprintable()
+    assert len(name.encode()) <= 240
+
+
+def test_consoles_print_no_markup_and_no_codes() -> None:
+    out = StringIO()
+    console = PrintableConsole()
+    console.file, console.width, table = out, 500, new_table(EVIL, EVIL)
+    add_row(table, EVIL, EVIL)
+    table.add_row(EVIL, EVIL)
+    console.print(table)
+    console.print(EVIL)
+    assert printable_lines(out.getvalue()) == out.getvalue()
+    assert out.getvalue().count("[/]") == 7
+
+
+def test_log_messages_are_one_line() -> None:
+    record = logging.LogRecord("x", logging.WARNING, "", 0, "%s", (EVIL,), None)
+    assert PrintableFormatter("%(message)s").format(record).isprintable()

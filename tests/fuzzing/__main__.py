@@ -13,9 +13,9 @@ from pathlib import Path
 import onnx
 
 from .cases import make_case, seeds
-from .harness import Outcome, run_case, warm_up
+from .harness import TIME_LIMIT, Outcome, run_case, warm_up
 
-SLOW = 15.0  # seconds of a case that is shown
+SLOW = 40.0  # seconds of a case that is shown
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def main() -> int:
         while number < last and time.monotonic() < end:
             outcome = run_case(make_case(number, models), Path(root))
             if outcome.broken:  # a fork may hang where a process does not
-                outcome = run_case(outcome.case, Path(root), forked=False)
+                outcome = run_case(outcome.case, Path(root), forked=False, limit=5 * TIME_LIMIT)
             codes[str(outcome.code)] += 1
             broken += bool(outcome.broken)
             if outcome.broken or outcome.changes_left_out or outcome.seconds > SLOW:

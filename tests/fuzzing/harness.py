@@ -29,7 +29,7 @@ from typing import Any
 
 from .cases import Case
 
-TIME_LIMIT = 20.0  # seconds of a case
+TIME_LIMIT = 60.0  # seconds of a case; five times as many where it is repeated, as the machine may be busy
 MEMORY_CAP = 2 << 30  # bytes that a process of a case may have in memory
 ADDRESS_SPACE = 12 << 30  # bytes that it may map, to spare the machine
 GRACE_PERIOD = 3.0  # seconds for the processes of a command to end after it

@@ -14,6 +14,7 @@ from passwright.core.verify.input_generation import COMBINED_KINDS, generate_com
 from passwright.core.verify.input_search import CpuBudget, SizeCosts
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from passwright.core.verify.model_constants import NO_CONSTANTS, ModelConstants
+from passwright.core.verify.number_generation import adjacent_integers, integer_limits
 from passwright.core.verify.oracle import Oracle, has_generic_values
 from passwright.core.verify.size_assignments import sizes_near
 from rewriting import load, oracle_of
@@ -267,3 +268,13 @@ def test_given_inputs_are_not_combined() -> None:
     oracle: Oracle = oracle_of(model, given_inputs=[given])
     oracle.add_answers_near(load("g (float[2] x) => (y) <float[1] k = {9}> { y = Max(x, k) }").SerializeToString())
     assert [a.input_set for a in oracle.answers] == [given]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_adjacent_integers_fit_their_type(dtype: str) -> None:
+    limits = integer_limits(np.dtype(dtype))
+    for seed in range(20):
+        drawn = [int(n) for n in adjacent_integers((9,), np.random.default_rng(seed), limits)]
+        assert limits[0] <= min(drawn)
+        assert max(drawn) <= limits[1]
+        assert max(drawn) - min(drawn) <= 4

@@ -301,7 +301,7 @@ def adjacent_integers(shape: Shape, rng: np.random.Generator, limits: Range) -> 
     centre = int(2.0 ** rng.uniform(min(11.0, top / 2), top)) if rng.random() < 0.5 else int(2.0 ** min(24.0, top - 1))
     centre = min(centre, limits[1] - 4) | 1
     sign = -1 if limits[0] < 0 and rng.random() < 0.25 else 1
-    return sign * (centre + np.asarray(rng.integers(-1, 3, shape, endpoint=True, dtype=_widest_dtype(limits))))
+    return sign * np.asarray(rng.integers(centre - 1, centre + 3, shape, endpoint=True, dtype=_widest_dtype(limits)))
 
 
 def far_indices(shape: Shape, bound: int | None, rng: np.random.Generator, variant: int) -> Array:

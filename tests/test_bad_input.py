@@ -172,6 +172,21 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
             id="attribute of another type",
         ),
         pytest.param(
+            lambda m: m.graph.node.append(node("Abs", ["x", "x"], ["c"])),
+            "Abs c has 2 inputs; the operator has at most 1",
+            id="too many inputs",
+        ),
+        pytest.param(
+            lambda m: m.graph.node.append(node("Abs", ["x"], ["c", "d"])),
+            "Abs c has 2 outputs; the operator has at most 1",
+            id="too many outputs",
+        ),
+        pytest.param(
+            lambda m: setattr(m.graph.output[0].type.tensor_type, "elem_type", 29),
+            "y has the unknown element type 29",
+            id="element type of an output",
+        ),
+        pytest.param(
             lambda m: m.graph.node.append(node("Constant", [], ["c"], value_ints="text")),
             "Constant c: its attribute value_ints has the type STRING; the operator declares INTS",
             id="constant of another type",
@@ -200,6 +215,30 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
 def test_invalid_graph(tmp_path: Path, change: Callable[[onnx.ModelProto], object], message: str) -> None:
     (tmp_path / "m.onnx").write_bytes(changed_model(change).SerializeToString())
     assert message in require_error(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+
+
+TEXTS = {
+    "producer_name": lambda m: setattr(m, "producer_name", "MARK"),
+    "opset": lambda m: m.opset_import.add(domain="MARK", version=1),
+    "input": lambda m: m.graph.input.add(name="MARK"),
+    "initializer": lambda m: m.graph.initializer.add(name="MARK", data_type=1, dims=[0]),
+    "output": lambda m: (m.graph.node.append(node("Abs", ["x"], ["MARK"])), m.graph.output.add(name="MARK")),
+    "node": lambda m: m.graph.node.append(node("Abs", ["x"], ["c"], name="MARK")),
+    "operator": lambda m: m.graph.node.append(node("MARK", ["x"], ["c"])),
+    "function": lambda m: m.functions.add(name="MARK", domain="f").opset_import.add(version=17),
+}
+
+
+@pytest.mark.parametrize("place", TEXTS)
+def test_text_that_is_not_utf8(tmp_path: Path, place: str) -> None:
+    data = changed_model(TEXTS[place]).SerializeToString()
+    assert b"MARK" in data
+    (tmp_path / "m.onnx").write_bytes(data.replace(b"MARK", b"\x80ARK"))
+    message = require_error(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+    assert "m.onnx: it is damaged: " in message
+    assert "is not UTF-8 text" in message
+    with pytest.raises(PassesError, match="is not UTF-8 text"):
+        optimize(onnx.ModelProto.FromString((tmp_path / "m.onnx").read_bytes()), verify=False)
 
 
 BRANCH = """g (bool c, float[2] x) => (float[2] y) {

@@ -17,7 +17,7 @@ from ..ir import op_schemas
 from ..ir.context import GraphContext
 from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import Tensor
-from ..serialization.importer import Importer, TensorReader
+from ..serialization.importer import Importer, TensorReader, require_utf8
 from ..serialization.proto_queries import copy_without
 from .function_inlining import inline_functions
 from .model import Model, serialize
@@ -66,6 +66,9 @@ def import_model(
     inline: bool,
 ) -> Model:
     """The model of a header and the parts of a graph; values that training information names are pinned."""
+    require_utf8(header.producer_name, header.producer_version, header.domain, header.doc_string)
+    for function in header.functions:
+        require_utf8(function.domain, function.name)
     if inline and header.functions:
         header, nodes = inline_functions(header, info, nodes, initializers)
     context = GraphContext(opsets_of(header), header.ir_version, infer, functions=header.functions)
@@ -96,6 +99,7 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
         )
     opsets: dict[str, int] = {}
     for entry in header.opset_import:
+        require_utf8(entry.domain)
         domain = op_schemas.canonical_domain(entry.domain)
         newest = op_schemas.latest_opset_version(domain)
         if newest and not 1 <= entry.version <= newest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from math import inf
 from typing import Any, cast
 
 import onnx
@@ -67,6 +68,13 @@ def attribute_types(op_type: str, domain: str, version: int) -> Mapping[str, int
     spec = schema(op_type, domain, version)
     declared: dict[str, Any] = {name: a.type for name, a in spec.attributes.items()} if spec else {}
     return {name: onnx.AttributeProto.AttributeType.Value(stated.name) for name, stated in declared.items()}
+
+
+@cache
+def most_operands(op_type: str, domain: str, version: int) -> tuple[float, float]:
+    """The largest numbers of inputs and outputs; infinite for an unknown operator."""
+    spec = schema(op_type, domain, version)
+    return (spec.max_input, spec.max_output) if spec else (inf, inf)
 
 
 @cache

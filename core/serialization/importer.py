@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from sys import intern
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..ir.dims import Dim
 from ..ir.expressions import DeclaredSymbol
 from ..ir.graph import Graph
 from ..ir.op import Op, attribute_value
-from ..ir.tensor import SMALL_TENSOR_BYTES, STRING, Tensor
+from ..ir.tensor import KNOWN_DTYPES, SMALL_TENSOR_BYTES, STRING, Tensor
 from ..ir.traits import Trait, ops_with
 from ..ir.values import Value, declared_shape
 from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES, copy_without
@@ -26,6 +26,8 @@ STRIPPED_ATTRIBUTE_TYPES = frozenset({
     *SUBGRAPH_ATTRIBUTE_TYPES, AttributeProto.TENSOR, AttributeProto.TENSORS,
 })  # fmt: skip
 STRIPPABLE_OPS = ops_with(Trait.HAS_SUBGRAPHS) | {"ConstantOfShape"}  # of subgraphs or tensors
+
+DECLARABLE_DTYPES = KNOWN_DTYPES | {onnx.TensorProto.UNDEFINED}
 
 TensorReader = Callable[[onnx.TensorProto], Tensor]
 
@@ -58,7 +60,7 @@ class Importer:
         def lookup(name: str) -> Value:
             found = names.get(name)
             if found is None:
-                _require_utf8(name)
+                require_utf8(name)
                 found = outer(name) if outer is not None else names.setdefault(name, Value(name))
             return found
 
@@ -72,6 +74,7 @@ class Importer:
 
     def _read_inputs(self, graph: Graph, names: dict[str, Value]) -> None:
         for info in graph.declared.header.input:
+            require_utf8(info.name)
             if info.name in names:
                 raise ModelError(f"two inputs are named {info.name}")
             value = names[info.name] = declare_input(Value(info.name), info.type, self.context)
@@ -81,6 +84,7 @@ class Importer:
     def _read_initializers(self, graph: Graph, names: dict[str, Value], tensors: Iterable[Tensor]) -> None:
         inputs = set(graph.inputs)
         for tensor in tensors:
+            require_utf8(tensor.name)
             value = names.get(tensor.name)
             if value is None:
                 value = names[tensor.name] = Value(tensor.name)
@@ -93,6 +97,7 @@ class Importer:
             value.set_constant(tensor)
             graph.initializers[value] = None
         for sparse in graph.declared.header.sparse_initializer:
+            require_utf8(sparse.values.name)
             value = names.setdefault(sparse.values.name, Value(sparse.values.name))
             graph.sparse_initializers[value] = sparse
         if self.context.initializers_are_inputs:
@@ -107,11 +112,11 @@ class Importer:
         sources: Collection[Value] = (),
     ) -> Op:
         """Add a node to `graph` as an op; `sources` are values that no op may produce."""
-        _require_utf8(node.op_type, node.domain, node.name)
+        require_utf8(node.op_type, node.domain, node.name)
         inputs = [lookup(name) if name else None for name in node.input]
         outputs = [lookup(name) if name else Value("") for name in node.output]
         domain = op_schemas.canonical_domain(node.domain)
-        _require_declared_types(node, op_schemas.attribute_types(node.op_type, domain, graph.opsets.get(domain, 0)))
+        _require_schema(node, domain, graph.opsets.get(domain, 0))
         attrs = subgraphs = None
         constant = self._read_constant(node) if node.op_type == "Constant" and not domain else None
         if constant is not None and (constant.nbytes > SMALL_TENSOR_BYTES or constant.is_external):
@@ -182,20 +187,32 @@ class Importer:
 CONSTANT_DTYPES: dict[str, Any] = {"value_int": np.int64, "value_float": np.float32}
 
 
-def _require_utf8(*strings: object) -> None:
+def require_utf8(*strings: object) -> None:
     """Raise ModelError for names that are not UTF-8, which protobuf returns as bytes."""
     if not all(isinstance(s, str) for s in strings):
         raise ModelError("it is damaged: a name is not UTF-8 text")
 
 
-def _require_declared_types(node: onnx.NodeProto, declared: Mapping[str, int]) -> None:
-    """Raise ModelError for an attribute of another type than its operator declares."""
+def _require_schema(node: onnx.NodeProto, domain: str, version: int) -> None:
+    """Raise ModelError for more operands than the operator has, or an attribute of another type than it declares."""
+    most = op_schemas.most_operands(node.op_type, domain, version)
+    for kind, names, count in zip(("inputs", "outputs"), (node.input, node.output), most, strict=True):
+        if len(names) > count:
+            raise ModelError(f"{_label(node)} has {len(names)} {kind}; the operator has at most {count}")
+    if not node.attribute:
+        return
+    declared = op_schemas.attribute_types(node.op_type, domain, version)
     for a in node.attribute:
-        kind = declared.get(a.name, a.type)
-        if a.type != kind:
-            found, wanted = map(AttributeProto.AttributeType.Name, (a.type, kind))
-            label = f"{node.op_type} {node.name or next(iter(node.output), '')}".strip()
-            raise ModelError(f"{label}: its attribute {a.name} has the type {found}; the operator declares {wanted}")
+        wanted = declared.get(a.name, a.type)
+        if a.type != wanted:
+            found, named = map(AttributeProto.AttributeType.Name, (a.type, wanted))
+            raise ModelError(
+                f"{_label(node)}: its attribute {a.name} has the type {found}; the operator declares {named}"
+            )
+
+
+def _label(node: onnx.NodeProto) -> str:
+    return f"{node.op_type} {node.name or next(iter(node.output), '')}".strip()
 
 
 def declare_input(value: Value, proto: onnx.TypeProto, context: GraphContext) -> Value:
@@ -213,6 +230,8 @@ def declare_computed(value: Value, proto: onnx.TypeProto, context: GraphContext)
 
 def _declare(value: Value, proto: onnx.TypeProto, dim: Callable[[Dim], Dim]) -> None:
     if proto.HasField("tensor_type"):
+        if proto.tensor_type.elem_type not in DECLARABLE_DTYPES:
+            raise ModelError(f"{value.name} has the unknown element type {proto.tensor_type.elem_type}")
         shape = declared_shape(proto.tensor_type)
         value.merge_type(proto.tensor_type.elem_type, None if shape is None else tuple(map(dim, shape)))
     elif proto.WhichOneof("value"):

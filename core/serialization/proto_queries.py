@@ -9,6 +9,7 @@ import onnx
 from google.protobuf.message import Message
 from onnx import AttributeProto
 
+from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.op_schemas import canonical_domain
 
@@ -49,7 +50,10 @@ def inner_tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.TensorProto]
 
 
 def copy_without(message: M, *fields: str) -> M:
-    """A copy of a message without some of its fields, which are not copied on the way."""
+    """A copy of a message without some of its fields, which are not copied on the way.
+
+    Raises ModelError for a text that is not UTF-8.
+    """
     out = type(message)()
     for descriptor, value in message.ListFields():
         name = descriptor.name
@@ -60,7 +64,10 @@ def copy_without(message: M, *fields: str) -> M:
         elif hasattr(value, "CopyFrom"):
             getattr(out, name).CopyFrom(value)
         else:
-            setattr(out, name, value)
+            try:
+                setattr(out, name, value)
+            except UnicodeDecodeError as e:
+                raise ModelError(f"it is damaged: a {name} is not UTF-8 text") from e
     return out
 
 

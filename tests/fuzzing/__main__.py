@@ -43,7 +43,7 @@ def main() -> int:
             if outcome.broken or outcome.changes_left_out or outcome.seconds > SLOW:
                 show(outcome)
             number += 1
-            if number % 500 == 0:
+            if number % 100 == 0:
                 say(f"# {number - options.seed} cases, {broken} broken, exit codes {dict(codes)}")
     say(f"# {number - options.seed} cases, {broken} broken, exit codes {dict(codes)}")
     return int(broken > 0)

@@ -158,6 +158,12 @@ def conv_channels_reversed_in_sum(g: Build, x: Value, w: Value, op: Op) -> Value
     return g.Conv(g.Gather(x, g.const(i), axis=1), g.const(np.ascontiguousarray(w.const[:, i])), **op.attrs)
 
 
+@rule(lambda g, a, b: g.Log(g.Add(g.Exp(a), g.Exp(b))))
+def log_add_exp_stable(g: Build, a: Value, b: Value) -> Value:
+    """Log(Exp(a) + Exp(b)) => Max(a, b) + Log(1 + Exp(-|a - b|))"""
+    return g.Add(g.Max(a, b), g.Log(g.Add(g.const(np.float32(1)), g.Exp(g.Neg(g.Abs(g.Sub(a, b)))))))
+
+
 @rule(lambda g, x, c: g.Sub(g.Add(x, g.const(c)), g.const(c)))
 def cancellation_removed(g: Build, x: Value, c: Value) -> Value:
     """(x + c) - c => x"""
@@ -176,13 +182,70 @@ def weighted_sum_as_product_before_floor(g: Build, x: Value, k: Value, ax: Value
     return g.MatMul(x, g.const(k.const.reshape(-1, 1)))
 
 
+@rule(lambda g, x, t: g.Sub(g.Add(x, t), t))
+def added_and_taken_away(g: Build, x: Value, t: Value) -> Value:
+    """(x + t) - t => x + 0 * t"""
+    return g.Add(x, g.Sub(t, t))
+
+
 @rule(lambda g, a, b: g.Mul(g.Exp(a), g.Exp(b)))
 def sum_of_exponents(g: Build, a: Value, b: Value) -> Value:
     """Exp(a) * Exp(b) => Exp(a + b), which is no NaN where one is infinite and the other 0"""
     return g.Exp(g.Add(a, b))
 
 
+@rule(
+    lambda g, u, p, q: g.Sub(g.ReduceMean(g.Mul(u, u)) @ p, g.Mul(g.ReduceMean(u) @ q, g.ReduceMean(u) @ q)),
+    shared=True,
+)
+def variance_beside_mean(g: Build, u: Value) -> Value:
+    """E[u^2] - m^2 => E[(u - E[u])^2], where m = E[u] has other readers"""
+    d = g.Sub(u, g.ReduceMean(u, axes=[1]))
+    return g.ReduceMean(g.Mul(d, d), axes=[1])
+
+
+@rule(lambda g, x, w, r, op: g.RNN(x, g.const(w), g.const(r)) @ op)
+def rnn_unrolled(g: Build, x: Value, w: Value, r: Value, op: Op) -> tuple[Value, Value]:
+    """RNN(x) => its steps"""
+    steps: list[Value] = []
+    for t in range(3):
+        s = g.MatMul(g.Gather(x, g.const(np.int64(t)), axis=0), g.const(np.ascontiguousarray(w.const[0].T)))
+        if steps:
+            s = g.Add(s, g.MatMul(steps[-1], g.const(np.ascontiguousarray(r.const[0].T))))
+        steps.append(g.Tanh(s))
+    first = g.const(np.array([0]))
+    y = g.Unsqueeze(g.Concat(*(g.Unsqueeze(h, first) for h in steps), axis=0), g.const(np.array([1])))
+    return y, g.Unsqueeze(steps[-1], first)
+
+
 RIGHT = [
+    pytest.param(
+        variance_beside_mean,
+        """g (float[N,32] x) => (float[N,32] y)
+          <float eps={0.00001}, float off={10.0}> {
+            u = Add(x, off)
+            q = Mul(u, u)
+            a = ReduceMean<axes=[1]>(q)
+            m = ReduceMean<axes=[1]>(u)
+            n = Mul(m, m)
+            v = Sub(a, n)
+            w = Relu(v)
+            e = Add(w, eps)
+            s = Sqrt(e)
+            d = Sub(u, m)
+            y = Div(d, s)
+        }""",
+        {},
+        id="variance-beside-mean",
+    ),
+    pytest.param(
+        rnn_unrolled,
+        """g (float[3,N,4] x) => (float[3,1,N,3] y, float[1,N,3] h) {
+            y, h = RNN<hidden_size=3>(x, w, r)
+        }""",
+        {"w": numbers(1, 3, 4), "r": numbers(1, 3, 3)},
+        id="rnn-unrolled",
+    ),
     pytest.param(
         sum_of_exponents,
         """g (float[N,4] x) => (float[N,4] y) {
@@ -440,6 +503,17 @@ RIGHT = [
         id="conv-channels-reversed-in-sum",
     ),
     pytest.param(
+        log_add_exp_stable,
+        """g (float[N,6] x, float[N,6] t) => (float[N,6] y) {
+            a = Exp(x)
+            b = Exp(t)
+            s = Add(a, b)
+            y = Log(s)
+        }""",
+        {},
+        id="log-add-exp-stable",
+    ),
+    pytest.param(
         cancellation_removed,
         """g (float[N,5] x) => (float[N,5] y)
           <float c={12345.0}> {
@@ -471,6 +545,16 @@ RIGHT = [
         }""",
         {"k": numbers(32), "ax": np.array([1])},
         id="weighted-sum-as-product-before-floor",
+    ),
+    pytest.param(
+        added_and_taken_away,
+        """g (float[N,6] x, float[N,6] t) => (float[N,6] y) {
+            a = Add(x, t)
+            b = Sub(a, t)
+            y = Tanh(b)
+        }""",
+        {},
+        id="added-and-taken-away",
     ),
 ]
 

@@ -38,15 +38,15 @@ DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 class Float64Value:
     """A value of a model, its floats as float64; `largest` is the greatest finite magnitude on the way to it.
 
-    `out_of_range` says whether float64 itself over- or underflowed on the way. `perturbed` gives it with the result of
-    each op moved up or down at random, given a seed: by a share of itself, or by as much as it is rounded by in its
-    type in the model where the share is None. `of_rounded_weights` gives it with constants alone moved so, and
-    `of_rounded_ops` with 8 times as much in results of ops that float32 cannot represent.
+    `out_of_range` says whether, or at which elements, float64 itself over- or underflowed on the way. `perturbed` gives
+    it with the result of each op moved up or down at random, given a seed: by a share of itself, or by as much as it is
+    rounded by in its type in the model where the share is None. `of_rounded_weights` gives it with constants alone
+    moved so, and `of_rounded_ops` with 8 times as much in results of ops that float32 cannot represent.
     """
 
     value: Any
     largest: float
-    out_of_range: bool
+    out_of_range: bool | Array
     perturbed: Callable[[float | None, int], Any]
     of_rounded_weights: Callable[[int], Any]
     of_rounded_ops: Callable[[int], Any]
@@ -58,7 +58,7 @@ class Float64Values:
 
     values: Mapping[str, Any]
     largest: float
-    out_of_range: bool
+    out_of_range: bool | Array
     _perturbed: Callable[[float | None, int], Mapping[str, Any]]
     _of_rounded_weights: Callable[[int], Mapping[str, Any]]
     _of_rounded_ops: Callable[[int], Mapping[str, Any]]

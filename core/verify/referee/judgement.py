@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import reduce
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ FAR = 0.05  # share of the largest magnitude by which an original is far from it
 
 
 ROUNDOFF = 2.0**-52  # of float64
+MAX_OWN_SHARE = 2.0**-10  # the largest error of float64 as a share of that of the original
 SATURATED_TOLERANCE = 1e-3  # relative error of elements at which the original saturates
 MAX_SUBNORMAL_ULPS = 8  # ulps of the smallest numbers, which kernels may flush to zero
 
@@ -69,37 +71,52 @@ def judge(
 
 def are_same(
     name: str,
+    original: Any,
+    rewritten: Any,
     truth: Float64Values,
     rewritten_truth: Float64Values,
-    deviation: float,
     *,
     has_rounded_weights: bool = False,
+    boundary_noise: Callable[[], float] = lambda: 0.0,
 ) -> bool:
     """Whether the value `name` of two regions is the same in float64 but for the rounding of float64 itself.
 
-    Not if that is no less than the `deviation` to be explained, or if it is no tensor. With `has_rounded_weights` it
-    may also differ as the rounding of weights explains, into which a rewrite may have folded a number.
+    Not if that is no less than the deviation of the `rewritten` from the `original` value, or if it is no tensor.
+    Elements at which the original saturates do not count. With `has_rounded_weights` it may also differ as the rounding
+    of weights explains, into which a rewrite may have folded a number, and in any case by 8 times `boundary_noise`: the
+    change by the rounding of values that the regions read.
     """
     a, b = truth.at(name), rewritten_truth.at(name)
     if _parts(a.value) is not None or _parts(b.value) is not None:
         return False
-    x, y = np.asarray(a.value), np.asarray(b.value)
+    o, r, x, y = (np.asarray(v) for v in (original, rewritten, a.value, b.value))
     if x.dtype != y.dtype or x.shape != y.shape:
         return False
     if x.dtype.kind not in "fc":
         return bool(np.array_equal(x, y))
     off = ~((x == y) | (np.isnan(x) & np.isnan(y)))
-    if not off.any():
-        return True
-    if not (np.isfinite(x) & np.isfinite(y))[off].all():
-        return False
-    negligible = deviation / NOISE_MULTIPLE
     region = _Region(a, b, 0.0)
+    deviation = np.zeros(x.shape)
     with np.errstate(all="ignore"):  # of infinities
-        apart, own = float(np.abs(x - y)[off].max()), region.own_error((), negligible)
-    if apart <= own <= negligible:
-        return True
-    return has_rounded_weights and apart <= NOISE_MULTIPLE * region.weight_error(())
+        if o.dtype == r.dtype and o.shape == r.shape == x.shape:
+            values = _Floats(region, (), o.dtype, to_64_bit(o), to_64_bit(r), x, y)
+            off &= ~values.saturating()
+            deviation = distances(values.x, values.y)
+        if not off.any():
+            return True
+        if not (np.isfinite(x) & np.isfinite(y))[off].all():
+            return False
+        apart, negligible = distances(x, y)[off], deviation / NOISE_MULTIPLE
+        own = region.own_error((), float(negligible.max()))
+        if apart.max() <= own <= negligible.max():
+            return True
+        if has_rounded_weights and apart.max() <= NOISE_MULTIPLE * region.weight_error(()):
+            return True
+        if apart.max() <= NOISE_MULTIPLE * boundary_noise():
+            return True
+        own_each = np.maximum(region.changes(a, ROUNDOFF), region.changes(b, ROUNDOFF))[off]
+        least = np.maximum(negligible[off], region.changes(a, None)[off])  # none of either in a model of doubles
+        return bool(((apart <= own_each) & (own_each <= MAX_OWN_SHARE * least)).all())
 
 
 def is_decided_by_rounding(original: Any, rewritten: Any, truth: Float64Value) -> bool:
@@ -195,6 +212,12 @@ class _Region:
         changes = (self._change(t, path, ROUNDOFF) for t in (self.truth, self.rewritten_truth))
         return NOISE_MULTIPLE * max(map(float, changes))
 
+    def changes(self, evaluated: Float64Value, share: float | None) -> Array:
+        """The largest change of each element of a tensor under rounding errors made at each op, 8 times."""
+        x = to_64_bit(np.asarray(evaluated.value))
+        moved = (to_64_bit(m) for m in self.moved(evaluated, (), share) if m.shape == x.shape)
+        return NOISE_MULTIPLE * reduce(np.maximum, (distances(x, m) for m in moved), np.zeros(x.shape))
+
     def rounding_error(self, path: tuple[Any, ...]) -> float:
         """The largest change of the original's float64 value when each of its ops rounds as in the model."""
         return self._change(self.truth, path, None)
@@ -264,6 +287,10 @@ class _Floats:
             count = np.count_nonzero(lost | other)
             return Judgement(Decision.WRONG, f"{count} of {x.size} elements are not finite as they should be")
         return None
+
+    def saturating(self) -> Array:
+        """The elements that are finite in the rewritten value alone, by less saturation."""
+        return self._gained(self.x != self.y)[0]
 
     def _gained(self, off: Array) -> tuple[Array, Array]:
         """The elements that are finite in the rewritten value alone: by less saturation, and by another meaning.

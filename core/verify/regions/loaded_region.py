@@ -20,7 +20,7 @@ from .region_models import RegionModel
 LoadRegion = Callable[[SplitModel], Session]
 """Loads a model. Raises ModelLoadError."""
 STEPWISE_OPS = frozenset({"Loop", "Scan", "LSTM", "GRU", "RNN"})
-BOUNDED_OPS = frozenset({"Sigmoid", "Tanh", "Erf"})
+BOUNDED_OPS = frozenset({"Sigmoid", "Tanh", "Erf", "LSTM", "GRU", "RNN"})
 JUMPING_OPS = ops_with(Trait.QUERIES) | ops_with(Trait.DATA_DEPENDENT) | {
     "Cast", "CastLike", "Ceil", "DynamicQuantizeLinear", "Floor", "Mod", "QLinearConv", "QLinearMatMul",
     "QuantizeLinear", "Round", "Shrink", "ThresholdedRelu",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
@@ -223,6 +223,14 @@ class ChangedRegions:
                 self._single[key] = None
         return self._single[key]
 
+    def derived(self, names: Collection[str]) -> list[str]:
+        """Those of some values of the original that it computes from others of them, with rounding."""
+        found: list[str] = []
+        for name in names:
+            _, outside = self.original.ancestors((name,), names.__contains__)
+            found += [name] if any(n in names for n in outside) else []
+        return found
+
     def names(self, site: str) -> frozenset[str]:
         """The names of the nodes, values and constants in the regions of a site."""
         found: set[str] = set()
@@ -304,7 +312,9 @@ class _Group:
         original, rewritten = (self.regions.single(site, values, of_original=side) for side in (True, False))
         if original is None or rewritten is None:
             return OutputDifference()
-        judgement = SiteJudgement(site, original, rewritten, values, self.regions.timeout, finite=input_set.is_finite)
+        judgement = SiteJudgement(
+            site, original, rewritten, values, self.regions.timeout, input_set.is_finite, self.regions.derived
+        )
         if must_agree:
             return judgement.disagreement(expected, result)
         if not is_near:

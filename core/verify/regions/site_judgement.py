@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from ..output_comparison import (
     to_64_bit,
     without_gains,
 )
+from ..referee.float64_evaluation import Float64Values
 from ..referee.judgement import Decision, Judgement, are_same, is_decided_by_rounding, judge
+from ..referee.kernel_call import Array
 from ..referee.narrowing import narrows
 from ..verdict import OutputDifference
 from .loaded_region import LoadedRegion
@@ -33,7 +36,9 @@ LARGE_HALF = 64  # magnitude above which a product of few 16-bit floats may over
 class SiteJudgement:
     """The judge of one site by the regions of both models, given `values` of the original.
 
-    If these come from inputs that are not `finite`, a NaN in float64 is no sign that float64 over- or underflowed.
+    If these come from inputs that are not `finite`, a NaN in float64 is no sign that float64 over- or
+    underflowed, unless it is there without these. `derived` selects the values that the original computes from others
+    of them.
     """
 
     site: str
@@ -41,13 +46,13 @@ class SiteJudgement:
     rewritten: LoadedRegion
     values: Arrays
     timeout: float | None
-    finite: bool = True
+    finite: bool
+    derived: Callable[[Collection[str]], list[str]]
 
     def judge(self, expected: Any, result: Any) -> Judgement:
         """The judgement of a `result` by the float64 values of both regions."""
         try:
-            truth, new_truth = (r.in_float64(self.site, self.values) for r in (self.original, self.rewritten))
-            truth = replace(truth, out_of_range=truth.out_of_range and self.finite)
+            truth, new_truth = self._truths()
             return judge(self.site, expected, result, truth, new_truth, self._accumulated_noise(expected))
         except EvaluationError:
             return Judgement(Decision.UNDECIDED)
@@ -58,17 +63,25 @@ class SiteJudgement:
         Regions that never jump may also differ by the rounding of weights, such as those into which a scale is folded.
         """
         try:
-            truth, new_truth = (r.in_float64(self.site, self.values) for r in (self.original, self.rewritten))
+            truth, new_truth = self._truths()
         except EvaluationError as e:
             return OutputDifference(reason=f"its region is not evaluated in float64: {e}")
-        a, b = np.asarray(expected), np.asarray(result)
-        is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
-        deviation = float(distances(to_64_bit(a), to_64_bit(b)).max(initial=0.0)) if is_measured else 0.0
         if is_decided_by_rounding(expected, result, truth.at(self.site)):
             return OutputDifference()
         has_jumps = self.original.has_jumps or self.rewritten.has_jumps
-        if not are_same(self.site, truth, new_truth, deviation, has_rounded_weights=not has_jumps):
+        is_same = are_same(
+            self.site,
+            expected,
+            result,
+            truth,
+            new_truth,
+            has_rounded_weights=not has_jumps,
+            boundary_noise=lambda: self._boundary_noise(truth, new_truth),
+        )
+        if not is_same:
             return OutputDifference(reason="its regions differ in float64")
+        a, b = np.asarray(expected), np.asarray(result)
+        is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
         if is_measured and is_close(np.asarray(new_truth.at(self.site).value).astype(b.dtype), b):
             return OutputDifference()
         judged = judge(self.site, expected, result, truth, new_truth, self._accumulated_noise(expected))
@@ -125,6 +138,54 @@ class SiteJudgement:
         lost = np.isfinite(to_64_bit(a)) & ~np.isfinite(to_64_bit(b))
         reason = f"{np.count_nonzero(lost)} of {lost.size} elements overflow where each op rounds to its own type"
         return OutputDifference(reason=reason) if lost.any() else OutputDifference()
+
+    def _truths(self) -> tuple[Float64Values, Float64Values]:
+        """The values of both regions in float64. Raises EvaluationError."""
+        truth, new_truth = (r.in_float64(self.site, self.values) for r in (self.original, self.rewritten))
+        if truth.out_of_range and not self.finite:
+            truth = replace(truth, out_of_range=self._overflows_by_itself(np.asarray(truth.values[self.site])))
+        return truth, new_truth
+
+    def _overflows_by_itself(self, x: Array) -> Array:
+        """The elements of the original's value `x` in float64 that are also not finite for the largest of numbers.
+
+        These are given instead of infinities; NaN stays.
+        """
+        feeds = self._float_feeds(self.original)
+        tops = {n: float(float_info(v.dtype).max) for n, v in feeds.items() if v.dtype.kind != "c"}
+        finite = {n: np.clip(to_64_bit(feeds[n]), -top, top).astype(feeds[n].dtype) for n, top in tops.items()}
+        y = np.asarray(self.original.in_float64(self.site, {**self.values, **finite}).values[self.site])
+        if y.shape != x.shape or x.dtype.kind not in "fc":
+            return np.zeros(x.shape, np.bool_)
+        return ~np.isfinite(x) & ((x == y) | (np.isnan(x) & np.isnan(y)))
+
+    def _float_feeds(self, region: LoadedRegion) -> dict[str, Array]:
+        """The tensors of floats that a region reads."""
+        feeds = region.feeds(self.values)
+        arrays = {n: cast("Array", v) for n, v in feeds.items() if isinstance(v, np.ndarray)}
+        return {n: v for n, v in arrays.items() if is_float(v.dtype)}
+
+    def _boundary_noise(self, truth: Float64Values, new_truth: Float64Values) -> float:
+        """The change in float64 when inputs of the regions that are computed from other ones move by an ulp.
+
+        A region may compute them by itself, without the rounding that they have. Where kernels of bounded functions may
+        have computed them, they move by the absolute error of these.
+        """
+        sides = (self.original, truth), (self.rewritten, new_truth)
+        read = {n: v for region, _ in sides for n, v in self._float_feeds(region).items()}
+        chosen = {n: read[n] for n in self.derived(read)}
+        step = KERNEL_EPSILONS if self.original.has_bounded or self.rewritten.has_bounded else 0.0
+        found = 0.0
+        for seed in range(PERTURBATION_RUNS) if chosen else ():
+            moved = perturb(chosen, seed)
+            if step:
+                far = {n: (-1) ** seed * step * float(float_info(v.dtype).eps) for n, v in chosen.items()}
+                moved = {n: (moved[n] + far[n]).astype(v.dtype) for n, v in chosen.items()}
+            for region, value in sides:
+                x = to_64_bit(np.asarray(value.values[self.site]))
+                m = to_64_bit(np.asarray(region.in_float64(self.site, {**self.values, **moved}).values[self.site]))
+                found = max(found, float(distances(x, m).max(initial=0.0))) if m.shape == x.shape else found
+        return found
 
     def _accumulated_noise(self, expected: Any) -> float:
         """The change of a float value under perturbation, where rounding accumulates over steps; otherwise 0.

@@ -16,7 +16,7 @@ from passwright.core.verify.input_specs import InputSpec, input_specs
 from passwright.core.verify.model_constants import NO_CONSTANTS, ModelConstants
 from passwright.core.verify.number_generation import adjacent_integers, integer_limits
 from passwright.core.verify.oracle import Oracle, has_generic_values
-from passwright.core.verify.size_assignments import sizes_near
+from passwright.core.verify.size_assignments import combined_sizes, sizes_near
 from rewriting import load, oracle_of
 
 NO_SYMBOLS: frozenset[str] = frozenset()
@@ -175,6 +175,30 @@ def test_special_numbers_meet_in_pairs() -> None:
     assert np.isinf(feeds["b"]).any()
     oracle = oracle_of(load(text.replace("int32[N] i", "float[2] i")))
     assert {a.input_set.kind for a in oracle.answers} >= {"special", "nonfinite"}
+
+
+def test_halves_of_one_sign_and_magnitude() -> None:
+    arrays = [drawn("g (float16[N] x) => (y) { y = Neg(x) }", {"x": "magnitudes"}, n)["x"] for n in range(8)]
+    alike = [x for x in arrays if abs(x).max() <= 2 * abs(x).min() and abs(np.sign(x).sum()) == x.size]
+    assert 2 <= len(alike) <= 6
+    assert max(abs(x.astype(np.float32).sum()) for x in alike) > np.finfo(np.float16).max
+
+
+def test_inputs_of_other_shapes_coincide() -> None:
+    feeds = drawn("g (int64[N,1] a, int64[1,3] b) => (y) { y = Equal(a, b) }", dict.fromkeys("ab", "adjacent"))
+    assert abs(feeds["b"] - feeds["a"]).max() <= 5
+    assert (feeds["a"] == feeds["b"]).any()
+
+
+def test_a_range_runs_backwards() -> None:
+    text = "g (int64 a, int64 b) => (y) <int64 step = {-2}> { y = Range(a, b, step) }"
+    assert oracle_of(load(text)).answers[0].outputs["y"].size
+
+
+def test_sums_and_products_of_constants_are_sizes() -> None:
+    assert combined_sizes([40, 100], 200) == [80, 140, 200]
+    text = "g (float[N,M] x) => (y) <int64 most = {3000}> { n = Size(x) y = Less(n, most) }"
+    assert {bool(a.outputs["y"]) for a in oracle_of(load(text)).answers} == {True, False}
 
 
 def test_strings_that_become_numbers() -> None:

@@ -9,18 +9,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..ir.dtypes import INTEGER_DTYPES
+from ..ir.dtypes import FLOAT16_DTYPES, INTEGER_DTYPES
+from .decision_boundaries import evenly_spread
 from .dim_expressions import Sizes
 from .input_generation import own_kinds, special_kinds
 from .input_specs import InputSpec
-from .model_constants import ModelConstants
-from .size_assignments import MANY_ROWS, element_count, sizes_near
+from .model_constants import MAX_SIZE, ModelConstants
+from .size_assignments import MANY_ROWS, combined_sizes, element_count, sizes_near
 
 # Plans of each kind at the default effort; kinds that no input of the model has are left out.
 COUNTS = {
-    "sizes": 36, "constants": 14, "combined": 20, "adjacent": 6, "whole": 4, "magnitudes": 8, "far": 8, "lengths": 10,
+    "sizes": 42, "constants": 14, "combined": 20, "adjacent": 6, "whole": 4, "magnitudes": 8, "far": 8, "lengths": 10,
     "boundaries": 10, "special": 6, "nonfinite": 3,
 }  # fmt: skip
+MAX_COMBINED_SIZES = 6  # of the plans of sizes, and of sums and products of constants
 MAX_GROWN_ELEMENTS = 1 << 20  # of the inputs of plans with unusual sizes
 NORMAL_SHARE = 0.5  # of the inputs beside those with the kind of the plan
 RARE_KINDS = frozenset({"nan", "inf", "nonfinite"})  # they hide others, so they are drawn half as often
@@ -83,7 +85,11 @@ def combined_plans(
     for kind, count in COUNTS.items():
         number = len(by_kind) * 1000
         if kind == "sizes":
-            near = sizes_near(constants.sizes, base, fixed)
+            combined = evenly_spread(combined_sizes(constants.sizes, MAX_SIZE), MAX_COMBINED_SIZES)
+            near = [
+                *islice(sizes_near(constants.sizes, base, fixed), count - MAX_COMBINED_SIZES),
+                *islice(sizes_near(combined, base, fixed), MAX_COMBINED_SIZES),
+            ]
             found = [Plan(kind, sizes, _some_kinds(inputs, "", rng), number + n) for n, sizes in enumerate(near)]
         else:
             found = list(
@@ -161,7 +167,8 @@ def _is_served(i: InputSpec, kind: str, constants: ModelConstants) -> bool:
     """Whether plans for a kind are worth their cost for an input with such values."""
     if kind == "constants":
         return bool(i.boundaries.all_points or i.role.words or constants.numbers or constants.words)
-    return kind != "magnitudes" or i.dtype in INTEGER_DTYPES  # large and wide floats have most magnitudes
+    # Large and wide floats have most magnitudes, but not those whose sums overflow in 16 bits.
+    return kind != "magnitudes" or i.dtype in INTEGER_DTYPES | FLOAT16_DTYPES
 
 
 def _with_many_rows(inputs: Sequence[InputSpec], base: Sizes, fixed: frozenset[str], max_elements: int) -> Sizes:

@@ -422,13 +422,15 @@ def generate_combined(
 
 
 def _let_coincide(inputs: list[InputSpec], feeds: dict[str, Any], rng: np.random.Generator) -> None:
-    """Make each input nearly equal to another one with its type and shape, where there is one."""
+    """Make each input nearly equal to another one of its type; if their shapes differ, to elements of it."""
     first: dict[Hashable, Array] = {}
     for i in inputs:
         if isinstance(feeds.get(i.name), np.ndarray):
             array: Array = feeds[i.name]
-            known = first.setdefault((array.dtype, array.shape), array)
-            feeds[i.name] = array if known is array else nearly_equal(known, rng)
+            known = first.setdefault((array.dtype, array.shape), first.setdefault(array.dtype, array))
+            if known is not array and known.size:
+                like = known if known.shape == array.shape else rng.choice(known.reshape(-1), array.shape)
+                feeds[i.name] = nearly_equal(like, rng)
 
 
 def _generate(i: InputSpec, input_class: _InputClass, params: _GenerationParams) -> Any:

@@ -88,9 +88,19 @@ def _operand_role(use: Use) -> InputRole | None:
         dim = dim_at(shape, int(op.attr("axis", 0)))
         return InputRole(kind, dim, None if dim is None else (dim,))
     if kind in {"start", "limit", "end", "step"}:
-        step = op.input(2)  # a Slice may always count from the end, a Range run backwards if its step is an input too
-        return InputRole(kind, signed=op.type == "Slice" or (step is not None and not step.is_const))
+        return _role_in_range(op, kind)
     return InputRole(kind, dims=shape if kind in {"factors", "stretch"} else None)
+
+
+def _role_in_range(op: Op, kind: str) -> InputRole:
+    """The role of an input of a Slice or Range: a Slice may always count from the end, a Range if its step is unknown.
+
+    A Range with a negative step starts at its upper end.
+    """
+    step = op.input(2)
+    if op.type == "Range" and (_constant_number(step) or 0) < 0:
+        kind = {"start": "limit", "limit": "start"}[kind]
+    return InputRole(kind, signed=op.type == "Slice" or (step is not None and not step.is_const))
 
 
 def _masks_by_complement(op: Op) -> bool:

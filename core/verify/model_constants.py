@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from ..serialization.proto_queries import all_nodes
 from .decision_boundaries import VOCABULARY_DOMAINS, VOCABULARY_PREFIXES, evenly_spread
-from .word_generation import words_of_operator
+from .word_generation import case_variants, words_of_operator
 
 MAX_TENSOR_ELEMENTS = 64  # of a constant that counts; larger ones are weights
 MIN_SIZE, MAX_SIZE = 3, 2048  # of extents to which inputs are grown
@@ -33,6 +34,7 @@ DECIDING_OPS = ops_with(Trait.COMPARISON) | {
     "Clip", "Max", "Min", "Mod", "Range", "Slice", "TopK", "Trilu", "Where", "ConstantOfShape", "Div",
 }  # fmt: skip
 CARRYING_OPS = frozenset({"Cast", "Concat", "Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+COUNTING_OPS = frozenset({"ReduceProd", "Size"})
 MAX_CARRIED = 8  # constants behind one value
 DECIDING_ATTRIBUTES = frozenset({"alpha", "ends", "k", "lambd", "max", "min", "starts", "threshold"})
 WORD_ATTRIBUTES = frozenset({"delimiter", "pattern", "stopwords"})
@@ -75,6 +77,7 @@ class _Collected:
     numbers: dict[bool, dict[float, None]] = field(default_factory=lambda: {True: {}, False: {}})
     sizes: dict[bool, dict[int, None]] = field(default_factory=lambda: {True: {}, False: {}})
     words: dict[str, None] = field(default_factory=dict[str, None])
+    counts_elements: bool = False
 
     def add(self, values: Iterable[Any], *, decides: bool, may_be_sizes: bool = True) -> None:
         """Add numbers or strings."""
@@ -87,10 +90,14 @@ class _Collected:
                     self.sizes[decides][abs(int(value))] = None
 
     def constants(self) -> ModelConstants:
-        """At most as many as are drawn."""
+        """At most as many as are drawn; if elements are counted, extents of squares with as many as a number says."""
+        if self.counts_elements:
+            whole = (int(n) for n in self.numbers[True] if n == int(n) and MIN_SIZE**2 <= n <= MAX_SIZE**2)
+            self.sizes[True].update(dict.fromkeys(map(isqrt, whole)))
         numbers = _with_priority(self.numbers[True], self.numbers[False], MAX_NUMBERS)
         sizes = _with_priority(self.sizes[True], self.sizes[False], MAX_SIZES)
-        return ModelConstants(tuple(numbers), tuple(sizes), tuple(evenly_spread(list(self.words), MAX_WORDS)))
+        words = case_variants(evenly_spread(list(self.words), MAX_WORDS))[:MAX_WORDS]
+        return ModelConstants(tuple(numbers), tuple(sizes), tuple(words))
 
 
 def constants_of(model: Loadable | SplitModel) -> ModelConstants:
@@ -115,6 +122,7 @@ def constants_of(model: Loadable | SplitModel) -> ModelConstants:
             elif not _is_structural(node, index):
                 for tensor in carried[name]:
                     found.add(_elements(tensor), decides=node.op_type in DECIDING_OPS)
+    found.counts_elements = any(node.op_type in COUNTING_OPS for node in nodes)
     return found.constants()
 
 

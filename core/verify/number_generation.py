@@ -32,6 +32,7 @@ MAX_ADJACENT_STEP = 0.003  # relative, of adjacent floats
 MAX_WHOLE_BITS = 20.0  # of whole floats
 FACTORS = np.array([1.0, 1.0, 1.0, 1.0, -1.0, 2.0, 3.0, 0.5])  # of constants, more often themselves than multiples
 OFFSETS = np.array([0.0, 0.0, 0.0, 1.0, -1.0, 2.0, 0.5])
+ONE_MAGNITUDE_BITS = (2.0, 15.0)  # of 16-bit floats of one magnitude
 SPECIAL_ONE_IN = 8  # elements of an extreme, NaN or infinite array that are not normal numbers
 
 
@@ -252,7 +253,13 @@ def whole_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
 
 
 def floats_of_all_magnitudes(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
-    """Floats of both signs with log-uniform magnitudes from 0.01 to 1000."""
+    """Floats of both signs with log-uniform magnitudes from 0.01 to 1000.
+
+    Half of the arrays of 16-bit floats have one sign and magnitude, from 2 to half the largest float16: sums overflow.
+    """
+    if dtype.itemsize == 2 and rng.random() < 0.5:
+        top = 2.0 ** float(rng.uniform(*ONE_MAGNITUDE_BITS))
+        return to_finite(float(rng.choice([-1.0, 1.0])) * top * np.asarray(rng.uniform(0.5, 1.0, shape)), dtype)
     magnitude = 10.0 ** np.asarray(rng.uniform(-2, 3, shape))
     return to_finite(np.asarray(rng.choice(np.array([-1.0, 1.0]), shape)) * magnitude, dtype)
 

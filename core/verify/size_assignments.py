@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice, permutations
+from itertools import combinations_with_replacement, islice, permutations
 from math import prod
 
 from .dim_expressions import Sizes, extent
@@ -16,6 +16,7 @@ MAX_REQUIRED_ELEMENTS = 1 << 26  # if the model or the user determines the sizes
 MANY_ROWS = 64  # of the first symbol
 LARGE_SIZE = 17  # of all symbols: more than most constants
 EQUAL_SIZE = 3  # of all symbols
+MAX_DISTANCE = 2  # of extents beside a constant
 MAX_VARIATIONS = 16  # assignments of unusual sizes, of one kind
 MAX_SUM_SYMBOLS = 12  # symbols among which sums are tried: the number of assignments grows with the cube
 
@@ -175,6 +176,13 @@ def sizes_near(constants: Sequence[int], base: Sizes, fixed: Collection[str]) ->
                 if plan not in tried:
                     tried.append(plan)
                     yield plan
+
+
+def combined_sizes(constants: Sequence[int], limit: int) -> list[int]:
+    """The sums and products of two constants, up to `limit`, that are not beside a constant: frames of a window."""
+    pairs = [*combinations_with_replacement(constants, 2)]
+    found = sorted({n for a, b in pairs for n in (a + b, a * b) if n <= limit})
+    return [n for n in found if all(abs(n - c) > MAX_DISTANCE for c in constants)]
 
 
 def _with_one_changed(base: Sizes, changed: list[str], size: int, free: list[str] | None = None) -> Iterator[Sizes]:

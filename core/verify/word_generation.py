@@ -105,7 +105,8 @@ def delimited_words(delimiter: str) -> list[str]:
 
 def case_variants(words: Sequence[str]) -> list[str]:
     """The words, and each in other letter cases."""
-    return list(dict.fromkeys([*words, *(w.upper() for w in words), *(w.capitalize() for w in words)]))
+    others = (f(w) for f in (str.upper, str.lower, str.capitalize) for w in words)
+    return list(dict.fromkeys([*words, *others]))
 
 
 def words_of_operator(op_type: str, attributes: Mapping[str, Any]) -> list[str]:

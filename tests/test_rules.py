@@ -721,6 +721,48 @@ def test_new_constants_of_a_body_are_its_own() -> None:
     becomes(text.format("", "b = Add(x, x)"), text.format("<float k = {2}>", "b = Mul(x, k)"), double)
 
 
+@rule(lambda g, n, v, op, c=None: g.Loop(n, c, v) @ op)
+def loop_of_no_negative_count(g: Build, n: Value, v: Value, op: Op) -> Value:
+    """Loop(n, v) => Loop(Max(n, 0), v)"""
+    require(n.producer is None, "done")
+    return g.Loop(g.Max(n, g.const(0, like=n)), None, v, **op.attrs)
+
+
+@rule(lambda g, c, op: g.If(c) @ op)
+def if_of_truth(g: Build, c: Value, op: Op) -> Value:
+    """If(c) => If(Not(Not(c)))"""
+    require(c.producer is None, "done")
+    return g.If(g.Not(g.Not(c)), **op.attrs)
+
+
+@rule(lambda g, c, op: g.If(c) @ op)
+def if_twice(g: Build, c: Value, op: Op) -> Value:
+    """If(c) => If(c), Max of two of them"""
+    return g.Max(g.If(c, **op.attrs), g.If(c, **op.attrs))
+
+
+LOOP = """g (int64 n, float[2] v) => (float[2] y, float[2] z) {} {{
+    z = Neg(k) {}
+    y = Loop(m, , v) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] o) {{
+        d = Identity(c) p = Mul(k, a) o = Tanh(p) }}> }}"""
+BRANCHES = """g (bool c, float[2] v) => (float[2] y) {{ a = Abs(v) {} y = If(t)
+    <then_branch = p () => (float[2] u) {{ u = Exp(a) }}, else_branch = e () => (float[2] w) {{ w = Neg(a) }}> }}"""
+
+
+def test_new_ops_take_the_bodies_of_matched_ones() -> None:
+    weights = "<float[2] k = {2,3}>"
+    after = "m = Max(n, zero)"
+    before = LOOP.format(weights, "").replace("Loop(m", "Loop(n")
+    becomes(before, LOOP.format(weights.replace(">", ", int64 zero = {0}>"), after), loop_of_no_negative_count)
+    double = "s = Not(c) t = Not(s)"
+    becomes(BRANCHES.format("").replace("If(t)", "If(c)"), BRANCHES.format(double), if_of_truth)
+
+
+def test_no_two_ops_have_one_body() -> None:
+    with pytest.raises(RuleError, match="if_twice gave two ops the body of If y"):
+        apply_passes(load(BRANCHES.format("").replace("If(t)", "If(c)")), if_twice)
+
+
 def test_a_function_takes_variables_of_its_pattern() -> None:
     with pytest.raises(RuleError, match=r"wrong takes z, and the pattern binds only \['x', 'y'\]"):
 

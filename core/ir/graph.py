@@ -118,6 +118,11 @@ def _drop_uses(op: Op) -> None:
             _drop_uses(inner)
 
 
+def attribute_graphs(op: Op) -> list[Graph]:
+    """The graphs among the attributes of an op: its bodies, or those of another op that it is to take over."""
+    return [value for value in op.attrs.values() if isinstance(value, Graph)]
+
+
 def drop_output(op: Op, index: int) -> None:
     """Drop an unused output of `op`: trailing outputs are removed, others lose their names."""
     value = op.outputs[index]
@@ -393,6 +398,21 @@ class Graph:
         op.graph, op.order_key = self, key
         self._index(op)
         self.mark_changed()
+
+    def take_bodies(self, op: Op) -> None:
+        """Make the graphs among the attributes of `op` its bodies, and no longer of ops that are to be removed."""
+        bodies = attribute_graphs(op)
+        for body in bodies:
+            if body.owner is not None and body.owner is not op:
+                for v in body.outputs:
+                    v.remove_consumer(body.owner)
+                body.owner.subgraphs = ()
+            body.owner = op
+        if bodies:
+            op.subgraphs = tuple(bodies)
+            self._ops_with_subgraphs[op] = None
+            _connect_inputs(op, op.inputs)
+            self.mark_changed()
 
     def unlink_op(self, op: Op) -> None:
         """Remove `op` from the indexes; its edges do not change."""

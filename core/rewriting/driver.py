@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import Declined, GraphError, ModelError, NoFixpoint, RuleError, format_error, require
 from ..inference.schema_inference import schema_violation
-from ..ir.graph import Graph
+from ..ir.graph import Graph, attribute_graphs
 from ..ir.op import Op
 from ..ir.origin import inherit_name, made_from, set_origin
 from ..ir.values import Value
@@ -241,7 +241,28 @@ def _build_replacement(r: Rule, g: Build, match: Match, place: str) -> tuple[Val
     require(pairs, "the rule returned the matched value itself")
     for old, v in pairs if root.type == "Identity" else ():  # others are replaced by an Identity between two names
         root.graph.require_replaceable(old, v)
+    if why := _problem_of_bodies(match, new, g.added_ops):
+        raise RuleError(f"{r.name} {why}", r.name, place)
     return new
+
+
+def _problem_of_bodies(match: Match, new: tuple[Value | None, ...], added: list[Op]) -> str:
+    """Why new ops cannot have the bodies in their attributes; "" unless a body stays with its op, or has two ops."""
+    taken: dict[Graph, Op] = {}
+    kept = [v for v in match.ops[0].outputs if v in new]
+    for op in added:
+        for body in attribute_graphs(op):
+            owner = body.owner
+            if owner is None or owner not in match.ops:
+                return f"gave {op.type} a body of an op that it does not match"
+            if body in taken:
+                return f"gave two ops the body of {owner.label}"
+            others = [user for v in owner.outputs for user in v.consumers if user not in match.ops]
+            is_output = any(map(owner.graph.is_output, owner.outputs))
+            if kept if owner is match.ops[0] else others or is_output:
+                return f"gave {op.type} the body of {owner.label}, which is still used"
+            taken[body] = op
+    return ""
 
 
 def _replace_root_outputs(by: str, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
@@ -267,6 +288,8 @@ def _replace_root_outputs(by: str, match: Match, new: tuple[Value | None, ...], 
             made_from(identity, by, match.ops)
     if added and not added[-1].name:
         inherit_name(added[-1], root)
+    for op in added:
+        graph.take_bodies(op)
     graph.discard(match.ops)
     touched = [*(p for p in near if p in p.graph), *(op for op in added if op in op.graph)]
     return [*touched, *consumers]

@@ -334,7 +334,7 @@ def test_failed_run_keeps_existing_output(model: Path, out: Path, tmp_path: Path
 
 def test_wrong_rule_is_quarantined_with_warning(model: Path, out: Path, tmp_path: Path) -> None:
     result = run(model, "-o", out, "--plugin", plugin(tmp_path), "--json", tmp_path / "r.json")
-    warning = r"warning: left out drop-relu-rule/drop_relu #\d at y: y: off by up to .*, on \w+ inputs with N=\d\n"
+    warning = r"warning: left out drop-relu-rule/drop_relu #\d at y: off by up to .*, on \w+ inputs with N=\d\n"
     assert re.fullmatch(warning, result.stderr)
     assert "verified: within tolerance" in result.stdout
     assert rows(result.stdout)["finding wrong changes"]

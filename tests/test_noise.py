@@ -197,7 +197,9 @@ def test_numbers_of_a_difference() -> None:
     assert compare_outputs(f32(-1e-45), f32(1e-45), exact=False).ulps == 2
     wild = compare_outputs(f32(1, INF), f32(2, 3), exact=False)
     assert wild.error == 1
-    assert "not finite in the same way" in wild.reason
+    assert wild.reason == "1 of 2 elements are finite instead of inf"
+    wild = compare_outputs(f32(1, INF, NAN, 2), f32(INF, -INF, NAN, 2), exact=False)
+    assert wild.reason == "2 of 4 elements are -inf or inf instead of finite or inf"
 
 
 INTS = np.array([4, 7, 1, 0])

@@ -170,7 +170,7 @@ def test_bisect_names_the_change_without_output_files(tmp_path: Path, rules: Pat
     model = saved(tmp_path, "m.onnx")
     before = sorted(tmp_path.iterdir())
     lines = invoke("bisect", model, "--plugin", rules, code=WRONG).stdout.splitlines()
-    assert lines[0].startswith("my-rules/drop_relu #0 at y: y: ")
+    assert lines[0].startswith("my-rules/drop_relu #0 at y: ")
     assert lines[1] == "    replaced Relu y"
     assert lines[2].startswith("0 changes kept, ")
     assert sorted(p for p in tmp_path.iterdir() if p.name != "__pycache__") == before

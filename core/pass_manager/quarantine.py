@@ -59,8 +59,12 @@ class Quarantined:
         ordinal: int | None = None,
         replaced: tuple[str, ...] = (),
     ) -> Quarantined:
-        """The entry for a failure: of a change, or of a rule or pass as a whole, with the mismatch of the outputs."""
-        found = cls(pass_name, by or pass_name, place, failure.kind, failure.message, ordinal, replaced)
+        """The entry for a failure: of a change, or of a rule or pass as a whole, with the mismatch of the outputs.
+
+        Its message does not repeat the place, which the label has.
+        """
+        message = failure.message.removeprefix(f"{place}: ")
+        found = cls(pass_name, by or pass_name, place, failure.kind, message, ordinal, replaced)
         if failure.mismatch is None or (shown_by := failure.mismatch.input_set) is None:
             return found
         found = replace(found, output=failure.mismatch.output, input_kind=shown_by.kind, input_set=str(shown_by))

@@ -158,9 +158,18 @@ class _ComparedArrays:
         off = off & ~excused
         error = float(np.where(excused, 0.0, self.distances).max())
         reason = f"off by up to {error:.3g} (allowed {allowed:.3g})" if off.any() else ""
-        if wild := int(np.count_nonzero(off & ~self.is_comparable)):
-            reason = f"{wild} of {off.size} elements are not finite in the same way"
+        if (wild := off & ~self.is_comparable).any():
+            reason = describe_nonfinite(self.x, self.y, wild)
         return OutputDifference(error, allowed, reason, noise_floor=noise_floor if is_known else None, excused=count)
+
+
+def describe_nonfinite(expected: Array, actual: Array, where: Array) -> str:
+    """How many elements are not finite as expected, and what they are instead."""
+    kinds: list[str] = []
+    for values in (actual[where], expected[where]):
+        found = np.where(np.isnan(values), "NaN", np.where(values == np.inf, "inf", "finite"))
+        kinds.append(" or ".join(np.unique(np.where(values == -np.inf, "-inf", found)).tolist()))
+    return f"{np.count_nonzero(where)} of {where.size} elements are {kinds[0]} instead of {kinds[1]}"
 
 
 def has_similar_jumps(off: Array, distances: Array, jumps: list[tuple[Array, Array]]) -> bool:

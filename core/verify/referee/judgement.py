@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import EvaluationError
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info
-from ..output_comparison import distances, min_tolerance, to_64_bit
+from ..output_comparison import describe_nonfinite, distances, min_tolerance, to_64_bit
 from .float64_evaluation import Float64Value, Float64Values
 from .kernel_call import Array
 from .rounding import WIDENED
@@ -284,8 +284,7 @@ class _Floats:
         lost = off & np.isfinite(x) & ~np.isfinite(y) & ~as_true
         other = off & ~np.isfinite(x) & ~np.isfinite(y) & ~as_true & ~(np.isfinite(a) & (np.abs(a) <= greatest))
         if lost.any() or other.any():
-            count = np.count_nonzero(lost | other)
-            return Judgement(Decision.WRONG, f"{count} of {x.size} elements are not finite as they should be")
+            return Judgement(Decision.WRONG, describe_nonfinite(x, y, lost | other))
         return None
 
     def saturating(self) -> Array:

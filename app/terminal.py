@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.logging import RichHandler
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from ..core.support.printable_text import printable, printable_line, printable_lines
-from .standard_streams import PrintableFormatter
 
 
 def new_table(first: str, *others: str) -> Table:
@@ -86,10 +83,3 @@ class Terminal:
     def warning(self, text: str) -> None:
         """Print a line of plain text on standard error."""
         self.err.print(Text(printable(text)), soft_wrap=True)
-
-
-def log_to_stderr() -> None:
-    """Show log messages of passes and rules."""
-    handler = RichHandler(console=PrintableConsole(stderr=True), show_time=False, show_path=False)
-    handler.setFormatter(PrintableFormatter("%(message)s"))
-    logging.basicConfig(level=logging.DEBUG, handlers=[handler])

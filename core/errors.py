@@ -95,6 +95,14 @@ class Declined(Exception):
     """A rule declined a match; the message is the reason."""
 
 
+class MissingOperator(Declined):
+    """A rule needs an operator that came with a later opset than that of the model."""
+
+    def __init__(self, op_type: str, opset: int, since: int) -> None:
+        super().__init__(f"{op_type} does not exist at opset {opset}; it came with opset {since}")
+        self.op_type, self.since = op_type, since
+
+
 def format_error(error: BaseException) -> str:
     """The text of an exception, with its type unless it is a PassesError; an error in its `__str__` is ignored."""
     try:

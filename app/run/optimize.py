@@ -21,7 +21,7 @@ from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import DRAWING, LOADING, RUNNING_ORIGINAL, WRITING, PhaseTimer
 from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
-from ...core.pass_manager.report import Plan, Report, SkippedPass, Stats, graph_size, pass_records
+from ...core.pass_manager.report import MissingOperators, Plan, Report, SkippedPass, Stats, graph_size, pass_records
 from ...core.pass_manager.verified_run import Accept, Candidate, VerifiedRun, attempt_comparer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
@@ -160,6 +160,7 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
             attempt.unfit,
             races.speed_check() if races is not None else None,
             ledger.notes,
+            MissingOperators.of(ledger, candidate.model.graph.opsets.get("", 0)),
         )
         publication.add_text(paths.report, report.to_json)
         publication.add_text(paths.name_map, lambda: json_text(run.name_map()))

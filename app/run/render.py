@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from operator import attrgetter
 
 from rich.filesize import decimal
 from rich.table import Table
@@ -12,7 +13,7 @@ from ...core.pass_manager.report import Plan, Race, Report, Savings
 from ..descriptions import join_truncated
 from ..number_text import duration, ratio_with_bounds
 from ..terminal import Terminal, add_row, new_table, plural
-from ..verify.render import difference_table, verdict_lines
+from ..verify.render import difference_lines, verdict_line, verdict_lines
 
 
 def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
@@ -21,7 +22,7 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
     assert plan is not None
     terminal.line(report.source)
     terminal.out.print(savings_table(plan))
-    for c in plan.changes[:limit]:
+    for c in sorted(plan.changes, key=lambda c: (-c.nodes_saved, -c.weight_bytes_saved, c.ordinal))[:limit]:
         ops = " -> ".join(join_truncated(ops) for ops in (c.replaced, c.made) if ops)
         terminal.line(f"#{c.ordinal} {c.by} {c.where}: {ops} ({_saving_text(Savings.of_change(c))})")
     if len(plan.changes) > limit:
@@ -30,7 +31,7 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
     if plan.unattributed != Savings():
         terminal.line(f"not reported by any pass: {_saving_text(plan.unattributed)}")
     show_left_out(terminal, report)
-    terminal.lines(verdict_lines(report.verification))
+    terminal.line(verdict_line(report.verification))
     terminal.lines(speed_lines(report))
     terminal.line("nothing written: this was a dry run")
 
@@ -57,21 +58,51 @@ def _bytes_text(count: int) -> str:
     return f"-{decimal(-count)}" if count < 0 else decimal(count)
 
 
-def show_report(terminal: Terminal, report: Report, *, output: Path | None, verbose: bool) -> None:
-    """Print the tables of a run and its verdict."""
-    terminal.line(report.source)
-    for table in (op_table(report), size_table(report), pass_table(report, verbose=verbose)):
-        terminal.out.print(table)
-    if report.verification is not None and any(d.error for d in report.verification.differences.values()):
-        terminal.out.print(difference_table(report.verification))
+def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, quiet: bool) -> None:
+    """Print the sizes before and after, the verdict and the line `end`; with tables and notes if `verbose`.
+
+    If `quiet`, only warnings are printed.
+    """
+    if verbose:
+        terminal.line(report.source)
+        for table in (op_table(report), size_table(report), pass_table(report)):
+            terminal.out.print(table)
     show_left_out(terminal, report)
-    terminal.lines(verdict_lines(report.verification))
+    if quiet:
+        return
+    if verbose:
+        terminal.lines(difference_lines(report.verification) if report.verification is not None else ())
+        terminal.lines(verdict_lines(report.verification))
+    else:
+        terminal.line(size_line(report))
+        terminal.line(verdict_line(report.verification))
     terminal.lines(speed_lines(report))
     if report.nonstandard_ops:
         terminal.line(
             f"not in the ONNX standard, so other runtimes may not run it: {', '.join(report.nonstandard_ops)}"
         )
-    terminal.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
+    terminal.line(end)
+    terminal.lines(hint_lines(report))
+
+
+def hint_lines(report: Report) -> Iterator[str]:
+    """Options that would change the result."""
+    if report.missing_operators:
+        counts = Counter[str]()
+        for m in report.missing_operators:
+            counts[m.op_type] += m.places
+        since = max(m.since for m in report.missing_operators)
+        texts = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
+        yield f'hint: {texts} from opset {since} on: --enable "raise-opset{{to={since}}}"'
+
+
+def size_line(report: Report) -> str:
+    """Nodes and bytes before and after, in a line."""
+    b, a = report.before, report.after
+    if not report.has_changes:
+        return f"{report.source}: no change to its {plural(b.nodes, 'node')}, {decimal(b.bytes)}"
+    nodes, size = (f" ({c})" if c else "" for c in (_change(b.nodes, a.nodes), _change(b.bytes, a.bytes)))
+    return f"{report.source}: {b.nodes:,} -> {a.nodes:,} nodes{nodes}, {decimal(b.bytes)} -> {decimal(a.bytes)}{size}"
 
 
 def show_left_out(terminal: Terminal, report: Report) -> None:
@@ -138,17 +169,21 @@ def size_table(report: Report) -> Table:
         ("parameters", b.parameters, a.parameters, "{:,}".format),
         ("bytes", b.bytes, a.bytes, decimal),
     ):
-        add_row(table, label, shown(x), shown(y), f"{(y - x) / x:+.1%}" if x and x != y else "")
+        add_row(table, label, shown(x), shown(y), _change(x, y))
     return table
 
 
-def pass_table(report: Report, *, verbose: bool) -> Table:
-    """The changes and the time of each pass; passes without changes only if `verbose`."""
+def _change(before: int, after: int) -> str:
+    """The relative change; empty if there is none."""
+    return f"{(after - before) / before:+.1%}" if before and after != before else ""
+
+
+def pass_table(report: Report) -> Table:
+    """The changes and the time of each pass that changed something, and the changes of its rules."""
     table = new_table("pass", "changes", "time")
-    for record in report.passes:
-        if record.changes or verbose:
-            add_row(table, record.name, str(record.changes), duration(record.seconds))
-        for rule, n in record.rules.items() if verbose else ():
+    for record in filter(attrgetter("changes"), report.passes):
+        add_row(table, record.name, str(record.changes), duration(record.seconds))
+        for rule, n in record.rules.items():
             add_row(table, f"  {rule}", str(n), "")
     table.add_section()
     for phase, seconds in report.seconds.items():

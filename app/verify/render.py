@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.table import Table
-
-from ...core.verify.verdict import Verdict
-from ..terminal import Terminal, add_row, new_table
+from ...core.verify.verdict import OutputDifference, Verdict
+from ..terminal import Terminal, plural
 from .verify import VerificationReport
 
 BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG, INVALID = "bit-identical", "within tolerance", "wrong", "invalid"
 """The verdicts: the first two are of correct models; `invalid` is a model to which the ONNX checker objects."""
+NOT_VERIFIED = "NOT VERIFIED, as requested"
 
 
 def show_verification(terminal: Terminal, report: VerificationReport) -> None:
@@ -25,10 +24,30 @@ def show_verification(terminal: Terminal, report: VerificationReport) -> None:
         terminal.lines(verdict_lines(verdict))
 
 
+MAX_SHOWN_OUTPUTS = 3
+
+
+def verdict_line(verdict: Verdict | None) -> str:
+    """The verdict of the comparison with the original, in one line."""
+    if verdict is None:
+        return NOT_VERIFIED
+    how = BIT_IDENTICAL
+    if not verdict.exact:
+        worst = max(verdict.differences.values(), key=lambda d: d.share_of_allowed, default=OutputDifference())
+        how = f"{WITHIN_TOLERANCE} (at most {worst.share_of_allowed:.0%} of what rounding allows)"
+        how = how if worst.error else "no difference seen"
+    excused = sum(d.excused for d in verdict.differences.values())
+    parts = [f"verified: {how}, on {plural(len(verdict.input_sets), 'set')} of inputs"]
+    parts += [f"{plural(excused, 'element')} differ where the original jumps too"] * bool(excused)
+    parts += [f"{plural(len(verdict.random), 'random output')} by type and rank only"] * bool(verdict.random)
+    parts += [f"{plural(len(verdict.notes), 'note')} with -v"] * bool(verdict.notes)
+    return "; ".join(parts)
+
+
 def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
     """The verdict of the comparison with the original."""
     if verdict is None:
-        yield "NOT VERIFIED, as requested"
+        yield NOT_VERIFIED
         return
     how = BIT_IDENTICAL if verdict.exact else f"{WITHIN_TOLERANCE} ({largest_difference_text(verdict)})"
     count = len(verdict.input_sets)
@@ -40,14 +59,17 @@ def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
     yield from (f"note: {note}" for note in verdict.notes)
 
 
-def difference_table(verdict: Verdict) -> Table:
-    """The largest difference of each output, and that of the original under perturbation if it was computed."""
-    table = new_table("output", "max abs", "max relative", "ulps", "floor", "allowed", "verdict")
-    for name, d in verdict.differences.items():
-        numbers = (d.error, d.relative, d.ulps, d.noise_floor, d.allowed)
-        cell = f"{d.share_of_allowed:.0%} of allowed" if d.allowed else BIT_IDENTICAL
-        add_row(table, name, *("" if n is None else f"{n:.2g}" for n in numbers), cell)
-    return table
+def difference_lines(verdict: Verdict) -> Iterator[str]:
+    """The outputs with the largest shares of the allowed difference, a line each, and the number of the others."""
+    different = [(name, d) for name, d in verdict.differences.items() if d.error]
+    different.sort(key=lambda item: -item[1].share_of_allowed)
+    for name, d in different[:MAX_SHOWN_OUTPUTS]:
+        of_allowed = f"{d.share_of_allowed:.0%} of the {d.allowed:.2g} allowed" if d.allowed else "none allowed"
+        yield f"{name}: off by {d.error:.2g}, {of_allowed}"
+    if more := len(different) - MAX_SHOWN_OUTPUTS:
+        yield from [f"{plural(more, 'other output')} off by less of what is allowed"] * (more > 0)
+    if alike := len(verdict.differences) - len(different):
+        yield f"{plural(alike, 'output')} with no difference"
 
 
 def largest_difference_text(verdict: Verdict) -> str:

@@ -153,12 +153,28 @@ class SpeedCheck:
         return [race for race in self.races if race.is_lost]
 
 
+@dataclass(frozen=True, slots=True)
+class MissingOperators:
+    """The number of places for an operator that came with a later opset than that of the model."""
+
+    op_type: str
+    since: int
+    places: int
+
+    @classmethod
+    def of(cls, ledger: Ledger, opset: int) -> list[MissingOperators]:
+        """Those for which rules declined in a run whose result has that opset, of the earliest opset first."""
+        found = (cls(op_type, since, len(places)) for (op_type, since), places in ledger.missing_operators.items())
+        return sorted((m for m in found if m.since > opset), key=lambda m: (m.since, m.op_type))
+
+
 @dataclass(slots=True)
 class Report:
     """The report of a run. `seconds` has an entry for each phase, `plan` one for each change.
 
     `pipeline` is the one that made the result: a fallback, or `none` for the original, where others lost in `speed`.
     `notes` are those of passes, such as ops that could not be folded.
+    `missing_operators` would replace parts of the result at a later opset.
     """
 
     source: str
@@ -175,6 +191,12 @@ class Report:
     unfit: list[SkippedPass] = field(default_factory=list[SkippedPass])
     speed: SpeedCheck | None = None
     notes: list[str] = field(default_factory=list[str])
+    missing_operators: list[MissingOperators] = field(default_factory=list[MissingOperators])
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether any pass changed the model."""
+        return any(record.changes for record in self.passes)
 
     @property
     def nonstandard_ops(self) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from onnx import defs, helper
 
-from ..errors import Declined, require
+from ..errors import Declined, MissingOperator, require
 from ..ir import op_schemas
 from ..ir.cost_model import CostModel
 from ..ir.graph import Graph
@@ -71,7 +71,7 @@ class Build:
             if spec is not None:
                 self._adapt_to_schema(spec, values, written)
             elif op_schemas.latest_opset_version(self._domain):
-                raise Declined(f"{op_type} does not exist at opset {self.graph.opsets.get(self._domain, 0)}")
+                self._decline_missing(op_type)
             self._require_on_target(op_type, values)
             self.graph.opsets.setdefault(self._domain, 1)
             op = Op(op_type, self._domain, "", written, None)
@@ -81,6 +81,14 @@ class Build:
             return made[0] if outputs == 1 else tuple(made)
 
         return add
+
+    def _decline_missing(self, op_type: str) -> NoReturn:
+        """Decline an operator that does not exist at the opset of the graph."""
+        version = self.graph.opsets.get(self._domain, 0)
+        since = op_schemas.since_versions(self._domain).get(op_type, 0)
+        if since > version:
+            raise MissingOperator(op_type, version, since)
+        raise Declined(f"{op_type} does not exist at opset {version}")
 
     def _require_on_target(self, op_type: str, values: list[Value | None]) -> None:
         """Decline an op that the target of the pipeline, if there is one, does not run."""

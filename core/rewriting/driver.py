@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Declined, GraphError, ModelError, NoFixpoint, RuleError, format_error, require
+from ..errors import Declined, GraphError, MissingOperator, ModelError, NoFixpoint, RuleError, format_error, require
 from ..inference.schema_inference import schema_violation
 from ..ir.graph import Graph, attribute_graphs
 from ..ir.op import Op
@@ -188,6 +188,8 @@ def _apply_match(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
     except Declined as why:
         root.graph.discard(g.added_ops[::-1])
         touched = None
+        if isinstance(why, MissingOperator):
+            ledger.missing_operators.setdefault((why.op_type, why.since), set()).add(place)
         log.debug("%s declined at %s: %s", r.name, root, why)
     except GraphError as e:
         raise RuleError(f"the values that {r.name} returned cannot replace {root.label}: {e}", r.name, place) from e

@@ -54,6 +54,7 @@ class Ledger:
     `exact_only`: changes that round are refused. `record`: keep each change in `changes`, not just their `counts` by
     pass and rule, and in `declines`, by pass and place, the reasons of passes without rules for changes not made in
     their last run. `validates_graphs`: graphs are checked after each pass. `accounting` records sizes of kept changes.
+    `missing_operators`: the places at which rules declined for want of an operator, by that and the opset it came with.
     """
 
     exact_only: bool = False
@@ -69,6 +70,7 @@ class Ledger:
     changes: list[Change] = field(default_factory=list[Change])
     declines: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     notes: list[str] = field(default_factory=list[str])
+    missing_operators: dict[tuple[str, int], set[str]] = field(default_factory=dict[tuple[str, int], set[str]])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     _stopped: bool = False
     _change_limit: int | None = None  # the change count at which the running pass must end

@@ -167,7 +167,6 @@ def fuse_guarded_attention(g: Build, p: Value, v: Value, zero: Value) -> Value:
 
 def build_attention(g: Build, z: Value, v: Value, axis: int, *, guarded: bool) -> Value:
     """The Attention over the scores `z`."""
-    require(g.opset >= ATTENTION_OPSET, f"before opset {ATTENTION_OPSET}, there is no Attention")
     require_dtype(v, HALF_OR_SINGLE)
     scores = read_scores(z)
     require(bool(scores.masks) or not guarded, "there is no mask to guard against")

@@ -23,8 +23,6 @@ from ..support.operand_queries import (
 )
 from .polynomials import require_dtype, require_polynomial, require_scalar, scalar_constant
 
-LAYER_NORM_OPSET = 17  # the opset that brought LayerNormalization
-RMS_NORM_OPSET = 23  # and RMSNormalization
 MAX_WEIGHTS = 1 << 16
 
 
@@ -48,13 +46,11 @@ def fuse_norm(
     for c, number in ((one, 1.0), (power, -0.5)):
         if c is not None:
             require_scalar(c, number, d)
-    require(g.opset >= LAYER_NORM_OPSET, f"before opset {LAYER_NORM_OPSET}, there is no LayerNormalization")
     require_dtype(d, HALF_OR_SINGLE)  # epsilon is a 32-bit float
     require_polynomial(q, d, [0.0, 0.0, 1.0])
     epsilon = positive_epsilon(eps, mean.outputs[0])
     axis = first_normalized_axis(d, mean)
-    has_rms_norm = g.opset >= RMS_NORM_OPSET
-    x = (unless_declined(input_of_centring, d, axis) or d) if has_rms_norm else input_of_centring(d, axis)
+    x = unless_declined(input_of_centring, d, axis) or d
     dims = normalized_extents(x, axis)
     require(prod(dims) <= MAX_WEIGHTS, "the new weights would be too large")
     normalization = g.RMSNormalization if x is d else g.LayerNormalization
@@ -101,7 +97,6 @@ FUSE_NORM = RulePass("fuse-norm", (fuse_norm,))
 )
 def fuse_layer_norm_of_scale_and_offset(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     """Add(x * k, beta - mean * k), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
-    require(g.opset >= LAYER_NORM_OPSET, f"before opset {LAYER_NORM_OPSET}, there is no LayerNormalization")
     require_dtype(x, HALF_OR_SINGLE)
     mean = required_producer(mu, "ReduceMean")
     require(operand(mean) is x, f"{mu.name} is the mean of another value")

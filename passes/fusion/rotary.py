@@ -16,14 +16,12 @@ from ..support.operand_queries import (
 from .attention import extent_of, head_count, split_heads, split_into_heads
 from .polynomials import require_dtype
 
-ROTARY_OPSET = 23
 MAX_DEPTH = 8  # ops passed on the way from a table of angles to the numbers of which it repeats each twice
 
 
 @rule(lambda g, x, hi, lo, c, s, axis: g.Add(g.Mul(x, c), g.Mul(g.Concat(g.Neg(hi), lo, axis=axis), s)))
 def fuse_rotary(g: Build, x: Value, hi: Value, lo: Value, c: Value, s: Value, axis: int) -> Value:
     """X * [c c] + Concat(-x[half:], x[:half]) * [s s] => RotaryEmbedding(x, c, s)"""
-    require(g.opset >= ROTARY_OPSET, f"before opset {ROTARY_OPSET}, there is no RotaryEmbedding")
     require_dtype(x, HALF_OR_SINGLE)
     require(x.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or rotates along another than the last")
     half, odd = divmod(known_extent(x, 3), 2)

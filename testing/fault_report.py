@@ -19,6 +19,7 @@ from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.discovery import FILE_MODULE_PREFIX
 from ..core.rewriting.rules import EXACT, Rule
 from ..core.support.printable_text import file_name, printable_lines
+from ..core.support.scratch_folder import staging_folder
 from .case import Fault
 from .model_comparison import contract_in
 
@@ -149,10 +150,13 @@ def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
     files: dict[str, Any] = {"before.onnx": fault.case.model, "after.onnx": fault.after, "inputs.npz": arrays}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for old in files:
-            (folder / old).unlink(missing_ok=True)
-        write_files(folder, {name: content for name, content in files.items() if content is not None})
-        (folder / "README.md").write_bytes(encode_text(printable_lines(format_fault(rule, fault)) + "\n"))
+        with staging_folder(folder) as stage:
+            write_files(stage, {name: content for name, content in files.items() if content is not None})
+            (stage / "README.md").write_bytes(encode_text(printable_lines(format_fault(rule, fault)) + "\n"))
+            for name in (*files, "README.md"):
+                (folder / name).unlink(missing_ok=True)
+                if (stage / name).exists():
+                    (stage / name).rename(folder / name)
     except OSError as e:
         raise ModelError(f"cannot write a repro to {folder}: {e.strerror}") from e
     return folder

@@ -481,6 +481,19 @@ def test_deleted_file_has_no_name(tmp_path: Path) -> None:
             OutputFile.at(link)
 
 
+def test_file_replaced_by_another_writer_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(tmp_path, 1)
+    realpath = os.path.realpath
+
+    def replacing(path: Any, **options: Any) -> Any:
+        publish_text(other, lambda: "new")
+        return realpath(path, **options)
+
+    other = OutputFile.at(tmp_path / "out.onnx")
+    monkeypatch.setattr(os.path, "realpath", replacing)
+    assert OutputFile.at(tmp_path / "out.onnx").name == "out.onnx"
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o777])
 def test_mode_is_kept(tmp_path: Path, mode: int) -> None:
     publish(tmp_path, 1)

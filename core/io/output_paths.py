@@ -80,8 +80,7 @@ def _require_replaceable(path: Path, target: Path, status: os.stat_result) -> No
     if not S_ISREG(status.st_mode):
         kind = next((name for is_kind, name in SPECIAL_FILES.items() if is_kind(status.st_mode)), "special file")
         raise ModelError(f"cannot write to {path}: it is a {kind}, not a file")
-    found = _status(target)
-    if found is None or not os.path.samestat(found, status):  # as of a deleted file in /proc/self/fd
+    if _status(target) is None and _status(path) is not None:  # a deleted file in /proc/self/fd
         raise ModelError(f"cannot write to {path}: the file has no name")
 
 

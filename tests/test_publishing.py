@@ -326,6 +326,41 @@ def test_data_of_other_models_stay(tmp_path: Path) -> None:
     assert len(data_names(tmp_path)) == 1
 
 
+def test_data_stay_beside_many_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "MAX_OTHER_MODELS", 1)
+    for number, kept in ((1, 1), (2, 1), (3, 2)):
+        publish(tmp_path, number)
+        assert len(data_names(tmp_path)) == kept
+        (tmp_path / f"{number}.onnx").touch()
+
+
+def test_folder_that_may_not_be_listed(open_path: Path) -> None:
+    """For another user than root; it has no lock, so that data stay."""
+    (open_path / "folder").mkdir()
+    (open_path / "folder").chmod(0o333)
+    assert (
+        in_fork(lambda: (become_another_user(open_path), publish(Path("folder"), 1), publish(Path("folder"), 2))) == 0
+    )
+    assert number_in(open_path / "folder" / "out.onnx") == 2
+    assert len(names(open_path / "folder")) == 4
+
+
+@pytest.fixture
+def open_path(tmp_path: Path) -> Path:
+    """A folder that others can reach, which those of pytest are not."""
+    for folder in (tmp_path, *(p for p in tmp_path.parents if "pytest-" in p.name or "pytest-" in p.parent.name)):
+        folder.chmod(0o755)
+    return tmp_path
+
+
+def become_another_user(folder: Path) -> None:
+    """Go to a folder as another user, if this one is root."""
+    os.chdir(folder)
+    if not os.geteuid():
+        os.setgroups([])
+        os.setuid(1234)
+
+
 def test_files_of_others_stay(tmp_path: Path) -> None:
     """Only data to which the replaced model refers are removed, and only under names of their own."""
     stranger = "out.onnx.0123456789abcdef.data"
@@ -348,8 +383,9 @@ def test_long_names_of_data(tmp_path: Path) -> None:
     assert len(os.fsencode(max(data_names(tmp_path), key=os.fsencode))) <= 255
 
 
-def test_names_are_found_in_large_models(tmp_path: Path) -> None:
+def test_names_are_found_in_large_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Elements are skipped, and names at the end of a long field are found."""
+    monkeypatch.setattr(publishing, "MAX_SEARCHED_BYTES", 0)
     publish(tmp_path, 1)
     (data,) = data_names(tmp_path)
     big = onnx.load(tmp_path / "out.onnx", load_external_data=False)
@@ -370,7 +406,11 @@ def _saved(model: onnx.ModelProto, folder: Path) -> OpenFolder:
 @pytest.mark.parametrize(
     "content", [b"", b"old", b"\x3a\xff\xff\xff\xff\xff\xff\xff\x7f", b"\x0a" * 99, os.urandom(9999)]
 )
-def test_anything_may_be_replaced(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("searched", [0, 1 << 20], ids=["large", "small"])
+def test_anything_may_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, searched: int
+) -> None:
+    monkeypatch.setattr(publishing, "MAX_SEARCHED_BYTES", searched)
     (tmp_path / "out.onnx").write_bytes(content)
     (tmp_path / "other.onnx").write_bytes(content)
     publish(tmp_path, 1)
@@ -540,28 +580,21 @@ def test_group_that_cannot_be_kept_gets_no_more_than_others(tmp_path: Path, monk
     assert stat.S_IMODE((tmp_path / "out.onnx").stat().st_mode) == 0o644
 
 
-def test_unwritable_folder_and_file_are_refused(tmp_path: Path) -> None:
+def test_unwritable_folder_and_file_are_refused(open_path: Path) -> None:
     """Before the work, for another user than root."""
-    (tmp_path / "folder").mkdir(mode=0o555)
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(0o777)
-    (tmp_path / "open" / "read-only").touch()
-    (tmp_path / "open" / "read-only").chmod(0o444)
+    (open_path / "folder").mkdir(mode=0o555)
+    (open_path / "open").mkdir()
+    (open_path / "open").chmod(0o777)
+    (open_path / "open" / "read-only").touch()
+    (open_path / "open" / "read-only").chmod(0o444)
 
     def check() -> None:
-        if not os.geteuid():
-            os.setgroups([])
-            os.setuid(1234)
-        os.chdir(tmp_path)
+        become_another_user(open_path)
         for place in ("folder/out", "open/read-only"):
             with pytest.raises(ModelError, match="Permission denied"):
                 OutputFile.at(place)
         publish(Path("open"), 1)
 
-    here = tmp_path
-    while here != here.parent and not os.geteuid():  # a folder of pytest is closed for others
-        here.chmod(here.stat().st_mode | 0o011)
-        here = here.parent
     assert in_fork(check) == 0
 
 

@@ -32,6 +32,8 @@ from .output_paths import OutputFile
 RECORD = ".publication"
 """The file in a staging folder that names a model, and the external data that its publication may leave unused."""
 ACCESS_LIST = "system.posix_acl_access"
+MAX_OTHER_MODELS = 1000  # in a folder from which external data are removed
+MAX_SEARCHED_BYTES = 1 << 20  # of a model that is searched as a whole for names of files
 MAX_TEXT_BYTES = 1 << 16  # of a field of an initializer; longer ones are elements
 PIECE_BYTES = 1 << 20  # of a longer field that is searched at a time
 
@@ -246,16 +248,17 @@ def _data_of(folder: OpenFolder, name: str) -> list[str]:
 def _remove_unreferenced(folder: OpenFolder, name: str, data: Collection[str]) -> None:
     """Remove those of the `data` of a model that neither it nor another model of the folder has any more.
 
-    Nothing is removed if one of them cannot be read.
+    Nothing is removed if one of them cannot be read, or if there are too many.
     """
     if not data:
         return
     with suppress(OSError):
         left = set(data)
-        for model in (name, *(n for n in folder.names() if n.casefold().endswith(".onnx") and n != name)):
+        others = [n for n in folder.names() if n.casefold().endswith(".onnx") and n != name]
+        for model in (name, *others):
             with suppress(FileNotFoundError):
                 left -= _names_in(folder, model, left)
-            if not left:
+            if not left or len(others) > MAX_OTHER_MODELS:
                 return
         for unused in left:
             with suppress(FileNotFoundError):
@@ -263,7 +266,7 @@ def _remove_unreferenced(folder: OpenFolder, name: str, data: Collection[str]) -
 
 
 def _names_in(folder: OpenFolder, model: str, names: Collection[str]) -> set[str]:
-    """Those of the `names` that are in the file of a model, outside of the elements of its initializers.
+    """Those of the `names` that are in the file of a model; of a large one outside of the elements of its initializers.
 
     It is not mapped into memory, as it may be cut meanwhile. Raises OSError.
     """
@@ -271,7 +274,9 @@ def _names_in(folder: OpenFolder, model: str, names: Collection[str]) -> set[str
     with os.fdopen(folder.open(model, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if S_ISREG(status.st_mode):
-            for text in _texts(file, status.st_size, (MODEL_GRAPH, INITIALIZER)):
+            is_large = status.st_size > MAX_SEARCHED_BYTES
+            texts = _texts(file, status.st_size, (MODEL_GRAPH, INITIALIZER)) if is_large else [file.read()]
+            for text in texts:
                 found.update(name.decode() for name in re.findall(pattern, text))
     return found
 

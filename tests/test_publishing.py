@@ -638,6 +638,16 @@ def test_abandoned_folders_are_removed(tmp_path: Path) -> None:
     assert used.path.name not in names(tmp_path)
 
 
+def test_folder_without_a_lock_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(OpenFolder, "open", full)
+    with pytest.raises(OSError, match="No space left"):
+        ScratchFolder(OpenFolder(tmp_path))
+    assert not names(tmp_path)
+
+
 def test_folder_of_a_parent_survives_a_fork(tmp_path: Path) -> None:
     folder = ScratchFolder(OpenFolder(tmp_path))
     assert in_fork(lambda: (folder.remove(), remove_abandoned(OpenFolder(tmp_path)))) == 0
@@ -680,8 +690,8 @@ def limited(size: int, work: Callable[[], object]) -> str:
 @pytest.mark.parametrize(
     ("size", "message"),
     [
-        (0, "cannot write {}/out.onnx: File too large"),
-        (1000, "cannot write {}/out.onnx: File too large"),
+        (0, "cannot write {}/out.onnx: File too large; the model was not written"),
+        (1000, "cannot write {}/out.onnx: File too large; the model was not written"),
         (3000, "cannot write {}/r.json: File too large; the model was not written"),
         (5000, ""),
     ],

@@ -105,7 +105,7 @@ class Publication:
     def _error(self, file: OutputFile | None, error: OSError) -> ModelError:
         where = "a temporary file" if file is None else str(file.path)
         outcome = ""
-        if self.model is not None and self._staged:
+        if self.model is not None:
             outcome = f"; the model was {'' if self._is_model_written else 'not '}written"
         return ModelError(f"cannot write {where}: {error.strerror}{outcome}")
 

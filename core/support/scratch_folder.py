@@ -73,12 +73,18 @@ def _new_folder(parent: OpenFolder, prefix: str) -> tuple[str, OpenFolder, int]:
             parent.mkdir(name, 0o700)
         except FileExistsError:
             continue
-        with suppress(FileNotFoundError):  # another process removed it before it was locked
+        try:
             folder = parent.inner(name)
             lock = folder.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-            if try_lock(lock) is not False and os.fstat(lock).st_nlink:
-                return name, folder, lock
-            os.close(lock)
+        except FileNotFoundError:  # another process removed it before it was locked
+            continue
+        except BaseException:
+            with suppress(OSError):
+                parent.rmdir(name)
+            raise
+        if try_lock(lock) is not False and os.fstat(lock).st_nlink:
+            return name, folder, lock
+        os.close(lock)
     raise FileExistsError(f"no name for a folder in {parent.path}")
 
 

@@ -14,6 +14,7 @@ from ..support.operand_queries import (
     MAX_FOLDED_ELEMENTS,
     NO_NEGATIVE_ZERO,
     Array,
+    broadcast_extents,
     require_numpy_broadcasting,
     require_scalar_or_broadcastable_to,
     uniform_value,
@@ -57,7 +58,7 @@ def fold_absorbing_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     require(bool(uniform_value(c) == number), "the constant does not absorb x")
     if broadcasts_to(x.shape, c.shape):
         return c
-    shape = np.broadcast_shapes(x.static_shape, c.static_shape)
+    shape = broadcast_extents(x.static_shape, c.static_shape)
     require(prod(shape) <= MAX_FOLDED_ELEMENTS, "the constant would be too large")
     return g.const(np.full(shape, number), like=x)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ...core import EXACT, Build, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
 from ..support.operand_queries import (
+    broadcast_extents,
     downcast_at_full_precision,
     require_bounded_growth,
     require_numpy_broadcasting,
@@ -100,8 +103,8 @@ def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
         require_not_negative(x)
     product = exponents[0] * exponents[1]
     require(product.is_integer() or a.dtype in FLOATS, "the exponent has an integer type")
-    shape = np.broadcast_shapes(a.static_shape, b.static_shape)
-    require(int(np.prod(shape)) <= 1, "the exponent is not one number")
+    shape = broadcast_extents(a.static_shape, b.static_shape)
+    require(prod(shape) <= 1, "the exponent is not one number")
     return g.Pow(x, g.const(np.full(shape, product), like=a))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from ...core import Op, Value
+from ...core import Graph, Op, Value, require
 from ...core.ir.dims import as_integers
 from ...core.ir.tensor import STRING
 from ...core.ir.traits import Trait, ops_with
@@ -67,6 +67,14 @@ class Work:
             self.bytes <= MAX_BYTES + BYTES_PER_WEIGHT_BYTE * weight_bytes
             and self.multiplications <= MAX_MULTIPLICATIONS + MULTIPLICATIONS_PER_WEIGHT_BYTE * weight_bytes
         )
+
+
+def spend(graph: Graph, work: Work) -> None:
+    """Count work of a run. Raises Declined where the run has done too much already."""
+    context = graph.context
+    spent = Work(*context.folding_work) + work
+    require(spent.fits(context.weight_bytes), "it takes too long to compute")
+    context.folding_work = spent.bytes, spent.multiplications
 
 
 def work_of(op: Op, moved: int) -> Work | None:

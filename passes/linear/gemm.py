@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, broadcasts_to, conditional, require, rule
-from ..support.operand_queries import downcast_constant, operand, require_broadcastable_to, values_along_axis
+from ..support.operand_queries import (
+    broadcast_extents,
+    downcast_constant,
+    operand,
+    require_broadcastable_to,
+    values_along_axis,
+)
 from .affine import SCALE_OPS, nonzero_scale, other_operand, require_no_gelu, require_no_norm, required_factor
 from .weighted_products import (
     GEMM_TYPES,
@@ -140,7 +148,7 @@ def gemm_plus(g: Build, gemm: Op, d: Value, sign_of_gemm: int, sign_of_d: int) -
     if c is not None and beta != 0:
         require(broadcasts_to(c.shape, gemm.outputs[0].shape), f"{c.name} does not fit the product")
         total = c.static_shape, d.static_shape
-        require(np.prod(np.broadcast_shapes(*total)) <= sum(map(np.prod, total)), "the sum is larger than both")
+        require(prod(broadcast_extents(*total)) <= sum(map(prod, total)), "the sum is larger than both")
         if alpha_or_beta(gemm, "beta") != 1:
             require_nonempty_sums(a, gemm)
         bias = c.const.astype(np.float64) * beta + d.const.astype(np.float64) * sign_of_d

@@ -12,6 +12,7 @@ from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_fr
 from ...core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.traits import Trait, ops_with
+from ..folding.folding_limits import Work, spend
 from ..support.operand_queries import (
     downcast_constant,
     operand,
@@ -65,6 +66,7 @@ def merge_products(g: Build, x: Value, first: Op, second: Op) -> Value:
     require(not second.attr("transA", 0), "the first product is transposed")
     require_no_growth(p, q)
     require_finite(x)
+    spend_on_product(g, p, q)
     bias, inner, weights = q.bias, p.bias, q.weights
     if inner is not None:
         moved = np.broadcast_to(inner, p.extents[1:]) @ weights
@@ -84,6 +86,7 @@ def merge_products_around_bias(g: Build, x: Value, v: Value, b: Value, w: Value,
     require_finite(x)
     between = first.outputs[0]
     require_broadcastable_to(b, between)
+    spend_on_product(g, p, q)
     weights = q.weights
     moved = np.broadcast_to(values_along_axis(b, between.rank, -1), p.extents[1:]) @ weights
     return g.Add(g.MatMul(x, downcast_constant(g, p.weights @ weights, v)), downcast_constant(g, moved, w))
@@ -125,6 +128,11 @@ def require_no_growth(first: WeightedProduct, second: WeightedProduct) -> None:
     (rows, inner), (same, columns) = first.extents, second.extents
     require(inner == same, "the products do not fit")
     require(rows * columns <= rows * inner + inner * columns, "the merged weights are larger")
+
+
+def spend_on_product(g: Build, first: WeightedProduct, second: WeightedProduct) -> None:
+    """Decline where the products of weights of this run would take too long."""
+    spend(g.graph, Work(multiplications=prod(first.extents) * second.extents[1]))
 
 
 MERGE_MATMULS = RulePass(

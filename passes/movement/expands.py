@@ -11,6 +11,7 @@ from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
     VARIADIC_BROADCASTING_OPSET,
     Inputs,
+    broadcast_extents,
     inferred_shape,
     is_float_value,
     known_extent,
@@ -25,7 +26,7 @@ def merge_expands(g: Build, x: Value, s: Value, t: Value) -> Value:
     small, big = sorted(map(required_extents, (s, t)), key=len)
     pairs = zip(small[::-1], big[::-1], strict=False)
     require(all(a == b or 1 in {a, b} for a, b in pairs), "the shapes do not broadcast")
-    return g.Expand(x, g.const(np.array(np.broadcast_shapes(tuple(small), tuple(big)), np.int64)))
+    return g.Expand(x, g.const(np.array(broadcast_extents(small, big), np.int64)))
 
 
 def required_extents(shape: Value) -> list[int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, ParamSpec, TypeVar, cast
 
 import ml_dtypes
@@ -11,7 +12,7 @@ from onnx import TensorProto, helper
 
 from ...core import Build, Declined, Op, Value, broadcasts_to, conditional, require, same_extent
 from ...core.inference.input_queries import attribute_or_input, normalize_axes, pad_amounts
-from ...core.inference.shape_functions import DATA_MOVEMENT_SHAPES
+from ...core.inference.shape_functions import DATA_MOVEMENT_SHAPES, broadcast
 from ...core.ir.dims import Shape, as_integers
 from ...core.ir.dtypes import CPU_FLOATS, DISCRETE_TYPES, FLOATS, HALF_OR_SINGLE, INTEGERS
 
@@ -217,10 +218,17 @@ def require_scalar_or_broadcastable_to(c: Value, x: Value) -> None:
         require_broadcastable_to(c, x)
 
 
+def broadcast_extents(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape to which shapes broadcast, of any size; declines where they do not."""
+    given = [tuple(map(int, shape)) for shape in shapes]
+    out = as_integers(broadcast(given) or ()) or ()
+    require(all(broadcasts_to(shape, out) for shape in given), "the shapes do not broadcast")
+    return out
+
+
 def require_bounded_growth(*constants: Value) -> None:
     """Decline a combination that is large, unless a removed constant is as large."""
-    shape = np.broadcast_shapes(*(c.static_shape for c in constants))
-    size = int(np.prod(shape))
+    size = prod(broadcast_extents(*(c.static_shape for c in constants)))
     require(size > 0, "the constants are empty")
     going = max((c.tensor.size for c in constants if c.tensor is not None and len(c.consumers) == 1), default=0)
     require(size <= max(going, MAX_ADDED_ELEMENTS), f"{size} elements would be added")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.passes.folding import folding_limits
 from passwright.passes.linear.matmul_merging import MERGE_MATMULS
 from rewriting import becomes, stays
 from weights import matrix, weights_used_in
@@ -220,3 +221,17 @@ def test_any_extents(k: int, m: int, n: int, first: bool, second: bool) -> None:
     else:
         after = "y = Gemm(x, k, k)" if first or second else "y = MatMul(x, k)"
         becomes(before, model(f"[2,{k}] x_", after, CONST), MERGE_MATMULS, weights=given_weights)
+
+
+def test_a_run_multiplies_so_many_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of weights are counted with the work of folding: the first one fits, the second one does not."""
+    monkeypatch.setattr(folding_limits, "MAX_MULTIPLICATIONS", 3 * 4 * 2)
+    monkeypatch.setattr(folding_limits, "MULTIPLICATIONS_PER_WEIGHT_BYTE", 0)
+    text = "a = MatMul(x, v) b = MatMul(a, w) c = MatMul(b, e) y = MatMul(c, f)"
+    weights = {"v": WEIGHTS["v"], "w": WEIGHTS["w"], "e": matrix(2, 3), "f": matrix(3, 2)}
+    becomes(
+        model("[2,3] x_", text),
+        model("[2,3] x_", "b = MatMul(x, k) c = MatMul(b, k) y = MatMul(c, k)", CONST),
+        MERGE_MATMULS,
+        weights=weights,
+    )

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..core.errors import ModelError
+from ..core.ort.process_limits import limit_memory
 from ..core.support.printable_text import printable_line
 from .bench import command as bench
 from .bisect import command as bisect
@@ -101,6 +102,7 @@ def passes(
 
 def main() -> None:
     """Entry point of the command."""
+    limit_memory(None)
     prepare_standard_streams()
     with unwind_on_sigterm(), one_line_errors():
         require_current_folder()

@@ -56,6 +56,9 @@ def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
             raise
         typer.echo(f"error: cannot write {e.filename or 'a temporary file'}: {e.strerror}", err=True)
         raise typer.Exit(bad_input) from e
+    except MemoryError as e:
+        typer.echo("error: it takes more memory than there is", err=True)
+        raise typer.Exit(bad_input) from e
 
 
 def show_progress_and_report(

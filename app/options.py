@@ -57,6 +57,15 @@ Memory = Annotated[
     str | None,
     verification_option(metavar="SIZE", help="Memory of the process that runs the models, such as 2GB."),
 ]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        min=0.001,
+        metavar="SECONDS",
+        help="Time for everything; some inputs are left out to keep it, or nothing is written.",
+    ),
+]
 Threads = Annotated[int, typer.Option(min=0, metavar="N", help="Threads that compute an op; 0 for one on each core.")]
 ExecutionProvider = Annotated[
     str,
@@ -158,6 +167,7 @@ class VerificationOptions:
     seed: Seed = 0
     verify: Annotated[str | None, verification_option("--verify", metavar="CHOICE", help=EFFORT_HELP)] = None
     memory: Memory = None
+    time_limit: TimeLimit = None
     repro: Annotated[
         Path | None, report_option(metavar="FOLDER", help="Write a small model and inputs here for each wrong change.")
     ] = None
@@ -179,6 +189,7 @@ def run_options(pipeline: PipelineOptions, verification: VerificationOptions, js
         seed=verification.seed,
         repro_to=verification.repro,
         memory=parse_memory(verification.memory),
+        time_limit=verification.time_limit,
         **shared_options(pipeline, json),
     )
 

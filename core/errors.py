@@ -83,6 +83,10 @@ class UnverifiableError(PassesError):
     """The original runs on no input that was tried, so the rewritten model cannot be verified."""
 
 
+class TimeLimitError(UnverifiableError):
+    """The time limit of a command was reached, and nothing was written."""
+
+
 class PluginError(PassesError):
     """A pass could not be loaded, or two passes share a name. `names` are the passes that are unavailable for it."""
 

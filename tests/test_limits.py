@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, sleep
 
 import onnx
 import pytest
 from onnx import helper
+from passwright.app.cli import app
+from passwright.app.exit_codes import UNVERIFIED
 from passwright.app.measure.model_stats import live_op_counts
-from passwright.core.errors import ModelError
+from passwright.core import Graph, Ledger, from_onnx
+from passwright.core.errors import ModelError, TimeLimitError, UnverifiableError
 from passwright.core.io import function_inlining
 from passwright.core.io.function_inlining import require_moderate_growth, with_inlined_functions
 from passwright.core.ir.wire_format import encode_field
 from passwright.core.serialization.proto_queries import all_nodes
+from passwright.core.verify import oracle as oracle_module
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.verification_spec import Effort, VerificationSpec
+from rewriting import load
+from typer.testing import CliRunner
 
 from passwright import optimize
 
+RELU = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = Relu(a) }"
 HEADER = '<ir_version: 8, opset_import: ["": 17, "f": 1]>'
 FUNCTION = '<domain: "f", opset_import: ["": 17, "f": 1]>'
 
@@ -103,11 +115,11 @@ def long_name(uses: int, size: int) -> onnx.ModelProto:
 )
 def test_functions_that_inlining_multiplies(model: Callable[[], onnx.ModelProto], message: str) -> None:
     built = model()
-    start = perf_counter()
+    start = monotonic()
     with pytest.raises(ModelError, match=f"local functions would make .*{message}.*--keep-functions"):
         optimize(built, verify=False)
     assert live_op_counts(built)["f.F0"] >= 1
-    assert perf_counter() - start < 5
+    assert monotonic() - start < 5
 
 
 def test_functions_that_call_themselves() -> None:
@@ -169,3 +181,117 @@ def test_deep_subgraphs(tmp_path: Path) -> None:
         branch = onnx.AttributeProto(name="then_branch", type=onnx.AttributeProto.GRAPH).SerializeToString()
         inner = encode_field(5, branch + encode_field(6, encode_field(1, node) + tail))
         node = encode_field(1, b"c") + encode_field(2, b"y") + encode_field(4, b"If") + inner
+
+
+ENDLESS = """g ({0}[4] x) => ({0}[4] y) <int64 n = {{9223372036854775807}}, bool c = {{1}}> {{
+    a = Identity(x) y = Loop(n, c, a) <body = b (int64 i, bool k, {0}[4] v) => (bool l, {0}[4] w) {{
+        l = Identity(k) w = Abs(v)
+    }}>
+}}"""  # of bfloat16, only onnx.reference has a kernel
+LONG = """g (float[4] x) => (float[4] y) <bool c = {1}> {
+    n = Constant<value_int=20000>() a = Identity(x)
+    y = Loop(n, c, a) <body = b (int64 i, bool k, float[4] v) => (bool l, float[4] w) { l = Identity(k) w = Sin(v) }>
+}"""
+CROWDED = """g (bfloat16[1] x) => (bfloat16[1] y, bfloat16[N] z) {
+    y = Abs(x) a = Constant<value_float=0.0>() b = Constant<value_float=60000.0>() c = Constant<value_float=0.0001>()
+    d = Cast<to=16>(a) e = Cast<to=16>(b) f = Cast<to=16>(c) z = Range(d, e, f)
+}"""  # 600 million elements
+
+
+def original_of(text: str, *, deadline: float = inf, effort: Effort = "default") -> Oracle:
+    model = load(text)
+    spec = VerificationSpec.of(from_onnx(model), effort=effort)
+    return Oracle(model.SerializeToString(), spec, deadline=deadline)
+
+
+def test_first_runs_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle_module, "FIRST_RUN_TIMEOUTS", {"default": 1.0})
+    start = monotonic()
+    with pytest.raises(UnverifiableError, match="did not end within 1 s on any of the inputs tried"):
+        original_of(ENDLESS.format("float"))
+    assert monotonic() - start < 5
+
+
+def test_search_and_comparison_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 1.5})
+    start = monotonic()
+    oracle = original_of(LONG, effort="quick")
+    assert 1 <= len(oracle.answers) < 60
+    assert "further inputs were left out: runs of the original took 1.5 s" in oracle.notes
+    monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 0.01})
+    verdict = oracle.compare(load(LONG).SerializeToString())
+    assert verdict.failure is None
+    left_out = len(oracle.answers) - 1
+    assert f"{left_out} of {len(oracle.answers)} input sets were left out after 0 s" in verdict.notes or not left_out
+    assert monotonic() - start < 15
+
+
+def test_deadline_of_a_command_leaves_out_inputs() -> None:
+    oracle = original_of(LONG, deadline=monotonic() + 4)
+    assert any(
+        re.fullmatch(r"further inputs were left out: runs of the original took 1\.\d s", n) for n in oracle.notes
+    )
+    with pytest.raises(UnverifiableError, match="did not end within 0 s"):
+        original_of(RELU, deadline=monotonic())
+
+
+@pytest.mark.parametrize("dtype", ["float", "bfloat16"])
+def test_endless_model_within_a_time_limit(tmp_path: Path, dtype: str) -> None:
+    """A run of onnxruntime is told to end; a process that runs the reference is killed."""
+    onnx.save(load(ENDLESS.format(dtype)), tmp_path / "m.onnx")
+    start = monotonic()
+    with pytest.raises(UnverifiableError, match=r"did not end within|is not done within 4 s; nothing was written"):
+        optimize(tmp_path / "m.onnx", output=tmp_path / "out.onnx", time_limit=4)
+    assert monotonic() - start < 12
+    assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
+
+
+@dataclass
+class Custom:
+    """A pass that calls a function."""
+
+    act: Callable[[], int]
+    name: str = "custom"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - as a pass has it
+        return self.act()
+
+
+def spin_for_ever() -> int:
+    while True:
+        pass
+
+
+def sleep_for_ever() -> int:
+    while True:
+        try:
+            sleep(0.01)
+        except Exception:  # noqa: BLE001 - what a careless pass might do
+            continue
+
+
+@pytest.mark.parametrize("endless", [spin_for_ever, sleep_for_ever])
+def test_endless_pass_within_a_time_limit(tmp_path: Path, endless: Callable[[], int]) -> None:
+    start = monotonic()
+    with pytest.raises(TimeLimitError, match=r"the model: rewriting is not done within 0\.5 s; nothing was written"):
+        optimize(load(RELU), Custom(endless), verify=False, output=tmp_path / "out.onnx", time_limit=0.5)
+    assert monotonic() - start < 5
+    assert list(tmp_path.iterdir()) == []
+    assert optimize(load(RELU), "none", verify=False, time_limit=60).model is not None
+
+
+def test_time_limit_of_a_command(tmp_path: Path) -> None:
+    """Everything that is written is complete: the limit is lifted before that."""
+    onnx.save(load(RELU), tmp_path / "m.onnx")
+    arguments = ["run", str(tmp_path / "m.onnx"), "--no-verify", "-o", str(tmp_path / "o.onnx"), "--time-limit"]
+    result = CliRunner().invoke(app, [*arguments, "0.001"])
+    assert (result.exit_code, result.stderr.count("\n")) == (UNVERIFIED, 1)
+    assert "nothing was written" in result.stderr
+    assert not (tmp_path / "o.onnx").exists()
+    assert CliRunner().invoke(app, [*arguments, "100"]).exit_code == 0
+    assert (tmp_path / "o.onnx").exists()
+
+
+def test_memory_of_the_reference() -> None:
+    with pytest.raises(UnverifiableError, match="needs more memory than there is"):
+        optimize(load(CROWDED), pipeline="none", memory=700_000_000)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...core.support.watchdog import time_limit
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
 from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
@@ -57,6 +58,7 @@ def bisect(
                 seed=verification.seed,
                 verify=verification.verify,
                 memory=verification.memory,
+                time_limit=verification.time_limit,
             )
             are_used = (pipeline, verification) == (used_pipeline, used_verification)
             options.require(are_used, "--ort bisects onnxruntime's optimizers: leave out options of passes")
@@ -72,6 +74,7 @@ def bisect(
                 memory=options.parse_memory(verification.memory),
                 report_to=options.report_file(json),
             )
-            is_wrong = show_progress_and_report(json, bisection, show_ort_bisect).blame is not None
+            with time_limit(verification.time_limit, lambda: f"{model}: the bisection"):
+                is_wrong = show_progress_and_report(json, bisection, show_ort_bisect).blame is not None
         if is_wrong:
             raise typer.Exit(WRONG)

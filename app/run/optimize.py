@@ -25,6 +25,7 @@ from ...core.pass_manager.report import MissingOperators, Plan, Report, SkippedP
 from ...core.pass_manager.verified_run import Accept, Candidate, VerifiedRun, attempt_comparer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
+from ...core.support.watchdog import lift_time_limit, time_limit
 from ...core.transform.model_edits import requested_edits
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
@@ -73,11 +74,12 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     passes or rules to add to it.
     `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are generated
     from `seed`. `verify`: False, or an effort: "quick", "default" or "thorough"; `memory`: the limit in bytes for the
-    process that runs the models. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model first:
-    the declared shapes become those numbers. `outputs`: values of the main graph that become its
-    outputs; ops that they do not need are removed first, and `drop_unused_inputs` removes inputs without consumers.
-    Verification then compares with the edited model. `only`, `skip`: passes and rules by name.
-    `enable`: passes to add, or to set options of, as in `my-pass{n=3}`. `exact` runs only rules that keep every bit.
+    process that runs the models; `time_limit`: that in seconds for everything. `shapes` of inputs (by name) and sizes
+    of symbols (`dims`) specialise the model first: the declared shapes become those numbers. `outputs`: values of the
+    main graph that become its outputs; ops that they do not need are removed first, and `drop_unused_inputs` removes
+    inputs without consumers. Verification then compares with the edited model. `only`, `skip`: passes and rules by
+    name. `enable`: passes to add, or to set options of, as in `my-pass{n=3}`. `exact` runs only rules that keep every
+    bit.
 
     A wrong change is found, left out and listed in `Result.report.quarantined`; with `strict` it
     ends the run. `output`: where to write the verified model; `report_to`: the report, `map_to`: the fate of each
@@ -98,9 +100,16 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
-    VerificationError if a change is wrong and `strict` (nothing is written), UnverifiableError if no inputs work.
+    VerificationError if a change is wrong and `strict` (nothing is written), UnverifiableError if no inputs work,
+    TimeLimitError at the time limit, before anything is written; a verification in time may leave out input sets.
     """
     timer = PhaseTimer(options.progress)
+    label = "the model" if isinstance(model, onnx.ModelProto) else str(model)
+    with time_limit(options.time_limit, lambda: f"{label}: {timer.current}"):
+        return _run_pipeline(model, options, timer)
+
+
+def _run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions, timer: PhaseTimer) -> Result:
     effort = options.effort
     if options.verify:
         start_oracle_worker()
@@ -168,6 +177,7 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
             from .page import run_page  # noqa: PLC0415 - seldom needed
 
             publication.add_text(paths.page, partial(run_page, report, visualization))
+        lift_time_limit()
         publication.publish()
     return Result(report, source, candidate, visualization)
 

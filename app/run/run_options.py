@@ -59,6 +59,7 @@ class RunOptions(SharedOptions):
     threads: int = 0
     min_time: float = 2.0
     memory: int | None = None
+    time_limit: float | None = None
 
     @property
     def effort(self) -> Effort:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ...core.support.watchdog import time_limit as limit_of_time
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
 from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
@@ -24,6 +25,7 @@ def verify(
     exact: Annotated[bool, options.verification_option("--exact", help="Require bit-identical outputs.")] = False,
     effort: Annotated[str, options.verification_option(metavar="CHOICE", help=options.EFFORT_HELP)] = "default",
     memory: options.Memory = None,
+    time_limit: options.TimeLimit = None,
     json: options.Json = None,
 ) -> None:
     """Compare two models on inputs that are generated to find mistakes."""
@@ -45,5 +47,7 @@ def verify(
             memory=options.parse_memory(memory),
             report_to=options.report_file(json),
         )
-        if not show_progress_and_report(json, compute, show_verification).agrees:
+        with limit_of_time(time_limit, lambda: f"{other}: the comparison"):
+            report = show_progress_and_report(json, compute, show_verification)
+        if not report.agrees:
             raise typer.Exit(WRONG)

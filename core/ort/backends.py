@@ -75,7 +75,7 @@ class OnnxRuntime:
                 return [from_ortvalue(v) for v in self._session.run_with_ort_values(list(outputs), values, options)]
             except Exception as e:
                 if late.is_set():
-                    raise EvaluationError(f"onnxruntime does not end within {timeout:g} s") from e
+                    raise EvaluationError(f"onnxruntime does not end within {round(timeout or 0.0, 1):g} s") from e
                 raise run_error("onnxruntime", e) from e
 
     def end_profile(self) -> Path:

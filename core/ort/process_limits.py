@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
 
+MACHINE_SHARE = 0.75
+"""Of the memory of the machine, or of the container: the limit of a process without one of its own."""
+CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def machine_memory() -> int:
+    """The bytes of memory of this machine, or of the container in which this process runs, on Linux."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for file in CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # "max" if there is no limit
+            found = min(found, int(file.read_text(encoding="ascii")))
+    return found
+
 
 def limit_memory(size: int | None) -> None:
-    """Limit the memory that this process may allocate, without that of mapped files; None removes the limit.
+    """Limit the memory that this process may allocate, without that of mapped files; None for most of the machine's.
 
     Only Linux applies such limits.
     """
@@ -17,7 +31,7 @@ def limit_memory(size: int | None) -> None:
     import resource  # noqa: PLC0415 - not everywhere
 
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    limit = resource.RLIM_INFINITY if size is None else size
+    limit = int(MACHINE_SHARE * machine_memory()) if size is None else size
     resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 

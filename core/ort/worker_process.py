@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet, finalize
 
-from ..support.watchdog import call_after
+from ..support.watchdog import call_after, require_time, time_limit_end
 
 Message = dict[str, Any]
 NEXT_WITHIN = "next_within"
@@ -55,7 +55,7 @@ class WorkerExit(WorkerError):
     def describe(self, subject: str) -> str:
         """The end of the process in words; `subject` is the name of the program."""
         if self.code is None:
-            return f"{subject} did not end within {self.timeout:g} s"
+            return f"{subject} did not end within {round(self.timeout, 1):g} s"
         if self.code < 0:
             with suppress(ValueError):
                 name = Signals(-self.code).name
@@ -176,12 +176,14 @@ class WorkerProcess:
         assert process.stdout is not None
         whole, deadline = monotonic() + timeout, None
         while "failure" not in reply:
-            until = whole if deadline is None else deadline
+            until = min(whole if deadline is None else deadline, time_limit_end())
             with call_after(max(0.0, until - monotonic()), process.kill) as late:
                 line = process.stdout.readline()
             if not line.endswith("\n"):  # the end, or a line cut off by a crash
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(EXIT_WAIT)
+                if late.is_set():
+                    require_time()
                 return late.is_set()
             part = json.loads(line)
             reply |= part

@@ -16,16 +16,18 @@ VERIFICATION_PHASES = (RUNNING_ORIGINAL, COMPARING, COMPARING_AND_WRITING, BISEC
 
 @dataclass(slots=True)
 class PhaseTimer:
-    """Seconds by phase; each phase is reported to `progress`."""
+    """Seconds by phase; each phase is reported to `progress`, and `current` is the last one that began."""
 
     progress: Callable[[str], None]
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    current: str = field(default="loading", init=False)
     _inner: float = field(default=0.0, init=False)
 
     @contextmanager
     def phase(self, name: str) -> Generator[None]:
         """Time one phase; repeated phases add up, and one inside another does not count there."""
         self.progress(name)
+        self.current = name
         start, before = perf_counter(), self._inner
         self._inner = 0.0
         try:

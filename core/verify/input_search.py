@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import prod
-from time import thread_time
+from time import monotonic, thread_time
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,8 +45,12 @@ class RunModel(Protocol):
     """Runs a model on an input set, perhaps for at most `timeout` seconds."""
 
     def __call__(self, input_set: InputSet, timeout: float | None = None) -> Mapping[str, Any]:
-        """The outputs by name. Raises EvaluationError."""
+        """The outputs by name. Raises EvaluationError, and OutOfTime if nothing is run any more."""
         ...
+
+
+class OutOfTime(Exception):
+    """No time is left for runs of the original."""
 
 
 TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
@@ -98,7 +102,7 @@ class InputSearch:
     def answers(self) -> Iterator[Answer]:
         """One answer for each kind of input set, at the model's usual sizes and with dims of 1 in turn.
 
-        Raises UnverifiableError if inputs cannot be generated, or the model accepts none of those tried.
+        Raises UnverifiableError if inputs cannot be generated, or the model accepts none of those tried, and OutOfTime.
         """
         require_generatable(self.inputs)
         if self.boundaries:
@@ -151,12 +155,13 @@ class InputSearch:
             self.inputs, self.accepted_sizes, self.constants, self._fixed_symbols(), self.seed, CHEAP_ELEMENTS
         )
 
-    def answers_near(self, constants: ModelConstants) -> list[Answer]:
-        """Answers near constants that only a rewritten model has."""
+    def answers_near(self, constants: ModelConstants) -> Iterator[Answer]:
+        """Answers near constants that only a rewritten model has. Raises OutOfTime."""
         plans = plans_near(
             self.inputs, self.accepted_sizes, constants, self._fixed_symbols(), self.seed, CHEAP_ELEMENTS
         )
-        return list(_new(self.combined_answers(plans, constants, self._budget()), set())) if self.combines else []
+        if self.combines:
+            yield from _new(self.combined_answers(plans, constants, self._budget()), set())
 
     def combined_answers(self, plans: Sequence[Plan], constants: ModelConstants, budget: CpuBudget) -> Iterator[Answer]:
         """The answers to the plans that the model accepts, as many as `budget` allows."""
@@ -260,7 +265,11 @@ class InputSearch:
                 continue
             for changed in with_one_distinct(sizes, group[0], set(sizes.values())):
                 plan = changed | dict.fromkeys(group, changed[group[0]])
-                if element_count(self.inputs, plan) <= MAX_ELEMENTS and (found := self._first_at(plan)) is not None:
+                try:
+                    found = self._first_at(plan) if element_count(self.inputs, plan) <= MAX_ELEMENTS else None
+                except OutOfTime:
+                    return answer
+                if found is not None:
                     answer = found
                     break
         return answer
@@ -309,6 +318,18 @@ def _new(answers: Iterable[Answer], seen: set[Hashable]) -> Iterator[Answer]:
         if (content := answer.input_set.content()) not in seen:
             seen.add(content)
             yield answer
+
+
+@dataclass(slots=True)
+class TimeBudget:
+    """Seconds from now on."""
+
+    seconds: float
+    start: float = field(default_factory=monotonic)
+
+    def left(self) -> float:
+        """The seconds left."""
+        return self.seconds - (monotonic() - self.start)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
 from math import inf
-from time import perf_counter, thread_time
+from time import monotonic, thread_time
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_generation import InputSet
-from .input_search import CHEAP_ELEMENTS, Answer, InputSearch
+from .input_search import CHEAP_ELEMENTS, Answer, InputSearch, OutOfTime, TimeBudget
 from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_constants import NO_CONSTANTS, constants_of
@@ -161,7 +161,9 @@ class Sensitivity:
 
 
 COMPARISON_SECONDS = MappingProxyType({"quick": 60.0, "default": 1800.0, "thorough": inf})
-"""The seconds of a comparison, by effort, after which no further input set is compared."""
+"""The seconds of a search for inputs, and of a comparison, by effort, after which further input sets are left out."""
+SEARCH_SHARE, COMPARISON_SHARE = 0.4, 0.5
+"""Of the time that is left for the command, for the search and for a comparison at most."""
 REGION_SECONDS = MappingProxyType({"quick": 0.1, "default": 0.25, "thorough": inf})
 """CPU seconds of runs of a model, by effort, on whose input sets its changed regions are compared."""
 MIN_REGION_SETS = 2
@@ -174,7 +176,8 @@ class Oracle:
     Given input sets are used unchanged; otherwise they are generated, around `boundaries` too. If there are random
     outputs, random ops get seeds, and outputs of those that take none are compared by type and rank only. Each run of a
     stateful model gets a session of its own. Inputs of `crashed_runs` are left out. Outputs beyond the memory of the
-    spec are computed again where they are needed. It can be pickled, without its sessions.
+    spec are computed again where they are needed. Input sets are left out to end before `deadline`, in seconds of
+    `time.monotonic`. It can be pickled, without its sessions.
 
     Raises UnverifiableError if none of `backends` loads the original or it runs on no input set, and ModelError if it
     does not run on given inputs.
@@ -188,8 +191,9 @@ class Oracle:
         boundaries: Collection[float] = (),
         backends: Sequence[Backend] = BACKENDS,
         crashed_runs: CrashedRuns = MappingProxyType({}),
+        deadline: float = inf,
     ) -> None:
-        self.spec = spec
+        self.spec, self._deadline = spec, deadline
         self._model, self._backends, self._crashed_runs = original, backends, crashed_runs
         self._runs, self._crashes = Counter[str](), set[Hashable]()
         self._outputs = ValueCache[Outputs](spec.value_budget)
@@ -210,6 +214,8 @@ class Oracle:
         start = thread_time()
         self.backend = self._original.session.name
         loading = thread_time() - start
+        self._has_run, self._search_budget = False, self._budget(SEARCH_SHARE)
+        self._first_budget = TimeBudget(min(self._search_budget.seconds, FIRST_RUN_TIMEOUTS[spec.effort]))
         self.answers: list[Answer] = []
         for input_set in spec.given_inputs:
             try:
@@ -239,6 +245,10 @@ class Oracle:
         computed = {name for name, member in vars(type(self)).items() if isinstance(member, cached_property)}
         return {name: value for name, value in vars(self).items() if name not in computed}
 
+    def _budget(self, share: float) -> TimeBudget:
+        """The time for a search or a comparison, by effort, and at most a share of what is left."""
+        return TimeBudget(min(COMPARISON_SECONDS[self.spec.effort], share * max(0.0, self._deadline - monotonic())))
+
     @cached_property
     def _original(self) -> SeededSession:
         """The original, loaded. Raises UnverifiableError."""
@@ -255,13 +265,24 @@ class Oracle:
     def _take_answers(self, answers: Iterator[Answer]) -> None:
         """Take all answers; those of a model in segments until its runs have taken long."""
         start, most = thread_time(), 0.0
-        for answer in answers:
+        for answer in self._in_time(answers):
             self.answers.append(answer)
             spent = thread_time() - start
             most = most or max(MIN_SEGMENTED_SECONDS, MAX_SEGMENTED_RUNS * spent)
             if self._segment_memory is not None and spent > most:
                 self.notes.append(f"further inputs were left out: runs of the original took {spent:.0f} s")
                 return
+        if not self.answers:
+            limit = self._first_budget.seconds
+            raise UnverifiableError(f"the original did not end within {round(limit, 1):g} s on any of the inputs tried")
+
+    def _in_time(self, answers: Iterator[Answer]) -> Iterator[Answer]:
+        """The answers until there is no time left, which is noted."""
+        try:
+            yield from answers
+        except OutOfTime:
+            limit = self._search_budget.seconds
+            self.notes.append(f"further inputs were left out: runs of the original took {round(limit, 1):g} s")
 
     def check(
         self,
@@ -333,13 +354,14 @@ class Oracle:
         labels: dict[bool, list[str]] = {True: [], False: []}  # by whether the inputs are finite
         worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
         regions = cache(partial(self._changed_regions, model)) if compare_regions else _no_regions
-        start, limit = perf_counter(), COMPARISON_SECONDS[spec.effort]
+        budget = self._budget(COMPARISON_SHARE)
         costs: dict[int, float] = {}  # CPU seconds by the identity of the input set
         for n, answer in enumerate(sorted(chosen, key=lambda a: not a.input_set.is_finite)):
             if failure is not None:
                 break
-            if n and perf_counter() - start > limit:
-                notes.append(f"{len(chosen) - n} of {len(chosen)} input sets were left out after {limit:g} s")
+            if n and budget.left() <= 0:
+                left_out = f"{len(chosen) - n} of {len(chosen)} input sets were left out"
+                notes.append(f"{left_out} after {round(budget.seconds, 1):g} s")
                 break
             finite = answer.input_set.is_finite
             labels[finite].append(str(answer.input_set))
@@ -456,7 +478,8 @@ class Oracle:
         new = constants_of(model).without(self._constants)
         if new != NO_CONSTANTS:
             self._constants = self._constants.with_others(new)
-            self.answers += self._search.answers_near(new)
+            self._search_budget = self._budget(SEARCH_SHARE)
+            self.answers += self._in_time(self._search.answers_near(new))
 
     def _compare_on(
         self,
@@ -516,6 +539,11 @@ class Oracle:
             most = MAX_SEGMENTED_GROWTH * _element_count(self.answers[0].input_set)
             if _element_count(input_set) > most:
                 raise EvaluationError(f"a model as large is run on at most {most} elements")
+        if not self.spec.given_inputs:
+            left = (self._search_budget if self._has_run else self._first_budget).left()
+            if left <= 0:
+                raise OutOfTime
+            timeout = left if timeout is None else min(left, timeout)
         label = str(input_set)
         run = (label, self._runs[label])
         self._runs[label] += 1
@@ -531,6 +559,7 @@ class Oracle:
         except MemoryExhausted as e:
             self.notes.append(f"{e} on {label}, which were left out")
             raise
+        self._has_run = True
         return LazyValues(partial(self._outputs.get, run, compute))
 
     def _outputs_on(self, input_set: InputSet, timeout: float | None) -> Outputs:

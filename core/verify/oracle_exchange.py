@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,7 +37,10 @@ class SplitFile:
 
 @dataclass(frozen=True, slots=True)
 class OracleArguments:
-    """The arguments of an oracle; with `state`, a file with the state of an earlier one, it is that one again."""
+    """The arguments of an oracle; with `state`, a file with the state of an earlier one, it is that one again.
+
+    `deadline`: of the command, in seconds of `time.monotonic`.
+    """
 
     original: Path | SplitFile
     spec: VerificationSpec
@@ -44,6 +48,7 @@ class OracleArguments:
     boundaries: tuple[float, ...]
     crashed_runs: CrashedRuns
     state: str = ""
+    deadline: float = inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from ..ort.split_models import SplitModel, save_split
 from ..ort.worker_folder import private_folder, remove_folder
 from ..ort.worker_pool import worker_pool
 from ..ort.worker_process import WorkerExit
+from ..support.watchdog import time_limit_end
 from .input_generation import InputSet
 from .input_search import Answer
 from .kept_values import LazyValues
@@ -64,7 +65,8 @@ class OracleProcess:
         self._worker = worker_pool().take(ORACLE_WORKER)
         self._is_fresh = self._worker.is_unused
         try:
-            self._open(OracleArguments(self._file(original), spec, seed, tuple(boundaries), {}))
+            arguments = OracleArguments(self._file(original), spec, seed, tuple(boundaries), {})
+            self._open(replace(arguments, deadline=time_limit_end()))
         except BaseException:
             self.close()
             raise
@@ -195,7 +197,8 @@ class OracleProcess:
                 if run is None:
                     raise UnverifiableError(f"{self.label}: {reason} as it loads the original") from e
                 crashed[run[0], run[1]] = reason
-                never_ran = len(crashed) == MAX_FIRST_CRASHES and _call(e)["runs_before"] == len(crashed) - 1
+                tried_enough = e.code is None or len(crashed) == MAX_FIRST_CRASHES
+                never_ran = tried_enough and _call(e)["runs_before"] == len(crashed) - 1
                 if never_ran or len(crashed) == MAX_CRASHES:
                     some = "all" if never_ran else f"{len(crashed)} of the"
                     tried = f"{some} inputs that were tried, {next(iter(crashed))[0]} first"

@@ -76,6 +76,7 @@ class OracleWorker:
                 arguments.seed,
                 arguments.boundaries,
                 crashed_runs=arguments.crashed_runs,
+                deadline=arguments.deadline,
             )
         return self._facts()
 

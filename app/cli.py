@@ -18,7 +18,7 @@ from .bisect import command as bisect
 from .check import command as check
 from .compare import command as compare
 from .diff import command as diff
-from .exit_codes import one_line_errors, unwind_on_sigterm
+from .exit_codes import exit_on_bus_error, one_line_errors, unwind_on_sigterm
 from .explain import command as explain
 from .listing import command as list_passes
 from .new import command as new
@@ -103,6 +103,7 @@ def passes(
 def main() -> None:
     """Entry point of the command."""
     limit_memory(None)
+    exit_on_bus_error()
     prepare_standard_streams()
     with unwind_on_sigterm(), one_line_errors():
         require_current_folder()

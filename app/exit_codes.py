@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import signal
@@ -108,6 +109,21 @@ def unwind_on_sigterm() -> Generator[None]:
     finally:
         if terminated.is_set():
             sys.exit(TERMINATED)
+
+
+def exit_on_bus_error() -> None:
+    """Let the process end with one line where a mapped file is read beyond its end, as another process cut it.
+
+    A handler of Python's would not be called, as it is called between instructions, and the one that reads never ends.
+    """
+    if hasattr(signal, "SIGBUS"):
+        ctypes.CDLL(None).signal(signal.SIGBUS, _exit_with_line)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int)
+def _exit_with_line(_: int) -> None:
+    os.write(2, b"error: a file of the model was cut while it was in use\n")
+    os._exit(BAD_INPUT)
 
 
 def _exit_after_grace_period(wakeup_fd: int) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,6 +14,7 @@ from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 
+import numpy as np
 import onnx
 import pytest
 from onnx import helper
@@ -26,6 +31,7 @@ from passwright.core.verify import oracle as oracle_module
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import Effort, VerificationSpec
 from rewriting import load
+from test_signals import PATIENCE, RUN
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -250,19 +256,19 @@ def test_endless_model_within_a_time_limit(tmp_path: Path, dtype: str) -> None:
 class Custom:
     """A pass that calls a function."""
 
-    act: Callable[[], int]
+    act: Callable[[Graph], int]
     name: str = "custom"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - as a pass has it
-        return self.act()
+    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - as all passes
+        return self.act(graph)
 
 
-def spin_for_ever() -> int:
+def spin_for_ever(_: Graph) -> int:
     while True:
         pass
 
 
-def sleep_for_ever() -> int:
+def sleep_for_ever(_: Graph) -> int:
     while True:
         try:
             sleep(0.01)
@@ -271,7 +277,7 @@ def sleep_for_ever() -> int:
 
 
 @pytest.mark.parametrize("endless", [spin_for_ever, sleep_for_ever])
-def test_endless_pass_within_a_time_limit(tmp_path: Path, endless: Callable[[], int]) -> None:
+def test_endless_pass_within_a_time_limit(tmp_path: Path, endless: Callable[[Graph], int]) -> None:
     start = monotonic()
     with pytest.raises(TimeLimitError, match=r"the model: rewriting is not done within 0\.5 s; nothing was written"):
         optimize(load(RELU), Custom(endless), verify=False, output=tmp_path / "out.onnx", time_limit=0.5)
@@ -295,3 +301,64 @@ def test_time_limit_of_a_command(tmp_path: Path) -> None:
 def test_memory_of_the_reference() -> None:
     with pytest.raises(UnverifiableError, match="needs more memory than there is"):
         optimize(load(CROWDED), pipeline="none", memory=700_000_000)
+
+
+def large_model(path: Path, *, external: bool) -> Path:
+    """A model above the size up to which files are read instead of mapped."""
+    text = "g (float[1] x) => (float[1500000] y) { a = Identity(x) y = Add(a, w) }"
+    model = load(text, weights={"w": np.ones(1_500_000, np.float32)})
+    onnx.save(model, path, save_as_external_data=external, location="w.bin")
+    return path.parent / "w.bin" if external else path
+
+
+def append(path: Path) -> None:
+    with path.open("ab") as f:
+        f.write(b"\x00")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda p: os.truncate(p, 100), id="cut"),
+        pytest.param(append, id="longer"),
+        pytest.param(lambda p: Path(shutil.copyfile(p, f"{p}.new")).replace(p), id="replaced"),
+        pytest.param(Path.unlink, id="removed"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["small", "message", "external"])
+def test_model_that_is_changed_during_a_run(tmp_path: Path, change: Callable[[Path], object], kind: str) -> None:
+    path = file = tmp_path / "m.onnx"
+    if kind == "small":
+        onnx.save(load(RELU), path)
+    else:
+        file = large_model(path, external=kind == "external")
+
+    def act(graph: Graph) -> int:
+        change(file)
+        return sum(v.const.size for v in graph.initializers) * 0
+
+    with pytest.raises(ModelError, match=f"{file.name} was (changed|cut) while it was in use"):
+        optimize(path, Custom(act), verify=False, output=tmp_path / "out.onnx")
+    assert not (tmp_path / "out.onnx").exists()
+
+
+CUT = """
+import os
+class Cut:
+    name = "cut"
+    def run(self, graph, ledger):
+        mapped = [v.tensor.array for v in graph.initializers]
+        os.truncate("m.onnx", 100)
+        return int(mapped[0].sum() == 0)
+CUT = Cut()
+"""
+
+
+def test_cut_of_a_mapped_file_in_use(tmp_path: Path) -> None:
+    large_model(tmp_path / "m.onnx", external=False)
+    (tmp_path / "cut.py").write_text(CUT)
+    command = [sys.executable, "-c", RUN, "run", "m.onnx", "--plugin", "cut.py", "--no-verify", "-o", "o.onnx"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "error: a file of the model was cut while it was in use\n"
+    assert not (tmp_path / "o.onnx").exists()

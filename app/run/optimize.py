@@ -141,7 +141,7 @@ def _run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions, time
         from .speed_check import SpeedRaces  # noqa: PLC0415 - seldom needed
 
         races = SpeedRaces(source, options, timer)
-    with Publication(paths.model) as publication:
+    with Publication(paths.model) as publication, source.blamed_if_changed():
         attempt = run_attempt(choice, source, original, spec, options, timer, races, publication)
         for fallback in (*choice.fallbacks, ORIGINAL):
             if races is None or not races.has_lost:
@@ -177,6 +177,7 @@ def _run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions, time
             from .page import run_page  # noqa: PLC0415 - seldom needed
 
             publication.add_text(paths.page, partial(run_page, report, visualization))
+        source.require_unchanged()
         lift_time_limit()
         publication.publish()
     return Result(report, source, candidate, visualization)

@@ -53,12 +53,28 @@ DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name o
 PAGE_BYTES = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
 
 
+FileVersion = tuple[int, int, int, int]
+"""What a file that was written to or replaced has otherwise: device, inode, size, time of the last change."""
+
+
+def _file_version(path: Path) -> FileVersion | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 @dataclass(slots=True)
 class ModelFile:
-    """The file of a model and the files of external data to which it refers."""
+    """The file of a model and the files of external data to which it refers.
+
+    They must stay as they are from the first time the model is loaded.
+    """
 
     path: Path
     external_files: dict[Path, MappedFile] = field(default_factory=dict[Path, MappedFile])
+    _versions: dict[Path, FileVersion | None] = field(default_factory=dict[Path, FileVersion | None], repr=False)
 
     def read_tensor(self, proto: onnx.TensorProto) -> Tensor:
         """A tensor whose elements may lie in another file of the model's folder."""
@@ -79,6 +95,17 @@ class ModelFile:
             raise ModelError(f"{tensor.name}: {file.path.name} does not hold its {tensor.nbytes} bytes at {offset}")
         return Tensor.from_proto(proto, MappedField(RAW_DATA, file, offset, offset + length))
 
+    def begin_use(self, path: Path) -> None:
+        """Record the version of a file at its first use."""
+        if path not in self._versions:
+            self._versions[path] = _file_version(path)
+
+    def require_unchanged(self) -> None:
+        """Raise ModelError if one of the files was written to or replaced since its first use."""
+        for path, version in self._versions.items():
+            if _file_version(path) != version:
+                raise ModelError(f"{path} was changed while it was in use")
+
     def _external_file(self, name: str, location: str) -> MappedFile:
         folder = self.path.resolve().parent
         path = folder / location.replace("\0", "")
@@ -87,6 +114,7 @@ class ModelFile:
             raise ModelError(f"{name}: its external data '{location}' lies outside the model's folder")
         if not path.is_file():
             raise ModelError(f"{name}: the file of its external data, {location}, is missing")
+        self.begin_use(path)
         return self.external_files.setdefault(path, MappedFile(path))
 
 
@@ -151,12 +179,14 @@ def _one_line_errors(path: Path) -> Generator[None]:
 
 
 def _load(file: ModelFile, inline: bool) -> Model:
+    file.begin_use(file.path)
     source = MappedFile(file.path)
     header, info, nodes, tensors = _read_parts(source)
     opsets_of(header)  # refuses unknown versions before anything is read
     initializers = [file.resolve_external(t) for t in tensors]
     model = import_model(header, info, nodes, initializers, file.read_tensor, inline=inline)
     source.release_pages()
+    file.require_unchanged()
     return model
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from weakref import finalize
 
 import onnx
 
-from ..errors import ModelError
+from ..errors import ModelError, PassesError
 from ..ort.sessions import Loadable
 from ..support.printable_text import is_utf8
 from .convert import from_onnx
@@ -71,6 +71,20 @@ class ModelSource:
     @cached_property
     def _edited(self) -> Loadable:
         return self._files.enter_context(as_loadable(self.load()))
+
+    def require_unchanged(self) -> None:
+        """Raise ModelError if one of its files was written to or replaced since it was loaded."""
+        if isinstance(self.origin, ModelFile):
+            self.origin.require_unchanged()
+
+    @contextmanager
+    def blamed_if_changed(self) -> Generator[None]:
+        """Raise ModelError instead of the errors of the block if one of its files was changed meanwhile."""
+        try:
+            yield
+        except PassesError:
+            self.require_unchanged()
+            raise
 
     @property
     def is_external(self) -> bool:

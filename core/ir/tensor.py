@@ -28,6 +28,7 @@ from . import wire_format
 
 MAX_INTERNED_BYTES = 64 << 10  # bytes
 SMALL_TENSOR_BYTES = 1024  # bytes; a tensor up to this size is parsed whole and shown to shape inference
+MAX_READ_BYTES = 1 << 22  # bytes; a file up to this size is read, since to cut one that is mapped kills the process
 MAX_MAPPED_BYTES = 1 << 30  # bytes; of a larger file only the parts in use are mapped
 RAW_DATA = 9
 # The fields of TensorProto that hold elements: float, int32, string, int64, raw, double, uint64.
@@ -43,10 +44,14 @@ SUB_BYTE_BITS = {
 
 @dataclass(slots=True, weakref_slot=True)
 class MappedFile:
-    """A file of weights, opened on first use and mapped into memory: whole, or of one above 1 GB the parts in use."""
+    """A file of weights, opened on first use and mapped into memory: whole, or of one above 1 GB the parts in use.
+
+    One up to 4 MB is read instead.
+    """
 
     path: Path
     _descriptor: int | None = field(default=None, repr=False, compare=False)
+    _content: bytes | None = field(default=None, repr=False, compare=False)
     _map: mmap.mmap | None = field(default=None, repr=False, compare=False)
     _parts: WeakSet[mmap.mmap] = field(default_factory=WeakSet[mmap.mmap], repr=False, compare=False)
 
@@ -62,11 +67,19 @@ class MappedFile:
         return self._descriptor
 
     def view(self, begin: int = 0, end: int | None = None) -> memoryview:
-        """The bytes of the file from `begin` to `end`."""
-        size = os.fstat(self.fileno()).st_size if self._map is None else len(self._map)
+        """The bytes of the file from `begin` to `end`. Raises ModelError if it has become shorter."""
+        if self._content is not None:
+            return memoryview(self._content)[begin:end]
+        now = os.fstat(self.fileno()).st_size
+        size = now if self._map is None else len(self._map)
         end = size if end is None else end
         if begin == end:
             return memoryview(b"")
+        if now < end:
+            raise ModelError(f"{self.path} was cut while it was in use")
+        if size <= MAX_READ_BYTES:
+            self._content = self._read(size)
+            return memoryview(self._content)[begin:end]
         if self._map is None and size > MAX_MAPPED_BYTES and end - begin < size:
             start = begin - begin % mmap.ALLOCATIONGRANULARITY
             part = mmap.mmap(self.fileno(), end - start, access=mmap.ACCESS_READ, offset=start)
@@ -75,6 +88,15 @@ class MappedFile:
         if self._map is None:
             self._map = mmap.mmap(self.fileno(), 0, access=mmap.ACCESS_READ)
         return memoryview(self._map)[begin:end]
+
+    def _read(self, size: int) -> bytes:
+        content = bytearray()
+        os.lseek(self.fileno(), 0, os.SEEK_SET)
+        while len(content) < size:
+            if not (piece := os.read(self.fileno(), size - len(content))):
+                raise ModelError(f"{self.path} was cut while it was in use")
+            content += piece
+        return bytes(content)
 
     def release_pages(self) -> None:
         """Release the memory of pages that were read; they are read from the file again on the next use."""

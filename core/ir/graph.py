@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
@@ -17,7 +18,7 @@ from ..errors import Declined, GraphError, NoFixpoint
 from .context import FRESH_NAME_MARK, Declarations, GraphContext
 from .effects import may_drop
 from .mutation_log import Mutation, constant_nbytes, record_use_replacement
-from .op import IndexedSequence, Op, replaced
+from .op import SLOTS_THRESHOLD, IndexedSequence, Op, replaced
 from .origin import record_source
 from .subgraphs import all_value_names
 from .tensor import Tensor
@@ -64,10 +65,6 @@ def depth_first_order(order: list[Op]) -> list[Op]:
             else:
                 path[pending] = dependencies(pending)
     return list(done)
-
-
-def _is_dead(op: Op) -> bool:
-    return op in op.graph and all(map(op.graph.is_unused, op.outputs))
 
 
 def _remove_with_constants(op: Op) -> list[Op]:
@@ -155,6 +152,7 @@ class Graph:
         self._ops: dict[Op, None] = {}
         self._by_type: dict[str, dict[Op, None]] = {}
         self._ops_with_subgraphs: dict[Op, None] = {}
+        self._used_outputs: dict[Op, int] = {}  # an output of an op with many that was used when it was last looked for
 
     @property
     def opsets(self) -> dict[str, int]:
@@ -195,6 +193,24 @@ class Graph:
     def is_unused(self, value: Value) -> bool:
         """Whether `value` has no consumers and is not a graph output."""
         return not value.consumers and value not in self._outputs and value not in self.pinned
+
+    def is_dead(self, op: Op) -> bool:
+        """Whether `op` is in this graph, and nothing uses its outputs.
+
+        Where these are many, the one that was used last time comes first: as they become unused one after the other,
+        all calls together look at each of them about once.
+        """
+        if op not in self._ops:
+            return False
+        outputs = op.outputs
+        if len(outputs) <= SLOTS_THRESHOLD:
+            return all(map(self.is_unused, outputs))
+        start = self._used_outputs.get(op, 0)
+        for i in chain(range(start, len(outputs)), range(min(start, len(outputs)))):
+            if not self.is_unused(outputs[i]):
+                self._used_outputs[op] = i
+                return False
+        return True
 
     def producer(self, value: Value | None) -> Op | None:
         """The op of this graph that computes `value`; None if another graph or no op does."""
@@ -419,6 +435,7 @@ class Graph:
         del self._ops[op]
         del self._by_type[op.type][op]
         self._ops_with_subgraphs.pop(op, None)
+        self._used_outputs.pop(op, None)
 
     def _index(self, op: Op) -> None:
         self._ops[op] = None
@@ -431,7 +448,7 @@ class Graph:
         stack, removed = list(ops), 0
         while stack:
             op = stack.pop()
-            if may_drop(op) and _is_dead(op):
+            if may_drop(op) and op.graph.is_dead(op):
                 removed += 1
                 stack += _remove_with_constants(op)
         return removed
@@ -440,7 +457,7 @@ class Graph:
         """As `prune`, but `ops` themselves are removed even if they are opaque. O(removed)."""
         removed = 0
         for op in ops:
-            if _is_dead(op):
+            if op.graph.is_dead(op):
                 removed += 1 + self.prune(_remove_with_constants(op))
         return removed
 

@@ -63,6 +63,10 @@ class IndexedSequence(Generic[T]):
     def __contains__(self, value: T) -> bool:
         return value in self._positions
 
+    def positions(self, value: T) -> Sequence[int]:
+        """The positions of `value`."""
+        return self._positions.get(value, ())
+
     def replace(self, old: T, new: T) -> None:
         """Replace `old` by `new`."""
         slots = self._positions.pop(old, [])
@@ -187,6 +191,21 @@ class Op:
         """The input at `index`, or None if it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
 
+    def positions_of(self, value: Value) -> Sequence[int]:
+        """The indices of the inputs that are `value`; O(their number) where there are many inputs."""
+        if len(self.inputs) <= SLOTS_THRESHOLD:
+            return [i for i, v in enumerate(self.inputs) if v is value]
+        return sorted(self._index_edges("inputs").positions(value))
+
+    def _index_edges(self, side: Side) -> IndexedSequence[Value | None]:
+        """The inputs or outputs with their positions, kept until they are set."""
+        found = self._indexed_edges.get(side) if self._indexed_edges is not None else None
+        if found is None:
+            values: tuple[Value | None, ...] = getattr(self, side)
+            found = IndexedSequence(values)
+            self._indexed_edges = {**(self._indexed_edges or {}), side: found}
+        return found
+
     def set_edges(self, side: Side, values: Iterable[Value | None]) -> None:
         """Set the inputs or outputs to `values`."""
         setattr(self, side, tuple(values))
@@ -195,14 +214,12 @@ class Op:
 
     def replace_edge(self, side: Side, old: Value, new: Value) -> None:
         """Replace `old` by `new` among the inputs or outputs; O(uses of `old`) where there are many."""
-        slots = self._indexed_edges.get(side) if self._indexed_edges is not None else None
-        if slots is None:
+        if self._indexed_edges is None or side not in self._indexed_edges:
             values: tuple[Value | None, ...] = getattr(self, side)
             if len(values) <= SLOTS_THRESHOLD:
                 setattr(self, side, replaced(values, old, new))
                 return
-            slots = IndexedSequence(values)
-            self._indexed_edges = {**(self._indexed_edges or {}), side: slots}
+        slots = self._index_edges(side)
         slots.replace(old, new)
         with suppress(AttributeError):  # the tuple was not read since the last replacement
             delattr(self, side)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import RuleError
@@ -14,6 +15,7 @@ from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
 
 COMMUTATIVE = ops_with(Trait.COMMUTATIVE)
+MAX_TRIED_POSITIONS = 64  # of the inputs of one op, at which a pattern after a variadic variable is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +313,12 @@ def _match_variadic(
     bound, covered, trace = found
     want, rest = wanted[0], wanted[1:]
     room = len(site.values[index:]) - sum(not isinstance(p, VariadicVar) for p in rest)
-    sizes = range(max(room, 0) + 1) if any(isinstance(p, VariadicVar) for p in rest) else range(max(room, 0), room + 1)
+    is_open = any(isinstance(p, VariadicVar) for p in rest)
+    sizes: Iterable[int] = range(max(room, 0) + 1) if is_open else range(max(room, 0), room + 1)
+    if is_open and isinstance(following := rest[0], OpPattern):
+        makers = map(site.op.graph.producer, site.values[index:]) if trace is None else ()
+        fitting = (i for i, op in enumerate(makers) if op is not None and op.type in following.types and i <= room)
+        sizes = tuple(islice(sizes if trace is not None else fitting, MAX_TRIED_POSITIONS))
     for size in sizes or (() if trace is None else (0,)):
         taken = site.values[index : index + size]
         if not want.name:

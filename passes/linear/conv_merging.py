@@ -55,6 +55,9 @@ def weighted_conv(g: Any, x: Any, w: Any, op: Any) -> Any:
     return g.Conv(x, g.const(w), ...) @ op
 
 
+MAX_OPERANDS = 256  # of a Sum: each pair of Convs that is merged takes a new one
+
+
 @rule(
     lambda g, x, w, v, p, q, op: g.one_of("Add", "Sub")(weighted_conv(g, x, w, p), weighted_conv(g, x, v, q)) @ op,
     lambda g, x, a, w, v, p, q, op: g.Add(g.Add(a, weighted_conv(g, x, w, p)), weighted_conv(g, x, v, q)) @ op,
@@ -69,6 +72,7 @@ def merge_parallel_convs(
 ) -> Value:  # fmt: skip
     """Conv(x, w, b) + Conv(x, v, c) => Conv(x, w + v, b + c), smaller kernels padded with zeros; so in a longer sum"""
     require(op.type == "Sum" or op.version >= 7, "before opset 7 an attribute says how to broadcast")
+    require(len(op.inputs) <= MAX_OPERANDS, "too many operands")
     one = sum_of_convs(g, x, ConvBranch.of(p), ConvBranch.of(q), -1 if op.type == "Sub" else 1)
     if a is not None:
         return g.Add(a, one)

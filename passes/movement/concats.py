@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
 from ..support.operand_queries import Values, constant_numbers, known_extent, operand, require_gatherable, same_shape
 from .slices import INT32_MAX, SliceRange, build_slice, range_of_indices, required_slice_ranges
+
+MAX_MERGED_INPUTS = 16  # of a Concat that is made in one step of several
 
 
 @rule(
@@ -16,7 +20,33 @@ from .slices import INT32_MAX, SliceRange, build_slice, range_of_indices, requir
 def merge_concats(g: Build, before: Values, ins: Values, after: Values, inner: Op, outer: Op) -> Value:
     """Concat(a, Concat(b, c), d) => Concat(a, b, c, d), along the same axis"""
     require(same_axis(inner, outer), "the axes differ")
-    return g.Concat(*before, *ins, *after, axis=written_axis(outer))
+    inputs = (*before, *ins, *after)
+    if len(inputs) > MAX_MERGED_INPUTS:  # one at a time, each wider than the last, they would take quadratic time
+        require(not _is_inside(outer), "another Concat, which reads it, is merged with both")
+        inputs = tuple(_flattened(outer))
+    return g.Concat(*inputs, axis=written_axis(outer))
+
+
+def _flattened(outer: Op) -> Iterator[Value]:
+    """The inputs of a Concat, and those of Concats inside it that nothing else reads. O(their number)."""
+    work = list(outer.inputs[::-1])
+    while work:
+        value = work.pop()
+        maker = outer.graph.producer(value)
+        if value is not None and (maker is None or not _is_inside(maker) or not same_axis(maker, outer)):
+            yield value
+        elif maker is not None:
+            work += maker.inputs[::-1]
+
+
+def _is_inside(op: Op) -> bool:
+    """Whether an op is a Concat that only another one along the same axis reads, once."""
+    v = op.outputs[0]
+    if op.type != "Concat" or op.domain or len(v.consumers) != 1 or op.graph.is_output(v) or v in op.graph.pinned:
+        return False
+    (user,) = v.consumers
+    is_merged = user.type == "Concat" and not user.domain and user.graph is op.graph and same_axis(op, user)
+    return is_merged and len(user.positions_of(v)) == 1
 
 
 MERGE_CONCATS = RulePass("merge-concats", (merge_concats,))
@@ -41,20 +71,30 @@ def written_axis(op: Op) -> int:
 def cancel_split_concat(g: Build, xs: Values, concat: Op) -> Value:
     """Concat(Split(x)) => x, of all its outputs in order, also among others"""
     at, split = find_split(xs, concat)
-    x = operand(split)
-    inputs = (*xs[:at], x, *xs[at + len(split.outputs) :])
-    return x if len(inputs) == 1 else g.Concat(*inputs, axis=written_axis(concat))
+    inputs, at = [*xs[:at], operand(split)], at + len(split.outputs)
+    while len(xs) > MAX_MERGED_INPUTS and at < len(xs):  # one Split at a time takes quadratic time
+        other = _split_at(xs, at, concat)
+        inputs.append(xs[at] if other is None else operand(other))
+        at += 1 if other is None else len(other.outputs)
+    inputs += xs[at:]
+    return inputs[0] if len(inputs) == 1 else g.Concat(*inputs, axis=written_axis(concat))
 
 
 def find_split(xs: Values, concat: Op) -> tuple[int, Op]:
     """The first position of all outputs of a Split, in order, among the inputs of a Concat, and the Split."""
-    for at, v in enumerate(xs):
-        maker = concat.graph.producer(v)
-        if maker is None or maker.type != "Split" or maker.domain or maker.outputs[0] is not v:
-            continue
-        if xs[at : at + len(maker.outputs)] == maker.outputs and same_axis(maker, concat):
-            return at, maker
+    for at in range(len(xs)):
+        if (split := _split_at(xs, at, concat)) is not None:
+            return at, split
     raise Declined("no Split has all its outputs among the inputs, in order")
+
+
+def _split_at(xs: Values, at: int, concat: Op) -> Op | None:
+    """The Split whose outputs are those of the inputs of a Concat that begin at a position."""
+    maker = concat.graph.producer(xs[at])
+    if maker is None or maker.type != "Split" or maker.domain or len(maker.outputs) > len(xs) - at:
+        return None
+    has_all = all(xs[at + i] is v for i, v in enumerate(maker.outputs))
+    return maker if has_all and same_axis(maker, concat) else None
 
 
 @rule(lambda g, x, rest, first, concat: g.Concat(g.Slice(x, ...) @ first, *rest) @ concat, shared=True, contract=EXACT)

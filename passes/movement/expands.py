@@ -59,6 +59,7 @@ MERGE_EXPANDS = RulePass("merge-expands", (merge_expands, merge_tiles, drop_unsq
 
 
 EXACTLY_BROADCASTING = tuple(sorted(ops_with(Trait.BROADCASTING) - {"Max", "Min", "Pow"}))
+MAX_OPERANDS = 256  # each operand that is replaced takes a new op
 EXPANDING_OPS = ("Expand", "Tile", "Unsqueeze", "Reshape")
 
 
@@ -100,6 +101,7 @@ def drop_expand_before_power(g: Build, x: Value, before: Inputs, after: Inputs, 
 
 def _without_expand(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     require_numpy_broadcasting(op.version, VARIADIC_BROADCASTING_OPSET)
+    require(len(op.inputs) <= MAX_OPERANDS, "too many operands")
     others = [v for v in (*before, *after) if v is not None]
     if not is_expand_to_shape_of(inner, others):
         fits = broadcasts_alike(x.shape, inner.outputs[0].shape, [v.shape for v in others])

@@ -59,8 +59,8 @@ class Scope:
 
     outer: tuple[Scope, ...] = ()
     numbering: ValueNumbering = field(default_factory=ValueNumbering)
-    first_by_key: dict[NodeKey, Op] = field(default_factory=dict[NodeKey, Op])
-    """The first op of each head; its attributes are decoded when a second comes."""
+    first_by_key: dict[NodeKey, Op | None] = field(default_factory=dict[NodeKey, Op | None])
+    """The first op of each head until a second comes, for which the details of the first are decoded."""
     by_full_key: dict[NodeKey, Op] = field(default_factory=dict[NodeKey, Op])
 
     @property
@@ -77,13 +77,15 @@ class Scope:
         """The first op with the results of `op`; `op` itself if there was none."""
         start = (*operator_key(op), *canonical_inputs(op, op.inputs, id))  # all but attributes
         around = self.scopes
-        others = [(scope, scope.first_by_key[start]) for scope in around if start in scope.first_by_key]
+        others = [scope for scope in around if start in scope.first_by_key]
         if not others:
             self.first_by_key[start] = op
         if not others or not is_pure(op):
             return op
-        for scope, other in others:
-            scope.by_full_key.setdefault((*start, *self._detail_key(other)), other)
+        for scope in others:
+            if (other := scope.first_by_key[start]) is not None:
+                scope.by_full_key.setdefault((*start, *self._detail_key(other)), other)
+                scope.first_by_key[start] = None
         key = (*start, *self._detail_key(op))
         for scope in around:
             twin = scope.by_full_key.get(key)

@@ -44,8 +44,8 @@ class ValueNumbering:
         return [(name, len(g.inputs), *self.outputs(g, outer, depth)) for name, g in graphs]
 
     def values(self, graph: Graph, outer: dict[Value, int] | None, depth: int) -> dict[Value, int]:
-        """A number for each value of a body; impure ops equal nothing."""
-        of = dict(outer or {})
+        """A number for each value of a body, added to `outer`, if given; impure ops equal nothing."""
+        of = {} if outer is None else outer  # a copy for each body takes quadratic time; no value is in two graphs
         for i, v in enumerate(graph.inputs):
             of[v] = self._number(("input", depth, i))
         for v in graph.initializers:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections import ChainMap
+from collections.abc import Collection, Hashable, MutableMapping
 from dataclasses import dataclass, field
 
 import onnx
@@ -87,14 +88,14 @@ class _Keys:
     def _number(self, *key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
-    def _node(self, node: onnx.NodeProto, names: Mapping[str, int], depth: int) -> int:
+    def _node(self, node: onnx.NodeProto, names: MutableMapping[str, int], depth: int) -> int:
         inputs = tuple(names.get(i, i) if i else None for i in node.input)
         attributes = sorted((a.name, self._attribute(a, names, depth)) for a in node.attribute)
         domain = canonical_domain(node.domain)
         called = self._bodies if (domain, node.op_type) in self._functions else None
         return self._number(node.op_type, domain, node.overload, inputs, tuple(attributes), len(node.output), called)
 
-    def _attribute(self, a: AttributeProto, names: Mapping[str, int], depth: int) -> int:
+    def _attribute(self, a: AttributeProto, names: MutableMapping[str, int], depth: int) -> int:
         if a.type in SUBGRAPH_ATTRIBUTE_TYPES:
             graphs = [a.g] if a.type == AttributeProto.GRAPH else a.graphs
             return self._number("graphs", *(self._graph(g, names, depth + 1) for g in graphs))
@@ -105,9 +106,9 @@ class _Keys:
         plain.ClearField("doc_string")
         return self._number("attribute", plain.SerializeToString(deterministic=True))
 
-    def _graph(self, graph: onnx.GraphProto, outer: Mapping[str, int], depth: int) -> int:
+    def _graph(self, graph: onnx.GraphProto, outer: MutableMapping[str, int], depth: int) -> int:
         """The number of a subgraph: of its outputs in terms of its inputs and of outer values."""
-        names = dict(outer)
+        names = ChainMap[str, int]({}, outer)  # a copy for each body takes quadratic time
         names.update((v.name, self._number("body input", depth, i)) for i, v in enumerate(graph.input))
         names.update((t.name, self._constant("", Tensor.from_proto(t))) for t in graph.initializer)
         sparse = graph.sparse_initializer

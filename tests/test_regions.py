@@ -278,7 +278,8 @@ def test_each_node_of_the_original_runs_in_one_group() -> None:
     plans = plan_groups(original, [sites[i : i + 5] for i in range(0, 20, 5)], tuple)
     assert [p.sites for p in plans] == [tuple(sites[i : i + 5]) for i in range(0, 20, 5)]
     assert [set(p.computed) for p in plans] == [set(p.sites) for p in plans]
-    assert [p.kept for p in plans] == [{"a5"}, {"a10"}, {"a15"}, frozenset()]
+    assert [p.taken for p in plans] == [(), ("a5",), ("a10",), ("a15",)]
+    assert [set(p.released) for p in plans[:2]] == [{"a1", "a2", "a3", "a4"}, {"a5", "a6", "a7", "a8", "a9"}]
 
 
 def test_names_of_a_region() -> None:

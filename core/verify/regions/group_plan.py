@@ -12,13 +12,14 @@ from .value_graph import ValueGraph
 class GroupPlan:
     """Some sites, and the part of the original that computes them after the parts of earlier groups.
 
-    `computed` are the values that this part gives, for these sites and for later groups. `kept` are those, of this and
-    of earlier parts, that later groups read.
+    `computed` are the values that this part gives, for these sites and for later groups. `taken` are those of earlier
+    parts that this group reads. `released` are values of this and of earlier parts that no later group reads.
     """
 
     sites: tuple[str, ...]
     computed: tuple[str, ...]
-    kept: frozenset[str]
+    taken: tuple[str, ...]
+    released: tuple[str, ...]
 
 
 def plan_groups(
@@ -37,17 +38,19 @@ def plan_groups(
         uses.append({*names, *(name for name in read if name in original.producers)})
         owner.update(dict.fromkeys(made, number))
     computed: list[dict[str, None]] = [{} for _ in groups]
-    kept: list[frozenset[str]] = []
-    later: set[str] = set()
-    for number in reversed(range(len(groups))):
-        kept.append(frozenset(n for n in later if owner[original.producers[n][0]] <= number))
-        later |= uses[number]
-    for names in uses:
+    last: dict[str, int] = {}  # the last group that reads a value
+    for number, names in enumerate(uses):
+        last.update(dict.fromkeys(names, number))
         for name in names:
             computed[owner[original.producers[name][0]]][name] = None
     return [
-        GroupPlan(tuple(sites), tuple(sorted(made)), stays)
-        for sites, made, stays in zip(groups, computed, reversed(kept), strict=True)
+        GroupPlan(
+            tuple(sites),
+            tuple(sorted(made)),
+            tuple(sorted(name for name in names if name not in made)),
+            tuple(sorted(name for name in names if last[name] == number)),
+        )
+        for number, (sites, made, names) in enumerate(zip(groups, computed, uses, strict=True))
     ]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import ChainMap, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -19,6 +19,7 @@ from ...ir.tensor import Tensor, element_bits
 from ...ort.backends import Arrays
 from ...ort.sessions import SessionConfig
 from ..input_generation import InputSet
+from ..kept_values import value_bytes
 from ..noise import is_float
 from ..referee.judgement import Decision, Judgement
 from ..referee.narrowing import mentions_16_bits
@@ -46,7 +47,7 @@ class SiteDifference:
 
 
 _Known = tuple[InputSet, dict[str, Any]]
-"""An input set, and the values of the original there that later groups read."""
+"""An input set, and the values of the original there that later groups read, without the inputs."""
 
 
 class _NotTensors(Exception):
@@ -74,11 +75,11 @@ class ChangedRegions:
     max_bytes: int = MAX_GROUP_BYTES
     max_sites: int = MAX_GROUP_SITES
     make_session: LoadRegion | None = None
-    notes: list[str] = field(default_factory=list[str])
     shared: SharedValues = field(init=False)
     mentions_16_bits: bool = field(init=False)  # whether the rewritten model may compute 16-bit floats
     must_agree: bool = field(default=False, init=False)  # regions have to be the same in float64
     _is_incomplete: bool = field(default=False, init=False)
+    _notes: dict[str, None] = field(default_factory=dict[str, None], init=False)
     _gains: dict[int, bool] = field(default_factory=dict[int, bool])
     _types: Mapping[str, onnx.TypeProto] = field(init=False)
     _single: dict[tuple[str, bool], LoadedRegion | None] = field(
@@ -92,6 +93,11 @@ class ChangedRegions:
         others = {n for n, t in self._types.items() if t.WhichOneof("value") not in {None, "tensor_type"}}
         if others & self.shared.names:
             self._exclude(others)
+
+    @property
+    def notes(self) -> list[str]:
+        """The notes so far, each once."""
+        return list(self._notes)
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -150,15 +156,14 @@ class ChangedRegions:
         self._add_note(text)
 
     def _add_note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+        self._notes[text] = None
 
     def _exclude(self, names: set[str]) -> None:
         self.shared = SharedValues.of(self.original, self.rewritten, names | self.shared.excluded)
         self._single.clear()
 
     def _first_difference(self, input_sets: Sequence[InputSet]) -> SiteDifference | None:
-        waiting = deque((i, dict[str, Any](i.feeds)) for i in input_sets)
+        waiting = deque((i, dict[str, Any]()) for i in input_sets)
         plans = self._plans(max((i.sizes for i in input_sets), key=lambda sizes: prod(sizes.values())))
         while waiting:
             known, most = waiting, MAX_HELD_BYTES
@@ -166,24 +171,24 @@ class ChangedRegions:
                 group, before, known = _Group(self, plan), known, deque[_Known]()
                 while before and most > 0:
                     input_set, values = before.popleft()
-                    rest, wrong = group.compare(input_set, values)
+                    is_known, wrong = group.compare(input_set, values)
                     if wrong is not None:
                         return wrong
-                    if rest is not None:
-                        known.append((input_set, rest))
-                    most -= group.byte_count if plan is plans[0] else 0
+                    if is_known:
+                        known.append((input_set, values))
+                    most -= group.byte_count + value_bytes(input_set.feeds) if plan is plans[0] else 0
                 most = MAX_HELD_BYTES
         return None
 
     def _plans(self, sizes: Mapping[str, int]) -> list[GroupPlan]:
-        bytes_of = {name: self._byte_size(name, sizes) for name in self.wanted(self.sites)}
+        largest = max(sizes.values(), default=1)
+        bytes_of = {name: self._byte_size(name, sizes, largest) for name in self.wanted(self.sites)}
         groups = list(split_sites(self.sites, bytes_of, self.wanted, self.max_bytes, self.max_sites))
         return plan_groups(self.original, groups, self.wanted)
 
-    def _byte_size(self, name: str, sizes: Mapping[str, int]) -> int:
-        """The expected bytes of a value; extents that are not known count as the largest one of an input."""
+    def _byte_size(self, name: str, sizes: Mapping[str, int], largest: int) -> int:
+        """The expected bytes of a value; extents that are not known count as the `largest` one of an input."""
         tensor = self._types.get(name, onnx.TypeProto()).tensor_type
-        largest = max(sizes.values(), default=1)
         extents = (
             d.dim_value if d.HasField("dim_value") else sizes.get(d.dim_param, largest) for d in tensor.shape.dim
         )
@@ -264,44 +269,45 @@ class _Group:
 
     regions: ChangedRegions
     plan: GroupPlan
-    byte_count: int = 0  # bytes of the values on the input set that was compared last
+    byte_count: int = 0  # bytes of the values on the input set that was compared last, without the inputs
     _sources: dict[tuple[int, ...], LoadedRegion] = field(default_factory=dict[tuple[int, ...], LoadedRegion])
     _results: dict[tuple[int, ...], LoadedRegion | None] = field(
         default_factory=dict[tuple[int, ...], LoadedRegion | None]
     )
 
-    def compare(
-        self, input_set: InputSet, known: dict[str, Any]
-    ) -> tuple[dict[str, Any] | None, SiteDifference | None]:
-        """Compare on an input set; `known` are values of the original there, which earlier groups gave.
+    def compare(self, input_set: InputSet, known: dict[str, Any]) -> tuple[bool, SiteDifference | None]:
+        """Compare on an input set; `known` are values of the original there, those for later groups afterwards.
 
-        Returns the values for later groups, None if the original fails, and the difference at the first wrong site.
+        Returns whether the original runs, and the difference at the first wrong site.
         """
         try:
-            values = {**known, **self._original_values(known)}
+            known.update(self._original_values(input_set.feeds, known))
         except EvaluationError as e:
             self.regions.note(f"changed regions were not compared on {input_set}: {e}")
-            return None, None
-        self.byte_count = sum(v.nbytes for v in values.values() if isinstance(v, np.ndarray))
-        for site, result in self._site_results(values):
+            return False, None
+        values = {name: known[name] for name in (*self.plan.taken, *self.plan.computed)}
+        self.byte_count = value_bytes(values)
+        for site, result in self._site_results(input_set.feeds, values):
             if (wrong := self._difference(site, input_set, values, result)).reason:
-                return None, SiteDifference(site, input_set, wrong, self.regions.names(site))
-        return {n: v for n, v in values.items() if n in self.plan.kept or n in input_set.feeds}, None
+                return False, SiteDifference(site, input_set, wrong, self.regions.names(site))
+        for name in self.plan.released:
+            del known[name]
+        return True, None
 
-    def _original_values(self, known: Arrays) -> dict[str, Any]:
+    def _original_values(self, feeds: Arrays, known: Arrays) -> dict[str, Any]:
         """The values that the original computes for this group. Raises EvaluationError and ModelLoadError."""
         if not self.plan.computed:
             return {}
-        original = self.regions.original
-        before = {n: v for n, v in known.items() if n in original.producers}
+        before = {name: known[name] for name in self.plan.taken}
         if (ranks := _ranks(before)) not in self._sources:
-            self._sources[ranks] = self.regions.load(original, self.plan.computed, before.__contains__, before)
-        found = self._sources[ranks].run(known, self.regions.timeout)
+            part = self.regions.load(self.regions.original, self.plan.computed, before.__contains__, before)
+            self._sources[ranks] = part
+        found = self._sources[ranks].run(_joined(before, feeds), self.regions.timeout)
         if others := {name for name, value in found.items() if not isinstance(value, np.ndarray)}:
             raise _NotTensors(others)
         return found
 
-    def _difference(self, site: str, input_set: InputSet, values: Arrays, result: Any) -> OutputDifference:
+    def _difference(self, site: str, input_set: InputSet, values: dict[str, Any], result: Any) -> OutputDifference:
         if isinstance(result, EvaluationError):
             return OutputDifference(reason=f"its new region fails: {result}")
         expected = values[site]
@@ -313,7 +319,13 @@ class _Group:
         if original is None or rewritten is None:
             return OutputDifference()
         judgement = SiteJudgement(
-            site, original, rewritten, values, self.regions.timeout, input_set.is_finite, self.regions.derived
+            site,
+            original,
+            rewritten,
+            _joined(values, input_set.feeds),
+            self.regions.timeout,
+            input_set.is_finite,
+            self.regions.derived,
         )
         if must_agree:
             return judgement.disagreement(expected, result)
@@ -324,7 +336,7 @@ class _Group:
                 return wrong
         return judgement.rounded_difference(expected) if self.regions.mentions_16_bits else OutputDifference()
 
-    def _site_results(self, values: Arrays) -> Iterator[tuple[str, Any]]:
+    def _site_results(self, feeds: Arrays, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """The results of the rewritten regions: an EvaluationError for one that fails, none for one not comparable."""
         if (ranks := _ranks(values)) not in self._results:
             try:
@@ -333,29 +345,35 @@ class _Group:
                 self._results[ranks] = None
         if (region := self._results[ranks]) is not None:
             try:
-                found = region.run(values, self.regions.timeout)
+                found = region.run(_joined(values, feeds), self.regions.timeout)
             except EvaluationError:
                 pass  # one of them fails
             else:
                 yield from ((site, found[site]) for site in self.plan.sites)
                 return
         for site in self.plan.sites:
-            if (result := self._single_result(site, values)) is not None:
+            if (result := self._single_result(site, feeds, values)) is not None:
                 yield site, result
 
-    def _single_result(self, site: str, values: Arrays) -> Any:
+    def _single_result(self, site: str, feeds: Arrays, values: dict[str, Any]) -> Any:
         region = self.regions.single(site, values, of_original=False)
         if region is None:
             return None
+        given = _joined(values, feeds)
         try:
-            return region.run(values, self.regions.timeout)[site]
+            return region.run(given, self.regions.timeout)[site]
         except EvaluationError as e:
             original = self.regions.single(site, values, of_original=True)
             with suppress(EvaluationError):
-                if original is not None and original.run(values, self.regions.timeout):
+                if original is not None and original.run(given, self.regions.timeout):
                     return e
             self.regions.note(f"the region of {site} was not compared: {e}")
             return None
+
+
+def _joined(values: dict[str, Any], feeds: Arrays) -> Arrays:
+    """Values of a group and the inputs, which may be many, without a copy for each group."""
+    return ChainMap(values, cast("dict[str, Any]", feeds))
 
 
 def _ranks(values: Arrays) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ def cut_region(
     graph.output.extend(onnx.ValueInfoProto(name=n) for n in outputs.values())
     message = onnx.ModelProto(ir_version=values.model.message.ir_version, graph=graph)
     message.opset_import.extend(values.model.message.opset_import)
-    message.functions.extend(values.model.message.functions)
+    message.functions.extend(values.called_functions(kept))
     large = dict[str, Tensor]()
     for name in initializers:
         proto = values.initializers[name]

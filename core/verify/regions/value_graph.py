@@ -13,9 +13,11 @@ from onnx import shape_inference
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor
 from ...ort.split_models import SplitModel
-from ...serialization.proto_queries import subgraphs
+from ...serialization.proto_queries import all_nodes, subgraphs
 
 Constant = Tensor | onnx.SparseTensorProto
+_FunctionKey = tuple[str, str, str]
+"""Domain, name and overload of a local function."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class ValueGraph:
         return {**{t.name: t for t in graph.initializer}, **dict(sparse)}
 
     @cached_property
+    def _functions(self) -> Mapping[_FunctionKey, tuple[int, onnx.FunctionProto]]:
+        functions = self.model.message.functions
+        return {(canonical_domain(f.domain), f.name, f.overload): (i, f) for i, f in enumerate(functions)}
+
+    @cached_property
     def types(self) -> Mapping[str, onnx.TypeProto]:
         """The types of values in the main graph as far as onnx infers them."""
         try:
@@ -68,6 +75,23 @@ class ValueGraph:
         except Exception:  # noqa: BLE001 - it refuses some models that run
             inferred = self.model.message.graph
         return {v.name: v.type for v in (*inferred.value_info, *inferred.output)}
+
+    def called_functions(self, nodes: Iterable[int]) -> list[onnx.FunctionProto]:
+        """The local functions that some of the nodes call, directly or not, in their order. O(size of the result)."""
+        if not self._functions:
+            return []
+        found = dict[_FunctionKey, int]()
+        work = [key for n in nodes for key in self._calls((self.nodes[n],))]
+        while work:
+            if (key := work.pop()) not in found:
+                at, function = self._functions[key]
+                found[key] = at
+                work += self._calls(function.node)
+        return [self.model.message.functions[at] for at in sorted(found.values())]
+
+    def _calls(self, nodes: Iterable[onnx.NodeProto]) -> Iterator[_FunctionKey]:
+        keys = ((canonical_domain(node.domain), node.op_type, node.overload) for node in all_nodes(nodes))
+        return (key for key in keys if key in self._functions)
 
     def ancestors(self, names: Iterable[str], is_boundary: Callable[[str], bool]) -> tuple[list[int], list[str]]:
         """The nodes that compute `names` from boundary values, in order, and everything that they read from outside.

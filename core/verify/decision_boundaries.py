@@ -11,11 +11,12 @@ from ..ir.op import Op
 from ..ir.tensor import Tensor
 from ..ir.traits import Trait, data_inputs, ops_with
 from ..ir.values import Value
-from .transitive_uses import Use, transitive_uses
+from .transitive_uses import MAX_FOLLOWED_VALUES, Use, transitive_uses
 
 MAX_BOUNDARIES = 8  # boundaries of one input; more, as in tree ensembles, are subsampled
 MAX_VOCABULARY = 4096  # points of one input from which numbers are chosen at random
 MAX_CONSTANT_SIZE = 1024  # elements of a constant whose numbers count as boundaries
+MAX_OPERANDS = 256  # of a Max or Min that count
 THRESHOLD_OPS = ops_with(Trait.COMPARISON) | {"Max", "Min"}  # the other operand is where they change
 REDUCTION_OPS = frozenset({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "GlobalAveragePool", "GlobalMaxPool"})
 
@@ -51,11 +52,11 @@ class _AffineMap(NamedTuple):
     pooled: bool = False
 
 
-def decision_boundaries(value: Value) -> DecisionBoundaries:
+def decision_boundaries(value: Value, most: int = MAX_FOLLOWED_VALUES) -> DecisionBoundaries:
     """The boundaries of an input, traced through data movement, shifts and scales."""
     found: list[float] = []
     pooled = False
-    for reading, line in transitive_uses(value, _AffineMap(), _propagate):
+    for reading, line in transitive_uses(value, _AffineMap(), _propagate, most):
         points = [(c - line.shift) / line.scale for c in _thresholds(reading)]
         pooled = pooled or (line.pooled and bool(points))
         found += points
@@ -123,7 +124,7 @@ def _thresholds(use: Use) -> Iterator[float]:
     if op.domain:
         return
     if op.type in THRESHOLD_OPS:
-        for i, other in enumerate(op.inputs):
+        for i, other in enumerate(op.inputs[:MAX_OPERANDS]):
             yield from _constant_elements(other) if i != index else ()
     elif op.type == "Clip" and index == 0:
         yield from (b for name in ("min", "max") if isinstance(b := op.attr(name), float))

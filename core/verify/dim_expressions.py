@@ -34,7 +34,7 @@ def extent(dim: SymInt, sizes: Sizes) -> int:
 
 def dim_symbols(dim: str) -> list[str]:
     """The symbols in a formula; a name that is not a formula is a symbol itself."""
-    tree = _parse(dim)
+    tree = None if dim.isidentifier() else _parse(dim)
     return [dim] if tree is None else [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
 
 

@@ -30,6 +30,7 @@ RARE_KINDS = frozenset({"nan", "inf", "nonfinite"})  # they hide others, so they
 MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "special", "whole"})
 PAIRED_KINDS = frozenset({"boundaries", "nonfinite", "special"})
 VARIED_KINDS = frozenset({"far", "lengths"})  # each set has another range or length, which may be accepted
+MAX_DRAWN_KINDS = 100_000  # of inputs in the plans of one kind, which are fewer where a model has many inputs
 MAX_REFUSALS = 4  # of a kind of an input, before it is no longer drawn
 
 
@@ -82,6 +83,7 @@ def combined_plans(
     base = _usual_sizes(inputs, accepted, max_elements)
     limits = [max(n, element_count(list(inputs), base)) for n in (max_elements, MAX_GROWN_ELEMENTS)]
     by_kind: dict[str, list[Plan]] = {}
+    most, others = _max_plans(inputs), _other_kinds(inputs)
     for kind, count in COUNTS.items():
         number = len(by_kind) * 1000
         if kind == "sizes":
@@ -90,12 +92,17 @@ def combined_plans(
                 *islice(sizes_near(constants.sizes, base, fixed), count - MAX_COMBINED_SIZES),
                 *islice(sizes_near(combined, base, fixed), MAX_COMBINED_SIZES),
             ]
-            found = [Plan(kind, sizes, _some_kinds(inputs, "", rng), number + n) for n, sizes in enumerate(near)]
+            found = [
+                Plan(kind, sizes, _some_kinds(inputs, "", rng, others), number + n)
+                for n, sizes in enumerate(near[:most])
+            ]
         else:
+            drawn = min(count, most)
             found = list(
-                _plans_of_kind(kind, count, inputs, accepted, base, constants, fixed, rng, number, max_elements)
+                _plans_of_kind(kind, drawn, inputs, others, accepted, base, constants, fixed, rng, number, max_elements)
             )
-        by_kind[kind] = [p for p in found if element_count(list(inputs), p.sizes) <= limits[kind == "sizes"]][:count]
+        by_kind[kind] = [p for p in found if element_count(list(inputs), p.sizes) <= limits[kind == "sizes"]]
+        by_kind[kind] = by_kind[kind][: min(count, most)]
     return [plan for _, plan in sorted(_ranked(by_kind), key=lambda ranked: ranked[0])]
 
 
@@ -111,11 +118,13 @@ def plans_near(
     text = repr(constants).encode()
     rng = np.random.default_rng([seed, *text[:64]])
     base = _usual_sizes(inputs, accepted, max_elements)
-    near = islice(sizes_near(constants.sizes, base, fixed), COUNTS["sizes"] // 2)
+    near = islice(sizes_near(constants.sizes, base, fixed), min(COUNTS["sizes"] // 2, _max_plans(inputs)))
     plans = [Plan("sizes", sizes, {}, 10_000 + n) for n, sizes in enumerate(near)]
     if constants.numbers or constants.words:
-        count = COUNTS["constants"] // 2
-        plans += _plans_of_kind("constants", count, inputs, accepted, base, constants, fixed, rng, 11_000, max_elements)
+        count, others = min(COUNTS["constants"] // 2, _max_plans(inputs)), _other_kinds(inputs)
+        plans += _plans_of_kind(
+            "constants", count, inputs, others, accepted, base, constants, fixed, rng, 11_000, max_elements
+        )
     return [p for p in plans if element_count(list(inputs), p.sizes) <= MAX_GROWN_ELEMENTS]
 
 
@@ -136,6 +145,7 @@ def _plans_of_kind(
     kind: str,
     count: int,
     inputs: Sequence[InputSpec],
+    others: Mapping[str, Sequence[str]],
     accepted: Sequence[Sizes],
     base: Sizes,
     constants: ModelConstants,
@@ -144,7 +154,7 @@ def _plans_of_kind(
     number: int,
     max_elements: int,
 ) -> Iterator[Plan]:
-    """Plans in which some inputs have the kind; "combined" ones have any kinds."""
+    """Plans in which some inputs have the kind, and the rest any of their `others`; "combined" ones have any kinds."""
     if kind == "combined":
         able = [i for i in inputs if own_kinds(i) - {"normal"}]
         count = count if len(inputs) > 1 else count // 3
@@ -152,11 +162,11 @@ def _plans_of_kind(
         able = [i for i in inputs if kind in own_kinds(i) | special_kinds(i) and _is_served(i, kind, constants)]
         able = able if kind not in PAIRED_KINDS or len(able) > 1 else []  # each input alone had such numbers before
     for n in range(count if able else 0):
-        chosen = _some_kinds(inputs, kind, rng) if kind == "combined" else {}
+        chosen = _some_kinds(inputs, kind, rng, others) if kind == "combined" else {}
         if kind != "combined":
             leading = able if n % 2 else [i for i in able if rng.random() < 0.6] or [able[n // 2 % len(able)]]
-            others = [i for i in inputs if i not in leading]
-            chosen = {i.name: kind for i in leading} | _some_kinds(others, "", rng)
+            chosen = {i.name: kind for i in leading}
+            chosen |= _some_kinds([i for i in inputs if i.name not in chosen], "", rng, others)
         sizes = base if rng.random() < 0.5 else accepted[int(rng.integers(len(accepted)))]
         if kind in MANY_ROW_KINDS and n % 2 == 0:
             sizes = _with_many_rows(inputs, base, fixed, max_elements)
@@ -177,12 +187,24 @@ def _with_many_rows(inputs: Sequence[InputSpec], base: Sizes, fixed: frozenset[s
     return more if element_count(list(inputs), more) <= max_elements else base
 
 
-def _some_kinds(inputs: Sequence[InputSpec], kind: str, rng: np.random.Generator) -> dict[str, str]:
-    """A kind for about half of the inputs; if `kind` is "combined", for at least one."""
+def _max_plans(inputs: Sequence[InputSpec]) -> int:
+    """The plans of one kind that are drawn at most: each takes time for each input."""
+    return max(1, MAX_DRAWN_KINDS // max(len(inputs), 1))
+
+
+def _other_kinds(inputs: Sequence[InputSpec]) -> dict[str, list[str]]:
+    """The kinds of each input but normal ones, in order."""
+    return {i.name: sorted((own_kinds(i) | special_kinds(i)) - {"normal"}) for i in inputs}
+
+
+def _some_kinds(
+    inputs: Sequence[InputSpec], kind: str, rng: np.random.Generator, others: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """One of its `others` for about half of the inputs; if `kind` is "combined", for at least one."""
     found: dict[str, str] = {}
     share = NORMAL_SHARE if kind == "combined" else 0.8
     for i in inputs:
-        names = sorted((own_kinds(i) | special_kinds(i)) - {"normal"})
+        names = others[i.name]
         if names and rng.random() >= share:
             name = names[int(rng.integers(len(names)))]
             if name in RARE_KINDS and (kind != "combined" or rng.random() < 0.5):

@@ -16,7 +16,7 @@ from ..ir.op import Op
 from ..ir.traits import Trait, data_inputs, ops_with, ops_with_role, roles
 from ..ir.values import Value
 from .decision_boundaries import evenly_spread, vocabulary
-from .transitive_uses import Use, transitive_uses
+from .transitive_uses import MAX_FOLLOWED_VALUES, Use, transitive_uses
 from .word_generation import words_of_operator
 
 # Sums and differences of indices, extents and axes count as indices, extents and axes.
@@ -49,11 +49,11 @@ class InputRole:
     words: tuple[str, ...] = ()
 
 
-def input_role(value: Value) -> InputRole:
+def input_role(value: Value, most: int = MAX_FOLLOWED_VALUES) -> InputRole:
     """The narrowest role among all transitive uses of `value`."""
     words: list[str] = []
     found = InputRole()
-    for reading, _ in transitive_uses(value, True, _propagate):
+    for reading, _ in transitive_uses(value, True, _propagate, most):
         words += _compared_words(reading.op)
         if not reading.op.domain and (seen := _operand_role(reading)) is not None:
             found = _narrower(found, seen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import chain, combinations, islice
 from math import prod
 from time import monotonic, thread_time
 from typing import Any, Protocol
@@ -57,6 +57,7 @@ TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
 ROTATING_KINDS = ("normal", "negative", "large", "zeros")  # kinds drawn at the accepted sizes in turn
 MAX_EMPTY_ANSWERS = 2
 MAX_GROUPS = 24  # of symbols that are made to differ from others
+MIN_SIZE_PLANS, MAX_PLANNED_SIZES = 8, 20_000  # assignments with a size of 1, and the sizes in all of them
 CHEAP_ELEMENTS = 1 << 16  # elements: above that, all kinds are drawn at the smallest sizes that were accepted
 # CPU seconds, of the thread that runs them, for combined input sets: at least the first number, or that share of the
 # time of loading and the first run.
@@ -257,9 +258,9 @@ class InputSearch:
         free = [s for s in answer.input_set.sizes if s not in kept]
         if len(free) < 2 or len({answer.input_set.sizes[s] for s in free}) > 1:
             return answer
-        groups = [*((s,) for s in free), *combinations(free, 2)]
+        groups = chain(((s,) for s in free), combinations(free, 2))
         size = answer.input_set.sizes[free[0]]
-        for group in groups[:MAX_GROUPS]:
+        for group in islice(groups, MAX_GROUPS):
             sizes = answer.input_set.sizes
             if any(sizes[s] != size for s in group):
                 continue
@@ -281,8 +282,9 @@ class InputSearch:
     def _answers_at_other_sizes(self, base: Sizes) -> Iterator[Answer]:
         """Answers at sizes of 1 and, where only 1 was accepted so far, at larger ones. Required sizes do not change."""
         kept = self.fixed | {s: n for s, n in required_sizes(self.inputs, self.fixed).items() if base[s] == n}
-        tried = [base]
-        for plan in (*with_ones(self.inputs, base, kept), *with_more(self.inputs, base, kept)):
+        tried, most = [base], max(MIN_SIZE_PLANS, MAX_PLANNED_SIZES // max(len(base), 1))
+        plans = islice(with_ones(self.inputs, base, kept), most), islice(with_more(self.inputs, base, kept), most)
+        for plan in chain(*plans):
             answer, _ = self._first_accepted("normal", plan, 1) if plan not in tried else (None, "")
             tried.append(plan)
             if answer is not None:

@@ -19,20 +19,22 @@ from . import dim_expressions
 from .decision_boundaries import NO_BOUNDARIES, DecisionBoundaries, decision_boundaries
 from .empty_tensor_support import has_nonempty_filters, supports_empty_tensors
 from .input_roles import InputRole, control_values, dim_at, input_role, stable_input_shape
-from .transitive_uses import is_selection_only, transitive_uses
+from .transitive_uses import MAX_FOLLOWED_VALUES, is_selection_only, transitive_uses
 
 SAME_SHAPE_OPS = ops_with(Trait.SAME_SHAPE)
 BROADCASTING_OPS = ops_with(Trait.BROADCASTING)
+MAX_ALL_FOLLOWED = 400_000  # values that are followed from all inputs of a model
+MAX_OPERANDS = 64  # of an op through which axes are tracked
 ExtentRequirement = tuple[int, int]
 """An axis, and the extent that it must have; negative axes count from the end."""
 Axes = tuple[int, ...]
 """The axis of the input for each axis of a value."""
 
 
-def required_extents(value: Value, rank: int) -> dict[int, int]:
+def required_extents(value: Value, rank: int, most: int = MAX_FOLLOWED_VALUES) -> dict[int, int]:
     """The extents of `value`, of that rank, that its transitive uses require, by axis."""
     found: dict[int, int] = {}
-    for use, axes in transitive_uses(value, tuple(range(rank)), _propagate_axes) if rank else ():
+    for use, axes in transitive_uses(value, tuple(range(rank)), _propagate_axes, most) if rank else ():
         is_sliced = len(use.value.known_shape or axes) != rank  # by a Scan
         requirements = None if use.op.domain or is_sliced else REQUIREMENTS.get(use.op.type)
         for axis, extent in requirements(use.op, use.index) if requirements is not None else ():
@@ -43,7 +45,7 @@ def required_extents(value: Value, rank: int) -> dict[int, int]:
 
 def _propagate_axes(op: Op, index: int, axes: Axes) -> Axes | None:
     """The axes after `op`; None if they are not tracked through it."""
-    if op.domain or (index != 0 and op.type not in BROADCASTING_OPS):
+    if op.domain or (index != 0 and op.type not in BROADCASTING_OPS) or len(op.inputs) > MAX_OPERANDS:
         return None
     if op.type in BROADCASTING_OPS and any(_rank(op, i) > len(axes) for i in range(len(op.inputs))):
         return None
@@ -172,7 +174,8 @@ def input_specs(model: Model) -> list[InputSpec]:
     control, sizes = (control_values(graph, divisions=divisions) for divisions in (True, False))
     may_be_empty = supports_empty_tensors(graph)
     must_be_nonempty = not has_nonempty_filters(graph)
-    found = ((v, _input_spec(v, graph.input_defaults.get(v))) for v in (*required, *graph.input_defaults))
+    most = min(MAX_FOLLOWED_VALUES, max(1, MAX_ALL_FOLLOWED // max(len(graph.inputs), 1)))
+    found = ((v, _input_spec(v, graph.input_defaults.get(v), most)) for v in (*required, *graph.input_defaults))
     return [
         replace(
             i,
@@ -185,7 +188,7 @@ def input_specs(model: Model) -> list[InputSpec]:
     ]
 
 
-def _input_spec(value: Value, default: Tensor | None) -> InputSpec:
+def _input_spec(value: Value, default: Tensor | None, most: int) -> InputSpec:
     form, (dtype, shape) = TENSOR, value.recorded_type
     if value.type is not None:
         form, tensor = _element_type(value.type)
@@ -197,13 +200,13 @@ def _input_spec(value: Value, default: Tensor | None) -> InputSpec:
         value.name,
         dtype,
         symbolic,
-        input_role(value),
+        input_role(value, most),
         default,
         form,
         is_ranked=shape is not None,
-        required_extents=required_extents(value, len(symbolic)) if form == TENSOR and default is None else {},
-        boundaries=decision_boundaries(value),
-        is_selection_only=is_selection_only(value),
+        required_extents=required_extents(value, len(symbolic), most) if form == TENSOR and default is None else {},
+        boundaries=decision_boundaries(value, most),
+        is_selection_only=is_selection_only(value, most),
     )
 
 

@@ -71,9 +71,10 @@ def _assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
 def _sizes_by_axis(inputs: list[InputSpec], free: list[str], *, from_end: bool) -> Sizes:
     """Equal sizes on equal axes: exporters name each dim anew, also where all inputs have one batch and one length."""
     found: Sizes = {}
+    known = set(free)
     for i in inputs:
         for axis, d in enumerate(i.shape):
-            if d in free:
+            if d in known:
                 found.setdefault(str(d), 2 + (len(i.shape) - 1 - axis if from_end else axis))
     return dict.fromkeys(free, 2) | found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 from ..ir.graph import Graph
@@ -12,6 +13,7 @@ from ..ir.traits import LOOP_CONDITION, Trait, data_inputs, ops_with
 from ..ir.values import Value
 
 MAX_FOLLOWED_VALUES = 400  # values followed from one before giving up
+MAX_USES_PER_VALUE = 8  # uses of the followed values, on average
 
 S = TypeVar("S")
 
@@ -25,20 +27,28 @@ class Use:
     value: Value
 
 
-def transitive_uses(value: Value, start: S, propagate: Callable[[Op, int, S], S | None]) -> Iterator[tuple[Use, S]]:
-    """Every use of `value` and of values derived from it, each with the propagated state.
+def transitive_uses(
+    value: Value, start: S, propagate: Callable[[Op, int, S], S | None], most: int = MAX_FOLLOWED_VALUES
+) -> Iterator[tuple[Use, S]]:
+    """The uses of `value` and of values derived from it, of at most so many, each with the propagated state.
 
     `propagate` returns the state after an op, None if its outputs are not derived. Subgraphs pass values on unchanged.
     """
+    return islice(_all_uses(value, start, propagate, most), MAX_USES_PER_VALUE * most)
+
+
+def _all_uses(
+    value: Value, start: S, propagate: Callable[[Op, int, S], S | None], most: int
+) -> Iterator[tuple[Use, S]]:
     queue: list[tuple[Value, Graph | None, S]] = [(value, None, start)]
     seen = {value}
     for v, graph, state in queue:
         found: list[tuple[Value, Graph, S]] = []
         for op in v.consumers:
-            for index in (i for i, other in enumerate(op.inputs) if other is v):
+            for index in op.positions_of(v):
                 yield Use(op, index, v), state
                 after = propagate(op, index, state)
-                found += [(o, op.graph, after) for o in op.outputs] if after is not None else []
+                found += [(o, op.graph, after) for o in op.outputs[:most]] if after is not None else []
                 found += [(inner, g, state) for inner, g in _body_inputs(op, index)]
             for sub in op.subgraphs:
                 if _is_loop_condition(op, sub, v):
@@ -49,7 +59,7 @@ def transitive_uses(value: Value, start: S, propagate: Callable[[Op, int, S], S 
                 yield Use(graph.owner, LOOP_CONDITION, v), state
             found += [(outer, g, state) for outer, g in _body_results(graph.owner, graph, v)]
         for entry in found:
-            if entry[0] not in seen and len(seen) < MAX_FOLLOWED_VALUES:
+            if entry[0] not in seen and len(seen) < most:
                 seen.add(entry[0])
                 queue.append(entry)
 
@@ -92,11 +102,11 @@ QUERIES = ops_with(Trait.QUERIES)
 SELECTION_OPS = QUERIES | ops_with(Trait.SELECTS)
 
 
-def is_selection_only(value: Value) -> bool:
+def is_selection_only(value: Value, most: int = MAX_FOLLOWED_VALUES) -> bool:
     """Whether no arithmetic that might overflow or round uses the elements of `value`."""
-    for count, (reading, _) in enumerate(transitive_uses(value, True, _propagate)):
+    for count, (reading, _) in enumerate(transitive_uses(value, True, _propagate, most)):
         op = reading.op
-        if op.domain or count >= MAX_FOLLOWED_VALUES or not (op.type in SELECTION_OPS or data_inputs(op.type)):
+        if op.domain or count >= most or not (op.type in SELECTION_OPS or data_inputs(op.type)):
             return False
     return True
 

@@ -29,7 +29,7 @@ from .kept_values import LazyValues, ValueCache
 from .model_constants import NO_CONSTANTS, constants_of
 from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, has_generic_floats, perturb
 from .oracle_exchange import CHANGED_REGION, REWRITTEN, CrashedRuns
-from .output_comparison import compare_outputs, relative_noise_floor, without_gains
+from .output_comparison import compare_outputs, identical, relative_noise_floor, without_gains
 from .regions.region_comparison import ChangedRegions
 from .regions.value_graph import ValueGraph
 from .seeded_session import (
@@ -349,7 +349,8 @@ class Oracle:
             chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
         loose = original.unseeded_outputs.intersection(spec.random_outputs)
         unseeded = tuple(n for n in self.output_names if n in loose)
-        unmatched = [n for n in self.output_names if n in derived.unseeded_outputs - original.unseeded_outputs]
+        only_derived = derived.unseeded_outputs - original.unseeded_outputs
+        unmatched = [n for n in self.output_names if n in only_derived]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.answers[0].input_set, None) if unmatched else None
         labels: dict[bool, list[str]] = {True: [], False: []}  # by whether the inputs are finite
         worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
@@ -384,9 +385,9 @@ class Oracle:
             tried = [a.input_set for a in chosen if shown_by is None or a.input_set is shown_by]
             tried = self._affordable(list(filter(_is_usual, tried)), costs, notes)
             failure, count = self._compare_regions(regions(), tried, failure, notes)
-        sets, nonfinite_sets = tuple(labels[True]), tuple(labels[False])
+        sets, nonfinite_sets, noted = tuple(labels[True]), tuple(labels[False]), tuple(dict.fromkeys(notes))
         return Verdict(
-            self.backend, exact, sets, worst[True], unseeded, tuple(notes), failure, nonfinite_sets, worst[False], count
+            self.backend, exact, sets, worst[True], unseeded, noted, failure, nonfinite_sets, worst[False], count
         )
 
     def _changed_regions(self, model: Loadable | SplitModel) -> ChangedRegions | None:
@@ -504,7 +505,13 @@ class Oracle:
         except EvaluationError as e:
             return Mismatch("", str(e), input_set, None)
         for name, got in zip(self.output_names, results, strict=True):
-            noise, has_values = self._sensitivity.noise(answer, name), name not in unseeded
+            has_values = name not in unseeded
+            same = identical(answer.outputs[name], got, exact=exact) if has_values else None
+            if same is not None:  # as most are, where there are many
+                if input_set.is_finite or not finite_only:
+                    worst[name] = worst[name].worse(same) if name in worst else same
+                continue
+            noise = self._sensitivity.noise(answer, name)
             compare = partial(
                 compare_outputs, answer.outputs[name], exact=exact, compare_values=has_values, noise=noise
             )
@@ -514,7 +521,7 @@ class Oracle:
             is_gain = bool(found.reason) and not others.reason
             if found.reason and rest is not None and (finite_only or _saturate_less(regions(), input_set)):
                 note = f"{name} is finite where it is not in the original, which saturates"
-                notes.extend([note] if note not in notes and not finite_only else [])
+                notes.extend([note] if not finite_only else [])
                 found = others
             if finite_only and not input_set.is_finite:
                 continue

@@ -37,7 +37,8 @@ class OutputDifference:
     def worse(self, other: OutputDifference) -> OutputDifference:
         """The one with the larger share of its allowed error, with all that both excuse."""
         worst = max(self, other, key=lambda d: (bool(d.reason), d.share_of_allowed))
-        return replace(worst, excused=self.excused + other.excused)
+        excused = self.excused + other.excused
+        return worst if worst.excused == excused else replace(worst, excused=excused)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,19 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from operation_counts import count_calls
 from passwright.core import EXACT, Ledger, Op, Value, rule
+from passwright.core.errors import EvaluationError
 from passwright.core.io.convert import from_onnx
 from passwright.core.ir.op import SLOTS_THRESHOLD
+from passwright.core.ort.split_models import SplitModel
 from passwright.core.rewriting.driver import RuleIndex, Worklist
 from passwright.core.support.gc_pause import gc_paused
+from passwright.core.verify.input_draws import combined_plans
+from passwright.core.verify.input_generation import InputSet
+from passwright.core.verify.input_search import InputSearch
 from passwright.core.verify.input_specs import input_specs
+from passwright.core.verify.model_constants import NO_CONSTANTS
+from passwright.core.verify.regions.group_plan import plan_groups
+from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates, Scope
 from passwright.passes.folding.fold_constants import FoldConstants
 from rewriting import load
@@ -81,6 +89,55 @@ def chain(n: int) -> onnx.ModelProto:
     return model([*nodes, helper.make_node("Cos", [f"v{n}"], ["y"])])
 
 
+def nested_concats(n: int) -> onnx.ModelProto:
+    """A chain of Concats that are one."""
+    return model([helper.make_node("Concat", [f"v{i}" if i else "x", "x"], [f"v{i + 1}"], axis=0) for i in range(n)]
+                 + [helper.make_node("ReduceMax", [f"v{n}"], ["y"])])  # fmt: skip
+
+
+def other_concats(n: int) -> onnx.ModelProto:
+    """Concats along another axis than the wide one that reads them."""
+    pairs = [helper.make_node("Concat", ["x", f"c{i}"], [f"v{i}"], axis=1) for i in range(n)]
+    return model(joined(pairs, n, axis=0), (1, 8), **{f"c{i}": np.full((1, 1), i, np.float32) for i in range(n)})
+
+
+def concat_of_splits(n: int) -> onnx.ModelProto:
+    """A wide Concat of the outputs of many Splits, in order."""
+    made = [helper.make_node("LeakyRelu", ["x"], [f"r{i}"], alpha=i / 1e5) for i in range(n)]
+    splits = [helper.make_node("Split", [f"r{i}"], [f"v{2 * i}", f"v{2 * i + 1}"], axis=1) for i in range(n)]
+    return model(joined([*made, *splits], 2 * n, axis=1), (1, 8))
+
+
+def expands(n: int) -> onnx.ModelProto:
+    """A wide Sum of Expands."""
+    shape = {"s": np.array([4, 8])}
+    different = [helper.make_node("LeakyRelu", ["x"], [f"r{i}"], alpha=i / 1e5) for i in range(n)]
+    return model(joined([*different, *(helper.make_node("Expand", [f"r{i}", "s"], [f"v{i}"]) for i in range(n))],
+                        n, "Sum"), (1, 8), **shape)  # fmt: skip
+
+
+def shapes_of_parts(n: int) -> onnx.ModelProto:
+    """A Split whose outputs become unused one after the other."""
+    parts = helper.make_node("Split", ["x"], [f"p{i}" for i in range(n)], axis=0)
+    shapes = [helper.make_node("Shape", [f"p{i}"], [f"s{i}"]) for i in range(n)]
+    floats = [helper.make_node("Cast", [f"s{i}"], [f"v{i}"], to=TensorProto.FLOAT) for i in range(n)]
+    used = [helper.make_node("Neg", [f"p{n - 1}"], ["last"]), helper.make_node("Shape", ["last"], ["unused"])]
+    return model(joined([parts, *shapes, *floats, *used], n, axis=0), (n, 8))
+
+
+def equal_conditions(n: int) -> onnx.ModelProto:
+    """Ifs with one condition, of which the first is large."""
+    large = " ".join(f"a{i + 1} = Sin(a{i})" for i in range(n))
+    first = f"<then_branch = t () => (float[2] a{n}) {{ a0 = Neg(x) {large} }}"
+    ops = [f"v0 = If (c) {first}, else_branch = e () => (float[2] b) {{ b = Neg(x) }}>"]
+    ops += [
+        f"v{i} = If (c) <then_branch = t{i} () => (float[2] p{i}) <float w{i} = {{{i}}}> {{ p{i} = Mul(x, w{i}) }}, "
+        f"else_branch = e{i} () => (float[2] q{i}) {{ q{i} = Neg(x) }}>"
+        for i in range(1, n)
+    ]
+    return load(f"g (float[2] x, bool c) => (y) {{ {' '.join(ops)} y = Sum({', '.join(f'v{i}' for i in range(n))}) }}")
+
+
 def copied(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
     """Count the places visited by `work` to replace a value."""
     from passwright.core.ir import op
@@ -99,9 +156,10 @@ def copied(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
 
 
 MODELS = [star, idle, equal_constants, cut_up, siblings, chain]
+WIDE = [nested_concats, other_concats, concat_of_splits, expands, shapes_of_parts]
 
 
-@pytest.mark.parametrize("build", MODELS)
+@pytest.mark.parametrize("build", [*MODELS, *WIDE])
 def test_calls_grow_with_the_graph(build: Callable[[int], onnx.ModelProto]) -> None:
     def run(n: int) -> Callable[[], object]:
         m = build(n)
@@ -109,6 +167,15 @@ def test_calls_grow_with_the_graph(build: Callable[[int], onnx.ModelProto]) -> N
 
     run(SMALL)()  # fill the caches
     assert count_calls(run(3 * SMALL)) < 3.6 * count_calls(run(SMALL))
+
+
+def test_bodies_are_numbered_once() -> None:
+    def merged(n: int) -> Callable[[], object]:
+        graph = from_onnx(equal_conditions(n)).graph
+        return lambda: MergeDuplicates().run(graph, Ledger())
+
+    merged(8)()
+    assert count_calls(merged(90)) < 3.6 * count_calls(merged(30))
 
 
 def test_input_specs_take_linear_time() -> None:
@@ -119,6 +186,68 @@ def test_input_specs_take_linear_time() -> None:
         return lambda: input_specs(m)
 
     assert count_calls(described(3 * SMALL)) < 3.6 * count_calls(described(SMALL))
+
+
+def wide_sum(n: int, dims: str = "2") -> onnx.ModelProto:
+    """A Sum of many graph inputs, with many consumers; `i` in `dims` is the number of an input."""
+    inputs = ", ".join(f"float[{dims.replace('i', str(i))}] x{i}" for i in range(n))
+    ops = " ".join(f"v{i} = Sin(s)" for i in range(n))
+    return load(f"g ({inputs}) => ({', '.join(f'v{i}' for i in range(n))})"
+                f"{{ s = Sum({', '.join(f'x{i}' for i in range(n))}) {ops} }}")  # fmt: skip
+
+
+def test_specs_of_many_inputs_of_one_op_take_linear_time() -> None:
+    def described(n: int) -> Callable[[], object]:
+        m = from_onnx(wide_sum(n))
+        return lambda: input_specs(m)
+
+    described(8)()
+    assert count_calls(described(3 * SMALL)) < 3.6 * count_calls(described(SMALL))
+
+
+def test_plans_for_many_inputs_take_linear_time() -> None:
+    def planned(n: int) -> Callable[[], object]:
+        specs = input_specs(from_onnx(wide_sum(n)))
+        return lambda: combined_plans(specs, [{}], NO_CONSTANTS, frozenset(), 0, 1 << 20)
+
+    assert count_calls(planned(SMALL)) < 3.6 * count_calls(planned(SMALL // 3))
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_sizes_of_many_symbols_take_linear_time(refused: bool) -> None:
+    def searched(n: int) -> Callable[[], object]:
+        specs = input_specs(from_onnx(wide_sum(n, "Ni")))
+
+        def run(input_set: InputSet, _: float | None = None) -> dict[str, Any]:
+            if refused and list(input_set.sizes.values()).count(1) > 1:
+                raise EvaluationError("equal")
+            return {"s": np.zeros(2)}
+
+        return lambda: list(InputSearch(run, specs, {}, combines=False).answers())
+
+    searched(10)()
+    assert count_calls(searched(90)) < 3.6 * count_calls(searched(30))
+
+
+def test_groups_of_sites_do_not_list_all_that_is_kept() -> None:
+    """Values that are read long after they were computed."""
+    n = 200
+    early = " ".join(f"e{i + 1} = Sin(e{i})" for i in range(n))
+    late = " ".join(f"v{i + 1} = Add(v{i}, e{n - i})" for i in range(n))
+    graph = ValueGraph.of(
+        SplitModel(load(f"g (float[2] x) => (v{n}) {{ e0 = Exp(x) {early} v0 = Neg(x) {late} }}"), {})
+    )
+    names = [*(f"e{i}" for i in range(1, n)), *(f"v{i}" for i in range(1, n))]
+    plans = plan_groups(graph, [names[i : i + 4] for i in range(0, len(names), 4)], tuple)
+    assert sum(len(p.computed) + len(p.taken) + len(p.released) for p in plans) < 4 * len(names)
+
+
+def test_regions_have_only_the_functions_that_they_call() -> None:
+    function = '<domain: "f", opset_import: ["": 17]> F{} (a) => (b) {{ b = Sin(a) }}'
+    main = '<ir_version: 8, opset_import: ["": 17, "f": 1]> g (float[2] x) => (y) { v = f.F1(x) y = f.F2(v) }'
+    text = "\n".join([main, *map(function.format, range(3))])
+    graph = ValueGraph.of(SplitModel(onnx.parser.parse_model(text), {}))
+    assert [[f.name for f in graph.called_functions([n])] for n in (0, 1)] == [["F1"], ["F2"]]
 
 
 def test_budget_is_not_recounted_per_body() -> None:

@@ -173,13 +173,23 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
         ),
         pytest.param(
             lambda m: m.graph.node.append(node("Abs", ["x", "x"], ["c"])),
-            "Abs c has 2 inputs; the operator has at most 1",
+            "Abs c: number of inputs 2; the operator has at most 1",
             id="too many inputs",
         ),
         pytest.param(
             lambda m: m.graph.node.append(node("Abs", ["x"], ["c", "d"])),
-            "Abs c has 2 outputs; the operator has at most 1",
+            "Abs c: number of outputs 2; the operator has at most 1",
             id="too many outputs",
+        ),
+        pytest.param(
+            lambda m: m.graph.node.append(node("Concat", [], ["c"], axis=0)),
+            "Concat c: number of inputs 0; the operator has at least 1",
+            id="too few inputs",
+        ),
+        pytest.param(
+            lambda m: m.graph.node.append(node("Concat", ["x"], ["c"])),
+            "Concat c: its attribute axis is missing",
+            id="required attribute",
         ),
         pytest.param(
             lambda m: setattr(m.graph.output[0].type.tensor_type, "elem_type", 29),
@@ -239,6 +249,23 @@ def test_text_that_is_not_utf8(tmp_path: Path, place: str) -> None:
     assert "is not UTF-8 text" in message
     with pytest.raises(PassesError, match="is not UTF-8 text"):
         optimize(onnx.ModelProto.FromString((tmp_path / "m.onnx").read_bytes()), verify=False)
+
+
+LOOP = """g (int64 n, bool c, float[2] x) => (float[2] y) {
+    y = Loop (n, c, x) <body = b (%s) => (%s) { d = Identity(c) a = Neg(x) }>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "message"),
+    [
+        ("int64 i, bool e", "bool d, float[2] a", "Loop y: number of inputs of a body 2; it needs 3"),
+        ("int64 i, bool e, float[2] z", "bool d", "Loop y: number of outputs of a body 1; it needs 2"),
+    ],
+)
+def test_body_with_other_operands(tmp_path: Path, inputs: str, outputs: str, message: str) -> None:
+    onnx.save(load(LOOP % (inputs, outputs)), tmp_path / "m.onnx")
+    assert message in require_error(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
 
 
 BRANCH = """g (bool c, float[2] x) => (float[2] y) {

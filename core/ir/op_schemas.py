@@ -71,10 +71,19 @@ def attribute_types(op_type: str, domain: str, version: int) -> Mapping[str, int
 
 
 @cache
-def most_operands(op_type: str, domain: str, version: int) -> tuple[float, float]:
-    """The largest numbers of inputs and outputs; infinite for an unknown operator."""
+def operand_counts(op_type: str, domain: str, version: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The least and largest numbers of inputs, and of outputs; any for an unknown operator."""
     spec = schema(op_type, domain, version)
-    return (spec.max_input, spec.max_output) if spec else (inf, inf)
+    if spec is None:
+        return (0, inf), (0, inf)
+    return (spec.min_input, spec.max_input), (spec.min_output, spec.max_output)
+
+
+@cache
+def required_attributes(op_type: str, domain: str, version: int) -> frozenset[str]:
+    """The attributes that a node must have; none of an unknown operator."""
+    spec = schema(op_type, domain, version)
+    return frozenset(name for name, a in spec.attributes.items() if a.required) if spec else frozenset()
 
 
 @cache

@@ -133,6 +133,7 @@ class Importer:
             graph.add_op(op, inputs, outputs)
         except GraphError as e:
             raise ModelError(str(e)) from e
+        _require_bodies(op)
         if constant is not None and outputs:
             outputs[0].set_constant(constant)
         return op
@@ -194,21 +195,37 @@ def require_utf8(*strings: object) -> None:
 
 
 def _require_schema(node: onnx.NodeProto, domain: str, version: int) -> None:
-    """Raise ModelError for more operands than the operator has, or an attribute of another type than it declares."""
-    most = op_schemas.most_operands(node.op_type, domain, version)
-    for kind, names, count in zip(("inputs", "outputs"), (node.input, node.output), most, strict=True):
-        if len(names) > count:
-            raise ModelError(f"{_label(node)} has {len(names)} {kind}; the operator has at most {count}")
-    if not node.attribute:
-        return
-    declared = op_schemas.attribute_types(node.op_type, domain, version)
+    """Raise ModelError for a node without a required operand or attribute, or with one that its operator lacks."""
+    key = node.op_type, domain, version
+    operands = zip(("input", "output"), (node.input, node.output), op_schemas.operand_counts(*key), strict=True)
+    for kind, names, (least, most) in operands:
+        if not least <= len(names) <= most:
+            allowed = f"at least {least}" if len(names) < least else f"at most {most}"
+            raise ModelError(f"{_label(node)}: number of {kind}s {len(names)}; the operator has {allowed}")
     for a in node.attribute:
-        wanted = declared.get(a.name, a.type)
+        wanted = op_schemas.attribute_types(*key).get(a.name, a.type)
         if a.type != wanted:
             found, named = map(AttributeProto.AttributeType.Name, (a.type, wanted))
             raise ModelError(
                 f"{_label(node)}: its attribute {a.name} has the type {found}; the operator declares {named}"
             )
+    required = op_schemas.required_attributes(*key)
+    if required and (missing := required.difference(a.name for a in node.attribute)):
+        raise ModelError(f"{_label(node)}: its attribute {min(missing)} is missing")
+
+
+def _require_bodies(op: Op) -> None:
+    """Raise ModelError for a body with other numbers of inputs or outputs than its If, Loop or Scan needs."""
+    if op.domain or op.type not in {"If", "Loop", "Scan"}:
+        return
+    # A Loop's body has the condition as an output; the first input of Scan 8 is for the lengths of sequences.
+    inputs = 0 if op.type == "If" else len(op.inputs) - (op.type == "Scan" and op.version < 9)
+    outputs = len(op.outputs) + (op.type == "Loop")
+    for body in op.subgraphs:
+        if not len(body.inputs) - len(body.input_defaults) <= inputs <= len(body.inputs):
+            raise ModelError(f"{op.label}: number of inputs of a body {len(body.inputs)}; it needs {inputs}")
+        if len(body.outputs) != outputs:
+            raise ModelError(f"{op.label}: number of outputs of a body {len(body.outputs)}; it needs {outputs}")
 
 
 def _label(node: onnx.NodeProto) -> str:

@@ -13,7 +13,7 @@ def show_bisection(terminal: Terminal, report: Report) -> None:
     """Print the wrong changes, and the verdict on the others."""
     show_unfit(terminal, report)
     for found in report.quarantined:
-        terminal.line(f"{found.label}: {found.message}")
+        terminal.line(found.description)
         terminal.lines(f"    replaced {name}" for name in found.replaced)
         if found.repro:
             terminal.line(f"    shown by {found.repro}")

@@ -97,7 +97,7 @@ def profile(
         feeds.sizes,
         timer.seconds,
         versions(),
-        [f"{q.label}: {q.message}" for q in result.report.quarantined] if result is not None else [],
+        [q.description for q in result.report.quarantined] if result is not None else [],
         feeds.note,
         next(iter(feeds.by_batch)),
     )

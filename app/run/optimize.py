@@ -272,7 +272,9 @@ def verified_candidate(
         boundaries = sorted({number for r in rules for number in r.fragile})
         oracle = OracleProcess(run.source.loadable(), spec, options.seed, boundaries, label=run.source.label)
     with oracle:
-        run.quarantine.options = CheckOptions(attempt_comparer(oracle, lambda: run.quarantine.keeps_names))
+        run.quarantine.options = CheckOptions(
+            attempt_comparer(oracle, lambda: run.quarantine.keeps_names, run.may_round)
+        )
         return run.verify(oracle, publication, exact=options.exact, uses_half=spec.uses_half, accept=accept)
 
 

@@ -109,7 +109,7 @@ def show_left_out(terminal: Terminal, report: Report) -> None:
     """Print a warning for each pass, each change and each result that was left out, and the notes of passes."""
     show_unfit(terminal, report)
     for found in report.quarantined:
-        terminal.warning(f"warning: left out {found.label}: {found.message}")
+        terminal.warning(f"warning: left out {found.description}")
         if found.repro:
             terminal.warning(f"    shown by {found.repro}")
     for note in report.notes:

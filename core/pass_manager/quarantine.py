@@ -59,12 +59,8 @@ class Quarantined:
         ordinal: int | None = None,
         replaced: tuple[str, ...] = (),
     ) -> Quarantined:
-        """The entry for a failure: of a change, or of a rule or pass as a whole, with the mismatch of the outputs.
-
-        Its message does not repeat the place, which the label has.
-        """
-        message = failure.message.removeprefix(f"{place}: ")
-        found = cls(pass_name, by or pass_name, place, failure.kind, message, ordinal, replaced)
+        """The entry for a failure: of a change, or of a rule or pass as a whole, with the mismatch of the outputs."""
+        found = cls(pass_name, by or pass_name, place, failure.kind, failure.message, ordinal, replaced)
         if failure.mismatch is None or (shown_by := failure.mismatch.input_set) is None:
             return found
         found = replace(found, output=failure.mismatch.output, input_kind=shown_by.kind, input_set=str(shown_by))
@@ -77,6 +73,11 @@ class Quarantined:
         who = self.by if self.by == self.pass_name else f"{self.pass_name}/{self.by}"
         number = f" #{self.ordinal}" if self.ordinal is not None else ""
         return f"{who}{number} at {self.place}" if self.place else f"{who}{number}, as a whole"
+
+    @property
+    def description(self) -> str:
+        """Label and message in one line, the place once."""
+        return f"{self.label}: {self.message.removeprefix(f'{self.place}: ')}"
 
 
 OnQuarantine = Callable[[Quarantined, Attempt, Attempt | None], Quarantined]

@@ -26,12 +26,16 @@ from .quarantine import Quarantine
 MAX_WRITTEN_FIRST_BYTES = 1 << 30  # bytes of weights up to which a model is written to be compared as it is in its file
 
 
-def attempt_comparer(oracle: OracleProcess, keeps_names: Callable[[], bool]) -> Comparer:
-    """The comparison of attempts with the original, as a function. `keeps_names`: whether regions are compared."""
+def attempt_comparer(oracle: OracleProcess, keeps_names: Callable[[], bool], may_round: Callable[[], bool]) -> Comparer:
+    """The comparison of attempts with the original, as a function.
+
+    `keeps_names`: whether regions are compared. `may_round`: whether a change of the full run may round.
+    """
 
     def compare(attempt: Attempt, bits: bool, on: Collection[InputSet] | None) -> Mismatch | None:
         model = in_memory(attempt.model)
-        return oracle.compare(model, exact=bits, input_sets=on, compare_regions=keeps_names()).failure
+        verdict = oracle.compare(model, exact=bits, input_sets=on, compare_regions=keeps_names(), may_round=may_round())
+        return verdict.failure
 
     return compare
 
@@ -69,13 +73,20 @@ class Candidate:
         accept: Accept | None = None,
         compare_regions: bool = False,
         finite_only: bool = False,
+        may_round: bool = True,
     ) -> Verdict:
         """Compare the serialized model with the original; add it to `publication`, if given, if it is correct.
 
         With more than 1 GB of weights it is written only then, as these are copied from file to file. `accept` decides
-        about correct ones. `compare_regions`, `finite_only`: see `Oracle.compare`.
+        about correct ones. `compare_regions`, `finite_only`, `may_round`: see `Oracle.compare`.
         """
-        compare = partial(oracle.compare, exact=bitwise, compare_regions=compare_regions, finite_only=finite_only)
+        compare = partial(
+            oracle.compare,
+            exact=bitwise,
+            compare_regions=compare_regions,
+            finite_only=finite_only,
+            may_round=may_round,
+        )
         is_written = publication is not None or accept is not None
         if not is_written or weight_bytes(self.model) > MAX_WRITTEN_FIRST_BYTES:
             verdict = compare(in_memory(self.model, self.exported))
@@ -163,10 +174,15 @@ class VerifiedRun:
                 accept=accept,
                 compare_regions=self.quarantine.keeps_names,
                 finite_only=finite_only,
+                may_round=self.may_round(),
             )
         if verdict.failure is not None:
             self.attempt = replace(self.attempt, failure=mismatch_failure(verdict.failure), exact=bits)
         return candidate, verdict
+
+    def may_round(self) -> bool:
+        """Whether a change of the last full run may round."""
+        return not self.attempt.ledger.is_exact
 
     def _verify_conditional(
         self, compare: Callable[..., tuple[Candidate, Verdict]], publication: Publication | None, accept: Accept | None

@@ -122,6 +122,7 @@ class OracleProcess:
         config: SessionConfig | None = None,
         compare_regions: bool = False,
         finite_only: bool = False,
+        may_round: bool = True,
     ) -> Verdict:
         """Compare `model` with the original, as an `Oracle` does; in a session of another `config` if given.
 
@@ -130,7 +131,8 @@ class OracleProcess:
         """
         sets = None if input_sets is None else list(input_sets)
         options = {
-            "exact": exact, "input_sets": sets, "compare_regions": compare_regions, "finite_only": finite_only
+            "exact": exact, "input_sets": sets, "compare_regions": compare_regions, "finite_only": finite_only,
+            "may_round": may_round,
         }  # fmt: skip
         file, note = self._file(model), ""
         try:

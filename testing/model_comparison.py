@@ -23,7 +23,7 @@ from ..core.verify.input_generation import InputSet
 from ..core.verify.input_search import Answer
 from ..core.verify.oracle import Oracle
 from ..core.verify.referee.float64_evaluation import evaluate_in_float64
-from ..core.verify.referee.judgement import Decision, judge
+from ..core.verify.referee.judgement import Decision, judge, kernel_error
 from ..core.verify.seeded_session import SINGLE_THREADED
 from ..core.verify.verdict import Mismatch
 from ..core.verify.verification_spec import VerificationSpec
@@ -156,7 +156,10 @@ def is_right_in_float64(before: bytes, after: bytes, feeds: Arrays) -> bool:
         truth, other_truth = (evaluate_in_float64(m, feeds, names) for m in models)
     except (ModelLoadError, EvaluationError):
         return False
-    judged = (judge(n, a, b, truth, other_truth) for n, a, b in zip(names, wanted, given, strict=True))
+    judged = (
+        judge(n, a, b, truth, other_truth, kernel_error(models[1], np.asarray(a).dtype))
+        for n, a, b in zip(names, wanted, given, strict=True)
+    )
     return all(j.decision is Decision.RIGHT and not j.redefined for j in judged)
 
 

@@ -20,7 +20,7 @@ from passwright.testing import CheckInconclusive, RuleIsWrong, check_rule, exami
 from passwright.testing.application import apply_rule
 from passwright.testing.case import Case, FaultKind
 from passwright.testing.fault_report import format_fault, write_repro
-from passwright.testing.model_comparison import compare_case, compare_models
+from passwright.testing.model_comparison import compare_case, compare_models, is_right_in_float64
 from rewriting import load
 
 BUDGET = 60
@@ -211,6 +211,18 @@ def test_contracts(outer: str, inner: str, contract: Contract, kind: FaultKind |
     assert after is not None
     fault = compare_case(r, case, after, compare_models)
     assert (fault.kind if fault is not None else None) == kind
+
+
+@pytest.mark.parametrize(("factor", "is_right"), [(1.0, True), (1.01, False)])
+def test_kernels_of_bounded_functions_have_an_absolute_error(factor: float, is_right: bool) -> None:
+    """Sigmoid(-9) is 1.2e-4, of which onnxruntime's kernel is off by 1.3e-8."""
+    weights = {"one": np.float32(1), "k": np.float32(factor)}
+    before = load(
+        "g (float[N] x) => (float[N] y) { n = Neg(x) e = Exp(n) s = Add(e, one) y = Reciprocal(s) }", weights=weights
+    )
+    after = load("g (float[N] x) => (float[N] y) { s = Sigmoid(x) y = Mul(s, k) }", weights=weights)
+    models = [m.SerializeToString() for m in (before, after)]
+    assert is_right_in_float64(*models, {"x": np.array([-9, -72.2], np.float32)}) is is_right
 
 
 def test_float16_is_not_compared_bit_for_bit() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import onnx
 
 from ...ir.traits import Trait, ops_with
@@ -14,13 +15,13 @@ from ...ort.sessions import SessionConfig
 from ...ort.split_models import SplitModel
 from ...serialization.proto_queries import all_nodes
 from ..referee.float64_evaluation import Float64Values, evaluate_in_float64, evaluate_rounded
+from ..referee.judgement import kernel_error
 from ..seeded_session import Session
 from .region_models import RegionModel
 
 LoadRegion = Callable[[SplitModel], Session]
 """Loads a model. Raises ModelLoadError."""
 STEPWISE_OPS = frozenset({"Loop", "Scan", "LSTM", "GRU", "RNN"})
-BOUNDED_OPS = frozenset({"Sigmoid", "Tanh", "Erf", "LSTM", "GRU", "RNN"})
 JUMPING_OPS = ops_with(Trait.QUERIES) | ops_with(Trait.DATA_DEPENDENT) | {
     "Cast", "CastLike", "Ceil", "DynamicQuantizeLinear", "Floor", "Mod", "QLinearConv", "QLinearMatMul",
     "QuantizeLinear", "Round", "Shrink", "ThresholdedRelu",
@@ -75,10 +76,9 @@ class LoadedRegion:
         """Whether results may jump where inputs move by an ulp."""
         return self._has(JUMPING_OPS)
 
-    @property
-    def has_bounded(self) -> bool:
-        """Whether an op computes a bounded function, by an approximation."""
-        return self._has(BOUNDED_OPS)
+    def kernel_error(self, dtype: np.dtype[Any]) -> float:
+        """The absolute error of kernels of bounded functions in it, whose results are floats of that type."""
+        return kernel_error(self.model.model.message, dtype)
 
     def _has(self, op_types: Collection[str]) -> bool:
         return any(node.op_type in op_types for node in all_nodes(self.model.model.message.graph.node))

@@ -28,7 +28,6 @@ from ..referee.narrowing import narrows
 from ..verdict import OutputDifference
 from .loaded_region import LoadedRegion
 
-KERNEL_EPSILONS = 0.25  # the absolute error of onnxruntime's Sigmoid, Tanh and Erf, of which 8 times are allowed
 LARGE_HALF = 64  # magnitude above which a product of few 16-bit floats may overflow
 
 
@@ -174,13 +173,12 @@ class SiteJudgement:
         sides = (self.original, truth), (self.rewritten, new_truth)
         read = {n: v for region, _ in sides for n, v in self._float_feeds(region).items()}
         chosen = {n: read[n] for n in self.derived(read)}
-        step = KERNEL_EPSILONS if self.original.has_bounded or self.rewritten.has_bounded else 0.0
         found = 0.0
         for seed in range(PERTURBATION_RUNS) if chosen else ():
             moved = perturb(chosen, seed)
-            if step:
-                far = {n: (-1) ** seed * step * float(float_info(v.dtype).eps) for n, v in chosen.items()}
-                moved = {n: (moved[n] + far[n]).astype(v.dtype) for n, v in chosen.items()}
+            for n, v in chosen.items():
+                far = max(region.kernel_error(v.dtype) for region, _ in sides)
+                moved[n] = (moved[n] + (-1) ** seed * far).astype(v.dtype)
             for region, value in sides:
                 x = to_64_bit(np.asarray(value.values[self.site]))
                 m = to_64_bit(np.asarray(region.in_float64(self.site, {**self.values, **moved}).values[self.site]))
@@ -195,7 +193,7 @@ class SiteJudgement:
         x = np.asarray(expected)
         if not is_float(x.dtype):
             return 0.0
-        least = KERNEL_EPSILONS * float(float_info(x.dtype).eps) if self.rewritten.has_bounded else 0.0
+        least = self.rewritten.kernel_error(x.dtype)
         if not self.original.has_steps:
             return least
         moved = (np.asarray(m) for m in self._perturbed(1))

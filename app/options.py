@@ -164,6 +164,9 @@ class VerificationOptions:
     drop_unused_inputs: Annotated[
         bool, cut_option("--drop-unused-inputs", help="Drop the inputs that nothing reads.")
     ] = False
+    freeze_initializers: Annotated[
+        bool, cut_option("--freeze-initializers", help="Make initializers that are inputs as well constants.")
+    ] = False
     seed: Seed = 0
     verify: Annotated[str | None, verification_option("--verify", metavar="CHOICE", help=EFFORT_HELP)] = None
     memory: Memory = None
@@ -184,6 +187,7 @@ def run_options(pipeline: PipelineOptions, verification: VerificationOptions, js
         inputs=verification.inputs,
         outputs=outputs,
         drop_unused_inputs=verification.drop_unused_inputs,
+        freeze_initializers=verification.freeze_initializers,
         only=verification.only or (),
         skip=verification.skip or (),
         seed=verification.seed,

@@ -17,7 +17,7 @@ from passwright.core import Graph, Ledger, from_onnx, to_onnx
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import edited_source, model_source
 from passwright.core.pass_manager.interface import Interface
-from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
+from passwright.core.transform.extract import drop_unused_inputs, freeze_initializers, keep_outputs
 from rewriting import initializers, load, op_types, run
 from typer.testing import CliRunner
 
@@ -148,6 +148,36 @@ def test_initializers_before_ir_version_4() -> None:
     for name in "wv":
         model.graph.initializer.append(helper.make_tensor(name, onnx.TensorProto.FLOAT, [2], [1, 2]))
     assert [i.name for i in extracted(model, "a").graph.input] == ["x", "w"]
+
+
+def test_overridable_initializers_are_frozen(tmp_path: Path) -> None:
+    model = load(
+        "g (float[2] x, float[2] w) => (float[2] y) { a = Add(x, w) y = Mul(a, v) }",
+        weights={"v": np.ones(2, np.float32)},
+    )
+    model.graph.initializer.append(helper.make_tensor("w", onnx.TensorProto.FLOAT, [2], [0, 0]))
+    onnx.save(model, tmp_path / "m.onnx")
+    run_arguments = ["run", str(tmp_path / "m.onnx"), "-o"]
+    kept = CliRunner().invoke(app, [*run_arguments, str(tmp_path / "kept.onnx")])
+    assert "hint: 1 initializer is an input as well, and no constant to fold: --freeze-initializers" in kept.stdout
+    assert op_types(onnx.load(tmp_path / "kept.onnx")) == ["Add"]
+    frozen = CliRunner().invoke(app, [*run_arguments, str(tmp_path / "frozen.onnx"), "--freeze-initializers"])
+    assert "hint:" not in frozen.stdout
+    written = onnx.load(tmp_path / "frozen.onnx")
+    assert ([i.name for i in written.graph.input], [n.op_type for n in written.graph.node]) == (["x"], ["Identity"])
+
+
+def test_sparse_overridable_initializers_are_frozen() -> None:
+    model = load("g (float[4] x, float[4] w) => (float[4] y) { y = Add(x, w) }")
+    values = helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], [3])
+    indices = helper.make_tensor("", onnx.TensorProto.INT64, [1], [2])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [4]))
+    loaded = from_onnx(model)
+    freeze_initializers(loaded)
+    loaded.graph.validate()
+    out = to_onnx(loaded)
+    assert [i.name for i in out.graph.input] == ["x"]
+    assert [s.values.name for s in out.graph.sparse_initializer] == ["w"]
 
 
 @pytest.mark.parametrize("wanted", ["y", "e"])

@@ -50,7 +50,7 @@ def bisect(
 
             is_wrong = bool(show_progress_and_report(json, compute, show_bisection).quarantined)
         else:
-            is_cut = verification.outputs or verification.drop_unused_inputs
+            is_cut = verification.outputs or verification.drop_unused_inputs or verification.freeze_initializers
             options.require(not is_cut, "--ort takes the model as it is: cut it with `passes run`")
             used_pipeline = options.PipelineOptions(shape=pipeline.shape, dim=pipeline.dim)
             used_verification = options.VerificationOptions(

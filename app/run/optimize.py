@@ -26,6 +26,7 @@ from ...core.pass_manager.verified_run import Accept, Candidate, VerifiedRun, at
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.watchdog import lift_time_limit, time_limit
+from ...core.transform.extract import overridable_initializers
 from ...core.transform.model_edits import requested_edits
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
@@ -77,7 +78,8 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     process that runs the models; `time_limit`: that in seconds for everything. `shapes` of inputs (by name) and sizes
     of symbols (`dims`) specialise the model first: the declared shapes become those numbers. `outputs`: values of the
     main graph that become its outputs; ops that they do not need are removed first, and `drop_unused_inputs` removes
-    inputs without consumers. Verification then compares with the edited model. `only`, `skip`: passes and rules by
+    inputs without consumers; `freeze_initializers` makes initializers that are inputs as well, which a caller may
+    override, constants. Verification then compares with the edited model. `only`, `skip`: passes and rules by
     name. `enable`: passes to add, or to set options of, as in `my-pass{n=3}`. `exact` runs only rules that keep every
     bit.
 
@@ -115,7 +117,13 @@ def _run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions, time
         start_oracle_worker()
     source = edited_source(
         model_source(model, inline=not options.keep_functions),
-        requested_edits(options.shapes, options.dims, options.outputs, drop_inputs=options.drop_unused_inputs),
+        requested_edits(
+            options.shapes,
+            options.dims,
+            options.outputs,
+            drop_inputs=options.drop_unused_inputs,
+            freeze=options.freeze_initializers,
+        ),
     )
     paths = OutputPaths.of(
         model=options.output,
@@ -170,6 +178,7 @@ def _run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions, time
             races.speed_check() if races is not None else None,
             ledger.notes,
             MissingOperators.of(ledger, candidate.model.graph.opsets.get("", 0)),
+            len(overridable_initializers(candidate.model.graph)),
         )
         publication.add_text(paths.report, report.to_json)
         publication.add_text(paths.name_map, lambda: json_text(run.name_map()))

@@ -87,6 +87,9 @@ def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, 
 
 def hint_lines(report: Report) -> Iterator[str]:
     """Options that would change the result."""
+    if count := report.overridable_initializers:
+        are = "initializer is an input" if count == 1 else "initializers are inputs"
+        yield f"hint: {count} {are} as well, and no constant to fold: --freeze-initializers"
     if report.missing_operators:
         counts = Counter[str]()
         for m in report.missing_operators:

@@ -44,6 +44,7 @@ class RunOptions(SharedOptions):
     _: KW_ONLY
     outputs: Sequence[str] = ()
     drop_unused_inputs: bool = False
+    freeze_initializers: bool = False
     only: Collection[str] = ()
     skip: Collection[str] = ()
     strict: bool = False

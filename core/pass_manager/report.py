@@ -174,7 +174,8 @@ class Report:
 
     `pipeline` is the one that made the result: a fallback, or `none` for the original, where others lost in `speed`.
     `notes` are those of passes, such as ops that could not be folded.
-    `missing_operators` would replace parts of the result at a later opset.
+    `missing_operators` would replace parts of the result at a later opset. `overridable_initializers` counts those
+    that are inputs as well, which therefore are not constants.
     """
 
     source: str
@@ -192,6 +193,7 @@ class Report:
     speed: SpeedCheck | None = None
     notes: list[str] = field(default_factory=list[str])
     missing_operators: list[MissingOperators] = field(default_factory=list[MissingOperators])
+    overridable_initializers: int = 0
 
     @property
     def has_changes(self) -> bool:

@@ -51,6 +51,25 @@ def drop_unused_inputs(model: Model) -> None:
     graph.mark_changed()
 
 
+def freeze_initializers(model: Model) -> None:
+    """Make initializers that a caller may override constants; they are no inputs any more."""
+    graph = model.graph
+    frozen = overridable_initializers(graph)
+    for v in frozen:
+        if v in graph.input_defaults:
+            v.set_constant(graph.input_defaults.pop(v))
+            graph.initializers[v] = None
+    graph.inputs = [v for v in graph.inputs if v not in frozen]
+    graph.declared.inputs[:] = [(v, info) for v, info in graph.declared.inputs if v not in frozen]
+    graph.context.weight_bytes = constant_bytes(graph)
+    graph.mark_changed()
+
+
+def overridable_initializers(graph: Graph) -> set[Value]:
+    """The inputs with defaults, dense or sparse, which a caller may leave out."""
+    return {v for v in graph.inputs if v in graph.input_defaults or v in graph.sparse_initializers}
+
+
 def _values_named(graph: Graph, names: Sequence[str]) -> list[Value]:
     known = {v.name: v for v in defined_values(graph) if v.name}
     for i, name in enumerate(names):

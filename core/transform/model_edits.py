@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ..io.model_source import ModelEdit
-from .extract import drop_unused_inputs, keep_outputs
+from .extract import drop_unused_inputs, freeze_initializers, keep_outputs
 from .specialize import specialize
 
 
@@ -16,9 +16,10 @@ def requested_edits(
     outputs: Sequence[str] = (),
     *,
     drop_inputs: bool = False,
+    freeze: bool = False,
 ) -> list[ModelEdit]:
     """The edits of a loaded model, in order."""
-    edits: list[ModelEdit] = []
+    edits: list[ModelEdit] = [freeze_initializers] if freeze else []
     if shapes or dims:
         edits.append(partial(specialize, shapes=dict(shapes or {}), dims=dict(dims or {})))
     if outputs:

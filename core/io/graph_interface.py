@@ -56,7 +56,8 @@ def require_same_names(what: str, before: Sequence[str], after: Sequence[str], w
     """Raise InterfaceError for names that are gone, new, changed, or in another order."""
     if before == after:
         return
-    gone, new = ([n for n in these if n not in those] for these, those in ((before, after), (after, before)))
+    sides = (before, set(after)), (after, set(before))
+    gone, new = ([n for n in these if n not in those] for these, those in sides)
     if len(before) == len(after) and gone and new:
         at = before.index(gone[0])
         raise InterfaceError(f"{what} {gone[0]}{where} is now called {after[at]}")

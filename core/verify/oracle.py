@@ -508,11 +508,12 @@ class Oracle:
                 results = session.run(self.output_names, input_set.feeds)
         except EvaluationError as e:
             return Mismatch("", str(e), input_set, None)
+        is_counted = input_set.is_finite or not finite_only
         for name, got in zip(self.output_names, results, strict=True):
             has_values = name not in unseeded
             same = identical(answer.outputs[name], got, exact=exact) if has_values else None
             if same is not None:  # as most are, where there are many
-                if input_set.is_finite or not finite_only:
+                if is_counted:
                     worst[name] = worst[name].worse(same) if name in worst else same
                 continue
             noise = self._sensitivity.noise(answer, name)
@@ -527,7 +528,7 @@ class Oracle:
                 note = f"{name} is finite where it is not in the original, which saturates"
                 notes.extend([note] if not finite_only else [])
                 found = others
-            if finite_only and not input_set.is_finite:
+            if not is_counted:
                 continue
             is_judged = bool(found.error and found.reason) and may_round and not exact and not _has_zero_size(answer)
             if is_judged and _only_round(regions(), input_set, name):

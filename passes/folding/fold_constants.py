@@ -17,12 +17,12 @@ from ...core.pass_manager.pass_selection import UsageError
 from ..support.operand_queries import known_scalar
 from .array_kernels import evaluate_arrays
 from .folding_limits import (
-    BASE_MEMORY,
-    BATCH_SECONDS,
     MAX_LIVE_BYTES,
     MAX_TRANSIENT_BYTES,
     MAX_TRIP_COUNT,
     Work,
+    evaluation_limits,
+    spend,
     work_of,
 )
 from .result_sizes import ResultSizes
@@ -157,10 +157,10 @@ class FoldConstants:
         wanted = [v for op in chosen for v in op.outputs if g.is_output(v) or any(u not in inside for u in v.consumers)]
         if not wanted:
             return []
-        spent = sum((works[op] for op in chosen), spent)
-        context.folding_work = spent.bytes, spent.multiplications
+        work = sum((works[op] for op in chosen), Work())
+        spend(root, work)
         fresh: list[Value] = []
-        for value, tensor in _computed(chosen, wanted, loaded, ledger).items():
+        for value, tensor in _computed(chosen, wanted, evaluation_limits(work, loaded), ledger).items():
             if tensor.nbytes > max(room, sizes.of(value) or 0):  # the file declares another shape
                 continue
             maker = value.producer
@@ -172,11 +172,12 @@ class FoldConstants:
         return fresh
 
 
-def _computed(ops: Sequence[Op], wanted: Sequence[Value], weight_bytes: int, ledger: Ledger) -> dict[Value, Tensor]:
+def _computed(
+    ops: Sequence[Op], wanted: Sequence[Value], limits: EvaluationLimits, ledger: Ledger
+) -> dict[Value, Tensor]:
     """The tensors of `wanted` and those that ops without result read; of the latter, a note has the reason."""
     found, rest = evaluate_arrays(ops, wanted, MAX_TRANSIENT_BYTES)
     if rest:
-        limits = EvaluationLimits(BASE_MEMORY + 2 * (MAX_LIVE_BYTES + weight_bytes), BATCH_SECONDS)
         found |= evaluate(
             rest,
             wanted,

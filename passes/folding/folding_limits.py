@@ -6,6 +6,7 @@ memory besides, for ops that do more than their shapes say.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -13,19 +14,20 @@ from ...core import Graph, Op, Value, require
 from ...core.ir.dims import as_integers
 from ...core.ir.tensor import STRING
 from ...core.ir.traits import Trait, ops_with
+from ...core.ort.evaluation_process import EvaluationLimits
 from ..support.operand_queries import known_scalar
 
 MAX_TRIP_COUNT = 1000  # of a Loop
 MAX_TRANSIENT_BYTES = 64 << 20  # bytes; no op may compute more than this or its own inputs on the way to a small result
 MAX_LIVE_BYTES = 512 << 20  # bytes of results that exist at a time, besides as many as the weights of the model have
 BASE_MEMORY = 2 << 30  # bytes of the process that computes, besides twice those of such results
-BATCH_SECONDS = 20.0  # for up to 2,000 ops in a session
+BATCH_SECONDS = 20.0  # for up to 2,000 ops in a session, besides those of multiplications:
+MULTIPLICATIONS_PER_SECOND = 2 * 10**9  # of a slow kernel, or of a fast one on a busy machine
 MAX_BYTES = 16 << 30  # bytes that the ops of a run read and write, besides so many times those of the weights:
 BYTES_PER_WEIGHT_BYTE = 32
 MAX_MULTIPLICATIONS = 10**11  # of a run, besides so many for each byte of the weights:
 MULTIPLICATIONS_PER_WEIGHT_BYTE = 25  # so an update of rank 64, as wide as each matrix, is folded
 OP_BYTES = 4096  # the time of an op on few numbers, in bytes that an op reads and writes in that time
-MAX_REGEX_BYTES = 1000  # of the pattern of a RegexFullMatch
 LINEAR = (
     ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | ops_with(Trait.MOVES_DATA) | ops_with(Trait.REDUCTION)
     | ops_with(Trait.NORMALIZATION) | ops_with(Trait.READS_SHAPE) | ops_with(Trait.QUERIES)
@@ -40,10 +42,6 @@ LINEAR = (
     }
 )  # fmt: skip
 """Operators that do a few operations, or log(n), for each of n elements that they read or write."""
-PRODUCTS = frozenset({"Gemm", "MatMul", "MatMulInteger", "QLinearMatMul"})
-CONVOLUTIONS = ops_with(Trait.CONVOLUTION)
-POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
-RESIZES = frozenset({"Resize", "Upsample"})
 MAX_TAPS = 64  # elements of which an interpolated one is the mean, without those for antialiasing
 
 
@@ -75,6 +73,12 @@ def spend(graph: Graph, work: Work) -> None:
     spent = Work(*context.folding_work) + work
     require(spent.fits(context.weight_bytes), "it takes too long to compute")
     context.folding_work = spent.bytes, spent.multiplications
+
+
+def evaluation_limits(work: Work, weight_bytes: int) -> EvaluationLimits:
+    """The limits of the process that does some work, of a model with so many bytes of weights."""
+    seconds = BATCH_SECONDS + work.multiplications / MULTIPLICATIONS_PER_SECOND
+    return EvaluationLimits(BASE_MEMORY + 2 * (MAX_LIVE_BYTES + weight_bytes), seconds)
 
 
 def work_of(op: Op, moved: int) -> Work | None:
@@ -111,22 +115,67 @@ def _multiplications(op: Op) -> int:
     """The multiplications of an op at most, without those of its bodies, by the shapes of its operands."""
     if op.subgraphs or (not op.domain and op.type in LINEAR):
         return 0
-    reads = [n for v in op.inputs if v is not None and (n := _elements(v)) is not None]
+    read = sum(n for v in op.inputs if v is not None and (n := _elements(v)) is not None)
     made = sum(_elements(v) or 0 for v in op.outputs)
-    if not op.domain:
-        weight = _shape(op.input(3 if op.type.startswith("QLinear") else 1))
-        x = _shape(op.input(0))
-        if op.type in PRODUCTS and x:
-            return made * (max(x) if op.type == "Gemm" else x[-1])
-        if op.type in CONVOLUTIONS and weight:
-            return (reads[0] if op.type == "ConvTranspose" else made) * prod(weight[1:])
-        if op.type in POOLS:
-            return made * prod(int(n) for n in op.attr("kernel_shape") or (1,))
-        if op.type in RESIZES and not op.attr("antialias", 0):
-            return made * MAX_TAPS
-        if op.type == "RegexFullMatch":
-            return made * MAX_REGEX_BYTES**2
-    return sum(reads) * max(made, 1)  # each element of the result may depend on all elements
+    count = MULTIPLICATIONS.get(op.type) if not op.domain else None
+    found = None if count is None else count(op, read, made)
+    return read * max(made, 1) if found is None else found  # each element of the result may depend on all elements
+
+
+def _of_product(op: Op, _: int, made: int) -> int | None:
+    x = _shape(op.input(0))
+    return made * (max(x) if op.type == "Gemm" else x[-1]) if x else None
+
+
+def _of_convolution(op: Op, _: int, made: int) -> int | None:
+    weight = _shape(op.input(3 if op.type.startswith("QLinear") else 1))
+    filtered = prod(_shape(op.input(0))) if op.type == "ConvTranspose" else made
+    return filtered * prod(weight[1:]) if weight else None
+
+
+def _of_pool(op: Op, _: int, made: int) -> int:
+    return made * prod(int(n) for n in op.attr("kernel_shape") or (1,))
+
+
+def _of_resize(op: Op, _: int, made: int) -> int | None:
+    return None if op.attr("antialias", 0) else made * MAX_TAPS
+
+
+def _of_determinant(op: Op, read: int, _: int) -> int:
+    return read * max(_shape(op.input(0)), default=1)
+
+
+def _of_regular_expression(op: Op, read: int, _: int) -> int:
+    return read * len(str(op.attr("pattern")))
+
+
+def _of_ngrams(op: Op, read: int, _: int) -> int:
+    return read * (1 + int(op.attr("max_skip_count") or 0)) * int(op.attr("max_gram_length") or 1) ** 2
+
+
+def _of_einsum(op: Op, _read: int, _made: int) -> int:
+    """The product of the extents of all letters, since the order of the products is that of the operands."""
+    extents: dict[str, int] = {}
+    terms = str(op.attr("equation")).replace(" ", "").partition("->")[0].split(",")
+    for v, term in zip(op.inputs, terms, strict=False):
+        shape = _shape(v)
+        letters, sizes = (term, shape) if len(term) == len(shape) and "." not in term else ([term], (prod(shape),))
+        for letter, size in zip(letters, sizes, strict=True):
+            extents[letter] = max(extents.get(letter, 1), size)
+    return prod(extents.values())
+
+
+MULTIPLICATIONS: Mapping[str, Callable[[Op, int, int], int | None]] = {
+    **dict.fromkeys(("Gemm", "MatMul", "MatMulInteger", "QLinearMatMul"), _of_product),
+    **dict.fromkeys(ops_with(Trait.CONVOLUTION), _of_convolution),
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _of_pool),
+    **dict.fromkeys(("Resize", "Upsample"), _of_resize),
+    "Det": _of_determinant,
+    "Einsum": _of_einsum,
+    "RegexFullMatch": _of_regular_expression,
+    "TfIdfVectorizer": _of_ngrams,
+}
+"""Bounds on the multiplications of ops by operator, given the elements that they read and make; None if unknown."""
 
 
 def _shape(value: Value | None) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import ModelProto, helper
+from onnx import ModelProto, TensorProto, helper
+from passwright import optimize
 from passwright.core import Fixpoint, to_onnx
 from passwright.passes.cleanup.constants import LiftConstants
 from passwright.passes.folding.fold_constants import FoldConstants
@@ -571,3 +573,19 @@ def test_attacks_are_left_undone() -> None:
     run = [sys.executable, "-c", ATTACKS, here]
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.endswith("done\n"), done.stdout + done.stderr[-800:]
+
+
+def test_an_op_that_lacks_memory_is_named_in_a_note() -> None:
+    """The file declares two elements where e ** 21.5 are computed; everything else is folded."""
+    weights = {"n": np.array([21.5], np.float32), "w": WEIGHTS["w"]}
+    text = (
+        "a = Exp(n) b = Cast<to=7>(a) c = ConstantOfShape(b) d = Exp(c) e = ReduceSum<keepdims=0>(d)"
+        " i = Exp(w) j = Add(x, i) y = Add(j, e)"
+    )
+    model = load(f"{G} {{ {text} }}", weights=weights)
+    model.graph.value_info.append(helper.make_tensor_value_info("c", TensorProto.FLOAT, [2]))
+    report = optimize(model, verify=False).report
+    note = "ConstantOfShape c is not folded: onnxruntime needs more memory than there is"
+    assert report.notes == [note]
+    assert report.after.ops == {"Add": 2, "ConstantOfShape": 1, "Exp": 1, "ReduceSum": 1}
+    assert json.loads(report.to_json())["notes"] == [note]

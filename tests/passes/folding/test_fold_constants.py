@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper
-from passwright import optimize
 from passwright.core import Fixpoint, to_onnx
 from passwright.passes.cleanup.constants import LiftConstants
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.structure.conditionals import InlineIf
 from rewriting import OPSET, apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+from passwright import optimize
 
 WEIGHTS: dict[str, Any] = {
     "w": np.array([1, -2], np.float32),

@@ -187,6 +187,29 @@ def _arithmetic(function: Callable[..., Any], dtypes: Collection[np.dtype[Any]])
     return kernel
 
 
+_divide_floats = _arithmetic(np.divide, FLOAT_DTYPES)
+
+
+def _require_plain_divisor(a: Array, b: Array) -> None:
+    """Raise Unsupported unless `a / b` is one of integers that is defined and does not overflow."""
+    _same(INTEGER_DTYPES, (a, b))
+    _require(not np.isin(b, (0, -1)).any())
+
+
+def _div(call: KernelCall, a: Array, b: Array) -> Array:
+    if a.dtype in FLOAT_DTYPES:
+        return _divide_floats(call, a, b)
+    _require_plain_divisor(a, b)
+    floor = a // b
+    return floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(a.dtype)  # truncated towards zero
+
+
+def _mod(call: KernelCall, a: Array, b: Array) -> Array:
+    _require(not call.get("fmod"))
+    _require_plain_divisor(a, b)
+    return a % b  # of the sign of b, as in ONNX
+
+
 def _where(_: KernelCall, condition: Array, a: Array, b: Array) -> Array:
     _require(condition.dtype == BOOL and a.dtype == b.dtype)
     return np.where(condition, a, b)
@@ -255,7 +278,8 @@ ARITHMETIC: Mapping[str, Kernel] = {
     "Add": _arithmetic(np.add, NUMBERS),
     "Sub": _arithmetic(np.subtract, NUMBERS),
     "Mul": _arithmetic(np.multiply, NUMBERS),
-    "Div": _arithmetic(np.divide, FLOAT_DTYPES),
+    "Div": _div,
+    "Mod": _mod,
     "Neg": _arithmetic(np.negative, NUMBERS),
     "Abs": _arithmetic(np.abs, NUMBERS),
     "Max": _arithmetic(np.maximum, INTEGER_DTYPES),

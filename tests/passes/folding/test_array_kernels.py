@@ -44,7 +44,8 @@ WEIGHTS: dict[str, Any] = {
     "split": np.array([1, 2], np.int64),
 }
 CASES = [
-    "y = Add(f, g)", "y = Sub(g, f)", "y = Mul(f, f)", "y = Div(f, g)", "y = Div(d, d)", "y = Neg(f)", "y = Abs(i)",
+    "y = Add(f, g)", "y = Sub(g, f)", "y = Mul(f, f)", "y = Div(f, g)", "y = Div(d, d)",
+    "y = Div(i, by)", "y = Div(u, u2)", "y = Mod(i, by)", "y = Mod(j, by)", "y = Neg(f)", "y = Abs(i)",
     "y = Add(i, j)", "y = Mul(i, i)", "y = Sub(i, j)", "y = Neg(i)", "y = Max(i, j)", "y = Min(j, i, i)",
     "y = Equal(i, j)", "y = Equal(b, c)", "y = Greater(f, g)", "y = Less(i, j)", "y = LessOrEqual(d, d)",
     "y = GreaterOrEqual(n, n)", "y = And(b, c)", "y = Or(b, c)", "y = Xor(b, c)", "y = Not(c)",
@@ -69,6 +70,8 @@ MORE: dict[str, Any] = {
     "j2": np.array([2, -1], np.int64),
     "shape2": np.array([-1, 0], np.int64),
     "m2": np.int64(-2),
+    "by": np.array([3, -2, 7], np.int64),
+    "u2": np.array([7], np.uint8),
 }
 
 
@@ -111,7 +114,10 @@ def test_every_kernel_has_a_case() -> None:
         pytest.param("y = Cast<to=10>(f)", id="to half precision"),
         pytest.param("y = Cast<to=8>(f)", id="to text"),
         pytest.param("y = Add(h, h)", id="half precision"),
-        pytest.param("y = Div(i, i)", id="a division of integers"),
+        pytest.param("y = Div(i, zero)", id="a division by 0"),
+        pytest.param("y = Div(i, back)", id="a division by -1"),
+        pytest.param("y = Mod(j, i)", id="a remainder of a division by 0"),
+        pytest.param("y = Mod<fmod=1>(j, j)", id="a remainder of the sign of the dividend"),
         pytest.param("y = Max(f, g)", id="a maximum of floats, whose zeros have signs"),
         pytest.param("y = Range(p, q, q)", id="a Range of floats"),
         pytest.param("y = ReduceSum(f)", id="a sum of floats"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from passwright.core.ort.kernels import highest_opset_of_onnxruntime
 from passwright.core.verify.noise import float_info
 from passwright.core.verify.referee.float64_evaluation import evaluate_in_float64
 from passwright.core.verify.referee.kernel_table import KERNELS
+from rewriting import load
 
 MAX_EPSILONS = 32  # of the type in the model, at the largest magnitude
 DIFFERENT = {
@@ -178,3 +180,22 @@ def test_results_may_have_other_names() -> None:
     model = onnx.parser.parse_model(text)
     found = evaluate_in_float64(model, {"x": np.ones(2, np.float32)}, {"a": "y", "b": "x"}).values
     assert {name: v.tolist() for name, v in found.items()} == {"a": [-1.0, -1.0], "b": [1.0, 1.0]}
+
+
+@pytest.mark.parametrize(("opset", "modes"), [(16, ("bilinear", "nearest", "bicubic")), (20, ("linear", "nearest"))])
+def test_grid_sample(opset: int, modes: tuple[str, ...]) -> None:
+    """The node cases have few positions beyond the borders, and none of a cubic mode; 3 dims since opset 20."""
+    rng = np.random.default_rng(0)
+    size = "N,2,A,B,C" if opset == 20 else "N,2,A,B"
+    extents = (3, 4, 5) if opset == 20 else (5, 7)
+    feeds = {
+        "x": rng.standard_normal((2, 2, *extents)).astype(np.float32),
+        "g": rng.uniform(-2.6, 2.6, (2, *extents, len(extents))).astype(np.float32),
+    }
+    for mode, padding, align in itertools.product(modes, ("zeros", "border", "reflection"), (0, 1)):
+        op = f'GridSample<mode="{mode}", padding_mode="{padding}", align_corners={align}>(x, g)'
+        grid = size.replace("2,", "") + f",{len(extents)}"
+        model = load(f"g (float[{size}] x, float[{grid}] g) => (float[{size}] y) {{ y = {op} }}", opset)
+        want = model_outputs(model, feeds)
+        assert want is not None
+        assert difference(want["y"], evaluate_in_float64(model, feeds, ["y"]).values["y"]) == "", (mode, padding, align)

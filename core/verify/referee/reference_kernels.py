@@ -70,7 +70,7 @@ def _roi_align(call: KernelCall, *inputs: Any) -> tuple[Any, ...]:
 
 
 OPERATORS = (
-    "BlackmanWindow", "DFT", "DeformConv", "GridSample", "HammingWindow", "HannWindow", "MelWeightMatrix",
+    "BlackmanWindow", "DFT", "DeformConv", "HammingWindow", "HannWindow", "MelWeightMatrix",
     "NonMaxSuppression", "RegexFullMatch", "STFT", "StringConcat", "StringNormalizer",
     "StringSplit", "TfIdfVectorizer",
 )  # fmt: skip

@@ -1,9 +1,10 @@
-"""Float64 kernels of Resize and Upsample, as onnxruntime interprets them, and of AffineGrid."""
+"""Float64 kernels of Resize, Upsample and GridSample, as onnxruntime interprets them, and of AffineGrid."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -161,4 +162,67 @@ def _affine_grid(call: KernelCall, theta: Array, size: Array) -> Array:
     return found.reshape(theta.shape[0], *extents, len(extents))
 
 
-KERNELS: Mapping[str, Kernel] = {"AffineGrid": _affine_grid, "Resize": _resize, "Upsample": _upsample}
+@dataclass(frozen=True, slots=True)
+class _SampledAxis:
+    """An axis of `extent` elements that GridSample reads, with its lower and upper border."""
+
+    extent: int
+    low: float
+    high: float
+    padding: str
+
+    def reflected(self, at: Array) -> Array:
+        """Positions reflected at the borders till they are within."""
+        length = self.high - self.low
+        if length == 0:
+            return np.full(at.shape, self.low)
+        beyond = np.mod(at - self.low, 2 * length)
+        return np.where((at < self.low) | (at > self.high), self.low + np.minimum(beyond, 2 * length - beyond), at)
+
+    def elements(self, at: Array) -> tuple[Array, Array]:
+        """The indices of whole positions, and whether there is an element."""
+        inside = (at >= 0) & (at < self.extent)
+        moved = np.trunc(self.reflected(at)) if self.padding == "reflection" else at
+        index = np.clip(np.nan_to_num(moved), 0, self.extent - 1).astype(np.int64)
+        return index, inside if self.padding == "zeros" else np.ones_like(inside)
+
+
+def _taps(mode: str, at: Array) -> list[tuple[Array, Array]]:
+    """The whole positions beside each position along an axis, with their weights."""
+    if mode == "nearest":
+        return [(at, np.ones_like(at))]
+    first = np.floor(at)
+    t = at - first
+    if mode == "linear":
+        return [(first, 1 - t), (first + 1, t)]
+    return [(first + n, _cubic(t - n, -0.75)) for n in (-1, 0, 1, 2)]
+
+
+def _grid_sample(call: KernelCall, x: Array, grid: Array) -> Array:
+    mode = call.get("mode", "bilinear").removeprefix("bi")
+    padding, align = call.get("padding_mode", "zeros"), bool(call.get("align_corners"))
+    extents = x.shape[2:]
+    axes = [
+        _SampledAxis(n, 0.0, n - 1.0, padding) if align else _SampledAxis(n, -0.5, n - 0.5, padding) for n in extents
+    ]
+    found = np.moveaxis(grid[..., ::-1], -1, 0)  # x is the last dim
+    at = [(p + 1) / 2 * (n - 1) if align else ((p + 1) * n - 1) / 2 for p, n in zip(found, extents, strict=True)]
+    at = [np.rint(p) for p in at] if mode == "nearest" else at
+    if padding == "border" and mode != "cubic":
+        outside = np.logical_or.reduce([(p < a.low) | (p > a.high) for p, a in zip(at, axes, strict=True)])
+        at = [np.where(outside, np.clip(p, 0, n - 1), p) for p, n in zip(at, extents, strict=True)]
+    elif padding == "reflection":
+        at = [a.reflected(p) for p, a in zip(at, axes, strict=True)]
+    y = np.zeros((x.shape[0], *grid.shape[1:-1], x.shape[1]))
+    channels_last = np.moveaxis(x, 1, -1)
+    batch = np.arange(x.shape[0]).reshape(-1, *(1,) * len(extents))
+    for taps in product(*(_taps(mode, p) for p in at)):
+        held = [a.elements(position) for a, (position, _) in zip(axes, taps, strict=True)]
+        weight = np.prod([w for _, w in taps], axis=0) * np.logical_and.reduce([inside for _, inside in held])
+        y += weight[..., None] * channels_last[(batch, *(index for index, _ in held))]
+    return np.moveaxis(y, -1, 1)
+
+
+KERNELS: Mapping[str, Kernel] = {
+    "AffineGrid": _affine_grid, "GridSample": _grid_sample, "Resize": _resize, "Upsample": _upsample,
+}  # fmt: skip

@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import stat
+import tempfile
 from collections import Counter
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ from passwright.core.io import publishing
 from passwright.core.io.convert import from_onnx
 from passwright.core.io.output_paths import OutputFile, OutputPaths
 from passwright.core.io.publishing import Publication, publish_copy, publish_model, publish_text
+from passwright.core.ort import worker_folder
+from passwright.core.ort.worker_folder import private_folder
 from passwright.core.support import folders, scratch_folder
 from passwright.core.support.folders import OpenFolder
 from passwright.core.support.scratch_folder import ScratchFolder, remove_abandoned
@@ -636,6 +639,32 @@ def test_abandoned_folders_are_removed(tmp_path: Path) -> None:
     assert set(names(tmp_path)) == kept
     used.remove()
     assert used.path.name not in names(tmp_path)
+
+
+def test_temporary_folders_of_killed_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the folder for temporary files and in that in memory, at the first use of each by a process."""
+    shared = tmp_path / "memory"
+    shared.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(worker_folder, "MEMORY_FOLDER", shared)
+    monkeypatch.setattr(worker_folder, "MIN_FREE_BYTES", 0)
+
+    def abandon() -> None:
+        held = ScratchFolder()
+        for folder in (held.path, private_folder()):
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+            (folder / "f").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def use() -> None:
+        with ScratchFolder() as folder:
+            assert names(tmp_path) == ["memory", folder.name]
+        in_memory = private_folder()
+        assert names(shared) == [in_memory.name]
+
+    assert in_fork(abandon) == signal.SIGKILL
+    assert (len(names(tmp_path)), len(names(shared))) == (2, 1)
+    assert in_fork(use) == 0
 
 
 def test_folder_without_a_lock_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +35,7 @@ class Journal:
             whole = [line for line in lines if line.endswith("\n")]  # the last one may have been interrupted
             self._known = dict(map(json.loads, whole))
             if len(whole) < len(lines):
-                self.path.write_text("".join(whole), encoding="utf-8")
+                os.truncate(self.path, self.path.stat().st_size - len(lines[-1].encode()))
         except (OSError, ValueError, TypeError, RecursionError) as e:
             raise ModelError(f"{self.path} is not a journal of `passes quantize`; name another file") from e
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from .bisect import command as bisect
 from .check import command as check
 from .compare import command as compare
 from .diff import command as diff
-from .exit_codes import exit_on_bus_error, one_line_errors, unwind_on_sigterm
+from .exit_codes import INTERRUPTED, exit_on_bus_error, one_line_errors, unwind_on_sigterm
 from .explain import command as explain
 from .listing import command as list_passes
 from .new import command as new
@@ -98,16 +99,8 @@ def passes(
     ] = False,
 ) -> None:
     """Handle the options without a command."""
-
-
-def main() -> None:
-    """Entry point of the command."""
-    limit_memory(None)
-    exit_on_bus_error()
-    prepare_standard_streams()
-    with unwind_on_sigterm(), one_line_errors():
+    with one_line_errors():
         require_current_folder()
-        app()
 
 
 def require_current_folder() -> None:
@@ -116,3 +109,15 @@ def require_current_folder() -> None:
         Path.cwd()
     except OSError as e:
         raise ModelError(f"the current folder cannot be used: {e.strerror}") from e
+
+
+def main() -> None:
+    """Run the command, and exit."""
+    limit_memory(None)
+    exit_on_bus_error()
+    prepare_standard_streams()
+    with unwind_on_sigterm():
+        try:
+            app()
+        except KeyboardInterrupt:  # before typer catches it
+            sys.exit(INTERRUPTED)

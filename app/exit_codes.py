@@ -9,7 +9,7 @@ import signal
 import sys
 from _thread import start_new_thread
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from time import sleep
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 BAD_INPUT, USAGE, WRONG, UNVERIFIED = 1, 2, 3, 4
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-TERMINATED = 128 + signal.SIGTERM
+EXHAUSTION = frozenset({errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""Errors of a system that lacks something else; all others are mistakes of this program."""
+TERMINATED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
 GRACE_PERIOD = 10.0  # seconds to clean up after SIGTERM
 
 
@@ -53,13 +55,21 @@ def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
         typer.echo(printable_line(f"error: {e}"), err=True)
         raise typer.Exit(next((code for kind, code in codes.items() if isinstance(e, kind)), bad_input)) from e
     except OSError as e:
-        if e.errno not in FULL_DISK:
+        if e.errno not in FULL_DISK | EXHAUSTION:
             raise
-        typer.echo(f"error: cannot write {e.filename or 'a temporary file'}: {e.strerror}", err=True)
+        discard_standard_output()
+        failed = f"cannot write {e.filename or 'a temporary file'}: " if e.errno in FULL_DISK else ""
+        typer.echo(printable_line(f"error: {failed}{e.strerror}"), err=True)
         raise typer.Exit(bad_input) from e
     except MemoryError as e:
         typer.echo("error: it takes more memory than there is", err=True)
         raise typer.Exit(bad_input) from e
+
+
+def discard_standard_output() -> None:
+    """Discard what standard output holds back, and what follows: it may be on a full disk."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - no path
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def show_progress_and_report(
@@ -77,6 +87,7 @@ def show_progress_and_report(
     except OSError as e:
         if e.errno not in FULL_DISK:
             raise
+        discard_standard_output()
         raise PassesError(f"cannot write to standard output: {e.strerror}; the output files are written") from e
     return report
 

@@ -122,7 +122,7 @@ Budget = Annotated[
 ]
 
 STANDARD_OUTPUT = Path("-")
-MAX_DIGITS = 18
+MAX_DIGITS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ def with_default_level(args: list[str]) -> list[str]:
 
 
 def is_count(text: str) -> bool:
-    """Whether a text is a number of 64 bits in decimal digits; Python refuses thousands of digits."""
+    """Whether a text is a number in decimal digits; Python refuses thousands of them."""
     return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
 
 

@@ -13,6 +13,8 @@ from rich.text import Text
 
 from ..core.support.printable_text import printable, printable_line, printable_lines
 
+MIN_WIDTH, DEFAULT_WIDTH = 20, 80  # columns of a terminal
+
 
 def new_table(first: str, *others: str) -> Table:
     """A table as narrow as its contents: a column of text, then columns of numbers."""
@@ -43,6 +45,8 @@ class PrintableConsole(Console):
 
     def __init__(self, *, quiet: bool = False, stderr: bool = False) -> None:
         super().__init__(quiet=quiet, stderr=stderr, highlight=False, markup=False, emoji=False)
+        if self.width < MIN_WIDTH:  # as COLUMNS may say
+            self.width = MIN_WIDTH if self.width > 0 else DEFAULT_WIDTH
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """The segments of a renderable; only those by which it moves the cursor have control characters."""

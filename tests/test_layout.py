@@ -134,3 +134,27 @@ def test_no_import_cycles() -> None:
 def circles(edges: Iterable[tuple[str, str]]) -> list[list[str]]:
     graph = nx.DiGraph((a, b) for a, b in edges if a != b)
     return [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
+
+
+TEXT_BOUNDARIES = {
+    "json.dumps": {"support/printable_text.py", "io/publishing.py", "quantize/journal.py"},
+    "Console(": {"app/terminal.py"},
+    "RichHandler(": {"app/terminal.py"},
+    "typer.echo(": {"app/exit_codes.py", "app/cli.py", "run/command.py", "view/command.py"},
+    "np.load(": {"measure/benchmark_worker.py"},
+}
+"""Functions by which text or files of strangers pass, and the modules that may call them, beside those of workers."""
+WORKERS = {"ort", "bisect", "measure"}
+"""Packages with files and messages that only processes of this project exchange."""
+
+
+def test_text_passes_the_functions_that_escape_it() -> None:
+    found = {
+        f"{call} in {path.relative_to(ROOT)}"
+        for path in SOURCES
+        for call, allowed in TEXT_BOUNDARIES.items()
+        if call in path.read_text(encoding="utf-8")
+        and not any(str(path).endswith(name) for name in allowed)
+        and not (call == "json.dumps" and path.parent.name in WORKERS)
+    }
+    assert found == set()

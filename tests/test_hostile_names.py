@@ -1,0 +1,220 @@
+"""Names with terminal codes, markup and invisible characters in every command: no byte of them is written as it is."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import pytest
+import typer.main
+from onnx import helper, numpy_helper
+from passwright.app.cli import app
+from typer.testing import CliRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+EVIL = "\x1b]0;\x07\x1b[31m\b\r\n\u202e\u2066\u200b\u2028\x9b[red][/]</script><img src=x onerror=1>\"'&`../"
+FILE_NAME = "m\x1b]0;\u202e[red].onnx"
+UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+PLUGIN = f"""
+from passwright.core import EXACT, require, rule
+
+class Evil:
+    name = "evil"
+    def run(self, graph, ledger):
+        raise ValueError({EVIL!r})
+
+evil = Evil()
+
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def away(g, x):
+    {EVIL!r}
+    return x
+
+@rule(lambda g, x: g.Identity(x), contract=EXACT)
+def kept(g, x):
+    {EVIL!r}
+    require(False, {EVIL!r})
+
+@rule(lambda g, x, y: g.Add(x, y), contract=EXACT)
+def broken(g, x, y):
+    {EVIL!r}
+    raise KeyError({EVIL!r})
+"""
+
+
+def named(name: str) -> str:
+    return EVIL + name
+
+
+def hostile_model(offset: float = 0.0, op_type: str = "Relu") -> onnx.ModelProto:
+    """Add(Relu(Identity(x)) + w, v), with hostile texts in every field that has text."""
+    x, a, r, s, y, w, v = map(named, "xarsywv")
+    nodes = [
+        helper.make_node("Identity", [x], [a], name=named("identity"), doc_string=EVIL),
+        helper.make_node(op_type, [a], [r], name=named("relu")),
+        helper.make_node("Add", [r, w], [s], name=named("add")),
+        helper.make_node("Add", [s, v], [y], name=named("sum")),
+    ]
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [named("N"), 3], EVIL) for name in (x, y)]
+    weights = [numpy_helper.from_array(np.arange(3, dtype=np.float32) + offset, name) for name in (w, v)]
+    graph = helper.make_graph(nodes, EVIL, ends[:1], ends[1:], weights, EVIL)
+    opsets = [helper.make_opsetid("", 21)]
+    texts = dict.fromkeys(("producer_name", "producer_version", "domain", "doc_string"), EVIL)
+    model = helper.make_model(graph, ir_version=10, opset_imports=opsets, **texts)
+    model.metadata_props.add(key=EVIL, value=EVIL)
+    return model
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with hostile files."""
+    monkeypatch.chdir(tmp_path)
+    onnx.save(hostile_model(), tmp_path / FILE_NAME)
+    onnx.save(hostile_model(1), tmp_path / "wrong.onnx")
+    onnx.save(hostile_model(op_type=EVIL), tmp_path / "unknown.onnx")
+    (tmp_path / "plugin.py").write_text(PLUGIN)
+    (tmp_path / "raising.py").write_text(f"raise ValueError({EVIL!r})")
+    (tmp_path / "pipelines.toml").write_text('["\\u202e\\u001b"]\npasses = ["\\u202e\\u001b]"]\n')
+    np.savez(tmp_path / "inputs.npz", **{EVIL.replace("/", ""): np.zeros(3)})
+    return tmp_path
+
+
+REPORTS = [
+    "-o",
+    "out\x1b].onnx",
+    "--json",
+    "run.json",
+    "--html",
+    "run.html",
+    "--map",
+    "map.json",
+    "-v",
+    "--verify",
+    "quick",
+]
+COMMANDS: dict[str, list[list[str]]] = {
+    "run": [
+        [FILE_NAME, *REPORTS],
+        [FILE_NAME, "--dry-run", "--no-verify"],
+        [FILE_NAME, "--plugin", "plugin.py", "--enable", "evil", "--repro", "repro", "--verify", "quick"],
+        [
+            FILE_NAME,
+            "--plugin",
+            "plugin.py",
+            "--enable",
+            "plugin",
+            "--repro",
+            "repro",
+            "--verify",
+            "quick",
+            "--json",
+            "-",
+        ],
+        [FILE_NAME, "--plugin", "raising.py"],
+        [FILE_NAME, "--pipeline", EVIL],
+        [FILE_NAME, "--pipeline", "pipelines.toml:\u202e\x1b"],
+        [FILE_NAME, "--outputs", EVIL],
+        [FILE_NAME, "--dim", f"{EVIL}=2"],
+        [FILE_NAME, "--inputs", "inputs.npz"],
+        ["unknown.onnx"],
+        ["unknown.onnx", "--no-verify", "--json", "-"],
+        [EVIL],
+        [FILE_NAME, f"--{EVIL}"],
+    ],
+    "list": [["--plugin", "plugin.py"], ["away", "--plugin", "plugin.py"], ["--op", EVIL], [EVIL], ["--search", EVIL]],
+    "quantize": [["unknown.onnx", "-o", "q.onnx"], [FILE_NAME, "-o", "q.onnx", "--leave", EVIL]],
+    "verify": [[FILE_NAME, "wrong.onnx"], [FILE_NAME, "wrong.onnx", "--json", "-"], [FILE_NAME, "unknown.onnx"]],
+    "bisect": [[FILE_NAME, "--plugin", "plugin.py", "--enable", "evil"], [FILE_NAME, "--ort", EVIL]],
+    "explain": [
+        ["basic", FILE_NAME, "--as-is"],
+        ["away", FILE_NAME, "--plugin", "plugin.py"],
+        ["basic", FILE_NAME, "--at", EVIL],
+    ],
+    "diff": [[FILE_NAME, "wrong.onnx", "--all"], [FILE_NAME, "unknown.onnx", "--json", "-"]],
+    "view": [[EVIL, "--no-browser"]],
+    "compare": [[FILE_NAME, "--inputs", "inputs.npz"], [FILE_NAME, "--with", EVIL]],
+    "bench": [["unknown.onnx"], [FILE_NAME, "--inputs", "inputs.npz"], [FILE_NAME, "--ep", EVIL]],
+    "profile": [["unknown.onnx"], [FILE_NAME, "--inputs", "inputs.npz"]],
+    "check": [["plugin.py", "--budget", "5", "--repro", "repro"], [EVIL], ["raising.py"]],
+    "new": [[EVIL]],
+}
+MEASUREMENTS: dict[str, list[list[str]]] = {
+    "quantize": [
+        [FILE_NAME, "-o", "q.onnx", "--trials", "1", "--min-time", "0.01", "--html", "q.html", "--json", "q.json"]
+    ],
+    "compare": [
+        [FILE_NAME, "--with", "ort", "--min-time", "0.01", "--batch", "1", "--html", "c.html", "--json", "c.json"]
+    ],
+    "bench": [[FILE_NAME, "wrong.onnx", "--min-time", "0.01", "--batch", "1", "--json", "b.json"]],
+    "profile": [[FILE_NAME, "--min-time", "0.01", "--trace", "t.json", "--html", "p.html", "--json", "p.json"]],
+}
+
+
+def unsafe_characters(text: str) -> list[str]:
+    """The characters in a text that are not safe to show, line breaks excepted."""
+    return sorted({f"U+{ord(c):04X}" for c in text if c != "\n" and unicodedata.category(c) in UNSAFE})
+
+
+def require_strict(text: str) -> None:
+    """Require JSON of finite numbers and whole characters."""
+    found = json.loads(text, parse_constant=pytest.fail)
+    json.dumps(found, ensure_ascii=False).encode()
+
+
+def problems(command: str, arguments: list[str], folder: Path) -> Iterator[str]:
+    """What a command writes that it should not."""
+    before = set(folder.rglob("*"))
+    result = CliRunner().invoke(app, [command, *arguments])
+    if not isinstance(result.exception, SystemExit | None):
+        yield repr(result.exception)
+    for name in ("stdout", "stderr"):
+        if found := unsafe_characters(getattr(result, name)):
+            yield f"{name}: {found}"
+    if result.exit_code in {1, 4} and command not in {"bench", "diff"} and result.stderr.count("\n") != 1:
+        yield f"an error of {result.stderr.count(chr(10))} lines"
+    if arguments[-2:] == ["--json", "-"]:
+        require_strict(result.stdout)
+    for path in set(folder.rglob("*")) - before:
+        yield from problems_of_file(path, is_named_by_us="-o" not in arguments)
+
+
+def problems_of_file(path: Path, *, is_named_by_us: bool) -> Iterator[str]:
+    """What a file, or its name, has that it should not."""
+    if is_named_by_us and unsafe_characters(path.name):
+        yield f"a file named {path.name!r}"
+    if path.suffix not in {".json", ".html", ".md"}:
+        return
+    text = path.read_bytes().decode()
+    if found := unsafe_characters(text):
+        yield f"{path.name}: {found}"
+    if path.suffix == ".json":
+        require_strict(text)
+    if path.suffix == ".html" and ("<img" in text or text.count("<script") != text.count("</script")):
+        yield f"{path.name}: markup of a name"
+
+
+def test_every_command_is_tried() -> None:
+    group: Any = typer.main.get_command(app)
+    assert COMMANDS.keys() == group.commands.keys()
+
+
+@pytest.mark.usefixtures("_commands_share_process")
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [pytest.param(c, a, id=f"{c}-{i}") for c, several in COMMANDS.items() for i, a in enumerate(several)],
+)
+def test_names_are_escaped(folder: Path, command: str, arguments: list[str]) -> None:
+    assert list(problems(command, arguments, folder)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_commands_share_process", "_commands_measure_briefly")
+@pytest.mark.parametrize(("command", "arguments"), [*MEASUREMENTS.items()])
+def test_names_are_escaped_in_measurements(folder: Path, command: str, arguments: list[str]) -> None:
+    assert list(problems(command, arguments, folder)) == []

@@ -317,6 +317,15 @@ def test_a_model_is_measured() -> None:
     assert found.low <= found.ratio <= found.high
 
 
+def test_inputs_without_rows_have_no_batch(tmp_path: Path) -> None:
+    text = "g (float[N] x, float[N] z) => (float[N] y, float[N] w) { y = Abs(x) w = Abs(z) }"
+    onnx.save(load(text), tmp_path / "m.onnx")
+    given = {"x": np.ones(2, np.float32), "z": np.ones(0, np.float32)}
+    for arrays in (given, {"x": given["z"], "z": given["x"]}):
+        for feeds in make_feeds(tmp_path / "m.onnx", arrays, (1, 3)).by_batch.values():
+            assert [name for name, a in feeds.items() if not a.size] == [n for n, a in arrays.items() if not a.size]
+
+
 def test_failing_model_does_not_stop_the_others(tmp_path: Path) -> None:
     good, bad = GOLDEN / "mlp_dropout.onnx", tmp_path / "bad.onnx"
     bad.write_bytes(b"no model")

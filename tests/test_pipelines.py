@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -468,6 +469,25 @@ def test_unreadable_files_are_rejected(folder: Path) -> None:
     ):
         with pytest.raises(UsageError, match=message):
             make_pipeline(f"{name}.toml:a")
+
+
+def test_hostile_files_end_soon(folder: Path) -> None:
+    doubling = (f'[{a}{n}]\npasses = ["p{n + 1}", "q{n + 1}"]\n' for n in range(24) for a in "pq")
+    (folder / "doubling.toml").write_text("".join(doubling) + "[p24]\npasses = []\n[q24]\npasses = []\n")
+    (folder / "deep.toml").write_text(f"[a{'.a' * 2000}]\n")
+    (folder / "nested.toml").write_text(f"a = {'[' * 5000}{']' * 5000}\n")
+    os.mkfifo(folder / "fifo.toml")
+    (folder / "large.toml").touch()
+    os.truncate(folder / "large.toml", 1 << 30)
+    for name, message in (
+        ("doubling", "pipelines include each other more than 1000 times"),
+        ("deep", "a line has more than 1000 dots"),
+        ("nested", "cannot be read: RecursionError"),
+        ("fifo", "cannot read fifo.toml: Not a regular file"),
+        ("large", "cannot read large.toml: File too large"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            make_pipeline(f"{name}.toml:p0")
 
 
 def test_paths_are_relative_to_the_pipelines_file(folder: Path) -> None:

@@ -165,12 +165,13 @@ def _feeds_from_given(
 
 
 def _with_batch_size(feeds: Arrays, inputs: list[InputSpec], symbol: str, batch: int) -> dict[str, Any]:
-    """The arrays with `batch` rows, repeated from the first if there are too few."""
+    """The arrays with `batch` rows, repeated from the first if there are too few; those without rows as they are."""
     found = dict(feeds)
     for i in (i for i in inputs if i.type_kind == TENSOR and feeds.get(i.name) is not None):
         for axis in (axis for axis, d in enumerate(i.shape) if d == symbol):
-            rows = np.arange(batch) % found[i.name].shape[axis]
-            found[i.name] = np.ascontiguousarray(np.take(found[i.name], rows, axis))
+            if extent := found[i.name].shape[axis]:
+                rows = np.arange(batch) % extent
+                found[i.name] = np.ascontiguousarray(np.take(found[i.name], rows, axis))
     return found
 
 

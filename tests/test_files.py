@@ -639,3 +639,13 @@ def test_replays_write_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def drop_abs(g: Build, x: Value) -> Value:
     """Abs(x) => x, which is wrong"""
     return x
+
+
+@pytest.mark.parametrize(("folder", "external"), [(b"plain", True), (b"\xff", False)])
+def test_sessions_load_files_whose_names_are_not_utf8(tmp_path: Path, folder: bytes, external: bool) -> None:
+    model = text_model("g (float[512] x) => (float[512] y) { y = Add(x, w) }", weights={"w": np.ones(512, np.float32)})
+    path = tmp_path / os.fsdecode(folder) / os.fsdecode(b"m\xff.onnx")
+    path.parent.mkdir()
+    onnx.save(model, path, save_as_external_data=external, location="w.bin", size_threshold=0)
+    (found,) = OnnxRuntime(path).run(["y"], {"x": np.zeros(512, np.float32)})
+    assert np.array_equal(found, np.ones(512))

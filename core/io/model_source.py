@@ -13,7 +13,6 @@ import onnx
 
 from ..errors import ModelError, PassesError
 from ..ort.sessions import Loadable
-from ..support.printable_text import is_utf8
 from .convert import from_onnx
 from .files import ModelFile, as_loadable, load
 from .model import Model, serialize
@@ -49,11 +48,11 @@ class ModelSource:
         return model
 
     def loadable(self) -> Loadable:
-        """The edited model in a form that backends load: onnxruntime loads no file whose name is not UTF-8."""
+        """The edited model in a form that backends load."""
         if self.edits:
             return self._edited
         if isinstance(self.origin, ModelFile):
-            return self.origin.path if is_utf8(str(self.origin.path)) else self._edited
+            return self.origin.path
         try:
             return self.origin.SerializeToString()
         except ValueError as e:

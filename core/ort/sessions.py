@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ..support.printable_text import is_utf8
+
 if TYPE_CHECKING:
     from .split_models import SplitModel
 
@@ -64,6 +66,8 @@ def create_session(
 
         split = session_source(model)
         model, folder, values = split.data, split.folder, split.values
+    elif isinstance(model, Path) and not is_utf8(str(model)):  # onnxruntime takes no such path
+        model, folder = model.read_bytes(), model.parent if is_utf8(str(model.parent)) else None
     ort: Any = importlib.import_module("onnxruntime")
     options = ort.SessionOptions()
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{config.optimization_level}")

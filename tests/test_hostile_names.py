@@ -144,15 +144,12 @@ COMMANDS: dict[str, list[list[str]]] = {
     "check": [["plugin.py", "--budget", "5", "--repro", "repro"], [EVIL], ["raising.py"]],
     "new": [[EVIL]],
 }
-MEASUREMENTS: dict[str, list[list[str]]] = {
-    "quantize": [
-        [FILE_NAME, "-o", "q.onnx", "--trials", "1", "--min-time", "0.01", "--html", "q.html", "--json", "q.json"]
-    ],
-    "compare": [
-        [FILE_NAME, "--with", "ort", "--min-time", "0.01", "--batch", "1", "--html", "c.html", "--json", "c.json"]
-    ],
-    "bench": [[FILE_NAME, "wrong.onnx", "--min-time", "0.01", "--batch", "1", "--json", "b.json"]],
-    "profile": [[FILE_NAME, "--min-time", "0.01", "--trace", "t.json", "--html", "p.html", "--json", "p.json"]],
+BRIEFLY = ["--min-time", "0.01", "--json", "report.json"]
+MEASUREMENTS: dict[str, list[str]] = {
+    "quantize": [FILE_NAME, "-o", "q.onnx", "--trials", "1", "--html", "q.html", *BRIEFLY],
+    "compare": [FILE_NAME, "--with", "ort", "--batch", "1", "--html", "c.html", *BRIEFLY],
+    "bench": [FILE_NAME, "wrong.onnx", "--batch", "1", *BRIEFLY],
+    "profile": [FILE_NAME, "--trace", "t.json", "--html", "p.html", *BRIEFLY],
 }
 
 
@@ -214,7 +211,7 @@ def test_names_are_escaped(folder: Path, command: str, arguments: list[str]) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_commands_share_process", "_commands_measure_briefly")
+@pytest.mark.usefixtures("_commands_share_process")
 @pytest.mark.parametrize(("command", "arguments"), [*MEASUREMENTS.items()])
 def test_names_are_escaped_in_measurements(folder: Path, command: str, arguments: list[str]) -> None:
     assert list(problems(command, arguments, folder)) == []

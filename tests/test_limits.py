@@ -362,3 +362,57 @@ def test_cut_of_a_mapped_file_in_use(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == "error: a file of the model was cut while it was in use\n"
     assert not (tmp_path / "o.onnx").exists()
+
+
+LIMITS = """
+import resource
+from passwright.core.ort.process_limits import MACHINE_SHARE, limit_memory, machine_memory
+def limit():
+    return resource.getrlimit(resource.RLIMIT_DATA)[0]
+limit_memory(None)
+share = int(MACHINE_SHARE * machine_memory())
+assert 0 < limit() <= share < machine_memory()
+limit_memory(300_000_000)
+assert limit() == 300_000_000
+limit_memory(None)
+print(limit() == share)
+"""
+EAT = """
+class Eat:
+    name = "eat"
+    def run(self, graph, ledger):
+        kept = []
+        while True:
+            kept.append(bytearray(100_000_000))
+EAT = Eat()
+"""
+
+
+def with_soft_limit(size: int) -> Callable[[], None]:
+    """A function that limits the memory of a child process, which may raise the limit."""
+    import resource
+
+    return lambda: resource.setrlimit(resource.RLIMIT_DATA, (size, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux applies these limits")
+def test_memory_of_processes() -> None:
+    """Without a limit of its own, a process has most of the machine's memory, or the limit with which it started."""
+    for set_limit, has_share in ((None, "True"), (with_soft_limit(700_000_000), "False")):
+        command = [sys.executable, "-c", LIMITS]
+        ended = subprocess.run(command, preexec_fn=set_limit, capture_output=True, text=True, check=False)
+        assert (ended.stderr, ended.stdout.strip()) == ("", has_share)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux applies these limits")
+def test_pass_that_takes_all_memory(tmp_path: Path) -> None:
+    onnx.save(load(RELU), tmp_path / "m.onnx")
+    (tmp_path / "eat.py").write_text(EAT)
+    command = [sys.executable, "-c", RUN, "run", "m.onnx", "--plugin", "eat.py", "--no-verify", "-o", "o.onnx"]
+    ended = subprocess.run(
+        command, cwd=tmp_path, preexec_fn=with_soft_limit(800_000_000), capture_output=True, text=True,
+        timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "left out eat, as a whole: MemoryError" in ended.stderr
+    assert [n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node] == ["Relu"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 MACHINE_SHARE = 0.75
@@ -24,15 +25,23 @@ def machine_memory() -> int:
 def limit_memory(size: int | None) -> None:
     """Limit the memory that this process may allocate, without that of mapped files; None for most of the machine's.
 
-    Only Linux applies such limits.
+    A limit with which the process was started stays. Only Linux applies such limits.
     """
     if sys.platform != "linux":
         return
     import resource  # noqa: PLC0415 - not everywhere
 
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     limit = int(MACHINE_SHARE * machine_memory()) if size is None else size
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+    given = [n for n in _limits_at_start() if n != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min((limit, *given)), _limits_at_start()[1]))
+
+
+@cache
+def _limits_at_start() -> tuple[int, int]:
+    """The soft and hard limits before any was set here."""
+    import resource  # noqa: PLC0415 - not everywhere
+
+    return resource.getrlimit(resource.RLIMIT_DATA)
 
 
 def prepare_to_crash() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.core import Model, Op, Value, from_onnx, to_onnx
+from extreme_models import extreme_models
+from passwright.core import Model, Op, PassesError, Value, from_onnx, to_onnx
 from passwright.core.ir.dims import Shape, is_unresolved
 from passwright.core.ir.expressions import MAX_EXPR_SIZE, Atom, Expr, SymInt, Unknown, atoms, expr_size, substitute
 from passwright.core.ort.backends import OnnxRuntime
@@ -18,6 +19,8 @@ from passwright.core.verify.input_generation import InputSet
 from passwright.core.verify.input_search import InputSearch
 from passwright.core.verify.input_specs import input_specs
 from rewriting import load
+
+from passwright import optimize
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 RUNS = 4
@@ -281,6 +284,9 @@ LARGEST, SMALLEST = 2**63 - 1, -(2**63)
         ("y = MaxPool<kernel_shape=[9,2]>(i)", "1,4,?,5"),
         ("y = MaxPool<kernel_shape=[2,2], strides=[0,1]>(i)", "1,4,?,5"),
         (f"y = LpPool<kernel_shape=[2,2], pads=[{LARGEST},0,{LARGEST},0]>(i)", "1,4,?,5"),
+        ("y = LayerNormalization<axis=2147483648>(i, i)", "1,4,5,6"),
+        (f"y = GatherND<batch_dims={SMALLEST + 1}>(i, largest)", ""),
+        ("k = Constant<value_ints=[1000000]>() e = ConstantOfShape(k) c = Cast<to=7>(e) y = Expand(x, c)", ""),
         (f"y = Conv<pads=[{LARGEST},0,{LARGEST},0]>(i, i)", "1,1,?,1"),
     ],
 )
@@ -290,6 +296,44 @@ def test_extents_that_no_tensor_has(body: str, shape: str) -> None:
     text = f"g (float[N,3] x, float[1,4,5,6] i) => (y) <{numbers}> {{ {body} }}"
     found = from_onnx(load(text, opset=18)).graph.outputs[0].known_shape
     assert ",".join("?" if is_unresolved(d) else str(d) for d in found or ()) == shape
+
+
+def inferred_values(model: onnx.ModelProto) -> list[Value]:
+    """All values of ops, with inferred types and elements."""
+    try:
+        graph = from_onnx(model).graph
+    except PassesError:
+        return []
+    found = [v for op in graph.ops() for v in op.outputs if v.name]
+    for v in found:
+        _ = v.known_shape, v.known_elements
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 10))])
+def test_extreme_numbers(seed: int) -> None:
+    """Inference neither raises nor gives an extent or an element that cannot be, whatever the numbers are."""
+    count = 0
+    for label, model in extreme_models(seed):
+        values = inferred_values(model)
+        count += bool(values)
+        extents = [d for v in values for d in v.recorded_type[1] or () if isinstance(d, int)]
+        elements = [e for v in values for e in v.elements or () if isinstance(e, int)]
+        assert all(0 <= d <= LARGEST for d in extents), label
+        assert all(SMALLEST <= e <= LARGEST for e in elements), label
+    assert count > 400
+
+
+@pytest.mark.parametrize(("part", "parts"), [(0, 40), pytest.param(0, 1, marks=pytest.mark.slow)])
+def test_passes_on_extreme_numbers(part: int, parts: int) -> None:
+    """No pass raises: each declines what it cannot handle."""
+    for label, model in islice(extreme_models(7), part, None, parts):
+        try:
+            result = optimize(model, verify=False, value_info="write")
+        except PassesError as e:
+            assert "\n" not in str(e), label  # noqa: PT017 - such a model may be refused
+            continue
+        assert result.report.quarantined == [], label
 
 
 @pytest.mark.parametrize(

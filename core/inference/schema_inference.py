@@ -14,8 +14,11 @@ from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ir.values import declared_shape
 from ..serialization.exporter import node_bytes
 
-INVALID_OP_ERRORS = (shape_inference.InferenceError, checker.ValidationError, ValueError)  # the last for type 0
+# ValueError: for type 0. RuntimeError: for fewer outputs than the function expects.
+INVALID_OP_ERRORS = (shape_inference.InferenceError, checker.ValidationError, RuntimeError, ValueError)
 MAX_PLAIN_NUMBER = (1 << 40) - 1  # of attributes, elements and tensors, beyond which extents are left to onnxruntime
+MAX_RANK = 1000
+SHAPED_BY_LAST_INPUT = frozenset({"ConstantOfShape", "Expand", "Reshape"})
 ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
 
 
@@ -70,6 +73,7 @@ def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) 
         if v.tensor is not None and v.tensor.nbytes <= SMALL_TENSOR_BYTES and not v.tensor.is_external:
             data[v.name] = v.tensor.to_proto(v.name)
     node = onnx.NodeProto.FromString(node_bytes(op))
+    _require_safe(op, node)
     imports = [helper.make_opsetid(d, n) for d, n in op.graph.opsets.items()]
     found: dict[str, onnx.TypeProto] = shape_inference.infer_node_outputs(
         spec, node, types, data, opset_imports=imports
@@ -79,6 +83,21 @@ def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) 
             for dim in proto.tensor_type.shape.dim if proto.HasField("tensor_type") else ():
                 dim.Clear()
     return found
+
+
+def _require_safe(op: Op, node: onnx.NodeProto) -> None:
+    """Raise ValueError for numbers with which functions of schemas access any memory, or take all of it.
+
+    LayerNormalization and GatherND do not check their axes, and a shape without elements gives as many dims.
+    """
+    shapes = [None if v is None else v.recorded_type[1] for v in op.inputs]
+    rank = len(shapes[0]) if shapes and shapes[0] is not None else None
+    for a in node.attribute:
+        if a.name in {"axis", "batch_dims"} and rank is not None and not -rank <= a.i <= rank:
+            raise ValueError(f"{a.name} {a.i} does not fit rank {rank}")
+    extents = (shapes[-1] or ()) if shapes and op.type in SHAPED_BY_LAST_INPUT else ()
+    if any(isinstance(d, int) and d > MAX_RANK for d in extents):
+        raise ValueError("a shape has too many dims")
 
 
 def _may_overflow(op: Op, node: onnx.NodeProto) -> bool:

@@ -195,7 +195,7 @@ ENDLESS = """g ({0}[4] x) => ({0}[4] y) <int64 n = {{9223372036854775807}}, bool
     }}>
 }}"""  # of bfloat16, only onnx.reference has a kernel
 LONG = """g (float[4] x) => (float[4] y) <bool c = {1}> {
-    n = Constant<value_int=20000>() a = Identity(x)
+    n = Constant<value_int=100000>() a = Identity(x)
     y = Loop(n, c, a) <body = b (int64 i, bool k, float[4] v) => (bool l, float[4] w) { l = Identity(k) w = Sin(v) }>
 }"""
 CROWDED = """g (bfloat16[1] x) => (bfloat16[1] y, bfloat16[N] z) {
@@ -219,23 +219,23 @@ def test_first_runs_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_search_and_comparison_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 1.5})
+    monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 3.0})
     start = monotonic()
     oracle = original_of(LONG, effort="quick")
     assert 1 <= len(oracle.answers) < 60
-    assert "further inputs were left out: runs of the original took 1.5 s" in oracle.notes
+    assert "further inputs were left out: runs of the original took 3 s" in oracle.notes
     monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 0.01})
     verdict = oracle.compare(load(LONG).SerializeToString())
     assert verdict.failure is None
     left_out = len(oracle.answers) - 1
     assert f"{left_out} of {len(oracle.answers)} input sets were left out after 0 s" in verdict.notes or not left_out
-    assert monotonic() - start < 15
+    assert monotonic() - start < 30
 
 
 def test_deadline_of_a_command_leaves_out_inputs() -> None:
-    oracle = original_of(LONG, deadline=monotonic() + 4)
+    oracle = original_of(LONG, deadline=monotonic() + 8)
     assert any(
-        re.fullmatch(r"further inputs were left out: runs of the original took 1\.\d s", n) for n in oracle.notes
+        re.fullmatch(r"further inputs were left out: runs of the original took 3\.\d s", n) for n in oracle.notes
     )
     with pytest.raises(UnverifiableError, match="did not end within 0 s"):
         original_of(RELU, deadline=monotonic())

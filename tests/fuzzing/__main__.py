@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -27,6 +28,7 @@ def main() -> int:
     parser.add_argument("--case", type=int, help="run this case alone, show its output, and keep its files in ./fuzzed")
     parser.add_argument("--nodes", action="store_true", help="mutate the node cases of the ONNX backend suite as well")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # folders are removed, and processes ended
     models = (*seeds(), *(node_models() if options.nodes else ()))
     with tempfile.TemporaryDirectory() as root:
         if options.case is not None:

@@ -17,6 +17,7 @@ CORPUS = Path(__file__).parent / "corpus"
 GOLDEN = Path(__file__).parent.parent.parent / "golden_models"
 MAX_GOLDEN_BYTES = 12_000
 SIMPLE = Path(onnx.__file__).parent / "backend" / "test" / "data" / "simple"
+TIME_LIMIT = ("--time-limit", "30")
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,8 @@ def make_case(number: int, models: tuple[onnx.ModelProto, ...] | None = None) ->
     base.CopyFrom(rng.choice(models))
     kind = rng.random()
     if kind < 0.12:
-        return Case(
-            number, ("run", "m.onnx", "--inputs", _input_name(number), "-o", "out/o.onnx"), _input_writer(base, number)
-        )
+        arguments = ("run", "m.onnx", "--inputs", _input_name(number), "-o", "out/o.onnx", *TIME_LIMIT)
+        return Case(number, arguments, _input_writer(base, number))
     data = mutate_bytes(base.SerializeToString(), rng) if kind < 0.2 else mutate_model(base, rng, rng.sample(models, 3))
 
     def write(folder: Path) -> None:
@@ -65,11 +65,11 @@ def make_case(number: int, models: tuple[onnx.ModelProto, ...] | None = None) ->
     if command < 0.05:
         return Case(number, ("diff", "m.onnx", "base.onnx"), write)
     if command < 0.08:
-        return Case(number, ("verify", "m.onnx", "base.onnx"), write)
+        return Case(number, ("verify", "m.onnx", "base.onnx", *TIME_LIMIT), write)
     if command < 0.1:
         return Case(number, ("explain", "basic", "m.onnx"), write)
     effort = ("--verify", "quick", "--json", "out/report.json") if rng.random() < 0.5 else ("--no-verify",)
-    return Case(number, ("run", "m.onnx", *_options(base, rng), *effort), write)
+    return Case(number, ("run", "m.onnx", *_options(base, rng), *effort, *TIME_LIMIT), write)
 
 
 def _options(model: onnx.ModelProto, rng: Random) -> tuple[str, ...]:

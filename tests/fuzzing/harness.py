@@ -149,7 +149,11 @@ def run_case(
         before = snapshot(work)
         started = time.monotonic()
         pid = _fork(case, work, folder, main) if forked else _start(case, work, folder)
-        code, memory = _wait(pid, started + limit)
+        try:
+            code, memory = _wait(pid, started + limit)
+        except SystemExit:
+            os.kill(pid, signal.SIGTERM)
+            raise
         outcome = Outcome(
             case, code, time.monotonic() - started, memory, _text(folder / "stdout"), _text(folder / "stderr")
         )
@@ -210,6 +214,7 @@ def _fork(case: Case, work: Path, folder: Path, main: Callable[[], None]) -> int
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "scratch")
         _limit()
         atexit._clear()  # those of the parent
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         subprocess.Popen = ForkedPopen  # type: ignore[misc]
         sys.argv = ["passes", *case.arguments]
         try:

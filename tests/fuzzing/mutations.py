@@ -394,7 +394,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *(drop_field, drop_field, repeat_element, swap_elements, set_extreme, set_extreme, splice, splice, merge),
     *(rewire, rewire, change_op, change_op, change_attribute, change_attribute, change_attribute),
     *(change_numbers, change_numbers, change_numbers, change_storage, make_sparse, change_type),
-    *(change_versions, nest_in_branches, add_functions),
+    *(change_versions, nest_in_branches, add_functions, grow),
 )
 
 

@@ -83,8 +83,8 @@ def _attempt(op: Op, found: Mapping[Value, Array], max_bytes: int) -> tuple[Arra
         _require_size(call, [a for a in inputs if a is not None], max_bytes)
         with np.errstate(all="ignore"):
             made: Any = kernel(call, *inputs)
-    except (Unsupported, ArithmeticError, LookupError, TypeError, ValueError):  # the model fails there, or grows
-        return None
+    except (Unsupported, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None  # the model fails there, as where a required input is left out, or grows
     several: tuple[Any, ...] = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else (made,)
     results: tuple[Array, ...] = tuple(map(np.asarray, several))
     return results if all(map(_is_expected, op.outputs, results)) else None

@@ -413,6 +413,11 @@ def test_op_without_kernel_does_not_block_others() -> None:
     assert op_types(to_onnx(result)) == ["Add", "Add"]
 
 
+def test_op_without_a_required_input_stays() -> None:
+    text = "g (float[2] x) => (int64[1] y) { y = ReduceSum(, axes) }"
+    stays(text, FoldConstants(), weights={"axes": np.zeros(1, np.int64)}, runs=False)
+
+
 def test_failing_op_does_not_block_others() -> None:
     """A Gather beyond the end fails whenever it runs; it stays, with its consumers."""
     weights = WEIGHTS | {"far": np.array([9], np.int64)}

@@ -33,6 +33,15 @@ def test_mutated_files_break_no_promise(first: int, count: int) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("first", "count"), [pytest.param(0, 150), pytest.param(1000, 4000, marks=pytest.mark.slow)], ids=["short", "long"]
+)
+def test_optimize_raises_nothing_unexpected(first: int, count: int) -> None:
+    done = run_python("-m", "fuzzing", "--calls", "--seed", str(first), "--cases", str(count))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"# {count} models, 0 broken" in done.stdout
+
+
 PLANTED = """
 import os, subprocess, sys, tempfile
 from pathlib import Path

@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=inf)
     parser.add_argument("--cases", type=float, default=inf, help="how many")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first case")
+    parser.add_argument("--calls", action="store_true", help="call optimize() without verification, in this process")
     parser.add_argument("--case", type=int, help="run this case alone, show its output, and keep its files in ./fuzzed")
     parser.add_argument("--nodes", action="store_true", help="mutate the node cases of the ONNX backend suite as well")
     options = parser.parse_args()
@@ -33,6 +34,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as root:
         if options.case is not None:
             return repeat(options.case, models, Path(root))
+        if options.calls:
+            return call(options, models)
         warm_up()
         end, last = time.monotonic() + options.seconds, options.seed + options.cases
         number, broken, codes = options.seed, 0, Counter[str]()
@@ -48,6 +51,22 @@ def main() -> int:
             if number % 100 == 0:
                 say(f"# {number - options.seed} cases, {broken} broken, exit codes {dict(codes)}")
     say(f"# {number - options.seed} cases, {broken} broken, exit codes {dict(codes)}")
+    return int(broken > 0)
+
+
+def call(options: argparse.Namespace, models: tuple[onnx.ModelProto, ...]) -> int:
+    """Call optimize() on models until the time is over, and return whether there were unexpected exceptions."""
+    from .calls import call_failures, spare_the_machine
+
+    spare_the_machine()
+    number, broken, end = options.seed, 0, time.monotonic() + options.seconds
+    while number < options.seed + options.cases and time.monotonic() < end:
+        failures = call_failures(number, models)
+        broken += bool(failures)
+        for failure in failures:
+            say(f"model {number}: {failure}")
+        number += 1
+    say(f"# {number - options.seed} models, {broken} broken")
     return int(broken > 0)
 
 

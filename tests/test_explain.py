@@ -269,7 +269,9 @@ def diagnosis(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any
         pytest.param(
             turned, "y = Transpose(x)", (0, 1), "Transpose y has no perm, the pattern wants [1, 0]", id="unset",
         ),
-        pytest.param(relu_to_mish, "y = Relu(x)", (1, 1), "Mish does not exist at opset 17", id="not at this opset"),
+        pytest.param(
+            relu_to_mish, "y = Relu(x)", (1, 1), "Mish does not exist at opset 17; it came with opset 18", id="later"
+        ),
         pytest.param(
             stumble, "y = Neg(x)", (1, 1),
             "rule stumble failed at Neg y: ZeroDivisionError: x is odd", id="raises",

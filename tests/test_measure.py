@@ -491,7 +491,11 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
             "x of the given inputs is float64; the model needs float32",
         ),
         ({"given_inputs": {}}, ModelError, "lack x"),
-        ({"given_inputs": {"x": np.ones((1, 3, 3), np.float32)}}, ModelError, "does not run on the given inputs"),
+        (
+            {"given_inputs": {"x": np.ones((1, 3, 3), np.float32)}},
+            ModelError,
+            r"x of the given inputs has shape \[1,3,3\]; the model needs \[N,3\]",
+        ),
     ],
 )
 def test_bad_feeds_are_rejected(options: Any, error: type[Exception], message: str, tmp_path: Path) -> None:

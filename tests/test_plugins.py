@@ -36,7 +36,7 @@ from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import FailureKind, PluginError
 from passwright.core.plugins.discovery import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors
 from passwright.core.plugins.pass_registry import PassEntry
-from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
+from passwright.passes.pipelines import BUILT_IN
 from rewriting import load, op_types
 from rich.console import Console
 from typer.testing import CliRunner
@@ -626,9 +626,8 @@ def test_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen.out = Console(file=out, force_terminal=True, width=80, color_system=None)
     show_listing(screen, listing())
     lines = out.getvalue().splitlines()
-    assert len(lines) < len(BUILT_IN) + len(OPTIONAL_PASSES) + 10
     assert max(map(len, lines)) <= 80
-    assert any(line.startswith("  fold-constants                fold     2 options  Ops that depend") for line in lines)
+    assert sum(line.startswith("  fold-constants                fold     2 options") for line in lines) == 1
 
 
 def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,12 +31,11 @@ def verdict_line(verdict: Verdict | None) -> str:
     """The verdict of the comparison with the original, in one line."""
     if verdict is None:
         return NOT_VERIFIED
-    how = BIT_IDENTICAL
+    how, excused = BIT_IDENTICAL, sum(d.excused for d in verdict.differences.values())
     if not verdict.exact:
         worst = max(verdict.differences.values(), key=lambda d: d.share_of_allowed, default=OutputDifference())
         how = f"{WITHIN_TOLERANCE} (at most {worst.share_of_allowed:.0%} of what rounding allows)"
-        how = how if worst.error else "no difference seen"
-    excused = sum(d.excused for d in verdict.differences.values())
+        how = how if worst.error else WITHIN_TOLERANCE if excused else "no difference seen"
     parts = [f"verified: {how}, on {plural(len(verdict.input_sets), 'set')} of inputs"]
     parts += [f"{plural(excused, 'element')} differ where the original jumps too"] * bool(excused)
     parts += [f"{plural(len(verdict.random), 'random output')} by type and rank only"] * bool(verdict.random)

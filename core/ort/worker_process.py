@@ -55,7 +55,7 @@ class WorkerExit(WorkerError):
     def describe(self, subject: str) -> str:
         """The end of the process in words; `subject` is the name of the program."""
         if self.code is None:
-            return f"{subject} did not end within {round(self.timeout, 1):g} s"
+            return f"{subject} did not end within {round(self.timeout, 2):g} s"
         if self.code < 0:
             with suppress(ValueError):
                 name = Signals(-self.code).name

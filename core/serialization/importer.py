@@ -218,13 +218,14 @@ def _require_bodies(op: Op) -> None:
     """Raise ModelError for a body with other numbers of inputs or outputs than its If, Loop or Scan needs."""
     if op.domain or op.type not in {"If", "Loop", "Scan"}:
         return
-    # A Loop's body has the condition as an output; the first input of Scan 8 is for the lengths of sequences.
+    # A Loop's body has the condition as an output; the first input of Scan 8 is for the lengths of sequences. The last
+    # outputs of an op may be omitted.
     inputs = 0 if op.type == "If" else len(op.inputs) - (op.type == "Scan" and op.version < 9)
     outputs = len(op.outputs) + (op.type == "Loop")
     for body in op.subgraphs:
         if not len(body.inputs) - len(body.input_defaults) <= inputs <= len(body.inputs):
             raise ModelError(f"{op.label}: number of inputs of a body {len(body.inputs)}; it needs {inputs}")
-        if len(body.outputs) != outputs:
+        if len(body.outputs) < outputs:
             raise ModelError(f"{op.label}: number of outputs of a body {len(body.outputs)}; it needs {outputs}")
 
 

@@ -650,17 +650,17 @@ def test_temporary_folders_of_killed_processes(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(worker_folder, "MIN_FREE_BYTES", 0)
 
     def abandon() -> None:
-        held = ScratchFolder()
-        for folder in (held.path, private_folder()):
-            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-            (folder / "f").touch()
+        held = ScratchFolder(), private_folder()
+        for folder in held:
+            assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+            (folder.path / "f").touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
     def use() -> None:
         with ScratchFolder() as folder:
             assert names(tmp_path) == ["memory", folder.name]
         in_memory = private_folder()
-        assert names(shared) == [in_memory.name]
+        assert names(shared) == [in_memory.path.name]
 
     assert in_fork(abandon) == signal.SIGKILL
     assert (len(names(tmp_path)), len(names(shared))) == (2, 1)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
-from weakref import finalize
 
 import numpy as np
 import onnx
@@ -16,8 +15,9 @@ from onnx import numpy_helper
 
 from ..errors import EvaluationError, ModelLoadError
 from ..ir.tensor import MappedFile, Tensor
+from ..support.scratch_folder import ScratchFolder
 from .evaluation_worker import EVALUATE, FEEDS, LOADING, MEMORY, MODEL, RESULTS, RUNNING
-from .worker_folder import private_folder, remove_folder
+from .worker_folder import private_folder
 from .worker_pool import EVALUATION_WORKER, worker_pool
 from .worker_process import Message, RequestFailed, WorkerExit, WorkerProcess
 
@@ -40,14 +40,13 @@ class EvaluationAborted(EvaluationError):
     """A run that ended its process, did not end, or lacked memory."""
 
 
-@dataclass(slots=True, weakref_slot=True)
+@dataclass(slots=True)
 class EvaluationProcess:
     """Runs models in a worker that is taken from the pool when needed. Use it as a context manager."""
 
     limits: EvaluationLimits
     _worker: WorkerProcess | None = field(default=None, init=False)
-    _folder: Path | None = field(default=None, init=False)
-    _remove_folder: Any = field(default=lambda: None, init=False)
+    _scratch: ScratchFolder | None = field(default=None, init=False)
 
     def __enter__(self) -> Self:
         return self
@@ -55,7 +54,8 @@ class EvaluationProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._worker is not None:
             worker_pool().give_back(self._worker)
-        self._remove_folder()
+        if self._scratch is not None:
+            self._scratch.remove()
 
     def run(
         self, model: bytes, outputs: Sequence[str], feeds: Mapping[str, Tensor], *, by_reference: bool
@@ -64,16 +64,16 @@ class EvaluationProcess:
 
         Raises ModelLoadError, EvaluationError, and EvaluationAborted if the process does not survive it.
         """
-        if self._folder is None:
-            self._folder = private_folder()
-            self._remove_folder = finalize(self, remove_folder, self._folder, os.getpid())
+        if self._scratch is None:
+            self._scratch = private_folder()
         if self._worker is None:
             self._worker = worker_pool().take(EVALUATION_WORKER)
-        (self._folder / MODEL).write_bytes(model)
+        folder = self._scratch.path
+        (folder / MODEL).write_bytes(model)
         request: Message = {
             "do": EVALUATE,
-            "folder": str(self._folder),
-            "feeds": _write_feeds(feeds, self._folder / FEEDS),
+            "folder": str(folder),
+            "feeds": _write_feeds(feeds, folder / FEEDS),
             "outputs": list(outputs),
             "by_reference": by_reference,
             "memory": self.limits.memory,
@@ -89,7 +89,7 @@ class EvaluationProcess:
         if "error" in reply:
             kinds = {LOADING: ModelLoadError, MEMORY: EvaluationAborted, RUNNING: EvaluationError}
             raise kinds[reply["error"]](reply["reason"])
-        return [None if place is None else _read(self._folder / RESULTS, place) for place in reply["results"]]
+        return [None if place is None else _read(folder / RESULTS, place) for place in reply["results"]]
 
 
 def _write_feeds(feeds: Mapping[str, Tensor], path: Path) -> dict[str, Message]:

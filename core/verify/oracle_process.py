@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -10,13 +9,12 @@ from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from weakref import finalize
 
 from ..errors import EvaluationError, MemoryExhausted, ModelError, PassesError, UnverifiableError
 from ..ort.backends import OUT_OF_MEMORY
 from ..ort.sessions import Loadable, SessionConfig
 from ..ort.split_models import SplitModel, save_split
-from ..ort.worker_folder import private_folder, remove_folder
+from ..ort.worker_folder import private_folder
 from ..ort.worker_pool import worker_pool
 from ..ort.worker_process import WorkerExit
 from ..support.watchdog import time_limit_end
@@ -58,8 +56,8 @@ class OracleProcess:
         label: str = "the original",
     ) -> None:
         self.spec, self.label = spec, label
-        self._folder = private_folder()
-        self._finish = finalize(self, remove_folder, self._folder, os.getpid())
+        self._scratch = private_folder()
+        self._folder = self._scratch.path
         self._exchange = OracleExchange(self._folder)
         self._numbers = count()
         self._worker = worker_pool().take(ORACLE_WORKER)
@@ -84,7 +82,7 @@ class OracleProcess:
             worker_pool().give_back(self._worker)
         else:
             self._worker.terminate()
-        self._finish()
+        self._scratch.remove()
 
     @property
     def backend(self) -> str:

@@ -125,7 +125,7 @@ def run(
             output=output,
             map_to=map_to,
             page_to=html,
-            plan=planned,
+            plan=dry_run,
             value_info=shapes or None,
             check_speed=check_speed,
             threads=threads or 0,

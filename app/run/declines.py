@@ -32,8 +32,8 @@ class DeclineRecorder(logging.Handler):
         for (rule, why), ops in ordered[:MAX_SHOWN]:
             place = f"at {next(iter(ops))}" if len(ops) == 1 else f"at {plural(len(ops), 'op')}"
             yield f"{rule} declined {place}: {why}"
-        if more := len(ordered) - MAX_SHOWN:
-            yield from [f"... and {plural(more, 'other reason')}; `passes explain RULE MODEL` lists them"] * (more > 0)
+        if (more := len(ordered) - MAX_SHOWN) > 0:
+            yield f"... and {plural(more, 'other reason')}; `passes explain RULE MODEL` lists them"
 
 
 @contextmanager

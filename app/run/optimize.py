@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, get_args
 
 import onnx
 
+from ...core.io.graph_interface import default_values
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.io.output_paths import OutputPaths
@@ -26,7 +27,6 @@ from ...core.pass_manager.verified_run import Accept, Candidate, VerifiedRun, at
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.watchdog import lift_time_limit, time_limit
-from ...core.transform.extract import overridable_initializers
 from ...core.transform.model_edits import requested_edits
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
@@ -178,7 +178,7 @@ def _run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions, time
             races.speed_check() if races is not None else None,
             ledger.notes,
             MissingOperators.of(ledger, candidate.model.graph.opsets.get("", 0)),
-            len(overridable_initializers(candidate.model.graph)),
+            len(default_values(candidate.model.graph)),
         )
         publication.add_text(paths.report, report.to_json)
         publication.add_text(paths.name_map, lambda: json_text(run.name_map()))

@@ -65,8 +65,8 @@ def difference_lines(verdict: Verdict) -> Iterator[str]:
     for name, d in different[:MAX_SHOWN_OUTPUTS]:
         of_allowed = f"{d.share_of_allowed:.0%} of the {d.allowed:.2g} allowed" if d.allowed else "none allowed"
         yield f"{name}: off by {d.error:.2g}, {of_allowed}"
-    if more := len(different) - MAX_SHOWN_OUTPUTS:
-        yield from [f"{plural(more, 'other output')} off by less of what is allowed"] * (more > 0)
+    if (more := len(different) - MAX_SHOWN_OUTPUTS) > 0:
+        yield f"{plural(more, 'other output')} off by less of what is allowed"
     if alike := len(verdict.differences) - len(different):
         yield f"{plural(alike, 'output')} with no difference"
 

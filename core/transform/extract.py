@@ -10,6 +10,7 @@ from onnx import shape_inference
 
 from ..errors import ModelError
 from ..io.convert import training_info_names
+from ..io.graph_interface import default_values
 from ..io.model import Model, serialize
 from ..ir.graph import Graph, defined_values
 from ..ir.op import Op
@@ -54,7 +55,8 @@ def drop_unused_inputs(model: Model) -> None:
 def freeze_initializers(model: Model) -> None:
     """Make initializers that a caller may override constants; they are no inputs any more."""
     graph = model.graph
-    frozen = overridable_initializers(graph)
+    names = default_values(graph).keys()
+    frozen = {v for v in graph.inputs if v.name in names}
     for v in frozen:
         if v in graph.input_defaults:
             v.set_constant(graph.input_defaults.pop(v))
@@ -63,11 +65,6 @@ def freeze_initializers(model: Model) -> None:
     graph.declared.inputs[:] = [(v, info) for v, info in graph.declared.inputs if v not in frozen]
     graph.context.weight_bytes = constant_bytes(graph)
     graph.mark_changed()
-
-
-def overridable_initializers(graph: Graph) -> set[Value]:
-    """The inputs with defaults, dense or sparse, which a caller may leave out."""
-    return {v for v in graph.inputs if v in graph.input_defaults or v in graph.sparse_initializers}
 
 
 def _values_named(graph: Graph, names: Sequence[str]) -> list[Value]:

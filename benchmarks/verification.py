@@ -8,7 +8,6 @@ memory of all processes of one more run. Then, for wrong changes among many, how
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -20,6 +19,7 @@ from time import perf_counter, sleep
 
 import numpy as np
 import onnx
+import psutil
 from onnx import parser as text
 from passwright.core import EXACT, Build, Value, rule
 from passwright.core.io.model_source import model_source
@@ -78,27 +78,20 @@ def measure(command: list[str | Path], repeats: int) -> Cost:
         seconds.append(perf_counter() - start)
     process, peak = subprocess.Popen(command, stdout=subprocess.DEVNULL), 0
     while process.poll() is None:
-        peak = max(peak, sum(map(memory, processes(process.pid))))
+        peak = max(peak, memory(process.pid))
         sleep(SAMPLE_SECONDS)
     return Cost(min(seconds), peak)
 
 
-def processes(pid: int) -> list[int]:
-    """A process and those that it started, on Linux."""
-    found = [pid]
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                found += processes(int(child))
-    return found
-
-
 def memory(pid: int) -> int:
-    """The bytes of a process, of which shared ones count in part."""
-    with suppress(OSError):
-        if found := re.search(r"^Pss: +(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE):
-            return int(found[1]) << 10
-    return 0
+    """The bytes of a process and those that it started, of which shared ones count in part; on Linux."""
+    total = 0
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for p in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                total += p.memory_full_info().pss
+    return total
 
 
 def measure_costs(path: Path, folder: Path, repeats: int) -> Costs:

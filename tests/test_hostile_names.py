@@ -165,7 +165,7 @@ def require_strict(text: str) -> None:
 
 
 def problems(command: str, arguments: list[str], folder: Path) -> Iterator[str]:
-    """What a command writes that it should not."""
+    """Forbidden characters in the output of a command."""
     before = set(folder.rglob("*"))
     result = CliRunner().invoke(app, [command, *arguments])
     if not isinstance(result.exception, SystemExit | None):
@@ -182,7 +182,7 @@ def problems(command: str, arguments: list[str], folder: Path) -> Iterator[str]:
 
 
 def problems_of_file(path: Path, *, is_named_by_us: bool) -> Iterator[str]:
-    """What a file, or its name, has that it should not."""
+    """Forbidden characters in a file, or in its name."""
     if is_named_by_us and unsafe_characters(path.name):
         yield f"a file named {path.name!r}"
     if path.suffix not in {".json", ".html", ".md"}:

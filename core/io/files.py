@@ -54,7 +54,7 @@ PAGE_BYTES = 4096  # external tensors start on a page, so that runtimes can map 
 
 
 FileVersion = tuple[int, int, int, int]
-"""What a file that was written to or replaced has otherwise: device, inode, size, time of the last change."""
+"""Device, inode, size and time of the last change, of which a write or a replacement changes some."""
 
 
 def _file_version(path: Path) -> FileVersion | None:

@@ -40,7 +40,7 @@ EXIT_CODES = range(5)
 
 @dataclass
 class Outcome:
-    """What a case did: its exit code, seconds, peak of memory in bytes, output, and broken promises."""
+    """The outcome of a case: its exit code, seconds, peak of memory in bytes, output, and broken promises."""
 
     case: Case
     code: int | None

@@ -144,7 +144,7 @@ def test_others_are_left(text: str) -> None:
     ],
 )  # fmt: skip
 def test_sizes_are_checked_by_the_inputs(text: str) -> None:
-    """Whatever shape the file declares."""
+    """A shape that the file declares has no influence."""
     more = {
         "big": np.array([1 << 40], np.int64),
         "row": np.ones(2000, np.float32),

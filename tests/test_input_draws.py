@@ -275,6 +275,13 @@ def test_costs_of_sizes_are_extrapolated() -> None:
     assert costs.predicted({"N": 200}) == pytest.approx(0.401)
 
 
+def test_noise_of_measurements_is_no_growth() -> None:
+    costs = SizeCosts()
+    costs.add({"N": 2}, 0.0002)
+    costs.add({"N": 64}, 0.0018)
+    assert costs.predicted({"N": 2050}) < 0.003
+
+
 def test_left_out_sets_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CpuBudget, "left", lambda _: -1.0)
     monkeypatch.setattr(SizeCosts, "predicted", lambda *_: 1.0)

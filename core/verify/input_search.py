@@ -65,6 +65,7 @@ CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.25, 0.25), "thorough": (20.0, 
 ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
 CHEAP_RUN = 0.003  # CPU seconds; a model with such runs gets all combined input sets
 GROWING_SHARE = 0.001  # of the time of the fastest run
+MEASUREMENT_NOISE = 0.002  # CPU seconds by which runs of one size may differ
 COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
 
 
@@ -371,7 +372,8 @@ class SizeCosts:
         if below is None:
             return 0.0
         least = min(self.known.values())
-        growing = max(self.known[below] - least, GROWING_SHARE * self.known[below])
+        growth = self.known[below] - least
+        growing = growth if growth > MEASUREMENT_NOISE else GROWING_SHARE * self.known[below]
         return least + growing * (total / max(below, 1)) ** 2
 
 

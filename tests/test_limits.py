@@ -303,6 +303,14 @@ def test_memory_of_the_reference() -> None:
         optimize(load(CROWDED), pipeline="none", memory=700_000_000)
 
 
+def test_values_larger_than_memory_are_not_computed() -> None:
+    text = """g (float[2] x) => (float[2] y, z) <int64[1] big = {200000000}, int64[2] none = {200000000000, 0}> {
+        y = Neg(x) e = ConstantOfShape(none) z = ConstantOfShape(big)
+    }"""
+    with pytest.raises(UnverifiableError, match=r"z has 0\.8 GB, more than the 0\.7 GB for verification"):
+        optimize(load(text), memory=700_000_000)
+
+
 def large_model(path: Path, *, external: bool) -> Path:
     """A model above the size up to which files are read instead of mapped."""
     text = "g (float[1] x) => (float[1500000] y) { a = Identity(x) y = Add(a, w) }"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def test_crash_of_a_rewritten_model_is_a_mismatch() -> None:
 
 def test_original_that_crashes_on_all_inputs() -> None:
     with pytest.raises(UnverifiableError) as error:
-        process_of(ABORTS)
+        process_of(ABORTS).wait()
     tried = "all inputs that were tried, normal inputs first"
     assert str(error.value) == f"m.onnx: onnxruntime crashed (SIGABRT) on {tried}"
 
@@ -120,17 +121,31 @@ def test_original_that_crashes_on_all_inputs() -> None:
 def test_original_that_crashes_on_some_inputs() -> None:
     extremes = {"x": np.array([MINIMUM, 7], np.int32), "d": np.array([-1, 2], np.int32)}
     with pytest.raises(UnverifiableError, match=r"m.onnx: .* on the given inputs: onnxruntime crashed \(SIGFPE\)"):
-        process_of(DIVIDES, extremes)
+        process_of(DIVIDES, extremes).wait()
 
 
-def test_inputs_on_which_the_original_crashes_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "crash",
+    [
+        pytest.param("os.abort()", id="at once"),
+        pytest.param("self.abort = True", id="between calls"),
+    ],
+)
+def test_inputs_on_which_the_original_crashes_are_left_out(crash: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
         "import os, passwright.core.ort.backends as b; run = b.OnnxRuntime.run\n"
+        "from passwright.core.verify.oracle import Oracle\n"
         "def crash_on_zeros(self, outputs, feeds, timeout=None):\n"
         "    with b.backend_call(9):\n"
-        "        if not feeds['x'].any(): os.abort()\n"
+        f"        if not feeds['x'].any():\n            {crash}\n"
         "    return run(self, outputs, feeds, timeout)\n"
         "b.OnnxRuntime.run = crash_on_zeros\n"
+        "outputs_on = Oracle._outputs_on\n"
+        "def crash_after_zeros(self, *arguments):\n"
+        "    outputs = outputs_on(self, *arguments)\n"
+        "    if getattr(self._original.session, 'abort', False): os.abort()\n"
+        "    return outputs\n"
+        "Oracle._outputs_on = crash_after_zeros\n"
         "from passwright.core.verify.oracle_worker import main; main()"
     )
     monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
@@ -158,7 +173,7 @@ def test_original_that_does_not_load(monkeypatch: pytest.MonkeyPatch, fault: str
     )
     monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
     with pytest.raises(UnverifiableError, match=f"^m.onnx: {message} as it loads the original$"):
-        process_of(RELU)
+        process_of(RELU).wait()
 
 
 @pytest.mark.usefixtures("hasty_worker")
@@ -175,8 +190,9 @@ def test_hang_that_onnxruntime_cannot_end_is_a_mismatch() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="no limits of memory")
 def test_memory_limit() -> None:
     model = load(CROWDED, weights={"k": np.array([1 << 21], np.int64)})  # half a GB
+    spec = replace(VerificationSpec.of(from_onnx(model)), memory=400 << 20)  # else refused by its size
     with pytest.raises(UnverifiableError, match="onnxruntime needs more memory than there is"):
-        OracleProcess(model.SerializeToString(), VerificationSpec.of(from_onnx(model), memory=400 << 20))
+        OracleProcess(model.SerializeToString(), spec).wait()
     with process_of(SHORT_RELU.replace("N,4", "64"), memory=400 << 20) as process:
         failure = process.compare(model.SerializeToString()).failure
     assert failure is not None
@@ -263,6 +279,7 @@ def ops():
     "end",
     [
         pytest.param("print(ops())", id="script without a main"),
+        pytest.param("sys.path.insert(0, 'shadows')\nprint(ops())", id="names of the standard library"),
         pytest.param(
             "optimize(model)\nchild = os.fork()\nprint(ops(), flush=True)\nif child: os.waitpid(child, 0)", id="fork"
         ),
@@ -270,6 +287,9 @@ def ops():
 )
 def test_scripts(tmp_path: Path, end: str) -> None:
     (tmp_path / "script.py").write_text(SCRIPT + end)
+    (tmp_path / "shadows").mkdir()
+    for name in ("enum", "random"):  # as a script may have beside it, which imported its own enum before
+        (tmp_path / "shadows" / f"{name}.py").write_text("raise SystemExit(1)")
     run = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert set(run.stdout.splitlines()) == {"['Relu']"}
     assert run.stderr == ""

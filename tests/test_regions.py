@@ -418,7 +418,7 @@ def test_crash_of_a_region_alone_is_none_of_the_model(monkeypatch: pytest.Monkey
 
     def crashing(oracle: OracleProcess, method: str, arguments: Any) -> Any:
         if method == "compare" and arguments.options["compare_regions"]:
-            raise WorkerExit(-6, 1.0, "", {"call": {"model": CHANGED_REGION}})
+            raise WorkerExit(-6, 1.0, "", {"facts": {"model": CHANGED_REGION}})
         return request(oracle, method, arguments)
 
     monkeypatch.setattr(OracleProcess, "_request", crashing)

@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from passwright.core.ort.call_monitor import CallFile
 from passwright.core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess
 from test_signals import is_gone, wait_until
 
@@ -113,3 +115,23 @@ print(child, worker.request({{"do": "x"}})["pid"], flush=True)
         assert not is_gone(child)
     finally:
         os.kill(child, 9)
+
+
+def test_overdue_call_is_seen_by_the_parent(tmp_path: Path) -> None:
+    mine, parents = CallFile(tmp_path / "call"), CallFile(tmp_path / "call")
+    assert parents.read() == {}
+    parents.create()
+    mine.attach()
+    mine.begin({"model": "a" * 999}, 0.0)
+    assert not parents.look()[1]  # it may have been read half written
+    assert parents.look() == ({"model": "a" * 999}, True)
+    mine.begin({"run": 1}, 60.0)
+    assert not parents.look()[1]
+    assert (parents.read()["facts"], parents.read()["limit"]) == ({"run": 1}, 60.0)
+    mine.begin({}, None)
+    assert not parents.look()[1]
+    mine.end({"run": 1})
+    assert parents.read() == {"after": {"run": 1}}
+    mine.begin({}, 0.0)
+    parents.create()
+    assert parents.read() == {}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
+from mmap import mmap
+from pathlib import Path
+from time import monotonic
 from types import MappingProxyType
 from typing import Any
 
@@ -48,3 +53,72 @@ def backend_call(limit: float | None) -> Generator[None]:
         yield
     finally:
         monitor(None, None)
+
+
+CAPACITY = 1 << 12  # bytes of a record
+
+
+@dataclass(slots=True)
+class CallFile:
+    """The current call of a worker process, in a file that it maps, and that its parent reads now and then.
+
+    A message or a write for each call would take as long as a small model runs.
+    """
+
+    path: Path
+    _map: mmap | None = field(default=None, init=False)
+    _overdue: bytes = field(default=b"", init=False)
+
+    def create(self) -> None:
+        """Make the file, with its place on the disk, for a process that has no calls yet. Raises OSError."""
+        self.path.unlink(missing_ok=True)
+        self.path.write_bytes(bytes(CAPACITY))
+        self._overdue = b""
+
+    def attach(self) -> None:
+        """Map the file that the parent made."""
+        with self.path.open("r+b") as f:
+            self._map = mmap(f.fileno(), CAPACITY)
+
+    def begin(self, facts: Facts, limit: float | None, after: Facts | None = None) -> None:
+        """Record a call that takes at most `limit` seconds, None for no limit; the facts are JSON, in a few words.
+
+        `after`: those about an earlier call, which may have damaged the process.
+        """
+        until = None if limit is None else monotonic() + limit
+        self._write({"facts": facts, "limit": limit, "until": until, "after": after})
+
+    def end(self, after: Facts | None = None) -> None:
+        """Record that there is no call, `after` an earlier one."""
+        self._write({"after": after})
+
+    def _write(self, record: Facts) -> None:
+        assert self._map is not None
+        text = json.dumps(record).encode() + b"\n"  # what is left of a longer record is in later lines
+        self._map[: len(text)] = text
+
+    def read(self) -> Facts:
+        """The record of the current call: its `facts`, `limit` and end `until`, if there is one, and `after`."""
+        return _parsed(self._line())
+
+    def look(self) -> tuple[Facts, bool]:
+        """The facts about the current call, and whether it was found over its limit at the last look, too.
+
+        A record that is read while it is written may be a mixture of two, but is not so twice.
+        """
+        line = self._line()
+        record = _parsed(line)
+        until = record.get("until")
+        before, self._overdue = self._overdue, line if until is not None and monotonic() > until else b""
+        return record.get("facts") or {}, bool(self._overdue) and self._overdue == before
+
+    def _line(self) -> bytes:
+        with suppress(OSError):
+            return self.path.read_bytes().partition(b"\n")[0]
+        return b""
+
+
+def _parsed(line: bytes) -> Facts:
+    with suppress(ValueError):
+        return json.loads(line)
+    return {}

@@ -22,6 +22,11 @@ def machine_memory() -> int:
     return found
 
 
+def default_memory() -> int:
+    """The limit, in bytes, of a process without one of its own, on Linux."""
+    return int(MACHINE_SHARE * machine_memory())
+
+
 def limit_memory(size: int | None) -> None:
     """Limit the memory that this process may allocate, without that of mapped files; None for most of the machine's.
 
@@ -31,7 +36,7 @@ def limit_memory(size: int | None) -> None:
         return
     import resource  # noqa: PLC0415 - not everywhere
 
-    limit = int(MACHINE_SHARE * machine_memory()) if size is None else size
+    limit = default_memory() if size is None else size
     given = [n for n in _limits_at_start() if n != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_DATA, (min((limit, *given)), _limits_at_start()[1]))
 

@@ -26,12 +26,16 @@ LEVELS = MappingProxyType({
 ALL_LEVELS = MappingProxyType({"disable": DISABLE_ALL, **LEVELS})
 
 
+MAX_THREADS = 1024  # of a session; onnxruntime starts all of them
+
+
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
     """The configuration of a session: the `optimization_level` by onnxruntime's name, and `disabled_optimizers`.
 
     Weights are prepacked for kernels with `prepack_weights`; threads that wait for work keep their cores busy with
-    `allow_spinning`: both as by default in onnxruntime. `verbose`: it logs to standard error. `intra_op_threads` of 0:
+    `allow_spinning`; runs plan the memory of later ones with `memory_patterns`, in quadratic time by values: all three
+    as by default in onnxruntime. `verbose`: it logs to standard error. `intra_op_threads` of 0:
     one for each core. `provider` is a full name; ops that it does not support run on the CPU. The optimized model is
     written to `optimized_model_path`, the times of each run to a file whose name starts with `profile_prefix`; "" for
     none. `save_external_data`: weights are saved in a separate file, as is necessary beyond 2 GB.
@@ -41,6 +45,7 @@ class SessionConfig:
     disabled_optimizers: tuple[str, ...] = ()
     prepack_weights: bool = False
     allow_spinning: bool = False
+    memory_patterns: bool = False
     verbose: bool = False
     intra_op_threads: int = 0
     provider: str = CPU
@@ -77,6 +82,7 @@ def create_session(
         options.add_session_config_entry("session.disable_prepacking", "1")
     if not config.allow_spinning:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_mem_pattern = config.memory_patterns
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if values:

@@ -191,6 +191,23 @@ class WorkerProcess:
                 deadline = monotonic() + part[NEXT_WITHIN] if part[NEXT_WITHIN] is not None else None
         return False
 
+    def ask_to_end(self) -> None:
+        """Send SIGTERM to the process, if one is running; any thread may."""
+        if (process := self._running()) is not None:
+            process.terminate()
+
+    def kill(self) -> None:
+        """Kill the process, if one is running, whose reply another thread awaits."""
+        if (process := self._running()) is not None:
+            process.kill()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the end of the process, which has no request, and kill it after so many seconds."""
+        if (process := self._running()) is not None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+            self.terminate()
+
     def terminate(self) -> None:
         """End the process, if one is running."""
         self._terminate_process()
@@ -201,8 +218,13 @@ class WorkerProcess:
         return self._process if self._owner == os.getpid() else None
 
     def _start(self) -> subprocess.Popen[str]:
-        """Start a process with the module search path of this one."""
-        path = os.pathsep.join(p for p in sys.path if p)
+        """Start a process with the module search path of this one, but the standard library first.
+
+        A script may have a file such as random.py beside it, which nothing here imported so far.
+        """
+        library = Path(os.__file__).parent
+        is_other = {p: Path(p) not in {library, library / "lib-dynload"} for p in sys.path if p}
+        path = os.pathsep.join(sorted(is_other, key=lambda p: is_other[p]))
         with Path(self.log or os.devnull).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
                 self.command,
@@ -224,13 +246,12 @@ def serve(
     describe: Callable[[BaseException], str] = str,
     idle_limit: Callable[[], float | None] = lambda: None,
     clean_up: Callable[[], object] = lambda: None,
-    connect: Callable[[Callable[[Message], None]], object] = lambda _: None,
 ) -> None:
     """Reply to the requests on standard input with the parts that `handler` yields, until the input ends.
 
     An exception of the types `failures` is sent as a failure, formatted by `describe`; others end the process. It ends
     without a request for `idle_limit()` seconds. If the parent ends first, `clean_up` is called. Ctrl-C is left to the
-    parent. `connect` gets a function that sends parts from anywhere in the handler.
+    parent.
     """
     signal(SIGINT, SIG_IGN)
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
@@ -252,7 +273,6 @@ def serve(
             output.write(json.dumps(message) + "\n")
             output.flush()
 
-        connect(send)
         while True:
             try:
                 request = json.loads(requests.get(timeout=idle_limit()))

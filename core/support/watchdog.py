@@ -134,6 +134,35 @@ def call_after(seconds: float | None, action: Callable[[], object]) -> Generator
         deadlines.remove(late)
 
 
+@contextmanager
+def call_every(seconds: float, action: Callable[[], object]) -> Generator[None]:
+    """Call `action`, which must not block, from another thread every so many seconds while the block runs.
+
+    It is not called again after an exception, which is raised at the end of the block.
+    """
+    done, deadlines, failures = Event(), _deadlines_of_process(getpid()), list[BaseException]()
+
+    def call_again() -> None:
+        if done.is_set():
+            return
+        try:
+            action()
+        except BaseException as e:  # noqa: BLE001 - raised below
+            failures.append(e)
+        else:
+            deadlines.add(Event(), monotonic() + seconds, call_again)
+
+    first = Event()
+    deadlines.add(first, monotonic() + seconds, call_again)
+    try:
+        yield
+    finally:
+        done.set()
+        deadlines.remove(first)
+    if failures:
+        raise failures[0]
+
+
 class _Deadlines:
     """Actions with deadlines, called by one thread: starting one for each block takes longer than a small model runs.
 

@@ -62,3 +62,11 @@ class LazyValues(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.read())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileValues(LazyValues):
+    """Values that `load` reads in any process, as it can be pickled; `owners` keep their files."""
+
+    load: Callable[[], Mapping[str, Any]]
+    owners: object = None

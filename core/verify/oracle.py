@@ -199,7 +199,7 @@ class Oracle:
         self._outputs = ValueCache[Outputs](spec.value_budget)
         self.output_names = list(dict.fromkeys(spec.outputs))
         self._nonempty_inputs = [i for i in spec.inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
-        self.notes: list[str] = []
+        self.notes = list(spec.notes)
         self._segment_memory: int | None = None
         if backends is BACKENDS and not spec.random_outputs and not spec.stateful:
             self._segment_memory = segment_memory(self._split, spec.memory)
@@ -217,11 +217,7 @@ class Oracle:
         self._has_run, self._search_budget = False, self._budget(SEARCH_SHARE)
         self._first_budget = TimeBudget(min(self._search_budget.seconds, FIRST_RUN_TIMEOUTS[spec.effort]))
         self.answers: list[Answer] = []
-        for input_set in spec.given_inputs:
-            try:
-                self.answers.append(Answer(input_set, self._run(input_set)))
-            except EvaluationError as e:
-                raise ModelError(f"the original does not run on the {input_set}: {e}") from e
+        self._answer_given()
         self._constants = NO_CONSTANTS if spec.given_inputs else constants_of(original)
         self._search = InputSearch(
             self._run,
@@ -239,6 +235,20 @@ class Oracle:
         if not spec.given_inputs:
             self._take_answers(self._search.answers())
         self._note_empty_outputs()
+
+    def _answer_given(self) -> None:
+        """Run the original on the given inputs, as many as there is time for. Raises ModelError if it does not run."""
+        given = self.spec.given_inputs
+        for n, input_set in enumerate(given):
+            if n and self._search_budget.left() <= 0:
+                seconds = round(self._search_budget.seconds, 1)
+                self.notes.append(f"{len(given) - n} of {len(given)} samples were left out: runs took {seconds:g} s")
+                return
+            try:
+                with call_facts(place=(n + 1, len(given))):
+                    self.answers.append(Answer(input_set, self._run(input_set)))
+            except EvaluationError as e:
+                raise ModelError(f"the original does not run on the {input_set}: {e}") from e
 
     def __getstate__(self) -> dict[str, Any]:
         """All attributes but sessions, which are opened again, and what is computed with them."""
@@ -369,7 +379,7 @@ class Oracle:
             finite = answer.input_set.is_finite
             labels[finite].append(str(answer.input_set))
             begin = thread_time()
-            with call_facts(input_set=answer.input_set):
+            with call_facts(input_set=answer.input_set, place=(n + 1, len(chosen))):
                 failure = self._compare_on(
                     answer,
                     derived,
@@ -566,7 +576,7 @@ class Oracle:
             raise EvaluationError(f"it ended a process on {label}")
         compute = partial(self._outputs_on, input_set, timeout)
         try:
-            with call_facts(run=run, runs_before=self._runs.total() - 1, input_set=input_set):
+            with call_facts(run=run[1], runs_before=self._runs.total() - 1, input_set=input_set):
                 self._outputs.get(run, compute)
         except MemoryExhausted as e:
             self.notes.append(f"{e} on {label}, which were left out")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
+from ..ort.call_monitor import CallFile
 from ..ort.sessions import SessionConfig
 from ..ort.split_models import SplitModel, load_split
+from .given_samples import KEPT_BYTES
 from .input_generation import InputSet
-from .kept_values import LazyValues
+from .kept_values import FileValues, LazyValues, ValueCache
 from .verification_spec import VerificationSpec
 
 CrashedRuns = Mapping[tuple[str, int], str]
@@ -76,8 +78,15 @@ class OracleExchange:
     """The files in `folder`. Both processes have the same input sets by number; their feeds are read when needed."""
 
     folder: Path
+    calls: CallFile = field(init=False)
     _input_sets: dict[int, InputSet] = field(default_factory=dict[int, InputSet], init=False)
     _numbers: dict[int, int] = field(default_factory=dict[int, int], init=False)  # by identity
+    _feeds: ValueCache[Mapping[str, Any]] = field(
+        default_factory=lambda: ValueCache[Mapping[str, Any]](KEPT_BYTES), init=False
+    )
+
+    def __post_init__(self) -> None:
+        self.calls = CallFile(self.folder / "call")
 
     @property
     def count(self) -> int:
@@ -103,7 +112,8 @@ class OracleExchange:
                 number += 1
             with path.open("wb") as f:
                 pickle.dump(replace(input_set, feeds={}), f, pickle.HIGHEST_PROTOCOL)
-                pickle.dump(dict(input_set.feeds), f, pickle.HIGHEST_PROTOCOL)
+                feeds = input_set.feeds
+                pickle.dump(feeds.load if isinstance(feeds, FileValues) else dict(feeds), f, pickle.HIGHEST_PROTOCOL)
             self._add(number, input_set)
         return self._numbers[id(input_set)]
 
@@ -112,7 +122,8 @@ class OracleExchange:
         if number not in self._input_sets:
             with self._path(number).open("rb") as f:
                 header: InputSet = pickle.load(f)  # noqa: S301 - from a process of our own, in a private folder
-            self._add(number, replace(header, feeds=LazyValues(cache(partial(_read_feeds, self._path(number))))))
+            read = partial(_read_feeds, self._path(number))
+            self._add(number, replace(header, feeds=LazyValues(partial(self._feeds.get, number, read))))
         return self._input_sets[number]
 
     def _add(self, number: int, input_set: InputSet) -> None:
@@ -126,7 +137,8 @@ class OracleExchange:
 def _read_feeds(path: Path) -> Mapping[str, Any]:
     with path.open("rb") as f:
         pickle.load(f)  # noqa: S301 - as above
-        return pickle.load(f)  # noqa: S301
+        found: Any = pickle.load(f)  # noqa: S301
+    return cast("Mapping[str, Any]", found() if callable(found) else found)
 
 
 class _Pickler(pickle.Pickler):

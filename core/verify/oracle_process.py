@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,8 +17,8 @@ from ..ort.sessions import Loadable, SessionConfig
 from ..ort.split_models import SplitModel, save_split
 from ..ort.worker_folder import private_folder
 from ..ort.worker_pool import worker_pool
-from ..ort.worker_process import WorkerExit
-from ..support.watchdog import time_limit_end
+from ..ort.worker_process import Message, WorkerExit
+from ..support.watchdog import call_every, time_limit_end
 from .input_generation import InputSet
 from .input_search import Answer
 from .kept_values import LazyValues
@@ -36,14 +37,16 @@ from .verification_spec import VerificationSpec
 
 MAX_FIRST_CRASHES = 3  # of the original, on the inputs that are tried first
 MAX_CRASHES = 8  # of the original, on all inputs
+CALL_TICK = 0.1  # seconds between looks at the current call, which is ended at the second look after its limit
 EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
 
 
 class OracleProcess:
     """An `Oracle` in a worker process, which is replaced by one in the same state if it ends.
 
-    `label` names the original in errors. Use it as a context manager. Raises UnverifiableError and ModelError as an
-    Oracle does, and UnverifiableError if the original crashes or does not end.
+    `label` names the original in errors; `report` is called for each run of a model, with a function that describes it.
+    Use it as a context manager. The process runs the original while the caller does other things; `wait`, and all that
+    needs its answers, waits for them.
     """
 
     def __init__(
@@ -54,8 +57,9 @@ class OracleProcess:
         boundaries: Collection[float] = (),
         *,
         label: str = "the original",
+        report: Callable[[Callable[[], str]], object] = lambda _: None,
     ) -> None:
-        self.spec, self.label = spec, label
+        self.spec, self.label, self._report = spec, label, report
         self._scratch = private_folder()
         self._folder = self._scratch.path
         self._exchange = OracleExchange(self._folder)
@@ -64,7 +68,7 @@ class OracleProcess:
         self._is_fresh = self._worker.is_unused
         try:
             arguments = OracleArguments(self._file(original), spec, seed, tuple(boundaries), {})
-            self._open(replace(arguments, deadline=time_limit_end()))
+            self._begin_to_open(replace(arguments, deadline=time_limit_end()))
         except BaseException:
             self.close()
             raise
@@ -84,25 +88,38 @@ class OracleProcess:
             self._worker.terminate()
         self._scratch.remove()
 
+    def wait(self) -> Self:
+        """Wait until the original ran; on a failure, close this.
+
+        Raises UnverifiableError and ModelError as an Oracle does, and UnverifiableError if the original crashes or does
+        not end.
+        """
+        try:
+            self._wait()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
     @property
     def backend(self) -> str:
         """The name of the backend that runs the original."""
-        return self._facts.backend
+        return self._state().backend
 
     @property
     def output_names(self) -> list[str]:
         """The outputs that are compared."""
-        return self._facts.output_names
+        return self._state().output_names
 
     @property
     def notes(self) -> list[str]:
         """Notes about the inputs."""
-        return self._facts.notes
+        return self._state().notes
 
     @property
     def answers(self) -> list[Answer]:
         """The answers of the original; the outputs are fetched when they are read."""
-        return [Answer(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._facts.input_sets]
+        return [Answer(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._state().input_sets]
 
     def check(self, model: Loadable | SplitModel, *, exact: bool = False) -> Verdict:
         """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
@@ -127,6 +144,7 @@ class OracleProcess:
         A crash of the rewritten model is a mismatch. Input sets on which the original crashes are left out afterwards;
         changed regions are not compared if one of them crashes alone, which the whole model need not do.
         """
+        self.wait()
         sets = None if input_sets is None else list(input_sets)
         options = {
             "exact": exact, "input_sets": sets, "compare_regions": compare_regions, "finite_only": finite_only,
@@ -179,38 +197,53 @@ class OracleProcess:
     def _restore(self) -> None:
         """Bring a new process into the state of the last one."""
         self._worker.terminate()
-        self._open(replace(self._arguments, state=self._facts.state))
+        self._begin_to_open(replace(self._arguments, state=self._facts.state))
+        self._wait()
         self._is_fresh = True
 
-    def _open(self, arguments: OracleArguments) -> None:
-        """Open the oracle, again without the inputs on which the original crashes."""
+    def _state(self) -> OracleFacts:
+        self.wait()
+        return self._facts
+
+    def _begin_to_open(self, arguments: OracleArguments) -> None:
         self._arguments = arguments
+        self._opening: Message | None = self._begin("open", arguments)
+
+    def _wait(self) -> None:
+        """Wait until the oracle is open; open it again without the inputs on which the original crashes."""
         crashed: dict[tuple[str, int], str] = {}
-        while True:
+        while self._opening is not None:
+            opening, self._opening = self._opening, None
             try:
-                self._facts: OracleFacts = self._request("open", replace(arguments, crashed_runs=crashed))
+                self._facts: OracleFacts = self._end(opening)
             except WorkerExit as e:
-                reason, run = e.describe("onnxruntime"), _call(e).get("run")
                 counts, self._is_fresh = self._is_fresh, True
-                if not counts:
-                    continue
-                if run is None:
-                    raise UnverifiableError(f"{self.label}: {reason} as it loads the original") from e
-                crashed[run[0], run[1]] = reason
-                tried_enough = e.code is None or len(crashed) == MAX_FIRST_CRASHES
-                never_ran = tried_enough and _call(e)["runs_before"] == len(crashed) - 1
-                if never_ran or len(crashed) == MAX_CRASHES:
-                    some = "all" if never_ran else f"{len(crashed)} of the"
-                    tried = f"{some} inputs that were tried, {next(iter(crashed))[0]} first"
-                    raise UnverifiableError(f"{self.label}: {reason} on {tried}") from e
+                if counts:
+                    self._record_crash(e, crashed)
+                self._opening = self._begin("open", replace(self._arguments, crashed_runs=crashed))
             except MemoryExhausted as e:
                 raise UnverifiableError(f"{self.label}: {e}") from e
             except (ModelError, UnverifiableError) as e:
                 if crashed:
                     raise UnverifiableError(f"{self.label}: {e}") from e
                 raise
-            else:
-                return
+
+    def _record_crash(self, end: WorkerExit, crashed: dict[tuple[str, int], str]) -> None:
+        """Add the run in which the process ended, or for a crash between runs the last one, which may be the reason.
+
+        Raises UnverifiableError if there was none, or after too many.
+        """
+        reason, call = end.describe("onnxruntime"), _call(end)
+        run = call if "run" in call else end.parts.get("after") if end.code is not None else None
+        if not run:
+            raise UnverifiableError(f"{self.label}: {reason} as it loads the original") from end
+        crashed[str(self._exchange.input_set(run["input_set"])), run["run"]] = reason
+        tried_enough = end.code is None or len(crashed) == MAX_FIRST_CRASHES
+        never_ran = tried_enough and run is call and run["runs_before"] == len(crashed) - 1
+        if never_ran or len(crashed) == MAX_CRASHES:
+            some = "all" if never_ran else f"{len(crashed)} of the"
+            tried = f"{some} inputs that were tried, {next(iter(crashed))[0]} first"
+            raise UnverifiableError(f"{self.label}: {reason} on {tried}") from end
 
     def _outputs(self, input_set: InputSet) -> Mapping[str, Any]:
         try:
@@ -220,6 +253,11 @@ class OracleProcess:
 
     def _request(self, method: str, arguments: object) -> Any:
         """The result of a method of the worker. Raises WorkerExit, and what the method raises."""
+        return self._end(self._begin(method, arguments))
+
+    def _begin(self, method: str, arguments: object) -> Message:
+        """Let the worker begin with a method; returns the request, for `_end` to wait for its result."""
+        self._exchange.calls.create()
         number = next(self._numbers)
         request = {
             "do": method,
@@ -227,13 +265,30 @@ class OracleProcess:
             "arguments": self._exchange.write(arguments, f"arguments-{number}"),
             "result": f"result-{number}",
         }
+        self._worker.begin(request)
+        return request
+
+    def _end(self, request: Message) -> Any:
+        late = Event()
+
+        def watch_call() -> None:
+            facts, is_overdue = self._exchange.calls.look()
+            if is_overdue:
+                late.set()
+                self._worker.kill()
+            elif facts:
+                self._report(partial(_call_text, facts))
+
         try:
-            self._worker.request(request)
+            with call_every(CALL_TICK, watch_call):
+                self._worker.reply()
             result = self._exchange.read(request["result"])
         except WorkerExit as e:
-            if not _call(e) and e.code in EXIT_CODES:
+            call = self._exchange.calls.read()
+            if not call.get("facts") and e.code in EXIT_CODES:
                 raise EvaluationError(e.describe("the process for verification")) from e
-            raise
+            end = (None, call["limit"]) if late.is_set() else (e.code, e.timeout)
+            raise WorkerExit(*end, e.last_line, dict(call)) from e
         finally:
             for name in (request["arguments"], request["result"]):
                 (self._folder / name).unlink(missing_ok=True)
@@ -260,7 +315,17 @@ class OracleProcess:
 
 def _call(end: WorkerExit) -> Mapping[str, Any]:
     """The facts about the call of a backend in which the process ended; empty if there was none."""
-    return end.parts.get("call") or {}
+    return end.parts.get("facts") or {}
+
+
+def _call_text(call: Mapping[str, Any]) -> str:
+    """The place of a call among others."""
+    if call.get("model") == CHANGED_REGION:
+        return "changed regions"
+    if "place" in call:
+        number, count = call["place"]
+        return f"input set {number} of {count}"
+    return f"input set {call['runs_before'] + 1}" if "runs_before" in call else "loading the model"
 
 
 def _lacks_memory(verdict: Verdict) -> bool:

@@ -10,7 +10,7 @@ import importlib
 import os
 import shutil
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from ..ort.call_monitor import Facts, monitored_by
 from ..ort.evaluation_worker import EVALUATE, EvaluationWorker
 from ..ort.process_limits import limit_memory, prepare_to_crash
 from ..ort.split_models import SplitModel
-from ..ort.worker_process import NEXT_WITHIN, Message, serve
+from ..ort.worker_process import Message, serve
 from .input_generation import InputSet
 from .oracle import Oracle
 from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile
@@ -36,11 +36,11 @@ MAX_IDLE_BYTES = 512 << 20  # of memory without an oracle; a process that has mo
 class OracleWorker:
     """The oracle of this process, if there is one, and the files in which its parent gives and gets values."""
 
-    send: Callable[[Message], None] = lambda _: None
     exchange: OracleExchange | None = None
     oracle: Oracle | None = None
     _state: str = ""
     _written: tuple[int, ...] = ()
+    _last_run: dict[str, Any] | None = None
     _evaluation: EvaluationWorker = field(default_factory=EvaluationWorker)
 
     def reply(self, request: Message) -> Iterable[Message]:
@@ -53,6 +53,7 @@ class OracleWorker:
         if self.exchange is None or str(self.exchange.folder) != request["folder"]:
             self.exchange = OracleExchange(Path(request["folder"]))
         arguments = self.exchange.read(request["arguments"])
+        self.exchange.calls.attach()
         with monitored_by(self._monitor):
             try:
                 result = getattr(self, request["do"])(arguments)
@@ -67,6 +68,7 @@ class OracleWorker:
         """Make the oracle, or restore it."""
         assert self.exchange is not None
         limit_memory(arguments.spec.memory)
+        self._last_run = None
         if arguments.state:
             self.oracle = self.exchange.read(arguments.state)
         else:
@@ -112,11 +114,13 @@ class OracleWorker:
     def _monitor(self, facts: Facts | None, limit: float | None) -> None:
         assert self.exchange is not None
         if facts is None:
-            self.send({"call": None, NEXT_WITHIN: None})
+            self.exchange.calls.end(self._last_run)
             return
         number = self.exchange.number
         call = {name: number(fact) if isinstance(fact, InputSet) else fact for name, fact in facts.items()}
-        self.send({"call": call, NEXT_WITHIN: limit})
+        if "run" in call:
+            self._last_run = call
+        self.exchange.calls.begin(call, limit, self._last_run)
 
     def _close(self) -> None:
         """Free the memory of the oracle, or end if that is not enough."""
@@ -148,7 +152,6 @@ def main() -> None:
         describe=lambda e: "".join(traceback.format_exception(e)),
         idle_limit=lambda: IDLE_SECONDS if worker.oracle is None else None,
         clean_up=worker.remove_folder,
-        connect=lambda send: setattr(worker, "send", send),
     )
 
 

@@ -34,6 +34,10 @@ class OutputDifference:
         """The error divided by the allowed error."""
         return self.error / self.allowed if self.allowed else float(self.error > 0)
 
+    def to_data(self) -> dict[str, Any]:
+        """The difference as data for JSON."""
+        return asdict(self) | {"share_of_allowed": self.share_of_allowed}
+
     def worse(self, other: OutputDifference) -> OutputDifference:
         """The one with the larger share of its allowed error, with all that both excuse."""
         worst = max(self, other, key=lambda d: (bool(d.reason), d.share_of_allowed))
@@ -114,6 +118,9 @@ class Verdict:
     def to_data(self) -> dict[str, Any]:
         """The verdict as data for JSON; an input set is given by its name."""
         data = asdict(replace(self, failure=None))
+        for kind in ("differences", "nonfinite_differences"):
+            found: dict[str, OutputDifference] = getattr(self, kind)
+            data[kind] = {name: d.to_data() for name, d in found.items()}
         if self.failure is not None:
             f = self.failure
             data["failure"] = {
@@ -121,6 +128,6 @@ class Verdict:
                 "site": f.site,
                 "reason": f.reason,
                 "input_set": None if f.input_set is None else str(f.input_set),
-                "difference": None if f.difference is None else asdict(f.difference),
+                "difference": None if f.difference is None else f.difference.to_data(),
             }
         return data

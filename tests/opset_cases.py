@@ -1,14 +1,19 @@
-"""Node cases of the ONNX backend suite at older opsets, before and after conversion."""
+"""Node cases of the ONNX backend suite before and after conversion: `python tests/opset_cases.py` writes the table.
+
+The table is in docs/opset.md, and takes some ten minutes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from node_cases import RANDOM, BackendCase, model_outputs
+from node_cases import RANDOM, BackendCase, cases, model_outputs
 from onnx import defs, helper
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import Declined
@@ -17,6 +22,9 @@ from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cp
 from passwright.core.transform.opset_conversion import plan_conversion
 from passwright.core.verify.output_comparison import compare_outputs
 
+TABLE = Path(__file__).parent.parent / "docs" / "opset.md"
+OUTCOMES = ("equal", "rounded", "refused", "no operator", "wrong")
+LOWEST = 11
 VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
 
 
@@ -97,16 +105,20 @@ def _with_node(case: BackendCase, node: onnx.NodeProto, version: int) -> Backend
     return BackendCase(f"{case.name} at opset {version}", model, feeds)
 
 
-def conversion_outcome(case: BackendCase) -> str:
-    """The outcome of a conversion to the highest opset: "equal", "rounded", "refused", "not run", or what is wrong."""
+def conversion_outcome(case: BackendCase, version: int | None = None) -> str:
+    """The outcome of a conversion: "equal", "rounded", "refused", "not run", "no operator", or what is wrong.
+
+    "no operator": an op has none of its name at that opset. "not run": onnxruntime does not run the original.
+    `version`: the opset; None for the highest that onnxruntime runs.
+    """
     want = model_outputs(case.model, case.feeds)
     if want is None:
         return "not run"
     loaded = from_onnx(case.model)
     try:
-        plan = plan_conversion(loaded.graph, highest_opset_of_onnxruntime(), runs_on_cpu)
-    except Declined:
-        return "refused"
+        plan = plan_conversion(loaded.graph, version or highest_opset_of_onnxruntime(), runs_on_cpu)
+    except Declined as e:
+        return "no operator" if "has no such operator" in str(e) else "refused"
     plan.apply(loaded.graph, "raise-opset")
     loaded.graph.validate()
     converted = to_onnx(loaded)
@@ -123,3 +135,54 @@ def conversion_outcome(case: BackendCase) -> str:
         if plan.is_exact:
             break
     return f"it is wrong: {next(filter(None, reasons))}"
+
+
+def raised_cases(case: BackendCase) -> list[tuple[int, BackendCase]]:
+    """A case at each opset with which a version of its operator came, to raise to the highest that onnxruntime runs."""
+    own = [case] * (0 < opset_of(case.model) < highest_opset_of_onnxruntime())
+    return [(opset_of(c.model), c) for c in (*own, *at_older_opsets(case))]
+
+
+def lower_opsets(case: BackendCase) -> list[int]:
+    """The opsets below that of a case with which versions of its operators came, and the lowest at which they are."""
+    own = opset_of(case.model)
+    if not LOWEST < own <= highest_opset_of_onnxruntime():
+        return []
+    kinds = {n.op_type for n in case.model.graph.node if not n.domain}
+    return sorted({max(v, LOWEST) for kind in kinds for v in versions_of(kind) if max(v, LOWEST) < own})
+
+
+def table(found: Mapping[int, Counter[str]]) -> str:
+    """A row for each opset, and the sums; without the cases that onnxruntime does not run."""
+    columns = [o for o in OUTCOMES if o != "no operator" or any(c[o] for c in found.values())]
+    lines = ["| opset | cases | " + " | ".join(columns) + " |", "|---|" + "---|" * (len(columns) + 1)]
+    total = sum(found.values(), Counter[str]())
+    for name, counts in [*((str(opset), found[opset]) for opset in sorted(found)), ("all", total)]:
+        numbers = [sum(n for o, n in counts.items() if o != "not run"), *(counts[o] for o in columns)]
+        if numbers[0]:
+            lines.append(f"| {name} | " + " | ".join(map(str, numbers)) + " |")
+    return "\n".join(lines)
+
+
+def counted(outcomes: Iterable[tuple[int, str]]) -> dict[int, Counter[str]]:
+    """Outcomes by opset; those with a text of their own are wrong."""
+    found: dict[int, Counter[str]] = {}
+    for opset, outcome in outcomes:
+        found.setdefault(opset, Counter())[outcome if outcome in {*OUTCOMES, "not run"} else "wrong"] += 1
+    return found
+
+
+def write_tables() -> None:
+    """Replace the tables in the document by those of all cases."""
+    every = cases().values()
+    raised = counted((opset, conversion_outcome(each)) for c in every for opset, each in raised_cases(c))
+    lowered = counted((opset, conversion_outcome(c, opset)) for c in every for opset in lower_opsets(c))
+    text = TABLE.read_text(encoding="utf-8")
+    for name, rows in (("raised", raised), ("lowered", lowered)):
+        head, _, rest = text.partition(f"<!-- {name} -->\n")
+        text = f"{head}<!-- {name} -->\n{table(rows)}\n<!-- end -->{rest.partition('<!-- end -->')[2]}"
+    TABLE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_tables()

@@ -201,6 +201,12 @@ def test_elements(body: str, expected: str) -> None:
     assert inferred(f"{INTS} {{ {body} }}") == expected
 
 
+def test_elements_of_a_value_that_is_declared_with_another_type() -> None:
+    model = load("g (float[2] x) => (int64[1] y, float[1] z) { s = Constant<value_ints=[3,4]>() y, z = Split(s) }", 13)
+    graph = from_onnx(model).graph
+    assert [v.known_elements for v in graph.outputs] == [(3,), None]
+
+
 IF = (
     "y = If(b) <then_branch = t () => (float[{}] u) {{ u = Relu({}) }},"
     " else_branch = e () => (float[{}] v) {{ v = Relu({}) }}>"

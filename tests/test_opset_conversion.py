@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_cases import cases
-from opset_cases import at_older_opsets, conversion_outcome, opset_of
+from opset_cases import conversion_outcome, lower_opsets, opset_of, raised_cases
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import Declined
 from passwright.core.io.files import ModelFile, load
@@ -50,8 +50,7 @@ def test_backend_cases(block: int) -> None:
     found: Counter[str] = Counter()
     for name in list(cases())[block::36]:
         case = cases()[name]
-        newest = highest_opset_of_onnxruntime()
-        for each in [case] * (0 < opset_of(case.model) < newest) + list(at_older_opsets(case)):
+        for _, each in raised_cases(case):
             outcome = conversion_outcome(each)
             found[outcome] += 1
             kind = each.model.graph.node[0].op_type
@@ -59,6 +58,18 @@ def test_backend_cases(block: int) -> None:
             assert outcome != "rounded" or kind == "AveragePool", each.name
             assert outcome != "refused" or kind in REFUSED, each.name
     assert found["equal"] > 50
+
+
+@pytest.mark.parametrize("block", slow_unless({0}, range(150)))
+def test_backend_cases_at_lower_opsets(block: int) -> None:
+    found: Counter[str] = Counter()
+    for name in list(cases())[block::150]:
+        for opset in lower_opsets(cases()[name]):
+            outcome = conversion_outcome(cases()[name], opset)
+            found[outcome] += 1
+            assert outcome in {"equal", "rounded", "refused", "no operator", "not run"}, f"{name}: {outcome}"
+            assert outcome != "rounded" or cases()[name].model.graph.node[0].op_type == "AveragePool", name
+    assert found["equal"]
 
 
 @pytest.mark.parametrize(
@@ -118,6 +129,7 @@ def test_backend_cases(block: int) -> None:
             "(float[N,3] x) => (float[N,3] y) { a = Relu(x) y = Tanh(a) }",
             7, "Relu Tanh", id="only other types",
         ),
+        pytest.param("(float[N,3] x) => (float[N,3] y) { y, m = Dropout(x) }", 11, "Dropout", id="unused mask"),
     ],
 )  # fmt: skip
 def test_becomes(body: str, opset: int, kinds: str) -> None:
@@ -157,6 +169,142 @@ def test_becomes(body: str, opset: int, kinds: str) -> None:
 def test_declines(body: str, opset: int, reason: str) -> None:
     with pytest.raises(Declined, match=reason):
         plan_conversion(from_onnx(model_of(f"g {body}", opset)).graph, NEWEST)
+
+
+GRID = """g (float[1,1,4,4] x, float[1,2,2,2] p) => (float[1,1,2,2] y) {
+    y = GridSample<mode="bicubic", align_corners=1>(x, p)
+}"""
+DFT = "g (float[1,4,5,1] x) => (float[1,4,5,2] y) { y = DFT(x) }"
+
+
+@pytest.fixture
+def _without_converter_of_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+        raise RuntimeError(f"no way to {version}")
+
+    monkeypatch.setattr("passwright.core.transform.node_conversion.version_converter.convert_version", refuse)
+
+
+@pytest.mark.usefixtures("_without_converter_of_onnx")
+@pytest.mark.parametrize(("body", "opset"), [pytest.param(GRID, 18, id="attribute"), pytest.param(DFT, 17, id="input")])
+def test_what_onnx_does_not_convert_onnxscript_does(body: str, opset: int) -> None:
+    model = model_of(body, opset)
+    require_equivalent(model, converted(model))
+
+
+@pytest.mark.usefixtures("_without_converter_of_onnx")
+def test_both_converters_are_named() -> None:
+    graph = from_onnx(model_of("g (float[2,3] x) => (float[2,1] y) { y = ReduceMean<axes=[1]>(x) }", 17)).graph
+    with pytest.raises(Declined) as caught:
+        plan_conversion(graph, NEWEST)
+    assert str(caught.value) == (
+        "ReduceMean y: onnx.version_converter: no way to 24; "
+        "onnxscript.version_converter: it has no rule for ReduceMean"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "version", "kinds"),
+    [
+        pytest.param("(float[N,3] x) => (float[N,3] y) { y = Relu(x) }", 26, 11, "Relu", id="fewer types"),
+        pytest.param(
+            "(float[N,3] x) => (float[N,1] y) <int64[1] a = {1}> { y = ReduceMean(x, a) }", 20, 13,
+            "ReduceMean", id="axes of a reduction",
+        ),
+        pytest.param(
+            "(float[N,3] x) => (float[N,1] y) <int64[1] a = {1}> { y = ReduceSum(x, a) }", 20, 13,
+            "ReduceSum", id="axes that are an input there too",
+        ),
+        pytest.param(
+            "(float[N,3,1] x) => (float[N,1,3] y) <int64[1] a = {2}, int64[1] b = {1}> "
+            "{ s = Squeeze(x, a) y = Unsqueeze(s, b) }", 21, 12, "Squeeze Unsqueeze", id="squeeze",
+        ),
+        pytest.param(
+            "(float[6] x) => (float[2] y, float[4] z) <int64[2] s = {2,4}> { y, z = Split(x, s) }", 18, 12,
+            "Split", id="split sizes",
+        ),
+        pytest.param("(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }", 21, 12, "Softmax", id="softmax"),
+        pytest.param(
+            "(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax<axis=1>(x) }", 21, 12,
+            "Transpose Softmax Transpose", id="softmax of an inner axis",
+        ),
+        pytest.param(
+            "(float[2,3,4] x) => (float[2,3,4] y) { y = Hardmax<axis=-3>(x) }", 21, 11,
+            "Transpose Hardmax Transpose", id="hardmax of the first axis",
+        ),
+        pytest.param(
+            "(float[2,3] x) => (float[6] y) <int64[1] s = {-1}> { y = Reshape<allowzero=0>(x, s) }", 14, 13,
+            "Reshape", id="attribute at a later default",
+        ),
+        pytest.param(
+            '(float[1,1,4,4] x, float[1,2,2,2] g) => (float[1,1,2,2] y) { y = GridSample<mode="cubic">(x, g) }',
+            20, 16, "GridSample", id="renamed value",
+        ),
+        pytest.param(
+            "(float[1,1,4,4] x, float[1,2,2,2] g) => (float[1,1,2,2] y) { y = GridSample(x, g) }",
+            20, 16, "GridSample", id="renamed default",
+        ),
+        pytest.param(
+            "() => (float[2] y) { y = Constant<value_floats=[1.0,2.0]>() }", 21, 13, "Constant", id="constant"
+        ),
+        pytest.param(
+            "(float[1,1,4,4] x) => (float[1,1,2,2] y) { y = AveragePool<kernel_shape=[3,3]>(x) }", 22, 13,
+            "AveragePool", id="another kernel",
+        ),
+    ],
+)  # fmt: skip
+def test_lowered(body: str, opset: int, version: int, kinds: str) -> None:
+    model = model_of(f"g {body}", opset)
+    found = converted(model, version)
+    assert sorted(op_types(found)) == sorted(kinds.split())
+    assert opset_of(found) == version
+    require_equivalent(model, found)
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "version", "reason"),
+    [
+        pytest.param("(float[2] x) => (y) { y = Gelu(x) }", 20, 19, "Gelu y: opset 19 has no", id="later operator"),
+        pytest.param("(float[2] x) => (y) { y = Relu(x) }", 14, 10, "could not be negative", id="too low"),
+        pytest.param("(int8[2] x) => (y) { y = Relu(x) }", 14, 13, r"takes no tensor.int8. at opset 13", id="type"),
+        pytest.param("(x) => (y) { y = Relu(x) }", 14, 13, "its own are unknown", id="unknown type"),
+        pytest.param(
+            "(float[2,3] x) => (y) { y = Shape<start=1>(x) }", 15, 14, "no attribute start of Shape; onnx.version_",
+            id="attribute",
+        ),
+        pytest.param(
+            '(float[2,3] x, int64[2] p) => (y) { y = Pad<mode="wrap">(x, p) }', 19, 18, "wrap came with opset 19",
+            id="value of an attribute",
+        ),
+        pytest.param(
+            "(float[2,3] x, int64[1] a) => (y) { y = ReduceMean(x, a) }", 18, 17, "at most 1 inputs",
+            id="axes that are computed",
+        ),
+        pytest.param(
+            "(float[1,1,4,4,4] x, float[1,2,2,2,3] g) => (y) { y = GridSample(x, g) }", 20, 19, "ranks than 4",
+            id="rank",
+        ),
+        pytest.param(
+            "(float16[1,2] x, float[2] a, float[2] b, float[2] c, float[2] d) => (y) "
+            "{ y = BatchNormalization(x, a, b, c, d) }", 15, 14, r"tensor.float16. beside", id="two types",
+        ),
+        pytest.param(
+            "(float[1,2] x, float[2] a, float[2] b, float[2] c, float[2] d) => (y) "
+            "{ y, m, v = BatchNormalization<training_mode=1>(x, a, b, c, d) }", 15, 13, "training_mode", id="training",
+        ),
+    ],
+)  # fmt: skip
+def test_not_lowered(body: str, opset: int, version: int, reason: str) -> None:
+    with pytest.raises(Declined, match=reason):
+        plan_conversion(from_onnx(model_of(f"g {body}", opset)).graph, version)
+
+
+def test_lowering_keeps_everything_else() -> None:
+    """Bodies, overridable initializers, names, and operators of other domains."""
+    model = converted(model_of(BODIES, 11), 20)
+    found = converted(model, 14)
+    require_equivalent(model_of(BODIES, 11), found)
+    assert op_types(found) == ["If", "Loop"]
 
 
 def test_names_documentation_and_metadata_are_kept() -> None:
@@ -313,7 +461,7 @@ def test_many_ops_are_converted_in_linear_time() -> None:
         return original(model, version)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("passwright.core.transform.opset_conversion.version_converter.convert_version", counting)
+        patch.setattr("passwright.core.transform.node_conversion.version_converter.convert_version", counting)
         plan = plan_conversion(graph, NEWEST)
     assert len(plan.replacements) == 300
     assert calls == [4, 3]  # each kind once without types, and those that change with them
@@ -375,6 +523,13 @@ def old_models(draw: st.DrawFn) -> onnx.ModelProto:
 @settings(max_examples=40)
 def test_old_models(model: onnx.ModelProto) -> None:
     require_equivalent(model, converted(model, highest_opset_of_onnxruntime()), exact=True)
+
+
+@given(model=models())
+@settings(max_examples=8)
+def test_random_models_raised_and_lowered(model: onnx.ModelProto) -> None:
+    raised = converted(model, highest_opset_of_onnxruntime())
+    require_equivalent(model, converted(raised, max(opset_of(model), 11)), exact=True)
 
 
 @given(model=models())

@@ -289,6 +289,6 @@ def is_tracked(value: Value) -> bool:
 
 def _within_limits(x: SymInt | None, of: Value) -> SymInt | None:
     if isinstance(x, int):
-        limit = INTEGER_LIMITS[of.recorded_type[0]]
+        limit = INTEGER_LIMITS.get(of.recorded_type[0], 0)  # no element fits into a type that is not tracked
         return x if -limit <= x < limit else None
     return x if x is None or sym.is_simple(x) else None

@@ -8,7 +8,6 @@ BatchNormalization.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -16,34 +15,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import Declined, require
 from ..ir.op import Op
+from .node_conversion import LoneNode
 
 
-@dataclass(frozen=True, slots=True)
-class LoneNode:
-    """A serialized node that reads i0, i1, ... and writes o0, o1, ..., and what is known of its inputs.
-
-    `op_type` is that of the op, `types` are serialized TypeProtos, `constants` TensorProtos, b"" where unknown.
-    `has_hidden_attributes`: a number stands for each attribute that holds a tensor or a graph.
-    """
-
-    op_type: str
-    node: bytes
-    types: tuple[bytes, ...]
-    constants: tuple[bytes, ...]
-    has_hidden_attributes: bool = False
-
-    @property
-    def dtype(self) -> int:
-        """The element type of the first input. Declines if it is unknown."""
-        found = onnx.TypeProto.FromString(self.types[0]).tensor_type.elem_type
-        require(found, "the type of its input is unknown")
-        return found
-
-
-def correct_before(op: Op, node: onnx.NodeProto, version: int) -> None:
-    """Write `node`, made from `op`, in a form that is converted rightly. Declines if there is none."""
+def correct_before(op: Op, node: onnx.NodeProto, current: int, version: int) -> None:
+    """Write `node`, made from `op`, in a form that is rightly converted to a higher `version`. Declines if none is."""
     for step, correct in BEFORE.get(op.type, ()):
-        if op.version < step <= version:
+        if current < step <= version:
             correct(op, node)
 
 
@@ -83,8 +61,9 @@ def _require_inference(op: Op, node: onnx.NodeProto) -> None:
 
 
 def _require_no_mask(op: Op, node: onnx.NodeProto) -> None:
-    """The mask became boolean with opset 10, and true where nothing is dropped with opset 12."""
+    """The mask became boolean with opset 10, and true where nothing is dropped with opset 12: it must be unused."""
     require(all(map(op.graph.is_unused, op.outputs[1:])), "its mask is another one since opset 12")
+    del node.output[1:]
 
 
 def _require_shapes(op: Op, node: onnx.NodeProto) -> None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from typing import ClassVar
 
-from ...core import Graph, Ledger
+from ...core import Graph, Ledger, Model
+from ...core.errors import Declined, ModelError, UnverifiableError
 from ...core.ir.op_schemas import ONNX_DOMAIN, latest_opset_version
 from ...core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
+from ...core.pass_manager.hints import Hint
 from ...core.pass_manager.pass_selection import UsageError
-from ...core.transform.opset_conversion import OpsetConversion, plan_highest_conversion
+from ...core.pass_manager.report import Report
+from ...core.transform.opset_conversion import (
+    MissingKernel,
+    OpsetConversion,
+    plan_conversion,
+    plan_highest_conversion,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +33,7 @@ class RaiseOpset:
 
     def __post_init__(self) -> None:
         """Raise UsageError for an opset that the installed onnx does not know."""
-        newest = latest_opset_version(ONNX_DOMAIN)
-        if not 0 <= self.to <= newest:
-            raise UsageError(f"to={self.to} is not an opset: the installed onnx knows 1 to {newest}")
+        _require_opset(self.to)
 
     @property
     def highest(self) -> int:
@@ -50,3 +58,75 @@ class RaiseOpset:
     def _plan(self, graph: Graph, *, exact: bool) -> OpsetConversion:
         runs = graph.context.runs or (None if self.to else runs_on_cpu)
         return plan_highest_conversion(graph, self.highest, runs, same_kernels=exact or not self.to)
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertOpset:
+    """The model is converted to opset `to`, higher or lower; the run ends with an error where that is not possible.
+
+    0: the highest that the installed onnxruntime runs. `for_onnxruntime`: what ran in it before has to run then, too.
+    """
+
+    to: int = 0
+    for_onnxruntime: bool = True
+    name: str = "convert-opset"
+    option: ClassVar[str] = "--opset {to}"
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for an opset that the installed onnx does not know."""
+        _require_opset(self.to)
+
+    @property
+    def opset(self) -> int:
+        """The opset to which it converts a model."""
+        return self.to or highest_opset_of_onnxruntime()
+
+    def hint(self, model: Model, report: Report) -> Hint | None:  # noqa: ARG002 - as hints have
+        """The hint for a result into which a later opset would bring operators."""
+        if not report.missing_operators:
+            return None
+        counts = Counter[str]()
+        for m in report.missing_operators:
+            counts[m.op_type] += m.places
+        since = max(m.since for m in report.missing_operators)
+        texts = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
+        return Hint(f"{texts} from opset {since} on", {"to": str(since)})
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Convert the whole model in one change. O(ops).
+
+        Raises ModelError for an op that cannot be converted, UnverifiableError for one that would not run.
+        """
+        version = self.opset
+        if graph.opsets.get(ONNX_DOMAIN) == version:
+            return 0
+        plan = self._plan(graph, version, exact=ledger.exact_only)
+        if not ledger.request_change(self.name, "", tuple(plan.replacements), exact=plan.is_exact):
+            return 0
+        plan.apply(graph, self.name)
+        return 1
+
+    def _plan(self, graph: Graph, version: int, *, exact: bool) -> OpsetConversion:
+        if self.for_onnxruntime and version > (newest := highest_opset_of_onnxruntime()):
+            raise UnverifiableError(
+                f"opset {version} is above {newest}, the highest that the installed onnxruntime runs: "
+                "nothing could be verified (--no-verify converts without)"
+            )
+        runs = graph.context.runs or (runs_on_cpu if self.for_onnxruntime else None)
+        try:
+            return plan_conversion(graph, version, runs, same_kernels=exact)
+        except Declined as e:
+            reason = f"opset {version} is not possible: {e}"
+            reached = plan_highest_conversion(graph, version, runs, same_kernels=exact).version
+            if graph.opsets.get(ONNX_DOMAIN, version) < reached:
+                reason += f"; {reached} is"
+            if isinstance(e, MissingKernel):
+                raise UnverifiableError(f"{reason} (--no-verify converts what onnxruntime does not run)") from e
+            raise ModelError(reason) from e
+
+
+def _require_opset(version: int) -> None:
+    """Raise UsageError for an opset that the installed onnx does not know; 0 is allowed."""
+    newest = latest_opset_version(ONNX_DOMAIN)
+    if not 0 <= version <= newest:
+        raise UsageError(f"{version} is not an opset: the installed onnx knows 1 to {newest}")

@@ -1,0 +1,180 @@
+"""Conversion of single nodes to another opset, by the converters of onnx and onnxscript.
+
+A converter takes longer to set up than to convert hundreds of nodes, so all of them are converted in one call.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper, version_converter
+
+from ..errors import require
+from ..ir.op import without_trailing_omitted
+from ..ir.op_schemas import ONNX_DOMAIN
+from ..ir.tensor import first_line
+from ..ort.backends import strip_source_locations
+
+LONE_NODE_IR_VERSION = 8  # any in which an initializer is not an input
+ASSERTION = re.compile(r"\S+: Assertion `.*?` failed: (?=.)")  # of the converter's source
+NUMBERED = re.compile(r"\d+_[io]\d+")  # an input or output of one of the nodes that are converted together
+CONVERTERS = "onnx.version_converter", "onnxscript.version_converter"
+Converted = list[onnx.NodeProto] | str
+"""The nodes that a node becomes: they read i0, i1, ... and write o0, o1, ...; or the reason why it becomes none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoneNode:
+    """A serialized node that reads i0, i1, ... and writes o0, o1, ..., and what is known of its inputs.
+
+    `op_type` is that of the op, `types` are serialized TypeProtos, `constants` TensorProtos, b"" where unknown.
+    `has_hidden_attributes`: a number stands for each attribute that holds a tensor or a graph. `original`: the node
+    before it was corrected.
+    """
+
+    op_type: str
+    node: bytes
+    types: tuple[bytes, ...]
+    constants: tuple[bytes, ...]
+    has_hidden_attributes: bool = False
+    original: bytes = b""
+
+    @property
+    def dtype(self) -> int:
+        """The element type of the first input. Declines if it is unknown."""
+        found = onnx.TypeProto.FromString(self.types[0]).tensor_type.elem_type
+        require(found, "the type of its input is unknown")
+        return found
+
+
+def convert_nodes(lone: Sequence[LoneNode], current: int, version: int) -> list[Converted]:
+    """The results for different nodes in one call of onnx's converter; in halves if that fails.
+
+    Nodes that it does not convert are given to onnxscript's.
+    """
+    if not lone:
+        return []
+    try:
+        model = _model_of(lone, current)
+        return list(_by_node(version_converter.convert_version(model, version).graph, len(lone)))
+    except Exception as e:  # noqa: BLE001 - whatever the converter raises
+        if len(lone) == 1:
+            return [_convert_by_onnxscript(lone[0], current, version, _reason(e))]
+        half = len(lone) // 2
+        return [*convert_nodes(lone[:half], current, version), *convert_nodes(lone[half:], current, version)]
+
+
+def content(node: onnx.NodeProto) -> tuple[object, ...]:
+    """A node for comparison: the order of its attributes does not count."""
+    attributes = sorted(a.SerializeToString(deterministic=True) for a in node.attribute)
+    return node.op_type, without_trailing_omitted(node.input), list(node.output), attributes
+
+
+def _convert_by_onnxscript(lone: LoneNode, current: int, version: int, before: str) -> Converted:
+    """The result of onnxscript's converter for a node that onnx's did not convert, for the reason `before`.
+
+    It leaves nodes for which it has no rule as they are, so such a result is none.
+    """
+    converter: Any = import_module(CONVERTERS[1])  # late: it takes long to import, and is seldom needed
+    model = _model_of([lone], current)
+    with _recorded_warnings(CONVERTERS[1]) as warnings:
+        try:
+            converter.convert_version(model, version)
+            (nodes,) = _by_node(model.graph, 1)
+        except Exception as e:  # noqa: BLE001 - as above
+            return _refusal(before, _reason(e))
+    original = onnx.NodeProto.FromString(lone.node)
+    if [content(n) for n in nodes if n.op_type == lone.op_type] == [content(original)]:
+        return _refusal(before, "; ".join(warnings) or f"it has no rule for {lone.op_type}")
+    for node in nodes:
+        _hold_tensor(node)
+    return nodes
+
+
+def _refusal(onnx_reason: str, onnxscript_reason: str) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in zip(CONVERTERS, (onnx_reason, onnxscript_reason), strict=True))
+
+
+@contextmanager
+def _recorded_warnings(name: str) -> Generator[list[str]]:
+    """Keep the warnings of a logger, which would be printed."""
+    found: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: found.append(first_line(Exception(record.getMessage())))  # type: ignore[method-assign]
+    logger = logging.getLogger(name)
+    propagates = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagates
+
+
+def _hold_tensor(node: onnx.NodeProto) -> None:
+    """Let a Constant hold its number or numbers as a tensor."""
+    if node.op_type == "Constant" and node.attribute[0].name != "value":
+        numbers = helper.get_attribute_value(node.attribute[0])
+        dtype = "float32" if "float" in node.attribute[0].name else "int64"
+        tensor = numpy_helper.from_array(np.array(numbers, dtype))
+        del node.attribute[:]
+        node.attribute.append(helper.make_attribute("value", tensor))
+
+
+def _model_of(lone: Sequence[LoneNode], opset: int) -> onnx.ModelProto:
+    """Nodes as one model, in which each has a number as the prefix of all its names."""
+    graph = onnx.GraphProto(name="nodes")
+    for k, each in enumerate(lone):
+        node = graph.node.add()
+        node.MergeFromString(each.node)
+        node.input[:] = [f"{k}_{name}" if name else "" for name in node.input]
+        node.output[:] = [f"{k}_{name}" for name in node.output]
+        for name, typed, constant in zip(node.input, each.types, each.constants, strict=True):
+            if constant:
+                tensor = graph.initializer.add()
+                tensor.MergeFromString(constant)
+                tensor.name = name
+            elif name:
+                graph.input.add(name=name).type.MergeFromString(typed)
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output)
+    imports = [helper.make_opsetid(ONNX_DOMAIN, opset)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=LONE_NODE_IR_VERSION)
+
+
+def _by_node(graph: onnx.GraphProto, count: int) -> list[list[onnx.NodeProto]]:
+    """The nodes that each of `count` nodes became, in order, with constants as nodes; without their prefixes."""
+    inputs = {i.name for i in graph.input}
+    nodes = [
+        helper.make_node("Constant", [], [t.name], value=t)
+        for t in graph.initializer
+        if t.name not in inputs and not NUMBERED.fullmatch(t.name)
+    ]
+    nodes += graph.node
+    owner = {o.name: int(o.name.partition("_")[0]) for o in graph.output}
+    found: list[list[onnx.NodeProto]] = [[] for _ in range(count)]
+    for node in reversed(nodes):
+        k = next((owner[name] for name in node.output if name in owner), None)
+        if k is not None:
+            owner.update((name, k) for name in node.input)
+            node.input[:] = without_trailing_omitted(_unnumbered(name) for name in node.input)
+            node.output[:] = map(_unnumbered, node.output)
+            found[k].append(node)
+    return [part[::-1] for part in found]
+
+
+def _unnumbered(name: str) -> str:
+    return name.partition("_")[2] if NUMBERED.fullmatch(name) else name
+
+
+def _reason(error: Exception) -> str:
+    """The message of a converter on one line, without the place in its source."""
+    return ASSERTION.sub("", strip_source_locations(first_line(error)).strip())

@@ -1,0 +1,332 @@
+"""Nodes that replace ops at a lower opset.
+
+An op goes down one version of its operator after the other. It stays as it is if the older version takes it and raising
+gives it back; what onnx's converter makes of another one is taken if raising gives the op back. So a step down is right
+where the step up is, which is tested on all operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import onnx
+from onnx import defs, helper, numpy_helper
+
+from ..errors import Declined, require
+from ..ir.op import Op, without_trailing_omitted
+from ..ir.op_schemas import ONNX_DOMAIN, encoded_defaults, schema
+from ..ir.tensor import element_type
+from .conversion_corrections import correct_after, correct_before
+from .node_conversion import Converted, LoneNode, convert_nodes
+from .opset_raising import Nodes, Unconvertible, bare_copy, constant_of, type_of, version_of
+
+LOWEST = 11
+"""Before it, many operators took no negative axes and indices, which their schemas do not say."""
+LATER_VALUES = {
+    ("Pad", "mode"): {b"wrap": 19},
+    ("Resize", "coordinate_transformation_mode"): {b"half_pixel_symmetric": 19},
+    ("ScatterElements", "reduction"): {b"max": 18, b"min": 18},
+    ("ScatterND", "reduction"): {b"max": 18, b"min": 18},
+}
+"""Values of attributes, and the opset with which each came, where it is later than that of the attribute."""
+RENAMED_VALUES = {
+    ("GridSample", 20): ("mode", {b"linear": b"bilinear", b"cubic": b"bicubic"}),
+}
+"""By operator and opset, an attribute some of whose values had other names before it."""
+RANKS = {("GridSample", 20): 4}
+"""By operator and opset, the only rank of the first input that it took before."""
+REQUIRED = defs.OpSchema.FormalParameterOption.Single
+SOFTMAX_LIKE = frozenset({"Hardmax", "LogSoftmax", "Softmax"})
+FIRST_WITH_SOFTMAX_OF_ONE_AXIS = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """Converts ops from an opset to a lower one."""
+
+    current: int
+    version: int
+
+    def convert(self, ops: Sequence[Op]) -> dict[Op, Nodes]:
+        """The nodes that replace ops; without those that stay as they are. Declines with one that cannot be."""
+        if ops and self.version < LOWEST:
+            raise Unconvertible(ops[0], f"before opset {LOWEST}, axes and indices could not be negative")
+        alike: dict[object, _Whole] = {}
+        whole_of: dict[Op, _Whole] = {}
+        for op in ops:
+            node, hidden = bare_copy(op)
+            known = tuple((type_of(v), constant_of(v)) for v in (*op.inputs, *op.outputs))
+            key = node.SerializeToString(deterministic=True), known
+            whole_of[op] = alike.setdefault(key, _Whole(op, [node], hidden))
+        for step in range(self.current, self.version, -1):
+            _step_down(list(alike.values()), step)
+        changed = {whole for whole in alike.values() if whole.has_changed}
+        return {op: whole.nodes for op, whole in whole_of.items() if whole in changed}
+
+
+@dataclass(slots=True, eq=False)
+class _Whole:
+    """The nodes that ops like `op` have become so far; types and constants of its inputs and outputs by name."""
+
+    op: Op
+    nodes: list[onnx.NodeProto]
+    hidden: bool
+    types: Mapping[str, bytes] = field(init=False)
+    constants: Mapping[str, bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Look up what is known of inputs and outputs."""
+        values = {f"i{i}": v for i, v in enumerate(self.op.inputs)} | {
+            f"o{i}": v for i, v in enumerate(self.op.outputs)
+        }
+        self.types = {name: typed for name, v in values.items() if (typed := type_of(v))}
+        self.constants = {name: content for name, v in values.items() if (content := constant_of(v))}
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether there is more or something else than the op itself. Raises Unconvertible if an attribute is lost."""
+        if self.nodes == [bare_copy(self.op)[0]]:
+            return False
+        if self.hidden:
+            raise Unconvertible(self.op, "it holds a tensor or a subgraph")
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """A node of a whole."""
+
+    node: onnx.NodeProto
+    whole: _Whole
+
+    @property
+    def rank(self) -> int | None:
+        """The rank of the first input, None if it is unknown."""
+        tensor = onnx.TypeProto.FromString(self.whole.types.get(self.node.input[0], b"")).tensor_type
+        return len(tensor.shape.dim) if tensor.HasField("shape") else None
+
+    def lone(self, node: onnx.NodeProto, constants: Mapping[str, bytes] | None = None) -> LoneNode:
+        """A node in its place, apart from the others; `constants` are further ones."""
+        alone = onnx.NodeProto()
+        alone.CopyFrom(node)
+        alone.input[:] = [f"i{i}" if name else "" for i, name in enumerate(node.input)]
+        alone.output[:] = [f"o{i}" for i in range(len(node.output))]
+        known = {**self.whole.constants, **(constants or {})}
+        return LoneNode(
+            self.node.op_type,
+            alone.SerializeToString(deterministic=True),
+            tuple(self.whole.types.get(name, b"") for name in node.input),
+            tuple(known.get(name, b"") for name in node.input),
+            self.whole.hidden,
+        )
+
+    def raisable(self, node: onnx.NodeProto, step: int) -> onnx.NodeProto:
+        """A node in its place in the form in which it is raised to opset `step`. Declines if there is none."""
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        correct_before(self.whole.op, copy, step - 1, step)
+        return copy
+
+    def replace(self, nodes: Sequence[onnx.NodeProto]) -> None:
+        """Put nodes in the place of this one."""
+        own = self.whole.nodes
+        at = next(i for i, n in enumerate(own) if n is self.node)
+        own[at : at + 1] = nodes
+
+
+def _step_down(wholes: Sequence[_Whole], step: int) -> None:
+    """Convert the nodes whose operator came with opset `step` to the opset before it. Raises Unconvertible."""
+    parts = [_Part(n, whole) for whole in wholes for n in whole.nodes if version_of(n.op_type, step) == step]
+    reasons = [_reason_to_change(part, step) for part in parts]
+    fitting = [part for part, reason in zip(parts, reasons, strict=True) if not reason]
+    same = dict(zip(fitting, _are_raised_to(fitting, [[part.node] for part in fitting], step), strict=True))
+    changing = [(part, reason) for part, reason in zip(parts, reasons, strict=True) if not same.get(part)]
+    found = _converted_down([part for part, _ in changing], step)
+    are_right = _are_raised_to([part for part, _ in changing], found, step)
+    for (part, why), nodes, is_right in zip(changing, found, are_right, strict=True):
+        if is_right and not isinstance(nodes, str):
+            part.replace(nodes)
+        elif part.node.op_type in SOFTMAX_LIKE and step == FIRST_WITH_SOFTMAX_OF_ONE_AXIS:
+            part.replace(_softmax_of_last_axis(part))
+        else:
+            other = nodes if isinstance(nodes, str) else f"it means something else at opset {step - 1}"
+            raise Unconvertible(part.whole.op, "; ".join(dict.fromkeys(filter(None, (why, other)))))
+
+
+def _reason_to_change(part: _Part, step: int) -> str:
+    """The reason why a node, without attributes at later defaults, cannot be one of the opset before `step`, or ""."""
+    node = part.node
+    older = (
+        defs.get_schema(node.op_type, step - 1, ONNX_DOMAIN).attributes if version_of(node.op_type, step - 1) else {}
+    )
+    later = [a for a in node.attribute if a.name not in older and _is_default(a, node.op_type, step)]
+    for a in later:
+        node.attribute.remove(a)
+    try:
+        rank = RANKS.get((node.op_type, step))
+        require(rank is None or part.rank == rank, f"{node.op_type} takes other ranks than {rank} since opset {step}")
+        require(not _renamed(node, step), f"values of {node.op_type} had other names before opset {step}")
+        _require_fit(node, step - 1, part.whole.types)
+        part.raisable(node, step)
+    except Declined as e:
+        return str(e)
+    return ""
+
+
+def _is_default(a: onnx.AttributeProto, op_type: str, version: int) -> bool:
+    return encoded_defaults(op_type, ONNX_DOMAIN, version).get(a.name) == a.SerializeToString(deterministic=True)
+
+
+def _require_fit(node: onnx.NodeProto, version: int, types: Mapping[str, bytes]) -> None:
+    """Decline unless a node is one of opset `version`, as it is of the next one, with values of these types by name."""
+    kind = node.op_type
+    spec = schema(kind, ONNX_DOMAIN, version)
+    if spec is None:
+        raise Declined(f"opset {version} has no {kind}")
+    for a in node.attribute:
+        require(a.name in spec.attributes, f"opset {version} has no attribute {a.name} of {kind}")
+        since = LATER_VALUES.get((kind, a.name), {}).get(a.s, 0)
+        require(since <= version, f"{a.name}={a.s.decode()} came with opset {since}")
+    for names, most, what in ((node.input, spec.max_input, "inputs"), (node.output, spec.max_output, "outputs")):
+        require(len(names) <= most, f"{kind} has at most {most} {what} at opset {version}")
+    for i, formal in enumerate(spec.inputs):
+        is_given = i < len(node.input) and node.input[i]
+        require(is_given or formal.option != REQUIRED, f"{kind} needs its input {formal.name} at opset {version}")
+    _require_types(node, spec, version, types)
+
+
+def _require_types(node: onnx.NodeProto, spec: defs.OpSchema, version: int, types: Mapping[str, bytes]) -> None:
+    """Decline unless an operator takes values of these types, which are known where the next version takes more."""
+    wider = schema(node.op_type, ONNX_DOMAIN, version + 1)
+    allowed = {c.type_param_str: set(c.allowed_type_strs) for c in wider.type_constraints} if wider is not None else {}
+    stated, unknown = dict[str, str](), set[str]()
+    for formals, names in ((spec.inputs, node.input), (spec.outputs, node.output)):
+        for formal, name in _paired(formals, names):
+            dtype = onnx.TypeProto.FromString(types.get(name, b"")).tensor_type.elem_type
+            if not dtype:
+                unknown |= {formal.type_str} if not allowed.get(formal.type_str, set()) <= set(formal.types) else set()
+                continue
+            text = f"tensor({element_type(dtype)})"
+            require(text in formal.types, f"{node.op_type} takes no {text} at opset {version}")
+            before = stated.setdefault(formal.type_str, text) if formal.is_homogeneous else text
+            require(before == text, f"{node.op_type} takes no {before} beside {text} at opset {version}")
+    require(unknown <= stated.keys(), f"{node.op_type} takes fewer types at opset {version}, and its own are unknown")
+
+
+def _paired(
+    formals: Sequence[defs.OpSchema.FormalParameter], names: Sequence[str]
+) -> Iterator[tuple[defs.OpSchema.FormalParameter, str]]:
+    """The names of values, unless they are omitted, each with its formal parameter."""
+    for i, name in enumerate(names):
+        if name:
+            yield formals[min(i, len(formals) - 1)], name  # the last one may be repeated
+
+
+def _converted_down(parts: Sequence[_Part], step: int) -> list[Converted]:
+    """The nodes that a converter makes of each node at the opset before `step`, or the reason why it makes none."""
+    renamed = [_renamed(part.node, step) for part in parts]
+    others = [part.lone(part.node) for part, nodes in zip(parts, renamed, strict=True) if not nodes]
+    converted = iter(convert_nodes(others, step, step - 1))
+    return [nodes or _in_place_of(part, next(converted), step) for part, nodes in zip(parts, renamed, strict=True)]
+
+
+def _renamed(node: onnx.NodeProto, step: int) -> list[onnx.NodeProto]:
+    """The node with the name that a value of an attribute had before opset `step`; none if it had the same."""
+    name, names = RENAMED_VALUES.get((node.op_type, step), ("", {}))
+    found = onnx.NodeProto()
+    found.CopyFrom(node)
+    for a in (a for a in found.attribute if a.name == name and a.s in names):
+        a.s = names[a.s]
+        return [found]
+    return []
+
+
+def _in_place_of(part: _Part, nodes: Converted, step: int) -> Converted:
+    """Converted nodes with the names of the inputs and outputs of a node, or the reason why they are not valid."""
+    if isinstance(nodes, str):
+        return nodes
+    names = _names(part.node)
+    try:
+        for node in nodes:
+            node.input[:] = [names.get(name, f"{name}_{step}") if name else "" for name in node.input]
+            node.output[:] = [names.get(name, f"{name}_{step}") for name in node.output]
+            _require_fit(node, step - 1, part.whole.types)
+    except Declined as e:
+        return str(e)
+    return nodes
+
+
+def _names(node: onnx.NodeProto) -> dict[str, str]:
+    """The names of values of a node by those that they have apart from the others."""
+    inputs = {f"i{i}": name for i, name in enumerate(node.input)}
+    return inputs | {f"o{i}": name for i, name in enumerate(node.output)}
+
+
+def _are_raised_to(parts: Sequence[_Part], lowered: Sequence[Converted], step: int) -> list[bool]:
+    """Whether what each node became at the opset before `step` gives that node again when it is raised."""
+    found = [False] * len(parts)
+    candidates: list[tuple[int, onnx.NodeProto, Mapping[str, bytes], LoneNode]] = []
+    for i, (part, nodes) in enumerate(zip(parts, lowered, strict=True)):
+        held = {} if isinstance(nodes, str) or len(nodes) == 1 else _constants(nodes)
+        others = [] if isinstance(nodes, str) else [n for n in nodes if n.op_type != "Constant" or len(nodes) == 1]
+        with suppress(Declined):
+            if len(others) == 1:
+                lone = part.lone(part.raisable(others[0], step), held)
+                candidates.append((i, others[0], {**part.whole.constants, **held}, lone))
+    raised = convert_nodes([lone for *_, lone in candidates], step - 1, step)
+    for (i, node, constants, lone), nodes in zip(candidates, raised, strict=True):
+        with suppress(Declined):
+            require(not isinstance(nodes, str), "")
+            assert not isinstance(nodes, str)
+            correct_after(lone, nodes, step - 1, step)
+            names = _names(node)
+            for n in nodes:
+                n.input[:] = [names.get(name, name) for name in n.input]
+                n.output[:] = [names.get(name, name) for name in n.output]
+            original = _meaning([parts[i].node], parts[i].whole.constants, step)
+            found[i] = _meaning(nodes, constants, step) == original
+    return found
+
+
+def _constants(nodes: Sequence[onnx.NodeProto]) -> dict[str, bytes]:
+    """The serialized tensors of Constant nodes by name."""
+    return {n.output[0]: n.attribute[0].t.SerializeToString() for n in nodes if n.op_type == "Constant"}
+
+
+def _meaning(nodes: Sequence[onnx.NodeProto], constants: Mapping[str, bytes], version: int) -> list[object]:
+    """Nodes except constants for comparison: without attributes at defaults, with constants in place of their names."""
+    lone = len(nodes) == 1
+    known = {**constants, **({} if lone else _constants(nodes))}
+    found: list[object] = []
+    for node in nodes if lone else (n for n in nodes if n.op_type != "Constant"):
+        attributes = [a for a in node.attribute if not _is_default(a, node.op_type, version)]
+        encoded = sorted(a.SerializeToString(deterministic=True) for a in attributes)
+        inputs = without_trailing_omitted(node.input)
+        found.append((node.op_type, [_content(known.get(n, n)) for n in inputs], list(node.output), encoded))
+    return found
+
+
+def _content(of: bytes | str) -> object:
+    """The content of a serialized tensor; a name stays."""
+    if isinstance(of, str):
+        return of
+    array = numpy_helper.to_array(onnx.TensorProto.FromString(of))
+    return array.dtype.str, array.shape, array.tobytes()
+
+
+def _softmax_of_last_axis(part: _Part) -> list[onnx.NodeProto]:
+    """Before opset 13, all axes from one on are flattened: the axis becomes the last one, and then what it was."""
+    node, whole = part.node, part.whole
+    (x,), (y,) = node.input, node.output
+    axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
+    if not part.rank:
+        raise Unconvertible(whole.op, "the rank of its input is unknown, and all axes are flattened before opset 13")
+    order = list(range(part.rank))
+    order[axis], order[-1] = order[-1], order[axis]
+    return [
+        helper.make_node("Transpose", [x], [f"{y}_last"], perm=order),
+        helper.make_node(node.op_type, [f"{y}_last"], [f"{y}_normalized"], axis=len(order) - 1),
+        helper.make_node("Transpose", [f"{y}_normalized"], [y], perm=order),
+    ]

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from ..core import Fixpoint, Pass, Pipeline
+from ..core.pass_manager.edits import Edit
 from ..core.plugins.plugin import Stage
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
 from .cleanup import casts, constants, merge_duplicates, no_ops, quantization
+from .decomposition import activations as activation_parts
+from .decomposition import norms as norm_parts
+from .decomposition import products
+from .edits import element_types, extraction, initializers, names, texts
 from .folding import fold_constants
 from .fusion import activations, attention, norms, reductions, rotary, softmaxes
 from .linear import (
@@ -162,8 +167,37 @@ BUILT_IN: tuple[Pass, ...] = (
     *MOVEMENT,
     *MATRIX_PRODUCTS,
 )
-OPTIONAL_PASSES: tuple[Pass, ...] = (opset.RaiseOpset(), *ORT.last, constants.Debloat(), activations.FUSE_SWISH)
+DECOMPOSITION: tuple[Pass, ...] = (
+    products.SPLIT_GEMM,
+    activation_parts.SPLIT_ACTIVATIONS,
+    norm_parts.SPLIT_NORMS,
+)
+"""Enabled by name, they run after the loop, whose fusions would undo them."""
+
+OPTIONAL_PASSES: tuple[Pass, ...] = (
+    opset.ConvertOpset(),
+    opset.RaiseOpset(),
+    *ORT.last,
+    constants.Debloat(),
+    activations.FUSE_SWISH,
+    *DECOMPOSITION,
+)
 """Not in `basic`: they run in pipelines of targets, or where they are enabled by name."""
+
+EDITS: tuple[Edit, ...] = (
+    names.UniqueNodeNames(),
+    initializers.FreezeInitializers(),
+    initializers.ExposeInitializers(),
+    extraction.CutInputs(),
+    extraction.KeepOutputs(),
+    extraction.DropUnusedInputs(),
+    element_types.Int32Inputs(),
+    element_types.ConvertFloats(),
+    names.ShortNames(),
+    texts.ClearDocs(),
+    texts.ClearMetadata(),
+)
+"""Made where they are enabled by name or by an option of their own, before anything runs."""
 
 BASIC = Fixpoint("basic", BUILT_IN)
 
@@ -181,8 +215,9 @@ STAGES: dict[str, Stage] = {
     **{p.name: "fold" for p in (*CONVOLUTION, fold_constants.FoldConstants(), *SHAPES, *ARITHMETIC, *MATRIX_PRODUCTS)},
     **{p.name: "fuse" for p in FUSION},
     **{p.name: "layout" for p in MOVEMENT},
+    **{p.name: "final" for p in DECOMPOSITION},
 }
-"""The stage of each pass of `basic`; plugins can be placed after the last pass of a stage.
+"""The stage of each pass of `basic` and after it; plugins can be placed after the last pass of a stage.
 
 MATRIX_PRODUCTS fold linear ops, as CONVOLUTION does. So the last pass of stage fuse is the last of FUSION, and a pass
 after it sees fused operators before ARITHMETIC takes them apart.

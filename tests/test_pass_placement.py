@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from passwright.core import Fixpoint, Pass, Pipeline, Placed, RulePass, leaves
 from passwright.core.errors import PluginError
 from passwright.core.plugins.pass_placement import insert_passes, order_passes
-from passwright.passes.pipelines import BUILT_IN, FUSION, MOVEMENT, PIPELINES, STAGES
+from passwright.passes.pipelines import BUILT_IN, DECOMPOSITION, FUSION, MOVEMENT, PIPELINES, STAGES
 
 LETTERS = dict(zip("abcdef", ("cleanup", "cleanup", "fold", "fuse", "fuse", "layout"), strict=True))
 
@@ -174,7 +174,7 @@ def test_nothing_runs_after_final_passes(more: list[Placed]) -> None:
 
 
 def test_every_built_in_pass_has_a_stage() -> None:
-    assert STAGES.keys() == {p.name for p in BUILT_IN}
+    assert STAGES.keys() == {p.name for p in (*BUILT_IN, *DECOMPOSITION)}
     assert {STAGES[p.name] for p in FUSION} == {"fuse"}
     assert {STAGES[p.name] for p in MOVEMENT} == {"layout"}
 

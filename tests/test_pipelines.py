@@ -324,6 +324,13 @@ def test_passes_support_raised_opsets_too(opset: int, to: int, unfit: list[str])
     assert [u.reason for u in choice.for_opsets({"": opset})[1]] == unfit
 
 
+@pytest.mark.parametrize(("to", "unfit"), [(18, 0), (24, 0), (25, 2)])
+def test_passes_see_the_opset_after_a_conversion_that_comes_first(to: int, unfit: int) -> None:
+    choice = resolve_pipeline("basic", [limited(18, 24)], enable=[f"convert-opset{{to={to}}}"])
+    reasons = [u.reason for u in choice.for_opsets({"": 17})[1]]
+    assert reasons == [f"the caller supports opsets 18 to 24, the model has 17 and is converted to {to}"] * unfit
+
+
 def test_model_without_standard_opset() -> None:
     choice = resolve_pipeline("basic", [limited(13, 25)])
     fitted, unfit = choice.for_opsets({"com.microsoft": 1})

@@ -580,14 +580,14 @@ def test_list_as_json(on_path: Path) -> None:
     assert scales.pop("doc").startswith("x * c => x, where no element")
     assert scales == {
         "name": "drop-scales", "source": "passwright-example 1.2.3", "stage": "cleanup", "before": [],
-        "after": ["drop-identity"], "opsets": [13, 25], "pipelines": [], "rules": [],
+        "after": ["drop-identity"], "opsets": [13, 25], "pipelines": [], "rules": [], "option": "",
         "options": [
             {"name": "tolerance", "type": "float", "default": "0.0", "doc": "how far a factor may be from 1"}
         ],
     }  # fmt: skip
     assert passes["fuse-gelu"]["pipelines"] == ["basic", "ort"]
     assert passes["fuse-gelu"]["source"] == "passwright 0.1.0"
-    assert {p["stage"] for p in data["passes"]} == {"", "cleanup", "fold", "fuse", "layout"}
+    assert {p["stage"] for p in data["passes"]} == {"", "cleanup", "edit", "final", "fold", "fuse", "layout"}
     pipelines = {p["name"]: p for p in data["pipelines"]}
     assert pipelines["example"]["passes"] == ["basic,drop-scales{tolerance=1e-9}"]
     assert (len(pipelines["basic"]["passes"]), pipelines["basic"]["repeats"]) == (len(BUILT_IN), True)

@@ -9,7 +9,7 @@ from ..errors import FailureKind, GraphError, InterfaceError, ModelError, PassFa
 from ..io.model import Model, serialize
 from ..ir.context import ValueInfo
 from ..rewriting.changes import ChangeObserver, SizeAccounting
-from ..rewriting.ledger import NO_LIMIT, Exclusions, Ledger, ReplayLimit
+from ..rewriting.ledger import NO_LIMIT, Exclusions, Ledger, ReplayLimit, Report
 from ..support.watchdog import NoProgress, progress_watchdog
 from ..verify.input_generation import InputSet
 from ..verify.verdict import Mismatch
@@ -51,6 +51,7 @@ class PassManager:
 
     `exclusions` are omitted from all runs; the set grows as wrong changes are found. A pass that changes nothing for
     `no_progress_timeout` seconds, and does not return, is interrupted. `value_info`: that of the resulting models.
+    `report`: see Ledger.
     """
 
     load: Callable[[], Model]
@@ -59,6 +60,7 @@ class PassManager:
     exclusions: Exclusions = field(default_factory=Exclusions)
     no_progress_timeout: float = NO_PROGRESS_TIMEOUT
     value_info: ValueInfo = "keep"
+    report: Report | None = None
 
     def run(
         self,
@@ -80,7 +82,7 @@ class PassManager:
         model = self.load() if model is None else model
         interface = Interface.of(model)
         tracker = NameTracker.of(model) if track_names else None
-        ledger = Ledger(self.exact_only, record, self.exclusions, limit, validate_graphs)
+        ledger = Ledger(self.exact_only, record, self.exclusions, limit, validate_graphs, report=self.report)
         if account_sizes:
             ledger.accounting = SizeAccounting(observer=observer)
             model.graph.context.mutation_log = ledger.accounting.log

@@ -11,22 +11,25 @@ LOADING, CHOOSING_INPUTS, MEASURING = "loading", "choosing inputs", "measuring"
 REWRITING, EXPORTING, WRITING, DRAWING = "rewriting", "exporting", "writing", "drawing"
 RUNNING_ORIGINAL, COMPARING, COMPARING_AND_WRITING = "running the original", "comparing", "comparing and writing"
 BISECTING = "finding wrong changes"
+DETAIL_SECONDS = 0.1  # between two reports of details
+SHOWN_NAMES = {COMPARING: "verifying", COMPARING_AND_WRITING: "verifying"}
 VERIFICATION_PHASES = (RUNNING_ORIGINAL, COMPARING, COMPARING_AND_WRITING, BISECTING)
 
 
 @dataclass(slots=True)
 class PhaseTimer:
-    """Seconds by phase; each phase is reported to `progress`, and `current` is the last one that began."""
+    """Seconds by phase; each phase and its details are reported to `progress`; `current` is the last one that began."""
 
     progress: Callable[[str], None]
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     current: str = field(default="loading", init=False)
     _inner: float = field(default=0.0, init=False)
+    _reported: float = field(default=0.0, init=False)
 
     @contextmanager
     def phase(self, name: str) -> Generator[None]:
         """Time one phase; repeated phases add up, and one inside another does not count there."""
-        self.progress(name)
+        self.progress(SHOWN_NAMES.get(name, name))
         self.current = name
         start, before = perf_counter(), self._inner
         self._inner = 0.0
@@ -36,6 +39,13 @@ class PhaseTimer:
             elapsed = perf_counter() - start
             self._add(name, elapsed - self._inner)
             self._inner = before + elapsed
+
+    def report(self, describe: Callable[[], str], *, phase: str = "", always: bool = False) -> None:
+        """Report a detail of the current phase or another, unless one was reported just now."""
+        now = perf_counter()
+        if always or now - self._reported >= DETAIL_SECONDS:
+            self._reported = now
+            self.progress(f"{phase or SHOWN_NAMES.get(self.current, self.current)}: {describe()}")
 
     def transfer(self, name: str, other: str, seconds: float) -> None:
         """Move seconds from one phase to another, if there are any."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from operator import index
 from typing import Any, Protocol, cast, runtime_checkable
 
-from ..errors import FailureKind, GraphError, ModelError, NoFixpoint, PassFailed, format_error
+from ..errors import FailureKind, GraphError, ModelError, NoFixpoint, PassFailed, UnverifiableError, format_error
 from ..ir.context import Runs
 from ..ir.cost_model import CostModel
 from ..ir.graph import Graph
@@ -55,7 +55,8 @@ class RemarkingPass(Protocol):
 def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
     """Run one pass; its time and changes are recorded under its name.
 
-    Raises PassFailed for any error of the pass, but ModelError for weights that cannot be read.
+    Raises PassFailed for any error of the pass, but ModelError for weights that cannot be read and requests that the
+    model does not allow, and UnverifiableError.
     """
     bans = ledger.exclusions
     if ledger.stopped or p.name in bans.passes:
@@ -68,7 +69,7 @@ def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
             with ledger.running_pass(p.name):
                 return p.run(graph, ledger)
         return _run_single(p, graph, ledger)
-    except (ModelError, KeyboardInterrupt):
+    except (ModelError, UnverifiableError, KeyboardInterrupt):
         raise
     except NoProgress as e:
         raise PassFailed(p.name, FailureKind.ENDLESS, "it changes nothing and does not return") from e

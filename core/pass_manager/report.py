@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from ..io.model import Model
 from ..ir.graph import Graph
-from ..ir.op_schemas import qualified_op_type, split_op_type
+from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
@@ -81,19 +81,23 @@ def graph_size(graph: Graph) -> Savings:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Size of a model: ops by type (in subgraphs too, Constant excluded), nodes, elements of initializers, bytes."""
+    """Size of a model: ops by type (in subgraphs too, Constant excluded), nodes, elements of initializers, bytes.
+
+    `opset`: that of the standard domain, 0 without one.
+    """
 
     ops: dict[str, int]
     nodes: int
     parameters: int
     bytes: int
+    opset: int = 0
 
     @classmethod
     def of(cls, model: Model, size: int) -> Stats:
         """Count `model`, which takes `size` bytes."""
         ops = op_histogram(model.graph)
         parameters = sum(t.size for _, t in model.written_initializers())
-        return cls(ops, sum(ops.values()), parameters, size)
+        return cls(ops, sum(ops.values()), parameters, size, model.graph.opsets.get(ONNX_DOMAIN, 0))
 
 
 def op_histogram(graph: Graph) -> dict[str, int]:
@@ -168,6 +172,26 @@ class MissingOperators:
         return sorted((m for m in found if m.since > opset), key=lambda m: (m.since, m.op_type))
 
 
+@dataclass(frozen=True, slots=True)
+class EditRecord:
+    """An edit of the model before the run, and the number of its changes."""
+
+    name: str
+    changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunHint:
+    """A pass that would change the result, with the gain in words and the `option` that enables it."""
+
+    pass_name: str
+    text: str
+    option: str
+
+    def __str__(self) -> str:
+        return f"{self.text}: {self.option}"
+
+
 @dataclass(slots=True)
 class Report:
     """The report of a run. `seconds` has an entry for each phase, `plan` one for each change.
@@ -175,7 +199,10 @@ class Report:
     `pipeline` is the one that made the result: a fallback, or `none` for the original, where others lost in `speed`.
     `notes` are those of passes, such as ops that could not be folded.
     `missing_operators` would replace parts of the result at a later opset. `overridable_initializers` counts those
-    that are inputs as well, which therefore are not constants.
+    that are inputs as well, which therefore are not constants. `edits` were made first, and the result was compared
+    with the edited model; `before` is the size of the file. `hints` name passes that would change the result.
+    `written_to` is the file of the result, None if it was not written, as where a model that is to be replaced stays as
+    it is.
     """
 
     source: str
@@ -194,11 +221,14 @@ class Report:
     notes: list[str] = field(default_factory=list[str])
     missing_operators: list[MissingOperators] = field(default_factory=list[MissingOperators])
     overridable_initializers: int = 0
+    edits: list[EditRecord] = field(default_factory=list[EditRecord])
+    hints: list[RunHint] = field(default_factory=list[RunHint])
+    written_to: str | None = None
 
     @property
     def has_changes(self) -> bool:
-        """Whether any pass changed the model."""
-        return any(record.changes for record in self.passes)
+        """Whether any edit or pass changed the model."""
+        return any(record.changes for record in (*self.edits, *self.passes))
 
     @property
     def nonstandard_ops(self) -> list[str]:

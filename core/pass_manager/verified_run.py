@@ -13,6 +13,7 @@ from ..io.files import in_memory, weight_bytes
 from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from ..io.model_source import ModelSource
 from ..io.publishing import Publication
+from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..rewriting.changes import ChangeObserver
 from ..support.gc_pause import gc_paused
 from ..verify.input_generation import InputSet
@@ -44,18 +45,33 @@ Accept = Callable[[Path], bool]
 """Whether to write a model, which is in that file."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExternalData:
+    """Whether weights are written to a file of their own: as in the original if None, and beyond 2 GB unless False.
+
+    `above`: the size in bytes above which a tensor is written there.
+    """
+
+    choice: bool | None = None
+    above: int = SMALL_TENSOR_BYTES
+
+
 @dataclass(frozen=True)
 class Candidate:
-    """A model ready to be written, with external weights if those of the original are external."""
+    """A model ready to be written; `is_external`: whether the weights of the original are external."""
 
     model: Model
     exported: SerializedModel
     is_external: bool
+    external_data: ExternalData = field(default_factory=ExternalData)
 
     def stage(self, publication: Publication) -> Path:
         """Add the model to the files of `publication`; returns the staged file."""
-        external = self.is_external or weight_bytes(self.model) > MAX_MESSAGE_BYTES
-        return publication.add_model(self.model if external else self.exported, external=external)
+        choice = self.external_data.choice
+        if choice is None:
+            choice = self.is_external or weight_bytes(self.model) > MAX_MESSAGE_BYTES
+        model = self.model if choice else self.exported
+        return publication.add_model(model, external=choice, external_above=self.external_data.above)
 
     def stage_if(self, accept: Accept, publication: Publication | None) -> None:
         """Write the model to a staged file, which stays in `publication`, if given, if it is accepted."""
@@ -107,18 +123,20 @@ class Candidate:
 class VerifiedRun:
     """Runs a pipeline repeatedly, each time without the changes that were found to be wrong.
 
-    `strict`: raise VerificationError for the first wrong change, naming it. `track_names`: for a name map.
-    `record_changes`: the ledger records each change and its savings. With `new_observer`, `observer` has observed the
-    changes of the last run, which gives the result.
+    `strict`: raise VerificationError for the first wrong change, naming it, as in any case for one of the passes in
+    `required`, which are not left out. `track_names`: for a name map. `record_changes`: the ledger records each change
+    and its savings. With `new_observer`, `observer` has observed the changes of the last run, which gives the result.
     """
 
     source: ModelSource
     quarantine: Quarantine
     timer: PhaseTimer
     strict: bool = False
+    required: Collection[str] = ()
     track_names: bool = False
     record_changes: bool = False
     new_observer: Callable[[], ChangeObserver] | None = None
+    external_data: ExternalData = field(default_factory=ExternalData)
     attempt: Attempt = field(init=False)
     observer: ChangeObserver | None = field(init=False, default=None)
 
@@ -204,7 +222,7 @@ class VerifiedRun:
             model = self.attempt.model
             try:
                 with gc_paused(), self.timer.phase(EXPORTING):
-                    return Candidate(model, serialize(model), self.source.is_external)
+                    return Candidate(model, serialize(model), self.source.is_external, self.external_data)
             except GraphError as e:
                 self.attempt = replace(self.attempt, failure=Failure(FailureKind.INVALID, str(e)), exact=False)
                 self._quarantine_failures()
@@ -233,7 +251,7 @@ class VerifiedRun:
         while self.attempt.failure is not None:
             with gc_paused(), self.timer.phase(BISECTING):
                 found = self.quarantine.quarantine_next(self.attempt)
-            if self.strict and not found.condition:
+            if (self.strict or found.by in self.required) and not found.condition:
                 raise VerificationError(f"{found.message}; first broken by {found.label}")
             self._run()
         return self.attempt.model

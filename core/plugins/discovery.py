@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import PluginError, format_error
+from ..pass_manager.edits import Edit
 from ..pass_manager.pass_selection import UsageError
 from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
@@ -102,7 +103,7 @@ def _load_entry_point(entry: EntryPoint) -> PassRegistry:
             return registry_from_plugin(thing, source)
         if isinstance(thing, Rule):
             thing = RulePass(entry.name, (thing,))
-        if not isinstance(thing, Pass | Placed) or isinstance(thing, type):
+        if not isinstance(thing, Pass | Edit | Placed) or isinstance(thing, type):
             raise PluginError(f"entry point {entry.name} of {source} is not a pass, rule, plugin or module: {thing!r}")
         return registry_from_plugin(Plugin((thing,)), source)
 
@@ -195,13 +196,13 @@ def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
     return registry
 
 
-def passes_in_module(module: ModuleType, source: str) -> list[Pass | Placed]:
-    """A module's passes, and its loose rules as one pass with the module's name. Raises PluginError if it is taken."""
+def passes_in_module(module: ModuleType, source: str) -> list[Pass | Edit | Placed]:
+    """A module's passes and edits, and its loose rules as one pass of its name. Raises PluginError if that is taken."""
     things = list(vars(module).values())
     placed = [t for t in things if isinstance(t, Placed)]
     given = [p.item for p in placed]
-    free = [t for t in things if isinstance(t, Pass) and not isinstance(t, type) and t not in given]
-    passes = [*free, *map(as_pass, given)]
+    free = [t for t in things if isinstance(t, Pass | Edit) and not isinstance(t, type) and t not in given]
+    passes = list(map(as_pass, (*free, *given)))
     taken = {r for p in passes for r in all_rules(p)}
     rules_here = [t for t in things if isinstance(t, Rule) and t.build.__module__ == module.__name__]
     loose = tuple(dict.fromkeys(r for r in rules_here if r not in taken))

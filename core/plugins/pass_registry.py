@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import PluginError
+from ..pass_manager.edits import definition
 from ..pass_manager.pipeline import Pass, RulePass, leaves
 from ..rewriting.rules import Rule
 from .plugin import Placed
@@ -126,7 +127,7 @@ def _is_variant(p: Pass, q: Pass) -> bool:
     """Whether two passes differ in their options, or in rules that one of them leaves out."""
     if isinstance(p, RulePass) and isinstance(q, RulePass):
         return set(p.rules) <= set(q.rules) or set(q.rules) <= set(p.rules)
-    return type(p) is type(q)
+    return type(definition(p)) is type(definition(q))
 
 
 def _own_rules(p: Pass) -> tuple[Rule, ...]:

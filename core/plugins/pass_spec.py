@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from ..errors import format_error
+from ..pass_manager.edits import EditPass, definition
 from ..pass_manager.pass_selection import UsageError
 from ..pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass
 
@@ -203,13 +204,14 @@ class PassOption:
 
 def options_of(p: Pass) -> list[PassOption]:
     """The fields of a pass that can be set: those of its constructor. Groups of passes have none."""
-    if isinstance(p, RulePass | Pipeline | Fixpoint) or not is_dataclass(p):
+    item = definition(p)
+    if isinstance(item, RulePass | Pipeline | Fixpoint) or not is_dataclass(item):
         return []
     hints: dict[str, Any] = {}
     with suppress(Exception):  # annotations of plugins may name types that only type checkers import
-        hints = get_type_hints(type(p))
-    chosen = [f for f in fields(p) if f.init and f.name not in NON_OPTION_FIELDS and not f.name.startswith("_")]
-    types_and_values = [(f, hints.get(f.name), format_value(getattr(p, f.name))) for f in chosen]
+        hints = get_type_hints(type(item))
+    chosen = [f for f in fields(item) if f.init and f.name not in NON_OPTION_FIELDS and not f.name.startswith("_")]
+    types_and_values = [(f, hints.get(f.name), format_value(getattr(item, f.name))) for f in chosen]
     return [PassOption(f.name, format_type(t), value, f.metadata.get("doc", ""), t) for f, t, value in types_and_values]
 
 
@@ -230,7 +232,8 @@ def with_options(p: Pass, option_texts: Mapping[str, str]) -> Pass:
             wrong = f"{p.name}: {name}={text} is not of the type {known[name].type}"
             raise UsageError(f"{wrong}; {_describe_options(known)}") from None
     try:
-        return cast("Pass", replace(cast("Any", p), **values))
+        changed: Any = replace(definition(p), **values)
+        return EditPass(changed) if isinstance(p, EditPass) else cast("Pass", changed)
     except Exception as e:
         given = ", ".join(f"{name}={text}" for name, text in option_texts.items())
         raise UsageError(f"{p.name} does not take {given}: {format_error(e)}") from e

@@ -7,10 +7,11 @@ changes with the same ordinals; forbidding one, or stopping before the n-th, und
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Protocol
 
 from ..errors import NoFixpoint
 from ..ir.op import Op
@@ -47,6 +48,14 @@ class Exclusions:
     atomic_passes: set[str] = field(default_factory=set[str])
 
 
+class Report(Protocol):
+    """Reports how far something is, unless it did so just now, or `always`."""
+
+    def __call__(self, describe: Callable[[], str], /, *, always: bool = False) -> object:
+        """Report what `describe` returns."""
+        ...
+
+
 @dataclass(slots=True)
 class Ledger:
     """Numbers the changes of one run and decides which of them may be made.
@@ -55,6 +64,7 @@ class Ledger:
     pass and rule, and in `declines`, by pass and place, the reasons of passes without rules for changes not made in
     their last run. `validates_graphs`: graphs are checked after each pass. `accounting` records sizes of kept changes.
     `missing_operators`: the places at which rules declined for want of an operator, by that and the opset it came with.
+    `report` is called for each pass and each change, with a function that describes how far the run is.
     """
 
     exact_only: bool = False
@@ -72,6 +82,7 @@ class Ledger:
     notes: list[str] = field(default_factory=list[str])
     missing_operators: dict[tuple[str, int], set[str]] = field(default_factory=dict[tuple[str, int], set[str]])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    report: Report | None = None
     _stopped: bool = False
     _change_limit: int | None = None  # the change count at which the running pass must end
     _running_passes: list[str] = field(default_factory=list[str])
@@ -124,7 +135,14 @@ class Ledger:
                 self.accounting.register_change(change, removed)
             self.changes.append(change)
         self.change_count += 1
+        if self.report is not None:
+            self.report(self._position)
         return True
+
+    def _position(self) -> str:
+        """The running pass, and the number of changes so far."""
+        changes = f", {self.change_count:,} change{'s' * (self.change_count != 1)}" if self.change_count else ""
+        return f"pass {self._running_passes[-1]}{changes}" if self._running_passes else "no pass"
 
     def record_decline(self, by: str, place: str, reason: str) -> None:
         """Record, if changes are recorded, that `by` does not make a change at `place`."""
@@ -151,6 +169,8 @@ class Ledger:
         self.declines.pop(name, None)
         self._nested_seconds.append(0.0)
         self._change_limit = None if max_changes is None else self.change_count + max_changes
+        if self.report is not None:
+            self.report(self._position, always=True)
         start = perf_counter() - self.observer_seconds
         try:
             yield

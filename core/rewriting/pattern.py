@@ -171,6 +171,8 @@ def _match_at(p: OpPattern, op: Op, found: PartialMatch) -> Iterator[PartialMatc
         if trace is not None and (trace := trace.wrong_operator(p, op)) is not None:
             yield bound, covered, trace
         return
+    if not op.domain and op.schema is None:  # its meaning at this opset, and its attributes, are unknown
+        return
     if trace is None and not _producers_can_match(p, op):
         return
     matched = _match_attributes(p, op, bound, trace)

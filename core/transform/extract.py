@@ -1,35 +1,40 @@
-"""Reduction of a model to some of its values as outputs, and to the inputs that they need."""
+"""Reduction of a model to what lies between some of its values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 import onnx
 from onnx import shape_inference
 
 from ..errors import ModelError
+from ..inference.inferred_types import forget_inferred_types
 from ..io.convert import training_info_names
-from ..io.graph_interface import default_values
 from ..io.model import Model, serialize
 from ..ir.graph import Graph, defined_values
 from ..ir.op import Op
 from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
 from ..ir.values import Value, inferred_type_proto
+from ..serialization.importer import declare_input
 from ..support.suggestions import did_you_mean
 
 
-def keep_outputs(model: Model, names: Sequence[str]) -> None:
+def keep_outputs(model: Model, names: Sequence[str]) -> int:
     """Make the named values of the main graph its outputs, in that order, and drop the ops that none of them needs.
 
-    Inputs stay. Raises ModelError for a name that is unknown or comes twice, or a value of unknown type.
+    Inputs stay. Returns the number of outputs that come or go, 1 for another order alone.
+
+    Raises ModelError for a name that is unknown or comes twice, or a value of unknown type.
     """
     graph = model.graph
     if not names:
-        raise ModelError("no outputs are named")
-    wanted = _values_named(graph, names)
-    infos = _output_infos(model, wanted)
+        raise ModelError("no outputs are named, as in keep-outputs{names=a:b}")
+    wanted = _values_named(graph, names, "output")
+    infos = _infos(model, wanted, "output")
+    old = graph.outputs
+    changes = len(set(old) ^ set(wanted)) or int(list(old) != wanted)
     known = {v for v, _ in graph.declared.value_infos}
     former = zip(graph.outputs, graph.declared.outputs, strict=True)
     graph.declared.value_infos += [(v, info) for v, info in former if v not in known and v not in graph.inputs]
@@ -37,13 +42,56 @@ def keep_outputs(model: Model, names: Sequence[str]) -> None:
     graph.declared.outputs[:] = infos
     _keep_only(graph, _required_ops(graph, wanted), training_info_names(model.header))
     graph.context.weight_bytes = constant_bytes(graph)
+    return changes
 
 
-def drop_unused_inputs(model: Model) -> None:
-    """Drop the inputs that nothing reads, overridable ones too, after the ops that no output needs."""
+def cut_inputs(model: Model, names: Sequence[str]) -> int:
+    """Make the named values of the main graph its first inputs, in that order, and drop the ops that computed them.
+
+    Inputs that the outputs still need follow; those that only dropped ops read are dropped. Returns the number of
+    inputs that come or go, 1 for another order alone. Raises ModelError for a name that is unknown or comes twice, a
+    sparse constant, or a value of unknown type.
+    """
+    graph = model.graph
+    if not names:
+        raise ModelError("no inputs are named, as in cut-inputs{names=a:b}")
+    wanted = _values_named(graph, names, "input")
+    infos = _input_infos(model, wanted)
+    former, read = graph.inputs, {v for v in graph.inputs if not graph.is_unused(v)}
+    for v, info in zip(wanted, infos, strict=True):
+        if v not in former:
+            graph.make_input(v)
+            declare_input(v, onnx.ValueInfoProto.FromString(info).type, graph.context)
+    rest = [v for v in former if v not in wanted]
+    declared = {**dict(graph.declared.inputs), **{v: i for v, i in zip(wanted, infos, strict=True) if v not in former}}
+    graph.inputs = [*wanted, *rest]
+    graph.declared.inputs[:] = [*((v, declared.pop(v)) for v in wanted), *declared.items()]
+    graph.declared.value_infos[:] = [(v, info) for v, info in graph.declared.value_infos if v not in wanted]
+    forget_inferred_types(graph)
+    _keep_only(graph, _required_ops(graph, graph.outputs), training_info_names(model.header))
+    _drop_inputs(graph, {v for v in rest if v in read and graph.is_unused(v)})
+    graph.context.weight_bytes = constant_bytes(graph)
+    return len(set(former) ^ set(graph.inputs)) or int(former != graph.inputs)
+
+
+def drop_unused_inputs(model: Model) -> int:
+    """Drop the inputs that nothing reads, overridable ones too, after the ops that no output needs.
+
+    Returns the number of inputs.
+    """
     graph = model.graph
     graph.prune(reversed(graph.sorted_ops()))
-    unused = {v for v in graph.inputs if graph.is_unused(v)}
+    unused = unused_inputs(graph)
+    _drop_inputs(graph, unused)
+    return len(unused)
+
+
+def unused_inputs(graph: Graph) -> set[Value]:
+    """The inputs that nothing reads."""
+    return {v for v in graph.inputs if graph.is_unused(v)}
+
+
+def _drop_inputs(graph: Graph, unused: set[Value]) -> None:
     for v in unused:
         graph.input_defaults.pop(v, None)
         graph.sparse_initializers.pop(v, None)
@@ -52,36 +100,41 @@ def drop_unused_inputs(model: Model) -> None:
     graph.mark_changed()
 
 
-def freeze_initializers(model: Model) -> None:
-    """Make initializers that a caller may override constants; they are no inputs any more."""
-    graph = model.graph
-    names = default_values(graph).keys()
-    frozen = {v for v in graph.inputs if v.name in names}
-    for v in frozen:
-        if v in graph.input_defaults:
-            v.set_constant(graph.input_defaults.pop(v))
-            graph.initializers[v] = None
-    graph.inputs = [v for v in graph.inputs if v not in frozen]
-    graph.declared.inputs[:] = [(v, info) for v, info in graph.declared.inputs if v not in frozen]
-    graph.context.weight_bytes = constant_bytes(graph)
-    graph.mark_changed()
+def require_known(name: str, known: Collection[str], what: str) -> None:
+    """Raise ModelError, with similar names, unless the model has an input, initializer or other value of that name."""
+    if name not in known:
+        raise ModelError(f"the model has no {what} named '{name}'{did_you_mean(name, known)}")
 
 
-def _values_named(graph: Graph, names: Sequence[str]) -> list[Value]:
+def _values_named(graph: Graph, names: Sequence[str], what: str) -> list[Value]:
     known = {v.name: v for v in defined_values(graph) if v.name}
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise ModelError(f"output {name} is named twice")
+            raise ModelError(f"{what} {name} is named twice")
         if name not in known:
             inner = any(v.name == name for g in graph.with_subgraphs() if g is not graph for v in defined_values(g))
             if inner:
-                raise ModelError(f"{name} is inside a subgraph; only values of the main graph can be outputs")
-            raise ModelError(f"the model has no value named '{name}'{did_you_mean(name, known)}")
+                raise ModelError(f"{name} is inside a subgraph; only values of the main graph can be {what}s")
+        require_known(name, known, "value")
     return [known[name] for name in names]
 
 
-def _output_infos(model: Model, wanted: Sequence[Value]) -> list[bytes]:
-    """The declarations of new outputs: those of the file where it has any, with the type if they lack it."""
+def _input_infos(model: Model, wanted: Sequence[Value]) -> list[bytes]:
+    """The declarations of values as inputs, which have to state their rank. Raises ModelError."""
+    graph = model.graph
+    for v in wanted:
+        if v in graph.sparse_initializers and v not in graph.inputs:
+            raise ModelError(f"{v.name} is a sparse constant, which no input can replace")
+    infos = _infos(model, wanted, "input")
+    for v, info in zip(wanted, infos, strict=True):
+        declared = onnx.ValueInfoProto.FromString(info).type
+        if declared.HasField("tensor_type") and not declared.tensor_type.HasField("shape"):
+            raise ModelError(f"{v.name} cannot be an input: its rank is unknown")
+    return infos
+
+
+def _infos(model: Model, wanted: Sequence[Value], what: str) -> list[bytes]:
+    """The declarations of new inputs or outputs: those of the file where it has any, with the type if they lack it."""
     graph = model.graph
     stated = {v: info for v, info in graph.declared.value_infos if v is not None}
     stated.update(graph.declared.inputs)
@@ -92,7 +145,7 @@ def _output_infos(model: Model, wanted: Sequence[Value]) -> list[bytes]:
         if not info.type.WhichOneof("value"):
             proto = inferred_type_proto(value)
             if proto is None:
-                raise ModelError(f"{value.name} cannot be an output: its type is unknown")
+                raise ModelError(f"{value.name} cannot be an {what}: its type is unknown")
             info.type.CopyFrom(proto)
     # Outputs must state their rank (ONNX IR, Static tensor shapes); where none is known, ONNX may infer it.
     unranked = {i.name: i for i in infos if i.type.HasField("tensor_type") and not i.type.tensor_type.HasField("shape")}

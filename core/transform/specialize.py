@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx
 
@@ -12,6 +13,21 @@ from ..ir.dims import Dim, Shape, contradict
 from ..ir.graph import Graph
 from ..ir.tensor import dims_text
 from ..ir.values import Value, declared_shape, inferred_type_proto
+
+
+@dataclass(frozen=True, slots=True)
+class Specialize:
+    """Fixes the shapes of inputs, by name, and the sizes of symbols, wherever these occur."""
+
+    shapes: Mapping[str, Sequence[int]]
+    dims: Mapping[str, int]
+    name: str = "specialize"
+
+    def edit(self, model: Model) -> int:
+        """Write the sizes; returns the number of inputs whose declarations change. O(ops + values)."""
+        before = dict(model.graph.declared.inputs)
+        specialize(model, self.shapes, self.dims)
+        return sum(info != before[v] for v, info in model.graph.declared.inputs)
 
 
 def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int]) -> None:

@@ -264,8 +264,11 @@ def _split(call: KernelCall, x: Array, sizes: Array | None = None) -> tuple[Arra
 
 
 def _tile(call: KernelCall, x: Array, repeats: Array) -> Array:
-    _require(repeats.shape == (x.ndim,) and min(_numbers(repeats), default=0) >= 0)
-    return np.tile(x, _numbers(repeats))
+    counts = _numbers(repeats)
+    _require(repeats.shape == (x.ndim,) and min(counts, default=0) >= 0)
+    if 0 in counts:  # np.tile repeats one dim after the other, so that a large count before a 0 takes memory
+        return np.empty([n * count for n, count in zip(x.shape, counts, strict=True)], x.dtype)
+    return np.tile(x, counts)
 
 
 def _range(call: KernelCall, start: Array, limit: Array, delta: Array) -> Array:

@@ -455,7 +455,8 @@ class FuseCacheIntoAttention:
 
 def cache_joins(op: Op) -> tuple[Op, Op]:
     """The Concats of past and new keys, and of past and new values; declines an Attention without."""
-    require(not op.domain and len(op.inputs) <= 4 and len(op.outputs) == 1, "it has a cache already")
+    require(not op.domain and op.schema is not None, "it is not the operator of ONNX")
+    require(len(op.inputs) <= 4 and len(op.outputs) == 1, "it has a cache already")
     require(not op.attr("is_causal", 0), "causal masks are aligned in another way behind a cache")
     joins = (required_producer(operand(op, 1), "Concat"), required_producer(operand(op, 2), "Concat"))
     for join in joins:

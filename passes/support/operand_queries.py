@@ -75,7 +75,7 @@ def required_producer(v: Value | None, *types: str) -> Op:
     """The standard op of one of `types` that computes `v`; declines where there is none."""
     op = None if v is None else v.producer
     if op is None or op.domain or op.type not in types:
-        raise Declined(f"{None if v is None else v.name} is not computed by {' or '.join(types)}")
+        raise Declined(f"{None if v is None else v.name} is not computed by {' or '.join(sorted(types))}")
     return op
 
 

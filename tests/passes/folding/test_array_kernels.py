@@ -60,8 +60,8 @@ CASES = [
     "y = Reshape(f, shape)", "y = Reshape(i, back)", "y = Shape(f)", "y = Shape<start=-1>(e)", "y = Size(f)",
     "y = Slice(f, back, far, one, back)", "y = Slice(i, one, two, one)", "y = Slice(e, zero, two)",
     "y = Squeeze(g, one)", "y = Squeeze(g)", "y = Transpose(f)", "y = Transpose<perm=[0, 1]>(h)",
-    "y = Unsqueeze(f, shape2)", "y = Tile(f, twice)", "y = Tile(t, two)", "y = Range(s0, s9, s2)",
-    "y = Range(s9, s0, m2)", "y = Range(s9, s0, s2)", "y, z = Split<axis=1>(f, split)",
+    "y = Unsqueeze(f, shape2)", "y = Tile(f, twice)", "y = Tile(t, two)", "y = Tile(f, vanishing)",
+    "y = Range(s0, s9, s2)", "y = Range(s9, s0, m2)", "y = Range(s9, s0, s2)", "y, z = Split<axis=1>(f, split)",
     "y, z = Split<num_outputs=2>(t)",
     "y = ReduceProd(j)", "y = ReduceSum<keepdims=0>(r, one)", "y = ReduceMax(r, back)", "y = ReduceMin<keepdims=0>(j)",
 ]  # fmt: skip
@@ -72,6 +72,7 @@ MORE: dict[str, Any] = {
     "m2": np.int64(-2),
     "by": np.array([3, -2, 7], np.int64),
     "u2": np.array([7], np.uint8),
+    "vanishing": np.array([2, 0], np.int64),
 }
 
 
@@ -168,6 +169,12 @@ def test_arithmetic_has_the_bits_of_onnxruntime(data: st.DataObject) -> None:
     here, there = in_both(f"y = {op}(p, q)", operands)
     assert all(map(same_bits, here, there))
     assert here or (operands["p"].dtype.kind == "f" and np.isnan(there[0]).any())
+
+
+def test_empty_results_take_no_memory() -> None:
+    (op, _) = graph_of("y = Tile(f, far_vanishing)", WEIGHTS | {"far_vanishing": np.array([2**40, 0])}).sorted_ops()
+    found, _ = evaluate_arrays([op], op.outputs, MIB)
+    assert [t.dims for t in found.values()] == [(2**41, 0)]
 
 
 def test_intermediate_results_are_not_kept() -> None:

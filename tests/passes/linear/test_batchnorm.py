@@ -244,7 +244,7 @@ FIVE = "float[a,b,c,d] y, float[e] p, float[f] q, float[g] r, float[h] u"
         ),
         pytest.param(
             "g (float[2,3,5,5] x) => (float[a,b,c,d] y)"
-            " { t = Conv(x, w) y = BatchNormalization<is_test=1, consumed_inputs=[0,0,0,1,1]>(t, s, b, m, v) }",
+            " { t = Conv(x, w) y = BatchNormalization<is_test=1>(t, s, b, m, v) }",
             6,
             False,
             id="opset 6",

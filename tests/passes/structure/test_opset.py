@@ -1,20 +1,24 @@
-"""The pass that raises the opset, alone and in runs."""
+"""The passes that convert the opset, alone and in runs."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import onnx
 import pytest
 from opset_cases import opset_of
 from passwright.app.cli import app
+from passwright.app.registry.resolved_pipeline import resolve_pipeline
+from passwright.core.errors import ModelError, PassesError, UnverifiableError, VerificationError
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
 from passwright.core.pass_manager.pass_selection import UsageError
-from passwright.passes.structure.opset import RaiseOpset
+from passwright.core.pass_manager.pipeline import leaves
+from passwright.passes.structure.opset import ConvertOpset, RaiseOpset
 from rewriting import apply_passes, becomes, load, stays, to_onnx
 from typer.testing import CliRunner
 
-from passwright import diff, explain, optimize
+from passwright import convert_opset, diff, explain, optimize
 
 SUMS = "g (float[N,3] x) => (float[N,1] y) { y = ReduceSum<axes=[1]>(x) }"
 NEG = "g (float[3] x) => (float[3] y) { y = Neg(x) }"
@@ -41,8 +45,8 @@ def test_becomes(before: str, after: str, opset: int, to: int) -> None:
 @pytest.mark.parametrize(
     ("text", "opset", "to"),
     [
-        pytest.param(SUMS, 13, 13, id="it has that opset"),
-        pytest.param(SUMS, 17, 13, id="a lower one is not meant"),
+        pytest.param(NEG, 13, 13, id="it has that opset"),
+        pytest.param(NEG, 17, 13, id="a lower one is not meant"),
         pytest.param(BEYOND, 16, 17, id="an operator that ONNX has later"),
     ],
 )
@@ -59,7 +63,7 @@ def test_without_standard_opset() -> None:
 
 @pytest.mark.parametrize("to", [-1, 99])
 def test_unknown_opsets_are_refused(to: int) -> None:
-    with pytest.raises(UsageError, match=f"to={to} is not an opset"):
+    with pytest.raises(UsageError, match=f"{to} is not an opset"):
         RaiseOpset(to)
 
 
@@ -120,3 +124,148 @@ def test_command(tmp_path: Path) -> None:
     assert opset_of(onnx.load(out)) == 21
     listed = CliRunner().invoke(app, ["list", "raise-opset"])
     assert "{to=0}" in listed.output
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "to"),
+    [
+        pytest.param(SUMS, 11, 13, id="axes"),
+        pytest.param(NEG, 11, 21, id="same"),
+        pytest.param(POOL, 11, 22, id="another kernel"),
+        pytest.param("g (float[N,3] x) => (float[N,3] y) { y, m = Dropout(x) }", 11, 22, id="unused mask"),
+    ],
+)
+def test_converted_to_a_given_opset(text: str, opset: int, to: int) -> None:
+    result = convert_opset(load(text, opset), to)
+    assert opset_of(result.model) == to
+    assert result.report.verification is not None
+    onnx.checker.check_model(result.model, full_check=True)
+
+
+def test_the_present_opset_is_no_change() -> None:
+    result = convert_opset(load(SUMS, 11), 11)
+    assert result.model == load(SUMS, 11)
+    assert not result.report.has_changes
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "to", "error", "message"),
+    [
+        pytest.param(
+            BEYOND, 16, 17, ModelError,
+            "opset 17 is not possible: LayerNormalization z: opset 16 has no such operator", id="operator of none",
+        ),
+        pytest.param(
+            REGIONS, 16, 24, UnverifiableError,
+            "opset 24 is not possible: RoiAlign y: RoiAlign of float, int64 does not run at opset 24; 21 is "
+            "(--no-verify converts what onnxruntime does not run)", id="no kernel",
+        ),
+        pytest.param(
+            NEG, 16, 27, UnverifiableError,
+            "opset 27 is above 26, the highest that the installed onnxruntime runs: nothing could be verified "
+            "(--no-verify converts without)", id="no opset of onnxruntime",
+        ),
+        pytest.param(
+            NEG, 16, 99, UsageError,
+            "convert-opset does not take to=99: 99 is not an opset: the installed onnx knows 1 to 28", id="no opset",
+        ),
+        pytest.param(NEG, 16, 0, UsageError, "0 is not an opset", id="zero"),
+    ],
+)  # fmt: skip
+def test_refused_opsets(text: str, opset: int, to: int, error: type[PassesError], message: str) -> None:
+    for convert in (convert_opset, lambda model, to: optimize(model, opset=to)):
+        with pytest.raises(error) as caught:
+            convert(load(text, opset), to)
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(("text", "to"), [(REGIONS, 24), (NEG, 27)])
+def test_opsets_beyond_onnxruntime_are_converted_without_verification(text: str, to: int) -> None:
+    assert opset_of(convert_opset(load(text, 16), to, verify=False).model) == to
+
+
+def test_other_kernels_are_refused_where_every_bit_counts() -> None:
+    with pytest.raises(
+        ModelError, match=r"opset 21 is not possible: AveragePool y: .* since opset 19, and rounds otherwise; 18 is$"
+    ):
+        optimize(load(POOL, 11), opset=21, exact=True)
+
+
+def test_wrong_conversions_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """g (float[1,1,2,2] x) => (float[1,1,6,6] y) {
+        y = Upsample<mode="linear", scales=[1.0,1.0,3.0,3.0]>(x)
+    }"""
+    monkeypatch.setattr("passwright.core.transform.opset_raising.correct_after", lambda *_: None)
+    for convert in (convert_opset, lambda model, to, output: optimize(model, opset=to, output=output)):
+        with pytest.raises(VerificationError, match="first broken by convert-opset #0, as a whole"):
+            convert(load(text, 7), 13, output=tmp_path / "o.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "options", "first"),
+    [
+        pytest.param("basic", {}, ["convert-opset", "remove-unused"], id="basic"),
+        pytest.param("ort", {}, ["convert-opset", "remove-unused"], id="a pipeline that raises the opset"),
+        pytest.param("none", {}, ["convert-opset"], id="none"),
+        pytest.param("drop-identity", {}, ["convert-opset", "drop-identity"], id="a single pass"),
+        pytest.param("basic", {"only": ["fuse-gelu"]}, ["convert-opset", "fuse-gelu"], id="only"),
+        pytest.param("basic", {"skip": ["convert-opset"]}, ["remove-unused"], id="skipped"),
+    ],
+)
+def test_the_conversion_comes_first(pipeline: str, options: dict[str, list[str]], first: list[str]) -> None:
+    choice = resolve_pipeline(pipeline, enable=["convert-opset{to=20}"], **options)
+    passes = leaves(choice.pipeline)
+    assert [p.name for p in passes][: len(first)] == first
+    assert not any(isinstance(p, RaiseOpset) for p in passes)
+    assert leaves(choice.last_fallback) == [ConvertOpset(20)]
+    assert all(leaves(p)[0] == ConvertOpset(20) for p in choice.fallbacks)
+
+
+def test_one_pass_decides_about_the_opset() -> None:
+    with pytest.raises(UsageError, match=r"raise-opset and convert-opset .--opset. exclude each other"):
+        optimize(load(NEG, 16), opset=20, enable=["raise-opset"])
+
+
+LOCAL = """<ir_version: 8, opset_import: ["": 13, "local": 1, "ai.onnx.ml": 3, "com.microsoft": 1]>
+g (float[2,3] x, bool c, float[3] w) => (float[2,3] y, float[2,1] z) <float[3] w = {1,2,3}> {
+    a = local.f (x)
+    b = ai.onnx.ml.Scaler<offset=[0.5], scale=[2.0]> (a)
+    d = com.microsoft.Gelu (b)
+    y = Mul (d, w)
+    z = If (c) <then_branch = t () => (p) { p = ReduceMean<axes=[1]> (x) },
+                else_branch = e () => (q) { q = ReduceMax<axes=[1]> (y) }>
+}
+<opset_import: ["": 13], domain: "local"> f (a) => (b) { m = ReduceMean<axes=[0]> (a) b = Add (a, m) }"""
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_everything_in_a_model_is_converted_or_stays(keep: bool) -> None:
+    model = onnx.parser.parse_model(LOCAL)
+    result = convert_opset(model, 20, keep_functions=keep).model
+    imported = {e.domain: e.version for e in result.opset_import}
+    assert imported["ai.onnx.ml"], imported["com.microsoft"] == (3, 1)
+    assert opset_of(result) == 20
+    assert [i.name for i in result.graph.input] == ["x", "c", "w"]
+    assert "w" in [t.name for t in result.graph.initializer]
+    assert [f.opset_import[0].version for f in result.functions] == [20] * keep
+    (branches,) = (n for n in result.graph.node if n.op_type == "If")
+    assert [len(n.input) for a in branches.attribute for n in a.g.node if n.op_type.startswith("Reduce")] == [2, 2]
+
+
+def test_option(tmp_path: Path) -> None:
+    model, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(load(REGIONS, 16), model)
+    for opset, code, text in (("20", 0, ""), ("22", 4, "error: opset 22 is not possible: RoiAlign y"), ("99", 2, "99")):
+        run = CliRunner().invoke(app, ["run", str(model), str(out), "--opset", opset])
+        assert run.exit_code == code, run.output
+        assert text in run.stderr
+        assert run.stderr.count("\n") == bool(text)
+        assert out.exists() is (code == 0)
+        out.unlink(missing_ok=True)
+    checked = CliRunner().invoke(app, ["run", str(model), "--opset", "20", "--check"])
+    assert checked.exit_code == 3
+    assert checked.stdout.startswith(f"{model}: opset 16 -> 20, 1 -> 1 nodes")
+    tables = CliRunner().invoke(app, ["run", str(model), "--opset", "20", "-v", "--no-verify"]).stdout
+    assert re.search(r"opset +│ +16 │ +20 │", tables)
+    assert CliRunner().invoke(app, ["run", str(model), "--opset", "16", "--check"]).exit_code == 0

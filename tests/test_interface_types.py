@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, checker
 from passwright.core import Ledger, from_onnx
-from passwright.core.transform.half_interface import make_interface_half
+from passwright.core.transform.interface_types import make_interface_half
 from passwright.passes.quantization.half import ConvertToHalf
 from rewriting import load, op_types, run, to_onnx
 

@@ -1,0 +1,1 @@
+"""Edits: changes of the interface, names, annotations and element types of a model, made before a run."""

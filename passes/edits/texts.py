@@ -1,0 +1,130 @@
+"""Edits that clear texts without meaning for the values of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import onnx
+from google.protobuf.message import Message
+
+from ...core import Graph, Model, Op, Tensor
+from ...core.ir.graph import defined_values
+from ...core.pass_manager.hints import Hint
+from ...core.pass_manager.report import Report
+from ...core.serialization.provenance import PROVENANCE_KEYS
+
+MIN_SHARE = 0.1  # of the written model, from which a hint names texts
+
+
+@dataclass(frozen=True, slots=True)
+class ClearDocs:
+    """Clears the doc strings of the model, its graphs, nodes, attributes, values, initializers and functions."""
+
+    name: str = "clear-docs"
+    field: ClassVar[str] = "doc_string"
+
+    def edit(self, model: Model) -> int:
+        """Clear all of them; returns how many there were. O(nodes + values)."""
+        return _clear(model, self.field)
+
+    def hint(self, model: Model, report: Report) -> Hint | None:
+        """The hint for a result of which they are a large part."""
+        return _hint(model, report, self.field, "doc strings")
+
+
+@dataclass(frozen=True, slots=True)
+class ClearMetadata:
+    """Clears the metadata of the model, its graphs, nodes, values, initializers and functions.
+
+    That of nodes says where they come from, that of the model may be read by programs that run it.
+    """
+
+    name: str = "clear-metadata"
+    field: ClassVar[str] = "metadata_props"
+
+    def edit(self, model: Model) -> int:
+        """Clear all of it; returns the number of messages that had some. O(nodes + values)."""
+        return _clear(model, self.field)
+
+    def hint(self, model: Model, report: Report) -> Hint | None:
+        """The hint for a result of which the metadata of its nodes is a large part."""
+        return _hint(model, report, self.field, "metadata of nodes")
+
+
+def _hint(model: Model, report: Report, field: str, what: str) -> Hint | None:
+    nodes = (op.loaded_proto_bytes for g in model.graph.with_subgraphs() for op in g.ops())
+    size = sum(len(_text_field(onnx.NodeProto.FromString(n), field)) for n in nodes if n is not None)
+    if size < MIN_SHARE * report.after.bytes:
+        return None
+    return Hint(f"{size / report.after.bytes:.0%} of the bytes are {what}")
+
+
+def _text_field(node: onnx.NodeProto, field: str) -> bytes:
+    kept = onnx.NodeProto()
+    if field == "doc_string":
+        kept.doc_string = node.doc_string
+    else:
+        kept.metadata_props.extend(p for p in node.metadata_props if p.key not in PROVENANCE_KEYS)  # written anew
+    return kept.SerializeToString()
+
+
+def _clear(model: Model, field: str) -> int:
+    count = _clear_message(model.header, field)
+    for graph in model.graph.with_subgraphs():
+        count += _clear_message(graph.declared.header, field) + _clear_declarations(graph, field)
+        for op in graph.ops():
+            count += _clear_node(op, field)
+        held = [*graph.input_defaults.values(), *(v.tensor for v in defined_values(graph))]
+        count += sum(tensor.clear_field(field) for tensor in held if tensor is not None)
+    model.graph.mark_changed()
+    return count
+
+
+def _clear_declarations(graph: Graph, field: str) -> int:
+    """Clear the declarations of a graph's inputs, outputs, intermediate values and sparse initializers."""
+    declared, before = graph.declared, 0
+    infos = [*(i for _, i in declared.inputs), *declared.outputs, *(i for _, i in declared.value_infos)]
+    cleared = list[bytes]()
+    for info in infos:
+        proto = onnx.ValueInfoProto.FromString(info)
+        found = _clear_message(proto, field)
+        before += found
+        cleared.append(proto.SerializeToString(deterministic=True) if found else info)
+    rest = iter(cleared)
+    declared.inputs[:] = [(v, next(rest)) for v, _ in declared.inputs]
+    declared.outputs[:] = [next(rest) for _ in declared.outputs]
+    declared.value_infos[:] = [(v, next(rest)) for v, _ in declared.value_infos]
+    return before + sum(_clear_message(sparse, field) for sparse in graph.sparse_initializers.values())
+
+
+def _clear_node(op: Op, field: str) -> int:
+    """Clear a node of the file, and its tensors; graphs in it are cleared by themselves."""
+    if op.proto_bytes is None:
+        return 0
+    count = 0
+    for found in op.attrs.values() if op.is_stripped else ():
+        tensors = cast("list[Any]", found if isinstance(found, list) else [found])
+        count += sum(t.clear_field(field) for t in tensors if isinstance(t, Tensor))
+    node = onnx.NodeProto.FromString(op.proto_bytes)
+    count += _clear_message(node, field)
+    if count:
+        op.proto_bytes = op.loaded_proto_bytes = node.SerializeToString(deterministic=True)
+    return count
+
+
+def _clear_message(message: Message, field: str) -> int:
+    """Clear a field of a message and of those inside it; returns how many had it."""
+    count = 0
+    for descriptor, content in message.ListFields():
+        if descriptor.name == field:
+            message.ClearField(field)
+            count += 1
+        elif descriptor.message_type is not None:
+            count += sum(_clear_message(inner, field) for inner in _messages(content))
+    return count
+
+
+def _messages(content: Any) -> Iterator[Message]:
+    yield from [content] if isinstance(content, Message) else content

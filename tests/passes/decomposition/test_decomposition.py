@@ -1,0 +1,226 @@
+"""Gemm, activations and normalizations as the ops that they stand for."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import Pass
+from passwright.core.ort.kernels import runs_on_cpu
+from passwright.passes.decomposition.activations import SPLIT_ACTIVATIONS
+from passwright.passes.decomposition.norms import SPLIT_NORMS
+from passwright.passes.decomposition.products import SPLIT_GEMM
+from passwright.testing.rewriting import apply_passes
+from rewriting import becomes, load, op_types, require_equivalent, stays, to_onnx
+
+from passwright import optimize
+
+GEMM = "g (float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y)"
+TURNED = "g (float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y)"
+
+
+@pytest.mark.parametrize(
+    ("head", "before", "after"),
+    [
+        pytest.param(GEMM, "y = Gemm(a, b, c)", "m = MatMul(a, b) y = Add(m, c)", id="with a bias"),
+        pytest.param(GEMM, "y = Gemm(a, b)", "y = MatMul(a, b)", id="without"),
+        pytest.param(GEMM, "y = Gemm<beta=0.0>(a, b, c)", "y = MatMul(a, b)", id="a bias times zero"),
+        pytest.param(
+            GEMM,
+            "y = Gemm<alpha=0.5, beta=2.0>(a, b, c)",
+            "m = MatMul(a, b) n = Mul(m, half) d = Mul(c, two) y = Add(n, d)",
+            id="factors",
+        ),
+        pytest.param(
+            TURNED,
+            "y = Gemm<transA=1, transB=1>(a, b, c)",
+            "s = Transpose<perm=[1,0]>(a) t = Transpose<perm=[1,0]>(b) m = MatMul(s, t) y = Add(m, c)",
+            id="transposed operands, and a column",
+        ),
+        pytest.param(
+            "g (float16[N,K] a, float16[K,M] b, float16 c) => (float16[N,M] y)",
+            "y = Gemm(a, b, c)",
+            "m = MatMul(a, b) y = Add(m, c)",
+            id="symbolic halves",
+        ),
+        pytest.param(
+            "g (double[2,0] a, double[0,4] b, double[2,4] c) => (double[2,4] y)",
+            "y = Gemm(a, b, c)",
+            "m = MatMul(a, b) y = Add(m, c)",
+            id="an empty sum of doubles",
+        ),
+        pytest.param(
+            "g (float[2,2] a) => (float[2,2] y)",
+            "y = Gemm(a, a, a)",
+            "m = MatMul(a, a) y = Add(m, a)",
+            id="one value",
+        ),
+        pytest.param(
+            GEMM, "z = Gemm(a, b, c) y = Neg(z)", "m = MatMul(a, b) z = Add(m, c) y = Neg(z)", id="an inner value"
+        ),
+        pytest.param(
+            f"{GEMM[:-1]}, float[2,4] z)",
+            "z = Gemm(a, b, c) y = Neg(z)",
+            "m = MatMul(a, b) z = Add(m, c) y = Neg(z)",
+            id="an output that is read",
+        ),
+        pytest.param(
+            "g (bool k, float[2,3] a, float[3,4] b) => (float[2,4] y)",
+            "y = If(k) <then_branch = t () => (o) { o = Gemm(a, b) }, else_branch = e () => (p) { p = MatMul(a, b) }>",
+            "y = If(k) <then_branch = t () => (o) { o = MatMul(a, b) }, "
+            "else_branch = e () => (p) { p = MatMul(a, b) }>",
+            id="in a body",
+        ),
+    ],
+)
+def test_gemm(head: str, before: str, after: str) -> None:
+    numbers = "<float half = {0.5}, float two = {2}>" if "half" in after else ""
+    becomes(f"{head} {{ {before} }}", f"{head} {numbers} {{ {after} }}", SPLIT_GEMM)
+
+
+@given(
+    numbers=st.tuples(st.sampled_from([1.0, -0.25, 3.0]), st.sampled_from([0.0, 1.0, -2.0])),
+    turned=st.tuples(st.booleans(), st.booleans()),
+    bias=st.sampled_from(["", "[4]", "[1,4]", "[2,1]", "[2,4]"]),
+    constant=st.booleans(),
+)
+def test_any_gemm(numbers: tuple[float, float], turned: tuple[bool, bool], bias: str, constant: bool) -> None:
+    """Factors and transposes of constants are computed, so that no op is left for them."""
+    a, b = ("[3,2]" if turned[0] else "[2,3]"), ("[4,3]" if turned[1] else "[3,4]")
+    shapes = {"b": b, **({"c": bias} if bias else {})}
+    given_inputs = "" if constant else "".join(f", float{shape} {name}" for name, shape in shapes.items())
+    weights = {name: np.full(json.loads(shape), 1.5, np.float32) for name, shape in shapes.items()} if constant else {}
+    attributes = f"alpha={numbers[0]}, beta={numbers[1]}, transA={int(turned[0])}, transB={int(turned[1])}"
+    text = f"g (float{a} a{given_inputs}) => (float[2,4] y) {{ y = Gemm<{attributes}>(a, b{', c' if bias else ''}) }}"
+    ops = Counter(op_types(rewritten(load(text, weights=weights), SPLIT_GEMM)))
+    assert ops["Gemm"] == 0
+    assert ops["Transpose"] == turned[0] + (turned[1] and not constant)
+    has_bias = bool(bias) and numbers[1] != 0
+    assert ops["Mul"] == (numbers[0] != 1) + (has_bias and numbers[1] != 1 and not constant)
+    assert ops["Add"] == has_bias
+
+
+def rewritten(model: onnx.ModelProto, *passes: Pass) -> onnx.ModelProto:
+    """The model after passes, which computes the same."""
+    result, ledger = apply_passes(model, *passes)
+    out = to_onnx(result)
+    require_equivalent(model, out, exact=ledger.is_exact)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("op", "ops", "opset"),
+    [
+        pytest.param("Gelu(x)", "Div Erf Add Mul Mul", 20, id="Gelu"),
+        pytest.param('Gelu<approximate="tanh">(x)', "Mul Mul Mul Add Mul Tanh Add Mul Mul", 20, id="Gelu by Tanh"),
+        pytest.param("HardSwish(x)", "HardSigmoid Mul", 14, id="HardSwish"),
+        pytest.param("Mish(x)", "Softplus Tanh Mul", 18, id="Mish"),
+        pytest.param("Swish(x)", "Sigmoid Mul", 24, id="Swish"),
+        pytest.param("Swish<alpha=1.5>(x)", "Mul Sigmoid Mul", 24, id="Swish with a factor"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float", "float16", "double"])
+def test_activations(op: str, ops: str, opset: int, dtype: str) -> None:
+    model = load(f"g ({dtype}[N,3] x) => ({dtype}[N,3] y) {{ y = {op} }}", opset)
+    if runs(model):
+        assert Counter(op_types(rewritten(model, SPLIT_ACTIVATIONS))) == Counter(ops.split())
+
+
+def runs(model: onnx.ModelProto) -> bool:
+    """Whether onnxruntime has a kernel for the only op of a model."""
+    node, opset = model.graph.node[0], model.opset_import[0].version
+    return runs_on_cpu(node.op_type, "", opset, [model.graph.input[0].type.tensor_type.elem_type])
+
+
+ROW = "g (float[N,2,3] x, float[3] s, float[3] b) => (float[N,2,3] y)"
+LAYER = (
+    "m = ReduceMean<axes=[2]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[2]>(q) "
+    "e = Add(v, eps) r = Sqrt(e) n = Div(d, r)"
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "before", "after"),
+    [
+        pytest.param(ROW, "y = LayerNormalization(x, s, b)", f"{LAYER} o = Mul(n, s) y = Add(o, b)", id="an offset"),
+        pytest.param(ROW, "y = LayerNormalization(x, s)", f"{LAYER} y = Mul(n, s)", id="without"),
+        pytest.param(
+            ROW, "y = LayerNormalization<axis=2, epsilon=0.5>(x, s)", f"{LAYER} y = Mul(n, s)", id="an epsilon"
+        ),
+        pytest.param(
+            "g (float[N,2,3] x, float[2,3] s) => (float[N,2,3] y)",
+            "y = LayerNormalization<axis=1>(x, s)",
+            f"{LAYER} y = Mul(n, s)".replace("[2]", "[1,2]"),
+            id="two axes",
+        ),
+        pytest.param(
+            "g (float16[N,2,3] x, float16[3] s) => (float16[N,2,3] y)",
+            "y = LayerNormalization(x, s)",
+            f"w = Cast<to=1>(x) {LAYER} h = Cast<to=10>(n) y = Mul(h, s)".replace("(x)", "(w)")
+            .replace("(x, m)", "(w, m)").replace("<to=1>(w)", "<to=1>(x)"),
+            id="halves, computed in single precision",
+        ),
+    ],
+)  # fmt: skip
+def test_layer_norm(head: str, before: str, after: str) -> None:
+    eps = "<float eps = {0.5}>" if "0.5" in before else "<float eps = {0.00001}>"
+    becomes(f"{head} {{ {before} }}", f"{head} {eps} {{ {after} }}", SPLIT_NORMS)
+
+
+def test_rms_norm() -> None:
+    head = "g (float[N,2,3] x, float[3] s) => (float[N,2,3] y)"
+    after = """q = Mul(x, x) v = ReduceMean(q, axes) e = Add(v, eps) r = Sqrt(e) n = Div(x, r) y = Mul(n, s)"""
+    numbers = "<float eps = {0.00001}, int64[1] axes = {2}>"
+    becomes(f"{head} {{ y = RMSNormalization(x, s) }}", f"{head} {numbers} {{ {after} }}", SPLIT_NORMS, opset=23)
+
+
+@pytest.mark.parametrize(
+    ("text", "tested", "options"),
+    [
+        pytest.param(
+            "g (int32[2,3] a, int32[3,4] b) => (int32[2,4] y) { y = Gemm(a, b) }",
+            SPLIT_GEMM, {"runs": False}, id="Gemm of integers",
+        ),
+        pytest.param(
+            "g (float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm<broadcast=1>(a, b, c) }",
+            SPLIT_GEMM, {"opset": 6, "runs": False}, id="Gemm with a flag to broadcast",
+        ),
+        pytest.param(
+            f"{ROW[:-1]}, float[N,2,1] m) {{ y, m = LayerNormalization(x, s) }}", SPLIT_NORMS, {}, id="the mean is read"
+        ),
+        pytest.param(
+            "g (float x, float[3] s) => (float y) { y = LayerNormalization<axis=0>(x, s) }",
+            SPLIT_NORMS, {"runs": False}, id="no axis",
+        ),
+        pytest.param(
+            "g (double[2,3] x, double[3] s) => (double[2,3] y) { y = LayerNormalization(x, s) }",
+            SPLIT_NORMS, {}, id="doubles, of which kernels compute in different types",
+        ),
+        pytest.param("g (float[2] x) => (float[2] y) { y = Relu(x) }", SPLIT_ACTIVATIONS, {}, id="another activation"),
+        pytest.param(
+            "g (float[2] x) => (float[2] y) { y = d.Gelu(x) }", SPLIT_ACTIVATIONS, {"runs": False}, id="another domain"
+        ),
+    ],
+)  # fmt: skip
+def test_stays(text: str, tested: Pass, options: dict[str, Any]) -> None:
+    stays(text, tested, **options)
+
+
+def test_they_run_after_the_fusions_that_would_undo_them() -> None:
+    text = (
+        "g (float[N,4] x) => (float[N,4] y) { a = MatMul(x, w) b = Add(a, c) d = Gelu(b) y = LayerNormalization(d, s) }"
+    )
+    rng = np.random.default_rng(0)
+    shapes = {"w": (4, 4), "c": (4,), "s": (4,)}
+    weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    model = load(text, 20, weights)
+    result = optimize(model, enable=["split-gemm", "split-norms,split-activations"])
+    assert not {"Gemm", "Gelu", "LayerNormalization"} & set(result.report.after.ops)
+    assert {"MatMul", "Erf", "ReduceMean"} <= set(result.report.after.ops)
+    assert result.report.quarantined == []

@@ -19,6 +19,7 @@ from passwright.app.quantize.samples import read_samples
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, PassesError
 from passwright.core.io.model_source import model_source
+from passwright.core.verify import given_samples
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from rewriting import load
 
@@ -118,14 +119,12 @@ def test_files(folder: Path, names: str | list[str], expected: list[float]) -> N
 
 def test_one_file_is_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    monkeypatch.setattr(
-        "passwright.app.quantize.calibration_data.read_arrays",
-        lambda path: read.append(path.name) or dict(np.load(path)),
-    )
+    archive = given_samples.open_arrays
+    monkeypatch.setattr(given_samples, "open_arrays", lambda path: read.append(path.name) or archive(path))
     found = read_calibration_data([folder / "a.npz", folder / "b.npz"], BATCHED)
-    assert read == ["a.npz", "b.npz", "a.npz"]  # to count the samples, and for the first one
+    assert read == ["a.npz", "b.npz"] * 2 + ["a.npz"]  # for the names, to count the samples, and for the first one
     assert len(list(found)) == 12
-    assert read[3:] == ["b.npz"]
+    assert read[5:] == ["b.npz"]
 
 
 @pytest.mark.parametrize(
@@ -157,17 +156,23 @@ def test_samples_of_arrays(inputs: str, arrays: dict[str, Array], shapes: list[t
         pytest.param(
             {"y": ROWS}, "the given (the data) inputs name y, which is not an input of the model (x)", id="name"
         ),
-        pytest.param([{}], "the given (the data) inputs lack x", id="missing input"),
+        pytest.param([{}], "the given (the data: sample 1) inputs lack x", id="missing input"),
         pytest.param(
             {"x": ROWS.astype(int)}, "x of the given (the data) inputs is int64; the model needs float32", id="type"
         ),
         pytest.param(
             {"x": np.zeros((4, 3), np.float32)},
-            "the data: a sample of x has shape [1, 3]; the model needs [N, 2]",
+            "x of the given (the data: row 0) inputs has shape [1,3]; the model needs [N,2]",
             id="shape",
         ),
-        pytest.param([{"x": ROWS[0]}], "the data: a sample of x has shape [2]; the model needs [N, 2]", id="rank"),
-        pytest.param([ROWS], "the data: a sample is of type ndarray, not arrays by name", id="arrays without names"),
+        pytest.param(
+            [{"x": ROWS[0]}],
+            "x of the given (the data: sample 1) inputs has shape [2]; the model needs [N,2]",
+            id="rank",
+        ),
+        pytest.param(
+            [ROWS], "the data: sample 1: it is of type ndarray, not arrays by name", id="arrays without names"
+        ),
         pytest.param(5, "the data: int is no source of samples; give files, or an iterable", id="number"),
     ],
 )
@@ -215,7 +220,8 @@ def test_limit() -> None:
     assert reader.left == 996  # no more were read
 
 
-def test_kept_samples_are_removed() -> None:
+def test_kept_samples_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given_samples, "KEPT_BYTES", 0)
     data = read_calibration_data(once(2), BATCHED)
     (kept,) = {folder.path for folder in data.folders}
     part = split_samples(data).search

@@ -11,7 +11,8 @@ import pytest
 from onnx import numpy_helper
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError
-from passwright.core.verify.given_inputs import checked_inputs, read_inputs, sizes_from_shapes
+from passwright.core.verify.given_inputs import checked_inputs, sizes_from_shapes
+from passwright.core.verify.given_samples import read_inputs
 from passwright.core.verify.input_generation import InputSet
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from rewriting import load
@@ -64,7 +65,8 @@ def as_sets(path: Path) -> Path:
     ],
 )
 def test_inputs_are_read(tmp_path: Path, make: Callable[[Path], Path], kinds: list[str]) -> None:
-    input_sets = read_inputs(make(tmp_path), inputs_of(TWO))
+    input_sets, notes = read_inputs(make(tmp_path), inputs_of(TWO))
+    assert not notes
     assert [d.kind for d in input_sets] == kinds
     for n, input_set in enumerate(input_sets):
         np.testing.assert_array_equal(input_set.feeds["x"], X * (n + 1))
@@ -75,13 +77,13 @@ def test_files_are_in_numeric_order(tmp_path: Path) -> None:
     names = [f"x{n}" for n in range(11)]
     text = f"g ({', '.join(f'float[1] {n}' for n in names)}) => (float[1] y) {{ y = Sum({', '.join(names)}) }}"
     write_folder(tmp_path / "d", *(np.array([n], np.float32) for n in range(11)))
-    (input_set,) = read_inputs(tmp_path / "d", inputs_of(text))
+    (input_set,), _ = read_inputs(tmp_path / "d", inputs_of(text))
     assert [input_set.feeds[n][0] for n in names] == list(range(11))
 
 
 def test_sequence_messages_are_read(tmp_path: Path) -> None:
     write_folder(tmp_path / "d", [np.ones(2, np.float32), np.zeros(2, np.float32)], np.array([1]))
-    (input_set,) = read_inputs(tmp_path / "d", inputs_of(SEQUENCE))
+    (input_set,), _ = read_inputs(tmp_path / "d", inputs_of(SEQUENCE))
     assert [a.tolist() for a in input_set.feeds["s"]] == [[1, 1], [0, 0]]
 
 
@@ -219,7 +221,7 @@ def as_test_data(*arrays: Any) -> Callable[[Path], Path]:
         pytest.param(lambda p: p, "holds no input_", id="empty folder"),
         pytest.param(damaged, "input_0.pb", id="damaged tensor"),
         pytest.param(truncated, "input_0.pb", id="tensor with too few elements"),
-        pytest.param(as_npz_of(**{"../x": X}), "name ../x, which is not an input", id="name with a folder"),
+        pytest.param(as_npz_of(**{"../x": X}), r"given \(in.npz: ..\) inputs lack i", id="name with a folder"),
         pytest.param(as_npz_of(x=X.astype(np.float64)), "in.npz. inputs is float64", id="type of a header"),
         pytest.param(as_npz_of(x=X[0]), r"x of the given \(in.npz\) inputs has shape \[3\]", id="rank of a header"),
         pytest.param(as_npz_of(x=X[:, :2]), r"has shape \[2,2\]; the model needs \[N,3\]", id="dim of a header"),

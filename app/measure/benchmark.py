@@ -170,14 +170,14 @@ def run_benchmark(
         for i, t in enumerate(targets):
             own = common if t.feeds is None else _write_batches(t.feeds, folder / f"feeds-{i}")
             runs.append(_TargetRun(t, own, folder / str(i), config.timeout))
-            progress(f"loading {t.model.name}")
+            progress(f"measuring: loading {t.model.name}")
             runs[-1].run_alone()
         if loaded := [run for run in runs if not run.failure]:
             first = loaded.index(runs[baseline]) if runs[baseline] in loaded else 0
             budget = int(psutil.virtual_memory().available * AVAILABLE_SHARE)
             for group in memory_groups([run.load_reply["peak"] for run in loaded], budget, first):
                 for number in range(config.process_sets):
-                    progress(f"measuring, set {number + 1} of {config.process_sets}")
+                    progress(f"measuring: set {number + 1} of {config.process_sets}")
                     for run in loaded:
                         run.sets.append({})  # stays empty for targets that are not in this set
                     _run_set([loaded[i] for i in group if not loaded[i].failure], config, number)

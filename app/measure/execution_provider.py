@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.ort.sessions import ALL_LEVELS, CPU, SessionConfig
+from ...core.ort.sessions import ALL_LEVELS, CPU, MAX_THREADS, SessionConfig
 from ...core.pass_manager.pass_selection import UnknownNameError, UsageError
 from ...core.plugins.pass_spec import parse_specs
 from ...core.support.suggestions import did_you_mean
@@ -25,11 +25,14 @@ class ExecutionProvider:
     options: tuple[tuple[str, str], ...] = ()
 
     def session_config(self, level: str, threads: int) -> SessionConfig:
-        """The config of users' sessions at an optimization level, by onnxruntime's own name."""
+        """The config of users' sessions at an optimization level, by onnxruntime's own name. Raises UsageError."""
+        if not 0 <= threads <= MAX_THREADS:
+            raise UsageError(f"{threads} threads: onnxruntime gets 0 to {MAX_THREADS}, 0 for one on each core")
         return SessionConfig(
             level,
             prepack_weights=True,
             allow_spinning=True,
+            memory_patterns=True,
             intra_op_threads=threads,
             provider=self.name,
             provider_options=self.options,

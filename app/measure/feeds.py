@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -18,7 +18,8 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.support.suggestions import did_you_mean
 from ...core.verify.dim_expressions import Sizes, dim_symbols
-from ...core.verify.given_inputs import read_inputs, sizes_from_shapes, with_given_shapes
+from ...core.verify.given_inputs import fitting_inputs, sizes_from_shapes, with_given_shapes
+from ...core.verify.given_samples import GivenSamples, Inputs
 from ...core.verify.input_generation import InputSet, generate_input_sets
 from ...core.verify.input_search import require_generatable, with_tried_ranks, with_unit_interval_floats
 from ...core.verify.input_specs import TENSOR, InputSpec, free_symbols, input_specs
@@ -30,6 +31,7 @@ from ...core.verify.size_assignments import (
     size_assignments,
     sum_relations,
 )
+from .python_data import read_given
 
 PREFERRED_SIZES = (64, 32, 16, 8)  # of symbolic dims except the batch: the largest with which the model runs
 RUN_TIMEOUT = 120.0  # seconds of a run
@@ -53,7 +55,7 @@ class Feeds:
 
 def make_feeds(
     model: ModelSource | str | Path,
-    given_inputs: Arrays | str | Path | None = None,
+    given_inputs: Inputs | GivenSamples | None = None,
     batches: Sequence[int] = (1,),
     dims: Sizes | None = None,
     seed: int = 0,
@@ -61,6 +63,8 @@ def make_feeds(
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Feeds:
     """Choose inputs to time a model: those given, tiled or cut for other batches, or the normal ones of verification.
+
+    Of several given samples, the first one.
 
     `shapes` of inputs and `dims` fix symbolic sizes; a fixed batch is the only one. Raises ModelError for inputs,
     shapes and dims that are not the model's, UnverifiableError if no inputs can be generated or the model does not run.
@@ -74,12 +78,16 @@ def make_feeds(
             hint = did_you_mean(symbol, known) or f" (it has {', '.join(known) or 'none'})"
             raise ModelError(f"--dim {symbol}: the inputs of the model have no such symbol{hint}")
     fixed = sizes_from_shapes(shapes or {}, inputs) | (dims or {})
-    given = read_inputs(given_inputs, inputs)[0] if given_inputs is not None else None
+    given = read_given(given_inputs, loaded)
     if given is None:
         require_generatable(inputs)
     with isolated_run_check(source, [v.name for v in loaded.graph.outputs]) as run_failure:
         if given is not None:
-            return _feeds_from_given(given, inputs, batches, run_failure)
+            first, *others = given.samples
+            input_set = fitting_inputs(InputSet(first.kind, {}, first.load()), inputs)
+            found = _feeds_from_given(input_set, inputs, batches, run_failure)
+            which = f"measured on the first of {len(given.samples)} samples, {first.label}" if others else ""
+            return replace(found, note="; ".join(filter(None, (which, found.note))))
         return _generated_feeds(inputs, batches, fixed, seed, run_failure)
 
 

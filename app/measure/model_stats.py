@@ -31,8 +31,8 @@ SCALAR_ATTRIBUTES = frozenset({"value_float", "value_int", "value_string"})  # o
 class ModelStats:
     """Statistics of a file.
 
-    `ops` by type (domain.type outside the standard one): those on which outputs depend, bodies and inlined functions
-    included, Constant ops not. `parameters`: elements of weights. `bytes` on disk, files of weights included.
+    `ops` by type (domain.type outside the standard one), bodies and inlined functions included, Constant ops not, as in
+    the report of a run. `parameters`: elements of weights. `bytes` on disk, files of weights included.
     `nonstandard_operators`: operators that ONNX does not define. `checker_error`: the objection of onnx.checker, in a
     line, "" if there is none.
     """
@@ -69,7 +69,8 @@ def compute_model_stats(path: Path) -> ModelStats:
     parameters = sum(prod(t.dims) for t in tensors)
     parameters += sum(len(a.floats) + len(a.ints) + len(a.strings) + (a.name in SCALAR_ATTRIBUTES) for a in constants)
     flat = _inlined(model)
-    ops = dict(sorted(_count_live(flat.graph).items()))
+    counted = (n for n in all_nodes(flat.graph.node) if not _is_constant(n))
+    ops = dict(sorted(Counter(qualified_op_type(canonical_domain(n.domain), n.op_type) for n in counted).items()))
     return ModelStats(ops, parameters, size, _nonstandard_operators(flat), _checker_error(path))
 
 

@@ -69,7 +69,7 @@ def collect_statistics(
         groups = list(run.groups(wanted, memory_bytes))
         collected: dict[str, ValueStatistics] = {}
         for number, group in enumerate(groups):
-            progress("calibrating" + (f", part {number + 1} of {len(groups)}" if len(groups) > 1 else ""))
+            progress("calibrating" + (f": part {number + 1} of {len(groups)}" if len(groups) > 1 else ""))
             collected |= run.collect(group)
     return {name: collected[name] for name in wanted if name in collected}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 import zipfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -57,11 +57,35 @@ HeaderCheck = Callable[[str, ArrayHeader], None]
 """Raises ModelError for an array of that name that is not to be read."""
 
 
-def read_arrays(path: Path, check: HeaderCheck = lambda _name, _header: None) -> dict[str, Array]:
-    """The arrays in an .npz file, by name. Raises ModelError for other files.
+@dataclass(frozen=True, slots=True)
+class ArrayFile:
+    """An open .npz file of arrays; `headers` has those of all of them by name, and no elements were read."""
 
-    All headers pass `check` before any elements are read. Objects are never unpickled.
-    """
+    path: Path
+    headers: Mapping[str, ArrayHeader]
+    _archive: zipfile.ZipFile
+    _members: Mapping[str, zipfile.ZipInfo]
+
+    def read(self, names: Iterable[str]) -> dict[str, Array]:
+        """The arrays of those names. Raises ModelError."""
+        wanted = list(names)
+        needed, free = sum(self.headers[n].memory_bytes for n in wanted), psutil.virtual_memory().available
+        if needed > free:
+            raise ModelError(f"{self.path}: its arrays need {_size(needed)} of memory, of which {_size(free)} are free")
+        return {name: self._read(self._members[name]) for name in wanted}
+
+    def _read(self, member: zipfile.ZipInfo) -> Array:
+        with _one_line_errors(f"{self.path}: {member.filename}", UNREADABLE), self._archive.open(member) as stream:
+            array = npy.read_array(stream, allow_pickle=False, max_header_size=MAX_HEADER_BYTES)
+            _require_text(array)
+            if stream.read(1):
+                raise ValueError("it holds more than its header says")
+            return array
+
+
+@contextmanager
+def open_arrays(path: Path) -> Generator[ArrayFile]:
+    """The arrays in an .npz file. Raises ModelError for other files. Objects are never unpickled."""
     try:
         file = open_regular(path)
     except OSError as e:
@@ -75,16 +99,16 @@ def read_arrays(path: Path, check: HeaderCheck = lambda _name, _header: None) ->
             with _one_line_errors(f"{path}: {member.filename}", UNREADABLE), archive.open(member) as stream:
                 headers[name] = _read_header(stream)
             _require_plain(f"{path}: {member.filename}", headers[name], member.file_size)
-            check(name, headers[name])
-        _require_memory(path, sum(h.memory_bytes for h in headers.values()), os.fstat(file.fileno()).st_size)
-        arrays: dict[str, Array] = {}
-        for name, member in members.items():
-            with _one_line_errors(f"{path}: {member.filename}", UNREADABLE), archive.open(member) as stream:
-                arrays[name] = npy.read_array(stream, allow_pickle=False, max_header_size=MAX_HEADER_BYTES)
-                _require_text(arrays[name])
-                if stream.read(1):
-                    raise ValueError("it holds more than its header says")
-        return arrays
+        _require_expansion(path, sum(h.memory_bytes for h in headers.values()), os.fstat(file.fileno()).st_size)
+        yield ArrayFile(path, headers, archive, members)
+
+
+def read_arrays(path: Path, check: HeaderCheck = lambda _name, _header: None) -> dict[str, Array]:
+    """The arrays in an .npz file, by name. All headers pass `check` before any elements are read. Raises ModelError."""
+    with open_arrays(path) as file:
+        for name, header in file.headers.items():
+            check(name, header)
+        return file.read(file.headers)
 
 
 @contextmanager
@@ -140,13 +164,11 @@ def _require_plain(what: str, header: ArrayHeader, held: int) -> None:
         raise ModelError(f"{what} holds {held} bytes, its header says {header.stored_bytes}")
 
 
-def _require_memory(path: Path, needed: int, stored: int) -> None:
-    """Raise ModelError for arrays that are much larger than their file of `stored` bytes, or than the free memory."""
+def _require_expansion(path: Path, needed: int, stored: int) -> None:
+    """Raise ModelError for arrays that are much larger than their file of `stored` bytes."""
     allowed = max(MAX_ARRAY_BYTES, MAX_EXPANSION * stored)
     if needed > allowed:
         raise ModelError(f"{path}: its arrays need {_size(needed)}; for a file of this size {_size(allowed)} are read")
-    if needed > (available := psutil.virtual_memory().available):
-        raise ModelError(f"{path}: its arrays need {_size(needed)} of memory, of which {_size(available)} are free")
 
 
 def _size(count: int) -> str:

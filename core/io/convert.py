@@ -37,11 +37,14 @@ def from_onnx(model: onnx.ModelProto, *, inline: bool = False) -> Model:
 def from_function(function: onnx.FunctionProto, ir_version: int) -> Model:
     """The body of a local function as a model of its own, of which no type is known. Raises ModelError."""
     model = onnx.ModelProto(ir_version=ir_version, opset_import=function.opset_import)
-    model.graph.node.extend(function.node)
     model.graph.input.extend(onnx.ValueInfoProto(name=name) for name in function.input)
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
+    attributes = frozenset((*function.attribute, *(a.name for a in function.attribute_proto)))
+    header, info = copy_without(model, "graph"), copy_without(model.graph, "node", "initializer")
     try:
-        return from_onnx(model)
+        return import_model(
+            header, info, function.node, (), Tensor.from_proto, inline=False, function_attributes=attributes
+        )
     except ModelError as e:
         raise ModelError(f"function {op_schemas.qualified_op_type(function.domain, function.name)}: {e}") from e
 
@@ -64,14 +67,19 @@ def import_model(
     read_tensor: TensorReader,
     *,
     inline: bool,
+    function_attributes: frozenset[str] = frozenset(),
 ) -> Model:
-    """The model of a header and the parts of a graph; values that training information names are pinned."""
+    """The model of a header and the parts of a graph; values that training information names are pinned.
+
+    `function_attributes`: those to which nodes may refer, if it is the body of a local function.
+    """
     require_utf8(header.producer_name, header.producer_version, header.domain, header.doc_string)
     for function in header.functions:
         require_utf8(function.domain, function.name)
     if inline and header.functions:
         header, nodes = inline_functions(header, info, nodes, initializers)
     context = GraphContext(opsets_of(header), header.ir_version, infer, functions=header.functions)
+    context.function_attributes = function_attributes
     try:
         graph = Importer(context, read_tensor).read_graph(info, nodes, initializers)
     except RecursionError as e:

@@ -9,11 +9,11 @@ import os
 import re
 import zipfile
 from array import array
-from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import file_digest
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, BinaryIO
@@ -50,6 +50,9 @@ MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is hande
 MAX_JOINED_BYTES = 16 << 20  # bytes of weights up to which a session gets a model as one message
 MAX_NAME_BYTES = 255  # of a file, on common file systems
 DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name of its file
+BLOCK_BYTES = 64 << 20  # of external data with a digest of their own, which is computed beside the writing
+PIECE_BYTES = 1 << 20  # of a block that is read at a time
+DIGEST_THREADS = 2
 PAGE_BYTES = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
 
 
@@ -69,12 +72,19 @@ def _file_version(path: Path) -> FileVersion | None:
 class ModelFile:
     """The file of a model and the files of external data to which it refers.
 
-    They must stay as they are from the first time the model is loaded.
+    They must stay as they are from the first time the model is loaded. A model with a `label` came from there, without
+    other files.
     """
 
     path: Path
+    label: str = ""
     external_files: dict[Path, MappedFile] = field(default_factory=dict[Path, MappedFile])
     _versions: dict[Path, FileVersion | None] = field(default_factory=dict[Path, FileVersion | None], repr=False)
+
+    @property
+    def name(self) -> str:
+        """The label, or the path."""
+        return self.label or str(self.path)
 
     def read_tensor(self, proto: onnx.TensorProto) -> Tensor:
         """A tensor whose elements may lie in another file of the model's folder."""
@@ -107,6 +117,8 @@ class ModelFile:
                 raise ModelError(f"{path} was changed while it was in use")
 
     def _external_file(self, name: str, location: str) -> MappedFile:
+        if self.label:
+            raise ModelError(f"{name}: its external data '{location}' are in a file; give the model as a file, too")
         folder = self.path.resolve().parent
         path = folder / location.replace("\0", "")
         is_name = location and "\0" not in location and not Path(location).is_absolute()
@@ -120,7 +132,7 @@ class ModelFile:
 
 def load(file: ModelFile, *, inline: bool = True) -> Model:
     """Load a model; nodes are parsed, weights are not. Raises ModelError with a one-line message."""
-    with _one_line_errors(file.path):
+    with _one_line_errors(file.path, file.label):
         return _load(file, inline)
 
 
@@ -157,25 +169,26 @@ def load_without_weights(path: Path) -> onnx.ModelProto:
 
 
 @contextmanager
-def _one_line_errors(path: Path) -> Generator[None]:
-    """Raise errors of reading the model in `path` as ModelError with a one-line message."""
+def _one_line_errors(path: Path, label: str = "") -> Generator[None]:
+    """Raise errors of reading the model in `path` as ModelError with a one-line message, about `label` if given."""
+    name = label or path
     try:
         with open_regular(path) as file:
             is_empty = os.fstat(file.fileno()).st_size == 0
     except OSError as e:
         raise ModelError(unreadable(path, e, "model")) from e
     if is_empty:
-        raise ModelError(f"{path} is empty")
+        raise ModelError(f"{name} is empty")
     try:
         yield
     except ModelError as e:
-        raise ModelError(f"{path}: {e}") from e
+        raise ModelError(f"{name}: {e}") from e
     except DecodeError as e:
         is_deep = "MaxDepth" in str(e)  # in the message of protobuf's own library
         reason = "its subgraphs are nested too deeply for protobuf" if is_deep else "not an ONNX model"
-        raise ModelError(f"{path}: {reason}") from e
+        raise ModelError(f"{name}: {reason}") from e
     except OSError as e:
-        raise ModelError(f"{path} cannot be read: {e.strerror}") from e
+        raise ModelError(f"{name} cannot be read: {e.strerror}") from e
 
 
 def _load(file: ModelFile, inline: bool) -> Model:
@@ -258,36 +271,55 @@ def data_name_pattern(model_name: str) -> str:
     return f"{re.escape(start)}[0-9a-f]{{{DIGEST_DIGITS}}}{re.escape(end)}"
 
 
-def write_model(model: Model | SerializedModel, path: Path, *, external: bool = False) -> Path | None:
-    """Write a model, and flush it to disk.
+ReportBytes = Callable[[int, int], object]
+"""Is called with the bytes written so far, and how many there are, more or less."""
 
-    With `external` or beyond 2 GB, large tensors of a Model are written to another file in its folder, which is
-    returned: its name holds a digest of its content. Raises OSError.
+
+def write_model(
+    model: Model | SerializedModel,
+    path: Path,
+    *,
+    external: bool = False,
+    external_above: int = SMALL_TENSOR_BYTES,
+    report: ReportBytes = lambda _written, _total: None,
+) -> Path | None:
+    """Write a model, and flush it to disk; `report` is called as it grows.
+
+    With `external` or beyond 2 GB, tensors of a Model of more than `external_above` bytes are written to another file
+    in its folder, which is returned if there are any: its name holds a digest of its content. Raises OSError.
     """
     data: Path | None = None
     if isinstance(model, SerializedModel):
         exported = model
     elif external or weight_bytes(model) > MAX_MESSAGE_BYTES:
-        exported, data = _write_external_data(model, path)
+        exported, data = _write_external_data(model, path, external_above, report)
     else:
         exported = serialize(model)
     with path.open("wb") as f:
+        total = exported.size
         for chunk in exported.chunks():
             write_chunk(f, chunk)
+            if data is None:
+                report(f.tell(), total)
         _flush_to_disk(f)
     return data
 
 
-def _write_external_data(model: Model, path: Path) -> tuple[SerializedModel, Path]:
-    """Write large tensors beside `path`; returns the file, and the model with references to it."""
+def _write_external_data(
+    model: Model, path: Path, above: int, report: ReportBytes
+) -> tuple[SerializedModel, Path | None]:
+    """Write tensors of more than `above` bytes beside `path`; returns the model that refers to them, and the file."""
     provisional = data_name(path.name, token_hex(DIGEST_DIGITS // 2))
     unnamed = path.with_name(provisional)
-    with unnamed.open("w+b") as file, ThreadPoolExecutor(1) as thread:
-        exported = serialize(model, _ExternalDataWriter(file, provisional).chunks)
-        file.flush()
-        digest = thread.submit(_digest, unnamed)
-        os.fsync(file.fileno())
-        name = data_name(path.name, digest.result())
+    with unnamed.open("w+b") as file, ThreadPoolExecutor(DIGEST_THREADS) as threads:
+        writer = _ExternalDataWriter(file, provisional, above, weight_bytes(model), report, threads)
+        exported = serialize(model, writer.chunks)
+        is_empty = not file.tell()
+        _flush_to_disk(file)
+        name = data_name(path.name, writer.digest())
+    if is_empty:
+        unnamed.unlink()
+        return exported, None
     before, after = provisional.encode(), name.encode()
     initializers = tuple(
         tuple(chunk.replace(before, after) if isinstance(chunk, bytes) else chunk for chunk in chunks)
@@ -297,9 +329,13 @@ def _write_external_data(model: Model, path: Path) -> tuple[SerializedModel, Pat
     return renamed, unnamed.replace(path.with_name(name))
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as f:
-        return file_digest(f, "sha256").hexdigest()[:DIGEST_DIGITS]
+def _block_digest(descriptor: int, start: int, end: int) -> bytes:
+    """The digest of a part of an open file. Raises OSError."""
+    found = sha256()
+    while start < end and (piece := os.pread(descriptor, min(end - start, PIECE_BYTES), start)):
+        found.update(piece)
+        start += len(piece)
+    return found.digest()
 
 
 def _flush_to_disk(file: BinaryIO) -> None:
@@ -309,13 +345,21 @@ def _flush_to_disk(file: BinaryIO) -> None:
 
 @dataclass(slots=True)
 class _ExternalDataWriter:
-    """Writes the elements of large tensors to a file and references to them into the messages."""
+    """Writes the elements of tensors of more than `above` bytes to a file, and references to them into the messages.
+
+    The digests of blocks are computed in `threads`, beside the writing.
+    """
 
     file: BinaryIO
     location: str
+    above: int
+    total: int
+    report: ReportBytes
+    threads: ThreadPoolExecutor
+    _blocks: list[Future[bytes]] = field(default_factory=list[Future[bytes]])
 
     def chunks(self, tensor: Tensor, name: str) -> Iterator[Chunk]:
-        if tensor.nbytes <= SMALL_TENSOR_BYTES or tensor.dtype == STRING:
+        if tensor.nbytes <= self.above or tensor.dtype == STRING:
             yield from tensor.chunks(name)
             return
         content = tensor.mapped if tensor.mapped is not None and tensor.mapped.is_raw else tensor.raw_data()
@@ -325,7 +369,25 @@ class _ExternalDataWriter:
         set_external_data(proto, self.location, self.file.tell(), len(content))
         proto.ClearField("raw_data")
         write_chunk(self.file, content)
+        self.report(self.file.tell(), self.total)
+        self._start_digests()
         yield proto.SerializeToString(deterministic=True)
+
+    def digest(self) -> str:
+        """The digest of what was written: that of the digests of its blocks. Raises OSError."""
+        self._start_digests(is_end=True)
+        return sha256(b"".join(block.result() for block in self._blocks)).hexdigest()[:DIGEST_DIGITS]
+
+    def _start_digests(self, *, is_end: bool = False) -> None:
+        """Start the digests of the blocks that were written whole; at the end, also of the rest."""
+        written, start = self.file.tell(), len(self._blocks) * BLOCK_BYTES
+        if written - start < BLOCK_BYTES and not is_end:
+            return
+        self.file.flush()
+        while start < written and (is_end or written - start >= BLOCK_BYTES):
+            end = min(start + BLOCK_BYTES, written)
+            self._blocks.append(self.threads.submit(_block_digest, self.file.fileno(), start, end))
+            start = end
 
 
 def encode_text(text: str) -> bytes:

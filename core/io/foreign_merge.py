@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import onnx
 
 from ..errors import ModelError
+from ..inference.inferred_types import forget_inferred_types
 from ..ir.graph import Graph, force_remove
 from ..ir.op import Op
 from ..ir.origin import inherit_name, set_origin
 from ..ir.tensor import Tensor, tensors_equal
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
-from ..serialization.importer import Importer, declare_computed, declare_input
+from ..serialization.importer import Importer
 from ..serialization.node_attributes import NodeKey, node_key
 from ..serialization.proto_queries import opset_versions, used_domains
 from .convert import from_onnx
@@ -27,22 +28,7 @@ def reset_inference(graph: Graph, declared: Collection[Value]) -> None:
     """Remove inferred types in `graph` and the graphs inside it; those that the file declares for `declared` stay."""
     values = graph.declared.value_infos
     values[:] = [(v if v is None or v in declared else Value(v.name), info) for v, info in values]
-    for g in graph.with_subgraphs():
-        for op in g.ops():
-            op.inferred_epoch = -1
-            for v in op.outputs:
-                if v.tensor is None:
-                    v.reset()
-        for v, info in g.declared.inputs if g is not graph else ():
-            if v.tensor is None:
-                v.reset()
-                declare_input(v, onnx.ValueInfoProto.FromString(info).type, g.context)
-        infos = [*zip(g.outputs, g.declared.outputs, strict=True), *g.declared.value_infos]
-        for v, info in infos:
-            if v is not None and v.tensor is None:
-                declare_computed(v, onnx.ValueInfoProto.FromString(info).type, g.context)
-    graph.context.inference_epoch += 1
-    graph.mark_changed()
+    forget_inferred_types(graph)
 
 
 @dataclass(slots=True)

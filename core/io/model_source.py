@@ -17,7 +17,7 @@ from .convert import from_onnx
 from .files import ModelFile, as_loadable, load
 from .model import Model, serialize
 
-ModelEdit = Callable[[Model], None]
+ModelEdit = Callable[[Model], object]
 """Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""
 
 
@@ -71,10 +71,15 @@ class ModelSource:
     def _edited(self) -> Loadable:
         return self._files.enter_context(as_loadable(self.load()))
 
-    def require_unchanged(self) -> None:
-        """Raise ModelError if one of its files was written to or replaced since it was loaded."""
+    def require_unchanged(self, *, keep_open: bool = False) -> None:
+        """Raise ModelError if one of its files was written to or replaced since it was loaded.
+
+        `keep_open`: they can be read as they are now once others take their places.
+        """
         if isinstance(self.origin, ModelFile):
             self.origin.require_unchanged()
+            for file in self.origin.external_files.values() if keep_open else ():
+                file.fileno()
 
     @contextmanager
     def blamed_if_changed(self) -> Generator[None]:
@@ -105,11 +110,12 @@ class ModelSource:
         return self.origin.ByteSize()
 
 
-def model_source(model: onnx.ModelProto | str | Path, *, inline: bool) -> ModelSource:
-    """The source for a message or the path of a file."""
+def model_source(model: onnx.ModelProto | str | Path | ModelFile, *, inline: bool) -> ModelSource:
+    """The source for a message, or for a file or its path."""
     if isinstance(model, onnx.ModelProto):
         return ModelSource(model.graph.name or "model", model, inline)
-    return ModelSource(str(Path(model)), ModelFile(Path(model)), inline)
+    file = model if isinstance(model, ModelFile) else ModelFile(Path(model))
+    return ModelSource(file.name, file, inline)
 
 
 def edited_source(source: ModelSource, edits: Sequence[ModelEdit]) -> ModelSource:

@@ -108,7 +108,7 @@ class OutputPaths:
             _require_utf8(files["model"].target)
         folder = None if repro_folder is None else Path(repro_folder)
         if folder is not None:
-            _require_writable_folder(folder)
+            require_writable_folder(folder)
         return cls(repro_folder=folder, **files)
 
     def require_distinct(self, read: Collection[Path]) -> None:
@@ -137,7 +137,7 @@ def _require_utf8(path: Path) -> None:
         raise ModelError(f"cannot write to {path}: onnxruntime reads no names that are not UTF-8") from None
 
 
-def _require_writable_folder(path: Path) -> None:
+def require_writable_folder(path: Path) -> None:
     """Raise ModelError if a folder cannot be created at `path`, with those around it, as far as that shows."""
     try:
         nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
@@ -153,6 +153,6 @@ def _require_writable_folder(path: Path) -> None:
 def _is_same(a: Path, b: Path) -> bool:
     """Whether two paths are the same file, links resolved."""
     try:
-        return a.resolve() == b.resolve() or (a.exists() and b.exists() and a.samefile(b))
+        return os.path.realpath(a) == os.path.realpath(b) or (a.exists() and b.exists() and a.samefile(b))
     except OSError:  # such as a loop of links
         return False

@@ -21,11 +21,12 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from ..errors import ModelError
+from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ir.wire_format import FIXED32, FIXED64, LEN, VARINT
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH
 from ..support.folders import OpenFolder
 from ..support.scratch_folder import ScratchFolder, remove_abandoned
-from .files import MAX_NAME_BYTES, data_name_pattern, write_model
+from .files import MAX_NAME_BYTES, ReportBytes, data_name_pattern, write_model
 from .model import Model, SerializedModel
 from .output_paths import OutputFile
 
@@ -41,11 +42,19 @@ PIECE_BYTES = 1 << 20  # of a longer field that is searched at a time
 class Publication:
     """The output files of a run, none of which is published before all are staged; the model is published first.
 
-    Use it as a context manager, which removes staged files at the end. Errors say what became of the model.
+    `replaced_data`: the external data of the model that is in its place now, whatever their names are. Use it as a
+    context manager, which removes staged files at the end. Errors say what became of the model; so does a note of a
+    KeyboardInterrupt. `report` is called as the model is written.
     """
 
-    def __init__(self, model: OutputFile | None = None) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: OutputFile | None = None,
+        replaced_data: Collection[Path] = (),
+        report: ReportBytes = lambda _written, _total: None,
+    ) -> None:
+        self.model, self._replaced_data, self._report = model, replaced_data, report
+        self._is_publishing = False
         self._staged: list[_StagedFile] = []
         self._is_model_written = False
 
@@ -56,13 +65,30 @@ class Publication:
         for staged in self._staged:
             staged.stage.remove()
         self._staged.clear()
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note(self._outcome())
 
-    def add_model(self, model: Model | SerializedModel, *, external: bool = False) -> Path:
+    def _outcome(self) -> str:
+        """The state of the output files after an interruption."""
+        if self.model is None:
+            return "some files may be written" if self._is_publishing else "nothing was written"
+        path = self.model.path
+        if self._is_publishing:
+            return f"{path} {'was' if self._is_model_written else 'may be'} written"
+        return f"nothing was written{f', {path} is unchanged' if path.exists() else ''}"
+
+    def add_model(
+        self, model: Model | SerializedModel, *, external: bool = False, external_above: int = SMALL_TENSOR_BYTES
+    ) -> Path:
         """Stage the model, see `write_model`; returns its file. Without a place, it is in the temporary folder.
 
         Raises ModelError.
         """
-        return self._add(self.model, "model.onnx", lambda path: write_model(model, path, external=external)).path
+
+        def write(path: Path) -> Path | None:
+            return write_model(model, path, external=external, external_above=external_above, report=self._report)
+
+        return self._add(self.model, "model.onnx", write).path
 
     def discard_model(self) -> None:
         """Remove the staged model."""
@@ -78,6 +104,7 @@ class Publication:
     def publish(self) -> None:
         """Move all files to their places. Raises ModelError at the first that cannot be moved."""
         for staged in self._staged:
+            self._is_publishing = True
             try:
                 staged.publish()
             except OSError as e:
@@ -89,11 +116,11 @@ class Publication:
         parent = None if file is None else file.folder
         try:
             if parent is not None:
-                remove_abandoned(parent, lambda stage: _finish_publication(parent, stage))
+                remove_abandoned_stages(parent)
             stage = ScratchFolder(parent, is_hidden=parent is not None)
             try:
                 path = stage.path / (name if file is None else file.name)
-                staged = _StagedFile(path, file, stage, write(path))
+                staged = _StagedFile(path, file, stage, write(path), self._replaced_names(file))
             except BaseException:
                 stage.remove()
                 raise
@@ -101,6 +128,13 @@ class Publication:
             raise self._error(file, e) from e
         self._staged.append(staged)
         return staged
+
+    def _replaced_names(self, file: OutputFile | None) -> tuple[str, ...]:
+        """The names of external data beside `file`, if it is the model: links and other folders are left alone."""
+        if file is None or file is not self.model:
+            return ()
+        folder = file.target.parent
+        return tuple(p.name for p in self._replaced_data if p.parent.resolve() == folder and not p.is_symlink())
 
     def _error(self, file: OutputFile | None, error: OSError) -> ModelError:
         where = "a temporary file" if file is None else str(file.path)
@@ -150,12 +184,16 @@ def publish_text(file: OutputFile | None, text: Callable[[], str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _StagedFile:
-    """A file in a staging folder, and its external `data` there, if it is a model that has some."""
+    """A file in a staging folder, and its external `data` there, if it is a model that has some.
+
+    `replaced`: the names of data that only the model which it replaces may need, beside those of its own names.
+    """
 
     path: Path
     file: OutputFile | None
     stage: ScratchFolder
     data: Path | None = None
+    replaced: tuple[str, ...] = ()
 
     def publish(self) -> None:
         """Move the file to its place, if it has one. Raises OSError, or ModelError if its folder was replaced."""
@@ -165,7 +203,7 @@ class _StagedFile:
         if not folder.is_at(folder.path):
             raise ModelError(f"cannot write {self.file.path}: {folder.path} was replaced during the run")
         with folder.locked() as is_locked:
-            old = _data_of(folder, name) if is_locked else []
+            old = list(dict.fromkeys((*_data_of(folder, name), *self.replaced))) if is_locked else []
             _adopt_permissions(self.path, folder, name)
             if self.data is None:
                 self._move(folder, name, old, is_locked=is_locked)
@@ -221,6 +259,11 @@ def _adopt_permissions(path: Path, folder: OpenFolder, name: str) -> None:
     path.chmod(mode)
     with suppress(OSError, AttributeError):
         os.setxattr(path, ACCESS_LIST, os.getxattr(folder.path / name, ACCESS_LIST))
+
+
+def remove_abandoned_stages(folder: OpenFolder) -> None:
+    """Remove the staging folders of killed processes in a folder, and external data that these left unused."""
+    remove_abandoned(folder, lambda stage: _finish_publication(folder, stage))
 
 
 def _finish_publication(parent: OpenFolder, stage: OpenFolder) -> None:

@@ -47,6 +47,7 @@ class GraphContext:
     replacement_log: ReplacementLog | None = None  # kept for name maps
     mutation_log: MutationLog | None = None  # kept where the size of each change is recorded
     functions: Sequence[onnx.FunctionProto] = ()  # local functions that are not inlined
+    function_attributes: frozenset[str] = frozenset()  # to which nodes may refer, in the body of a local function
     value_info: ValueInfo = "keep"  # of an export
     runs: Runs | None = None  # whether a rewrite may add an op; None: any
     costs: CostModel = CPU  # of the target

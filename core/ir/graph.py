@@ -392,6 +392,13 @@ class Graph:
         self.initializers[value] = None
         self.mark_changed()
 
+    def make_input(self, value: Value) -> None:
+        """Make a computed value or a constant one that is given; its type is to be declared, and `inputs` to be set."""
+        self._detach(value)
+        self.initializers.pop(value, None)
+        value.reset()
+        self.mark_changed()
+
     def _set_constant(self, value: Value, tensor: Tensor) -> None:
         if (log := self.context.mutation_log) is not None:
             log.entries.append(Mutation(0, tensor.nbytes - constant_nbytes(value)))

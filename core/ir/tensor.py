@@ -332,6 +332,17 @@ class Tensor:
             del proto.external_data[:]
         return proto
 
+    def clear_field(self, field: str) -> bool:
+        """Clear the doc string or the metadata of the message, by the name of its field; returns whether it had any."""
+        message = self._message
+        if message is None or not getattr(message, field):
+            return False
+        bare = onnx.TensorProto()
+        bare.CopyFrom(message)
+        bare.ClearField(field)
+        self._header = bare.SerializeToString(deterministic=True) if isinstance(self._header, bytes) else bare
+        return True
+
     def proto_without_elements(self, name: str) -> onnx.TensorProto:
         """The message without elements, wherever they are stored."""
         proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)

@@ -29,6 +29,8 @@ STRIPPABLE_OPS = ops_with(Trait.HAS_SUBGRAPHS) | {"ConstantOfShape"}  # of subgr
 
 DECLARABLE_DTYPES = KNOWN_DTYPES | {onnx.TensorProto.UNDEFINED}
 
+UNCHECKED_PREFIX = "__"  # of attributes that no operator declares and the checker of ONNX accepts (schema.cc)
+
 TensorReader = Callable[[onnx.TensorProto], Tensor]
 
 
@@ -116,7 +118,7 @@ class Importer:
         inputs = [lookup(name) if name else None for name in node.input]
         outputs = [lookup(name) if name else Value("") for name in node.output]
         domain = op_schemas.canonical_domain(node.domain)
-        _require_schema(node, domain, graph.opsets.get(domain, 0))
+        _require_schema(node, domain, graph.opsets.get(domain, 0), self.context.function_attributes)
         attrs = subgraphs = None
         constant = self._read_constant(node) if node.op_type == "Constant" and not domain else None
         if constant is not None and (constant.nbytes > SMALL_TENSOR_BYTES or constant.is_external):
@@ -194,24 +196,34 @@ def require_utf8(*strings: object) -> None:
         raise ModelError("it is damaged: a name is not UTF-8 text")
 
 
-def _require_schema(node: onnx.NodeProto, domain: str, version: int) -> None:
-    """Raise ModelError for a node without a required operand or attribute, or with one that its operator lacks."""
+def _require_schema(node: onnx.NodeProto, domain: str, version: int, references: Collection[str]) -> None:
+    """Raise ModelError for a node without a required operand or attribute, or with one that its operator lacks.
+
+    `references`: the attributes of a function to which it may refer.
+    """
     key = node.op_type, domain, version
     operands = zip(("input", "output"), (node.input, node.output), op_schemas.operand_counts(*key), strict=True)
     for kind, names, (least, most) in operands:
         if not least <= len(names) <= most:
             allowed = f"at least {least}" if len(names) < least else f"at most {most}"
             raise ModelError(f"{_label(node)}: number of {kind}s {len(names)}; the operator has {allowed}")
+    required = op_schemas.required_attributes(*key)
+    if required and (missing := required.difference(a.name for a in node.attribute)):
+        raise ModelError(f"{_label(node)}: its attribute {min(missing)} is missing")
+    declared, is_known = op_schemas.attribute_types(*key), op_schemas.schema(*key) is not None
     for a in node.attribute:
-        wanted = op_schemas.attribute_types(*key).get(a.name, a.type)
+        if a.ref_attr_name and a.ref_attr_name not in references:
+            raise ModelError(
+                f"{_label(node)}: its attribute {a.name} is that of a function, {a.ref_attr_name}; it is in none"
+            )
+        if is_known and a.name not in declared and not a.name.startswith(UNCHECKED_PREFIX):
+            raise ModelError(f"{_label(node)}: its attribute {a.name} is none of the operator at opset {version}")
+        wanted = declared.get(a.name, a.type)
         if a.type != wanted:
             found, named = map(AttributeProto.AttributeType.Name, (a.type, wanted))
             raise ModelError(
                 f"{_label(node)}: its attribute {a.name} has the type {found}; the operator declares {named}"
             )
-    required = op_schemas.required_attributes(*key)
-    if required and (missing := required.difference(a.name for a in node.attribute)):
-        raise ModelError(f"{_label(node)}: its attribute {min(missing)} is missing")
 
 
 def _require_bodies(op: Op) -> None:

@@ -1,84 +1,52 @@
-"""Inputs given by the user: an .npz file, or a folder of serialized tensors in the layout of ONNX test data."""
+"""Checks of inputs given by the user against those of a model."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from onnx import helper
 
 from ..errors import ModelError
-from ..io.array_files import ArrayHeader, HeaderCheck, read_arrays, read_optional, read_sequence, read_tensor
+from ..io.array_files import ArrayHeader, HeaderCheck
 from ..ir.tensor import dims_text, first_line
 from ..support.printable_text import is_utf8
-from ..support.regular_files import is_folder
 from ..transform.specialize import bind_dims, require_input_name
 from .dim_expressions import Sizes
 from .input_generation import InputSet
 from .input_specs import OPTIONAL, SEQUENCE, TENSOR, InputSpec
 
 MAX_LISTED_NAMES = 10  # names that a message lists
-READERS = {TENSOR: read_tensor, SEQUENCE: read_sequence, OPTIONAL: read_optional}
-FILE_NAME = re.compile(r"input_(0|[1-9][0-9]{0,8})\.pb")
+TENSOR_KINDS = frozenset({TENSOR, OPTIONAL, SEQUENCE})
 
 
-def read_inputs(given: Mapping[str, Any] | str | Path, inputs: Sequence[InputSpec]) -> list[InputSet]:
-    """The given input sets: one for a mapping or .npz file, or for each `test_data_set_*` folder. Raises ModelError."""
-    if isinstance(given, Mapping):
-        return [_fitting(InputSet("given", {}, dict(given)), inputs)]
-    path = Path(given)
-    if not is_folder(path):
-        kind = f"given ({path.name})"
-        return [_fitting(InputSet(kind, {}, read_arrays(path, _header_check(InputSet(kind, {}, {}), inputs))), inputs)]
-    folders = sorted(path.glob("test_data_set_*")) or [path]
-    return [_fitting(_from_folder(folder, inputs), inputs) for folder in folders]
+def header_check(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows: bool = False) -> HeaderCheck:
+    """A check of headers, of arrays that are not read yet, against the inputs of those names.
 
-
-def _from_folder(folder: Path, inputs: Sequence[InputSpec]) -> InputSet:
-    numbered = {int(m[1]): f for f in folder.glob("input_*.pb") if (m := FILE_NAME.fullmatch(f.name))}
-    if not numbered:
-        raise ModelError(f"{folder} holds no input_*.pb")
-    found = InputSet(f"given ({folder.name})", {}, dict[str, Any]())
-    check = _header_check(found, inputs)
-    feeds = {
-        spec.name: READERS.get(spec.type_kind, read_tensor)(numbered[i], partial(_checked_element, check, spec.name))
-        for i, spec in enumerate(inputs)
-        if i in numbered
-    }
-    return InputSet(found.kind, found.sizes, feeds)
-
-
-def _checked_element(check: HeaderCheck, name: str, _: str, header: ArrayHeader) -> None:
-    """Check the header of an array without a name, or of an element of a sequence."""
-    check(name, header)
-
-
-def _header_check(input_set: InputSet, inputs: Sequence[InputSpec]) -> HeaderCheck:
-    """A check of headers, of arrays that are not read yet, against the inputs of those names."""
+    If the set `has_rows`, shapes are not checked, as each input gets a part of its array.
+    """
     known = {i.name: i for i in inputs}
 
     def check(name: str, header: ArrayHeader) -> None:
         _require_known(name, known, input_set)
-        if (spec := known[name]).type_kind in {TENSOR, OPTIONAL, SEQUENCE}:
+        if (spec := known[name]).type_kind in TENSOR_KINDS:
             if not _is_convertible(header.dtype, _wanted_dtype(spec)):
                 raise _wrong_type(spec, input_set, header.dtype)
-            _require_shape(header.shape, spec, input_set)
+            if not has_rows:
+                _require_shape(header.shape, spec, input_set)
 
     return check
 
 
-def _fitting(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet:
+def fitting_inputs(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet:
     """`input_set` as arrays of the types and shapes of the inputs. Raises ModelError."""
     found = checked_inputs(input_set, inputs)
     for spec in inputs:
         value = found.feeds.get(spec.name)
         for array in cast("list[Any]", value) if isinstance(value, list) else [value]:
-            if array is not None and spec.type_kind in READERS:
+            if array is not None and spec.type_kind in TENSOR_KINDS:
                 _require_shape(np.shape(array), spec, input_set)
     return found
 

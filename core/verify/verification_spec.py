@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from math import prod
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
+from ..errors import UnverifiableError
 from ..io.model import Model
+from ..ir.dims import as_integers
 from ..ir.effects import is_stateful, uses_16_bit_floats
+from ..ir.graph import Graph
+from ..ir.tensor import STRING, element_bits
+from ..ort.process_limits import default_memory
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
 from .empty_tensor_support import require_nonempty_filters
-from .given_inputs import read_inputs, sizes_from_shapes, with_given_shapes
+from .given_inputs import sizes_from_shapes, with_given_shapes
+from .given_samples import GivenSamples, Inputs, read_inputs
 from .input_generation import InputSet
 from .input_specs import InputSpec, input_specs
 from .seeded_session import random_outputs
 
-Inputs = Mapping[str, Any] | str | Path
 Effort = Literal["quick", "default", "thorough"]
 """How much time a verification may take: it decides how many input sets are tried."""
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
@@ -35,7 +41,7 @@ class VerificationSpec:
     weights in place. `effort` decides how much time may be spent; `memory` is the limit, in bytes, for the process that
     runs the models, None for no limit. `combined_part` is the part of the combined input sets to draw: the first, and
     the distance to the next; a distance of 0 stands for none. `max_region_sets` is the most input sets on which changed
-    regions are compared, None for as many as their cost allows.
+    regions are compared, None for as many as their cost allows. `notes` say which given inputs were left out.
     """
 
     inputs: list[InputSpec]
@@ -49,6 +55,7 @@ class VerificationSpec:
     memory: int | None = None
     combined_part: tuple[int, int] = (0, 1)
     max_region_sets: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def value_budget(self) -> int:
@@ -59,7 +66,7 @@ class VerificationSpec:
     def of(
         cls,
         model: Model,
-        given: Inputs | None = None,
+        given: Inputs | GivenSamples | None = None,
         shapes: Mapping[str, Sequence[int]] = NO_SHAPES,
         dims: Mapping[str, int] = NO_SIZES,
         *,
@@ -69,19 +76,38 @@ class VerificationSpec:
         """The spec of `model`, with sizes fixed by `shapes` of inputs and `dims` of symbols.
 
         Raises ModelError for given inputs, shapes and symbols that do not fit the model, UnverifiableError for a
-        convolution whose filter is always empty.
+        convolution whose filter is always empty, and for a value larger than the memory.
         """
         require_symbols(model.graph, dims)
+        _require_memory(model.graph, memory)
         require_nonempty_filters(model.graph)
         inputs = with_given_shapes(shapes, input_specs(model))
+        given_inputs, notes = read_inputs(given, inputs) if given is not None else ([], ())
         return cls(
             inputs,
             [v.name for v in model.graph.outputs],
             random_outputs(model.graph),
             uses_16_bit_floats(model.graph),
             is_stateful(model.graph),
-            read_inputs(given, inputs) if given is not None else [],
+            given_inputs,
             {**sizes_from_shapes(shapes, inputs), **dims},
             effort,
             memory,
+            notes=notes,
         )
+
+
+def _require_memory(graph: Graph, memory: int | None) -> None:
+    """Raise UnverifiableError for a value of the main graph that never fits into `memory` bytes. O(V)."""
+    if memory is None and sys.platform != "linux":
+        return
+    limit = default_memory() if memory is None else memory
+    for op in graph.ops():
+        for value in op.outputs:
+            extents = as_integers(value.known_shape or ()) if value.type is None else None
+            if extents and value.known_dtype not in {0, STRING}:
+                size = prod(extents) * element_bits(value.known_dtype) // 8
+                if size > limit:
+                    raise UnverifiableError(
+                        f"{value.name} has {size / 1e9:.3g} GB, more than the {limit / 1e9:.3g} GB for verification"
+                    )

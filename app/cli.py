@@ -3,42 +3,147 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command as command_of
 
 from ..core.errors import ModelError
 from ..core.ort.process_limits import limit_memory
 from ..core.support.printable_text import printable_line
-from .bench import command as bench
-from .bisect import command as bisect
-from .check import command as check
-from .compare import command as compare
-from .diff import command as diff
-from .exit_codes import INTERRUPTED, exit_on_bus_error, one_line_errors, unwind_on_sigterm
-from .explain import command as explain
-from .listing import command as list_passes
-from .new import command as new
-from .options import OptionalLevelCommand
-from .profile import command as profile
-from .quantize import command as quantize
-from .run import command as run
+from .exit_codes import INTERRUPTED, USAGE, exit_on_bus_error, one_line_errors, unwind_on_sigterm
+from .help_pages import HELP, GroupedHelp, page_width, write_rows
+from .simple_values import convert_simply
 from .standard_streams import prepare_standard_streams
-from .verify import command as verify
-from .view import command as view
+
+OPTIMIZE, VERIFY, INSPECT, MEASURE, PLUGINS = (
+    "Optimize", "Verify models", "Inspect models and runs", "Measure", "Write rules and plugins",
+)  # fmt: skip
 
 
-class Commands(TyperGroup):
-    """The commands; errors of usage are printable, as their arguments may be names of files."""
+class Entry(NamedTuple):
+    """A command before it is imported: its group in the help, its package, its function, and one line of help."""
+
+    group: str
+    package: str
+    function: str
+    summary: str
+
+
+COMMANDS = {
+    "run": Entry(OPTIMIZE, "run", "run", "Optimize a model, verify it against the original, and write it."),
+    "list": Entry(OPTIMIZE, "listing", "list_passes", "List passes, rules and pipelines."),
+    "quantize": Entry(OPTIMIZE, "quantize", "quantize", "Compress a model within a budget of accuracy."),
+    "verify": Entry(VERIFY, "verify", "verify", "Compare the values of two models."),
+    "bisect": Entry(VERIFY, "bisect", "bisect", "Find wrong changes, or wrong optimizers of onnxruntime."),
+    "info": Entry(INSPECT, "info", "info", "Show operators, sizes and interfaces of models."),
+    "explain": Entry(INSPECT, "explain", "explain", "Say where a rule fires, and why not elsewhere."),
+    "diff": Entry(INSPECT, "diff", "diff", "Compare the graphs of two models."),
+    "view": Entry(INSPECT, "view", "view", "Show a model in Netron."),
+    "compare": Entry(MEASURE, "compare", "compare", "Compare the results of several optimizers."),
+    "bench": Entry(MEASURE, "bench", "bench", "Measure latency, memory and size of models."),
+    "profile": Entry(MEASURE, "profile", "profile", "Measure the time of each op, before and after."),
+    "check": Entry(PLUGINS, "check", "check", "Test rules on models made from their patterns."),
+    "new": Entry(PLUGINS, "new", "new", "Create a package with a rule and its tests."),
+}
+
+
+class LazyCommands(Mapping[str, Any]):
+    """The commands by name, each imported when it is looked up."""
+
+    def __init__(self) -> None:
+        self.loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.loaded:
+            self.loaded[name] = load_command(name, COMMANDS[name])
+        return self.loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+def load_command(name: str, entry: Entry) -> Any:
+    """Import a command. Its module has the exit codes and the examples of its help."""
+    from .command_class import Command, with_settings  # noqa: PLC0415 - imports the options of commands
+    from .settings import types_of  # noqa: PLC0415 - as above
+
+    module = import_module(f"{__package__}.{entry.package}.command")
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    function = with_settings(getattr(module, entry.function))
+    alone.command(name, cls=getattr(module, "COMMAND_CLASS", Command), epilog=module.EXIT_CODES)(function)
+    command: Any = command_of(alone)
+    command.examples, command.function = module.EXAMPLES, function
+    types = types_of(function)
+    for p in command.params:
+        convert_simply(p, types[p.name])
+    return command
+
+
+class CommandName:
+    """A command that is completed, and not imported for that."""
+
+    hidden = False
+
+    def get_short_help_str(self) -> str:
+        """No help."""
+        return ""
+
+
+class Commands(GroupedHelp, TyperGroup):
+    """The commands; errors of usage are printable, as they may have names of files."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = LazyCommands()
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The names of commands and options that begin so."""
+        loaded, self.commands = self.commands, dict.fromkeys(COMMANDS, CommandName())
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self.commands = loaded
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - of the base class
+        """The parts of the usage line."""
+        return ["[OPTIONS]", "COMMAND", "..."]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of the base class
+        """Write the commands by group."""
+        width = max(map(len, COMMANDS))
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, entry in COMMANDS.items():
+            groups.setdefault(entry.group, []).append((name.ljust(width), entry.summary))
+        for group, rows in groups.items():
+            write_rows(formatter, group, rows)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, then the options without one."""
+        self.format_commands(ctx, formatter)
+        super().format_options(ctx, formatter)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before the name of a command; without anything, print the help."""
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help(), err=True)
+            raise typer.Exit(USAGE)
+        return super().parse_args(ctx, args)
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         """Parse the options before the name of a command."""
+        for p in self.params:
+            convert_simply(p, (bool,))
         with printable_messages():
-            return super().make_context(*args, **options)
+            return super().make_context(*args, **{"terminal_width": page_width(), **options})
 
     def invoke(self, ctx: Any) -> Any:
         """Parse the arguments of a command, and run it."""
@@ -60,27 +165,10 @@ def printable_messages() -> Generator[None]:
 app = typer.Typer(
     cls=Commands,
     help="Rewrite ONNX models, and verify the result against the original in onnxruntime.",
-    no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-OPTIMIZE, VERIFY, INSPECT, MEASURE, PLUGINS = (
-    "Optimize", "Verify models", "Inspect models and runs", "Measure", "Write rules and plugins",
-)  # fmt: skip
-app.command(epilog=run.EXIT_CODES, rich_help_panel=OPTIMIZE)(run.run)
-app.command("list", rich_help_panel=OPTIMIZE)(list_passes.list_passes)
-app.command(epilog=quantize.EXIT_CODES, rich_help_panel=OPTIMIZE)(quantize.quantize)
-app.command(epilog=verify.EXIT_CODES, rich_help_panel=VERIFY)(verify.verify)
-app.command(cls=OptionalLevelCommand, epilog=bisect.EXIT_CODES, rich_help_panel=VERIFY)(bisect.bisect)
-app.command(epilog=explain.EXIT_CODES, rich_help_panel=INSPECT)(explain.explain)
-app.command(epilog=diff.EXIT_CODES, rich_help_panel=INSPECT)(diff.diff)
-app.command(epilog=view.EXIT_CODES, rich_help_panel=INSPECT)(view.view)
-app.command(epilog=compare.EXIT_CODES, rich_help_panel=MEASURE)(compare.compare)
-app.command(epilog=bench.EXIT_CODES, rich_help_panel=MEASURE)(bench.bench)
-app.command(epilog=profile.EXIT_CODES, rich_help_panel=MEASURE)(profile.profile)
-app.command(epilog=check.EXIT_CODES, rich_help_panel=PLUGINS)(check.check)
-app.command(epilog=new.EXIT_CODES, rich_help_panel=PLUGINS)(new.new)
 
 
 def show_versions(requested: bool) -> None:
@@ -95,7 +183,14 @@ def show_versions(requested: bool) -> None:
 @app.callback()
 def passes(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_versions, is_eager=True, help="Show the versions, and exit.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=show_versions,
+            is_eager=True,
+            rich_help_panel=HELP,
+            help="Show the versions, and exit.",
+        ),
     ] = False,
 ) -> None:
     """Handle the options without a command."""

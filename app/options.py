@@ -10,46 +10,68 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
 
+from ..core.ort.sessions import MAX_THREADS
+from . import completion
+from .exit_codes import STANDARD_OUTPUT
 from .run.run_options import RunOptions, known_effort
 
-CUTS, VERIFICATION, SPEED, REPORTS = "Changes to the model first", "Verification", "Speed", "Reports"
+OUTPUT, SELECTION, MODEL, VERIFICATION, SPEED, REPORTS, SETTINGS = GROUPS = (
+    "Output", "Selection", "Model", "Verification", "Speed", "Reports", "Settings",
+)  # fmt: skip
 """Groups of options in the help of a command."""
-cut_option, verification_option, speed_option, report_option = (
-    partial(typer.Option, rich_help_panel=group) for group in (CUTS, VERIFICATION, SPEED, REPORTS)
+output_option, selection_option, model_option, verification_option, speed_option, report_option = (
+    partial(typer.Option, rich_help_panel=group) for group in GROUPS[:-1]
 )
 
-Model = Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file; it is never written to.")]
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="The .onnx file; it is never written to.", autocompletion=completion.complete_models
+    ),
+]
 Pipeline = Annotated[
     str,
-    typer.Option(
+    selection_option(
         metavar="NAMES",
-        help="Pipelines and passes, run in this order, as in basic,my-pass{n=3,name=text}; or FILE.toml:NAME.",
+        help="Pipelines and passes, run in this order, as in basic,mine{n=3,name=text}; or FILE.toml:NAME.",
+        autocompletion=completion.complete_lists(completion.PIPELINES, completion.PASSES),
     ),
 ]
 Plugins = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", metavar="FILE", help="A Python file with rules, passes or a Plugin; may be repeated."),
+    selection_option("--plugin", metavar="FILE", help="A Python file with rules, passes or a Plugin; may be repeated."),
 ]
-Only = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Run only this pass or rule; may be repeated.")]
-Skip = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Leave out this pass or rule; may be repeated.")]
+name_option = partial(
+    selection_option,
+    metavar="NAME",
+    autocompletion=completion.complete_names(completion.PASSES, completion.RULES),
+)
+Only = Annotated[list[str] | None, name_option(help="Run only this pass or rule; may be repeated.")]
+Skip = Annotated[list[str] | None, name_option(help="Leave out this pass or rule; may be repeated.")]
 Enable = Annotated[
     list[str] | None,
-    typer.Option(
+    selection_option(
         metavar="NAMES",
         help="Add passes, or set options of passes of the pipeline, as in a,b{n=3,name=text}; may be repeated.",
+        autocompletion=completion.complete_lists(completion.PASSES),
     ),
 ]
+Opset = Annotated[
+    int | None,
+    model_option(
+        "--opset", min=1, metavar="N", help="Convert it to this opset of ONNX first, or end with the reason why not."
+    ),
+]
+INPUTS_HELP = "an .npz, a folder of ONNX test data or of .npz, or file.py:function; may be repeated."
 Inputs = Annotated[
-    Path | None,
-    verification_option(metavar="FILE", help="Inputs to verify with: an .npz, or a folder of ONNX test data."),
+    list[str] | None, verification_option("--inputs", metavar="FILE", help=f"Inputs to verify with: {INPUTS_HELP}")
 ]
 Shapes = Annotated[
-    list[str] | None, typer.Option("--shape", metavar="NAME:N,...", help="Shape of an input, such as x:1,3,224,224.")
+    list[str] | None, model_option("--shape", metavar="NAME:N,...", help="Shape of an input, such as x:1,3,224,224.")
 ]
 Dims = Annotated[
-    list[str] | None, typer.Option("--dim", metavar="NAME=N", help="Size of a symbolic dim, such as batch=1.")
+    list[str] | None, model_option("--dim", metavar="NAME=N", help="Size of a symbolic dim, such as batch=1.")
 ]
 Seed = Annotated[int, verification_option(min=0, metavar="N", help="Seed of generated inputs.")]
 EFFORT_HELP = "Effort of verification: quick, default or thorough."
@@ -59,17 +81,20 @@ Memory = Annotated[
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(
+    verification_option(
         "--time-limit",
         min=0.001,
         metavar="SECONDS",
         help="Time for everything; some inputs are left out to keep it, or nothing is written.",
     ),
 ]
-Threads = Annotated[int, typer.Option(min=0, metavar="N", help="Threads that compute an op; 0 for one on each core.")]
+Threads = Annotated[
+    int,
+    speed_option(min=0, max=MAX_THREADS, metavar="N", help="Threads that compute an op; 0 for one on each core."),
+]
 ExecutionProvider = Annotated[
     str,
-    typer.Option(
+    speed_option(
         "--ep",
         metavar="NAME",
         help="Execution provider of onnxruntime, with options: cuda, or openvino{device_type=CPU}.",
@@ -77,20 +102,34 @@ ExecutionProvider = Annotated[
 ]
 Level = Annotated[
     str,
-    typer.Option(metavar="LEVEL", help="Optimization level of onnxruntime: disable, basic, extended, layout or all."),
+    speed_option(
+        metavar="LEVEL",
+        help="Optimization level of onnxruntime: disable, basic, extended, layout or all.",
+        autocompletion=completion.complete_names(completion.LEVELS),
+    ),
 ]
 MeasuredInputs = Annotated[
-    Path | None, typer.Option("--inputs", metavar="FILE", help="Inputs to run: an .npz, or a folder of ONNX test data.")
+    list[str] | None,
+    typer.Option("--inputs", metavar="FILE", help=f"Inputs to run, of several the first: {INPUTS_HELP}"),
 ]
 Batch = Annotated[
-    str, typer.Option(metavar="N,...", help="Batch sizes to measure beside a single sample, such as 8,32.")
+    str, speed_option(metavar="N,...", help="Batch sizes to measure beside a single sample, such as 8,32.")
 ]
 MinTime = Annotated[
     float,
-    typer.Option("--min-time", min=0.01, metavar="SECONDS", help="Seconds of calls for each model and batch size."),
+    speed_option("--min-time", min=0.01, metavar="SECONDS", help="Seconds of calls for each model and batch size."),
 ]
 Json = Annotated[
     Path | None, report_option(metavar="FILE", help="Write the report as JSON to this file; - for standard output.")
+]
+Format = Annotated[
+    list[str] | None,
+    report_option(
+        "--format",
+        metavar="NAME[:FILE]",
+        help="Format of standard output, or of a file: text, json, github (annotations), markdown or sarif. May be "
+        "repeated.",
+    ),
 ]
 Html = Annotated[Path | None, report_option(metavar="FILE", help="Write the report as a page of HTML to this file.")]
 
@@ -121,7 +160,6 @@ Budget = Annotated[
     ),
 ]
 
-STANDARD_OUTPUT = Path("-")
 MAX_DIGITS = 30
 
 
@@ -132,19 +170,21 @@ class PipelineOptions:
     pipeline: Pipeline = "basic"
     plugin: Plugins = None
     enable: Enable = None
+    opset: Opset = None
     shape: Annotated[
         list[str] | None,
-        cut_option(
+        model_option(
             "--shape",
             metavar="NAME:N,...",
             help="Fix the shape of an input, such as x:1,3,224,224, in the written model too.",
         ),
     ] = None
     dim: Annotated[
-        list[str] | None, cut_option("--dim", metavar="NAME=N", help="Fix the size of a symbolic dim, such as batch=1.")
+        list[str] | None,
+        model_option("--dim", metavar="NAME=N", help="Fix the size of a symbolic dim, such as batch=1."),
     ] = None
-    exact: Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")] = False
-    keep_functions: Annotated[bool, cut_option("--keep-functions", help="Leave local functions as they are.")] = False
+    exact: Annotated[bool, selection_option("--exact", help="Only rewrites that keep every bit.")] = False
+    keep_functions: Annotated[bool, model_option("--keep-functions", help="Leave local functions as they are.")] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +196,32 @@ class VerificationOptions:
     inputs: Inputs = None
     outputs: Annotated[
         list[str] | None,
-        cut_option(
+        model_option(
             metavar="NAMES",
             help="Values that become the outputs, as a,b; ops that they do not need are removed. May be repeated.",
         ),
     ] = None
+    cut_inputs: Annotated[
+        list[str] | None,
+        model_option(
+            "--cut-inputs",
+            metavar="NAMES",
+            help="Values that become inputs, as a,b; ops that only computed them are removed. May be repeated.",
+        ),
+    ] = None
     drop_unused_inputs: Annotated[
-        bool, cut_option("--drop-unused-inputs", help="Drop the inputs that nothing reads.")
+        bool, model_option("--drop-unused-inputs", help="Drop the inputs that nothing reads.")
     ] = False
     freeze_initializers: Annotated[
-        bool, cut_option("--freeze-initializers", help="Make initializers that are inputs as well constants.")
+        bool, model_option("--freeze-initializers", help="Make initializers that are inputs as well constants.")
     ] = False
     seed: Seed = 0
-    verify: Annotated[str | None, verification_option("--verify", metavar="CHOICE", help=EFFORT_HELP)] = None
+    verify: Annotated[
+        str | None,
+        verification_option(
+            "--verify", metavar="CHOICE", help=EFFORT_HELP, autocompletion=completion.complete_names(completion.EFFORTS)
+        ),
+    ] = None
     memory: Memory = None
     time_limit: TimeLimit = None
     repro: Annotated[
@@ -178,14 +231,13 @@ class VerificationOptions:
 
 def run_options(pipeline: PipelineOptions, verification: VerificationOptions, json: Path | None) -> RunOptions:
     """The options of a run. Raises UsageError for malformed texts."""
-    outputs = [name.strip() for text in verification.outputs or () for name in text.split(",")]
-    require(all(outputs), "--outputs: a name is empty")
     return RunOptions(
         pipeline.pipeline,
         pipeline.plugin or (),
         known_effort(verification.verify, "--verify") if verification.verify is not None else True,
-        inputs=verification.inputs,
-        outputs=outputs,
+        inputs=verification.inputs or None,
+        outputs=parse_names("--outputs", verification.outputs or ()),
+        cut_inputs=parse_names("--cut-inputs", verification.cut_inputs or ()),
         drop_unused_inputs=verification.drop_unused_inputs,
         freeze_initializers=verification.freeze_initializers,
         only=verification.only or (),
@@ -204,6 +256,7 @@ def shared_options(pipeline: PipelineOptions, json: Path | None) -> dict[str, An
         "shapes": parse_shapes(pipeline.shape or ()),
         "dims": parse_dims(pipeline.dim or ()),
         "enable": pipeline.enable or (),
+        "opset": pipeline.opset,
         "exact": pipeline.exact,
         "keep_functions": pipeline.keep_functions,
         "report_to": report_file(json),
@@ -235,14 +288,6 @@ def flatten_options(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-class OptionalLevelCommand(TyperCommand):
-    """A command whose option --ort may have no value, which typer does not support."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments with the default level inserted."""
-        return super().parse_args(ctx, with_default_level(args))
-
-
 def report_file(json: Path | None) -> Path | None:
     """The file for a report, None for standard output."""
     return json if json != STANDARD_OUTPUT else None
@@ -254,17 +299,6 @@ def require(condition: object, reason: str) -> None:
 
     if not condition:
         raise UsageError(reason)
-
-
-def with_default_level(args: list[str]) -> list[str]:
-    """The arguments with `all` for a missing level."""
-    if "--ort" not in args:
-        return args
-    from ..core.ort.sessions import LEVELS  # noqa: PLC0415 - imports onnx
-
-    own = args[: args.index("--")] if "--" in args else args
-    incomplete = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
-    return ["--ort=all" if i in incomplete else a for i, a in enumerate(args)]
 
 
 def is_count(text: str) -> bool:
@@ -290,16 +324,33 @@ def parse_dims(texts: Iterable[str]) -> dict[str, int]:
     return dims
 
 
+def parse_names(option: str, texts: Iterable[str]) -> list[str]:
+    """The names in texts such as `a,b`. Raises UsageError for an empty one."""
+    names = [name.strip() for text in texts for name in text.split(",")]
+    require(all(names), f"{option}: a name is empty")
+    return names
+
+
+def parse_external_data(text: str) -> str | int:
+    """The bytes in a text such as `1MB`, or the text itself."""
+    return parse_size(text) or text
+
+
+def parse_size(text: str) -> int:
+    """The bytes in a text such as `2GB`; 0 for another text."""
+    from ..core.plugins.pass_spec import parse_value  # noqa: PLC0415 - imports onnx
+
+    try:
+        return max(parse_value(int, text), 0)
+    except ValueError:
+        return 0
+
+
 def parse_memory(text: str | None) -> int | None:
     """The bytes in a text such as `2GB`, None for None. Raises UsageError."""
     if text is None:
         return None
-    from ..core.plugins.pass_spec import parse_value  # noqa: PLC0415 - imports onnx
-
-    try:
-        size = parse_value(int, text)
-    except ValueError:
-        size = 0
+    size = parse_size(text)
     require(size > 0, f"--memory {text}: not of the form 2GB, 512MiB or 1000000")
     return size
 

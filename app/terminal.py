@@ -5,21 +5,31 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass, field
+from textwrap import wrap
+from time import monotonic
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.live import Live
+from rich.measure import Measurement
 from rich.segment import Segment
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from ..core.support.printable_text import printable, printable_line, printable_lines
 
 MIN_WIDTH, DEFAULT_WIDTH = 20, 80  # columns of a terminal
+MIN_NAME_WIDTH = 12  # columns for names in a table, where they are folded
+MAX_TABLE_WIDTH = 10_000  # columns
+INDENT = 6  # columns of the further lines of a wrapped one
+SPINNER_WIDTH = 3  # columns, with a space on both sides
 
 
 def new_table(first: str, *others: str) -> Table:
     """A table as narrow as its contents: a column of text, then columns of numbers."""
     table = Table()
-    table.add_column(cell(first))
+    table.add_column(cell(first), overflow="fold")
     for column in others:
         table.add_column(cell(column), justify="right", no_wrap=True)
     return table
@@ -55,25 +65,58 @@ class PrintableConsole(Console):
             yield segment if text == segment.text else Segment(text, segment.style)
 
 
-class Terminal:
-    """Standard output and error, with colours and a spinner on a terminal alone."""
+@dataclass(slots=True)
+class CurrentPhase:
+    """The phase of a command, as in `verifying: input set 3 of 7`, and the time since it began."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.out = PrintableConsole(quiet=quiet)
+    text: str = "starting"
+    _start: float = field(default_factory=monotonic)
+    _spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
+
+    @property
+    def name(self) -> str:
+        """The phase without its details."""
+        return self.text.partition(": ")[0]
+
+    def change(self, text: str) -> None:
+        """Take a phase or a detail of the current one."""
+        before, self.text = self.name, text
+        if self.name != before:
+            self._start = monotonic()
+
+    def shown(self, width: int) -> Spinner:
+        """The phase and its seconds, in a line of `width` columns."""
+        seconds = int(monotonic() - self._start)
+        time = f", {seconds} s" if seconds else ""
+        line = Text(printable_line(self.text))
+        line.truncate(width - SPINNER_WIDTH - len(time), overflow="ellipsis")
+        self._spinner.update(text=line.append(time))
+        return self._spinner
+
+
+class Terminal:
+    """Standard output and error, with colours and a spinner on a terminal alone.
+
+    If `quiet`, nothing is printed on standard output; if `reserved`, what belongs there is printed on standard error.
+    """
+
+    def __init__(self, *, quiet: bool = False, reserved: bool = False) -> None:
+        self.out = PrintableConsole(quiet=quiet, stderr=reserved)
         self.err = PrintableConsole(stderr=True)
+        self.phase = CurrentPhase()
+        self._takes_stdout = not (quiet or reserved)
 
     @contextmanager
     def progress(self) -> Generator[Callable[[str], None]]:
-        """Show the current phase, as passed to the function, until the context ends.
+        """Show the current phase, as passed to the function, until the context ends; on a terminal alone.
 
-        If standard output is for a report alone, text that rules and passes print goes to standard error.
+        If standard output is for a report or a model alone, text that rules and passes print goes to standard error.
         """
-        with redirect_stdout(sys.stderr) if self.out.quiet else nullcontext():
-            if not self.err.is_terminal:
-                yield lambda _: None
-                return
-            with self.err.status("starting") as status:
-                yield lambda phase: status.update(Text(printable_line(f"{phase} ...")))
+        with nullcontext() if self._takes_stdout else redirect_stdout(sys.stderr):
+            is_shown = self.err.is_terminal and sys.stderr.isatty()  # FORCE_COLOR makes a terminal of a log
+            line = Live(console=self.err, transient=True, get_renderable=lambda: self.phase.shown(self.err.width))
+            with line if is_shown else nullcontext():
+                yield self.phase.change
 
     def lines(self, texts: Iterable[str]) -> None:
         """Print lines of plain text."""
@@ -83,6 +126,47 @@ class Terminal:
     def line(self, text: str, style: str = "") -> None:
         """Print a line of plain text, however long. Names in a model may contain line breaks and terminal codes."""
         self.out.print(Text(printable(text), style=style), soft_wrap=True)
+
+    def wrapped(self, text: str, start: str = "") -> None:
+        """Print a line of plain text after `start`; on a terminal, one that is too long continues below at a space.
+
+        It continues behind `start` if that is narrow. A name that is longer than the terminal is not broken.
+        """
+        if not self.out.is_terminal:
+            self.line(start + text)
+            return
+        indent = len(start) if len(start) <= self.out.width // 2 else INDENT
+        self.lines(
+            wrap(
+                printable(start + text),
+                self.out.width,
+                subsequent_indent=" " * (indent if start else INDENT),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
+
+    def wrapped_lines(self, texts: Iterable[str]) -> None:
+        """Print lines of plain text, each wrapped."""
+        for text in texts:
+            self.wrapped(text)
+
+    def table(self, table: Table) -> None:
+        """Print a table; on a terminal too narrow for its columns of numbers, a line for each cell below its row."""
+        options = self.out.options.update(max_width=MAX_TABLE_WIDTH)
+        first, natural = table.columns[0], Measurement.get(self.out, options, table).maximum
+        name = max((Measurement.get(self.out, options, c).maximum for c in (first.header, *first.cells)), default=0)
+        needed = natural - (0 if first.no_wrap else max(0, name - MIN_NAME_WIDTH))
+        if needed <= self.out.width:
+            self.out.print(table)
+            return
+        names, *columns = table.columns
+        for name, *cells in zip(names.cells, *(column.cells for column in columns), strict=True):
+            self.line(": ".join(filter(None, (str(names.header), str(name)))))
+            for column, content in zip(columns, cells, strict=True):
+                if str(content):
+                    label, value = (" ".join(str(t).split("\n")) for t in (column.header, content))
+                    self.line(f"  {label}: {value}")
 
     def warning(self, text: str) -> None:
         """Print a line of plain text on standard error."""

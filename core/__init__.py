@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import Declined, PassesError, require
+    from .errors import Declined, ModelError, PassesError, require
     from .inference.shape_functions import broadcasts_to, same_extent, same_extent_if_broadcast
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .ir.tensor import Tensor
     from .ir.values import Value
     from .ort.evaluation import evaluate
+    from .pass_manager.edits import Edit
+    from .pass_manager.hints import Hint
     from .pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
     from .plugins.plugin import Placed, Plugin
     from .rewriting.builder import Build
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "errors": (
         "Declined",
+        "ModelError",
         "PassesError",
         "require",
     ),
@@ -55,6 +58,8 @@ _MODULES = {
     "ir.tensor": ("Tensor",),
     "ir.values": ("Value",),
     "ort.evaluation": ("evaluate",),
+    "pass_manager.edits": ("Edit",),
+    "pass_manager.hints": ("Hint",),
     "pass_manager.pipeline": (
         "Fixpoint",
         "Pass",
@@ -87,10 +92,13 @@ __all__ = [
     "Build",
     "Contract",
     "Declined",
+    "Edit",
     "Fixpoint",
     "Graph",
+    "Hint",
     "Ledger",
     "Model",
+    "ModelError",
     "Op",
     "Pass",
     "PassesError",

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from .app.compare.comparison_report import BenchmarkConfig, ComparisonReport, Conditions
     from .app.diff.model_diff import DiffReport, diff
     from .app.explain.explain import Explanation, explain
+    from .app.info.info import InfoReport, ModelInfo, info
     from .app.profile.profile import profile
     from .app.profile.profile_report import ProfileReport
     from .app.quantize.quantize import QuantizationReport, QuantizationResult, quantize
-    from .app.run.optimize import Result, optimize
+    from .app.run.optimize import Result, convert_opset, optimize
     from .app.verify.verify import VerificationReport, verify
 
     __version__: str
@@ -27,10 +28,11 @@ _MODULES = {
     "compare.comparison_report": ("BenchmarkConfig", "ComparisonReport", "Conditions"),
     "diff.model_diff": ("DiffReport", "diff"),
     "explain.explain": ("Explanation", "explain"),
+    "info.info": ("InfoReport", "ModelInfo", "info"),
     "profile.profile": ("profile",),
     "profile.profile_report": ("ProfileReport",),
     "quantize.quantize": ("QuantizationReport", "QuantizationResult", "quantize"),
-    "run.optimize": ("Result", "optimize"),
+    "run.optimize": ("Result", "convert_opset", "optimize"),
     "verify.verify": ("VerificationReport", "verify"),
 }
 __all__ = [
@@ -40,6 +42,8 @@ __all__ = [
     "Conditions",
     "DiffReport",
     "Explanation",
+    "InfoReport",
+    "ModelInfo",
     "OrtBisectReport",
     "ProfileReport",
     "QuantizationReport",
@@ -50,8 +54,10 @@ __all__ = [
     "bench",
     "bisect_ort",
     "compare",
+    "convert_opset",
     "diff",
     "explain",
+    "info",
     "optimize",
     "profile",
     "quantize",

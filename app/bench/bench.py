@@ -19,13 +19,15 @@ from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTi
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_regular, unreadable
+from ...core.verify.given_samples import GivenSamples, Inputs
 from ...core.verify.input_specs import input_specs
-from ...core.verify.verification_spec import Inputs
 from ..environment import versions
 from ..measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from ..measure.execution_provider import optimization_level, parse_provider
 from ..measure.feeds import Feeds, isolated_run_check, make_feeds
 from ..measure.metrics import ModelMetrics, RatioInterval, latency_ratios
+from ..measure.python_data import data_files, read_given
+from ..progress import Progress, phase_callback, shows_progress
 from .accuracy import LabelledSet, Metric, load_metric, run_in_batches
 
 DEFAULT_EFFORT = BenchmarkConfig()
@@ -78,6 +80,12 @@ class BenchReport:
         data = asdict(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
         return json_text(data)
 
+    def _repr_html_(self) -> str:
+        """The card that a notebook shows."""
+        from .render import bench_card  # noqa: PLC0415 - imports rich and jinja2
+
+        return bench_card(self).html()
+
 
 def _model_data(model: ModelBenchmark) -> dict[str, Any]:
     data = asdict(model)
@@ -89,6 +97,7 @@ def _model_data(model: ModelBenchmark) -> dict[str, Any]:
     return data
 
 
+@shows_progress
 def bench(
     models: Sequence[str | Path],
     inputs: Inputs | None = None,
@@ -104,7 +113,7 @@ def bench(
     effort: BenchmarkConfig = DEFAULT_EFFORT,
     seed: int = 0,
     report_to: str | Path | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = None,
 ) -> BenchReport:
     """Measure models in onnxruntime, interleaved: latency, throughput, creation of a session, memory and size.
 
@@ -120,12 +129,12 @@ def bench(
         raise UsageError("--metric is for a labelled set: give --labelled")
     if not models:
         raise UsageError("no model is given")
-    timer = PhaseTimer(progress)
+    timer = PhaseTimer(phase_callback(progress))
     config = parse_provider(provider).session_config(level_name, threads)
     metric_name, metric_function = load_metric(metric) if labelled_set is not None else ("", None)
     loaded = [_LoadedModel.of(Path(m)) for m in models]
     paths = OutputPaths.of(report=report_to)
-    read = [Path(p) for p in (inputs, labelled_set) if isinstance(p, str | Path)]
+    read = [*data_files(inputs), *data_files(labelled_set)]
     paths.require_distinct([*(f for m in loaded for f in m.source.files), *read])
     examples = LabelledSet.read(Path(labelled_set)) if labelled_set is not None else None
     samples = 0
@@ -134,11 +143,18 @@ def bench(
             samples = len(examples.labels(input_specs(m)))
             examples.feeds(input_specs(m), samples)
     with gc_paused(), timer.phase(CHOOSING_INPUTS):
-        feeds = _choose_feeds(loaded, lambda m: make_feeds(m, inputs, batches, dict(dims or {}), seed, shapes=shapes))
+        given: Inputs | GivenSamples | None = inputs
+
+        def choose(source: ModelSource) -> Feeds:
+            nonlocal given
+            given = read_given(given, source.load())
+            return make_feeds(source, given, batches, dict(dims or {}), seed, shapes=shapes)
+
+        feeds = _choose_feeds(loaded, choose)
     own_feeds = [m.own_feeds.by_batch if m.own_feeds is not None else None for m in loaded]
     targets = [BenchmarkTarget(m.source.files[0], config, own) for m, own in zip(loaded, own_feeds, strict=True)]
     with timer.phase(MEASURING):
-        measured = run_benchmark(targets, feeds.by_batch, replace(effort, seed=seed), progress)
+        measured = run_benchmark(targets, feeds.by_batch, replace(effort, seed=seed), timer.progress)
     results = [
         ModelBenchmark(m.source.label, m.source.size, metrics, own_inputs=own is not None)
         for m, metrics, own in zip(loaded, measured, own_feeds, strict=True)

@@ -9,15 +9,20 @@ from typing import Annotated
 import typer
 
 from .. import options
+from ..completion import complete_models
 from ..exit_codes import BAD_INPUT, one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 all were measured; 1 bad model or input, or one that could not be measured; 2 usage;
 4 no inputs could be generated."""
+EXAMPLES = {"passes bench model.onnx small.onnx": "compares the second with the first"}
 
 
 def bench(
     models: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="The .onnx files; the first is the baseline.")
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="The .onnx files; the first is the baseline.", autocompletion=complete_models
+        ),
     ],
     inputs: options.MeasuredInputs = None,
     shape: options.Shapes = None,

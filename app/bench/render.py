@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 from rich.table import Table
 
 from ..measure.execution_provider import short_name
 from ..number_text import compact, duration, ratio_with_bounds
+from ..pages.card import Card
 from ..terminal import Terminal, add_row, new_table, plural
-from .bench import BenchReport, ModelBenchmark
+
+if TYPE_CHECKING:
+    from .bench import BenchReport, ModelBenchmark
 
 
 def show_bench_report(terminal: Terminal, report: BenchReport) -> None:
     """Print a table of sizes and one of times, then the conditions of the measurement."""
-    terminal.out.print(size_table(report))
+    terminal.table(size_table(report))
     if any(m.measured.latencies for m in report.models):
-        terminal.out.print(time_table(report))
+        terminal.table(time_table(report))
     terminal.lines(summary_lines(report))
+
+
+def bench_card(report: BenchReport) -> Card:
+    """The card of a benchmark."""
+    ratios = [*ratio_lines(report)]
+    failed = [f"{display_name(m, report)}: not measured: {m.measured.failure}" for m in report.failed]
+    verdict = ratios[0] if ratios else f"measured: {plural(len(report.models) - len(failed), 'model')}"
+    folds = [("Times", time_table(report)), ("Sizes", size_table(report))]
+    subject = ", ".join(display_name(m, report) for m in report.models)
+    tone = "bad" if failed else "good"
+    return Card("passes bench", subject, tone, verdict, warnings=failed, notes=ratios[1:], folds=folds)
 
 
 def size_table(report: BenchReport) -> Table:

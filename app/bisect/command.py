@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...core.support.watchdog import time_limit
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
+from ..command_class import Command
 from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
 
 if TYPE_CHECKING:
@@ -20,6 +21,33 @@ if TYPE_CHECKING:
 
 EXIT_CODES = """Exit codes: 0 nothing is wrong; 1 bad model, input or plugin; 2 usage;
 3 something is wrong, and was named; 4 could not be verified."""
+
+EXAMPLES = {
+    "passes bisect model.onnx": "finds changes that are wrong",
+    "passes bisect model.onnx --ort": "finds optimizers of onnxruntime that are",
+}
+
+
+class OptionalLevelCommand(Command):
+    """A command whose option --ort may have no value, which typer does not support."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments with the default level inserted."""
+        return super().parse_args(ctx, with_default_level(args))
+
+
+COMMAND_CLASS = OptionalLevelCommand
+
+
+def with_default_level(args: list[str]) -> list[str]:
+    """The arguments with `all` for a missing level."""
+    if "--ort" not in args:
+        return args
+    from ...core.ort.sessions import LEVELS  # noqa: PLC0415 - imports onnx
+
+    own = args[: args.index("--")] if "--" in args else args
+    incomplete = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
+    return ["--ort=all" if i in incomplete else a for i, a in enumerate(args)]
 
 
 @options.flatten_options
@@ -50,7 +78,14 @@ def bisect(
 
             is_wrong = bool(show_progress_and_report(json, compute, show_bisection).quarantined)
         else:
-            is_cut = verification.outputs or verification.drop_unused_inputs or verification.freeze_initializers
+            is_cut = any(
+                (
+                    verification.outputs,
+                    verification.cut_inputs,
+                    verification.drop_unused_inputs,
+                    verification.freeze_initializers,
+                )
+            )
             options.require(not is_cut, "--ort takes the model as it is: cut it with `passes run`")
             used_pipeline = options.PipelineOptions(shape=pipeline.shape, dim=pipeline.dim)
             used_verification = options.VerificationOptions(

@@ -19,11 +19,14 @@ from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import ScratchFolder
+from ...core.verify.given_samples import Inputs
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
-from ...core.verify.verification_spec import Effort, Inputs, VerificationSpec
+from ...core.verify.verification_spec import Effort, VerificationSpec
 from ..environment import versions
+from ..measure.python_data import data_files, read_given
+from ..progress import Progress, phase_callback, shows_progress
 from ..run.run_options import known_effort
 from .ort_optimizers import RULE_BASED_TRANSFORMERS, known_optimizers, logged_optimizers, merge_in_order
 from .probe_process import LOG_FILE, PROBE_TIMEOUT, ProbeFailure, probe, probe_process, write_case
@@ -79,6 +82,7 @@ class OrtBisectReport:
         return json_text(asdict(self))
 
 
+@shows_progress
 def bisect_ort(
     model: onnx.ModelProto | str | Path,
     level: str = "all",
@@ -90,7 +94,7 @@ def bisect_ort(
     effort: Effort = "default",
     memory: int | None = None,
     report_to: str | Path | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = None,
 ) -> OrtBisectReport:
     """Compare onnxruntime at a level of optimization (basic, extended, layout, all) with itself without any.
 
@@ -98,20 +102,21 @@ def bisect_ort(
     (`dims`) are for the inputs, and change no model. Raises ModelError for a model or input that is unusable,
     UsageError for a level or effort that does not exist, UnverifiableError if no inputs can be generated.
     """
-    timer = PhaseTimer(progress)
+    timer = PhaseTimer(phase_callback(progress))
     start_oracle_worker()
     source = model_source(model, inline=False)
     paths = OutputPaths.of(report=report_to)
-    paths.require_distinct((*source.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
+    paths.require_distinct((*source.files, *data_files(inputs)))
     with gc_paused(), timer.phase(LOADING):
-        spec = VerificationSpec.of(
-            source.load(), inputs, shapes or {}, dims or {}, effort=known_effort(effort, "--verify"), memory=memory
-        )
-    with timer.phase(RUNNING_ORIGINAL):
-        oracle = OracleProcess(source.loadable(), spec, seed, label=source.label)
-    with oracle, timer.phase("bisecting onnxruntime"):
-        blame = bisect_optimizers(oracle, source.loadable(), level, progress)
-        input_sets = tuple(str(answer.input_set) for answer in oracle.answers)
+        loaded, chosen = source.load(), known_effort(effort, "--verify")
+        given = read_given(inputs, loaded)
+        spec = VerificationSpec.of(loaded, given, shapes or {}, dims or {}, effort=chosen, memory=memory)
+    with OracleProcess(source.loadable(), spec, seed, label=source.label, report=timer.report) as oracle:
+        with timer.phase(RUNNING_ORIGINAL):
+            oracle.wait()
+        with timer.phase("bisecting onnxruntime"):
+            blame = bisect_optimizers(oracle, source.loadable(), level, timer.progress)
+            input_sets = tuple(str(answer.input_set) for answer in oracle.answers)
     report = OrtBisectReport(source.label, level, input_sets, blame, timer.seconds, versions())
     publish_text(paths.report, report.to_json)
     return report
@@ -176,7 +181,7 @@ class _Bisection:
         failure = self.failure_without(())
         if failure is None:
             return None
-        self.progress(f"onnxruntime's optimizers at {self.level}")
+        self.progress(f"bisecting onnxruntime: its optimizers at {self.level}")
         self._probe(SessionConfig(LEVELS[self.level], prepack_weights=True, verbose=True))
         with self.log.open(encoding="utf-8", errors="replace") as lines:
             self.names = merge_in_order(known_optimizers(self.level), logged_optimizers(lines))
@@ -200,7 +205,7 @@ class _Bisection:
         if key not in self.outcomes:
             names, count = sorted(key, key=self.names.index), len(self.names)
             which = f" without {len(key)} of {count} optimizers" if key else ""
-            self.progress(f"onnxruntime at {self.level}{which}")
+            self.progress(f"bisecting onnxruntime: at {self.level}{which}")
             self.outcomes[key] = self._probe(SessionConfig(LEVELS[self.level], tuple(names), prepack_weights=True))
         return self.outcomes[key]
 

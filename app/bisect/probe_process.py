@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -40,10 +41,12 @@ def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) ->
         path.write_bytes(model)
     else:
         path = model.absolute()
-    for i, answer in enumerate(oracle.answers):
+    answers = deque(oracle.answers)
+    labels = [str(answer.input_set) for answer in answers]
+    for i in range(len(answers)):  # the outputs of one answer are in memory
+        answer = answers.popleft()
         value_files.write_value(dict(answer.input_set.feeds), folder / f"feeds-{i}")
         value_files.write_value(dict(answer.outputs), folder / f"outputs-{i}")
-    labels = [str(answer.input_set) for answer in oracle.answers]
     random = sorted(oracle.spec.random_outputs)
     case = {"model": str(path), "names": oracle.output_names, "random": random, "inputs": labels}
     (folder / CASE_FILE).write_text(json.dumps(case), encoding="utf-8")

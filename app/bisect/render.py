@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.pass_manager.report import Report
 from ..run.render import show_unfit
 from ..terminal import Terminal, plural
-from ..verify.render import verdict_lines
+from ..verify.render import input_sets_text, verdict_lines
 from .ort_bisect import OrtBisectReport
 
 
@@ -21,7 +21,7 @@ def show_bisection(terminal: Terminal, report: Report) -> None:
         terminal.line("nothing is wrong")
     changes = sum(p.changes for p in report.passes)
     terminal.line(f"{plural(changes, 'change')} kept, {plural(report.replays, 'replay')}")
-    terminal.lines(verdict_lines(report.verification))
+    terminal.wrapped_lines(verdict_lines(report.verification))
 
 
 def show_ort_bisect(terminal: Terminal, report: OrtBisectReport) -> None:
@@ -29,7 +29,7 @@ def show_ort_bisect(terminal: Terminal, report: OrtBisectReport) -> None:
     subject = f"onnxruntime {report.versions['onnxruntime']} at {report.level}"
     blame = report.blame
     if blame is None:
-        terminal.line(f"{subject} agrees with itself unoptimized on {plural(len(report.input_sets), 'set')} of inputs")
+        terminal.line(f"{subject} agrees with itself unoptimized on {input_sets_text(report.input_sets)}")
         return
     terminal.line(f"{subject} is wrong: {blame.failure}")
     for culprit in blame.culprits:

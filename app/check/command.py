@@ -9,10 +9,13 @@ from typing import Annotated
 import typer
 
 from .. import options
+from ..completion import PASSES, RULES, complete_names
 from ..exit_codes import UNVERIFIED, WRONG, one_line_errors, show_progress_and_report
+from ..formats.outputs import Outputs
 
 EXIT_CODES = """Exit codes: 0 all are sound; 1 a file cannot be loaded; 2 usage; 3 a rule is wrong;
 4 a rule could not be tested."""
+EXAMPLES = {"passes check rules.py": "tries the rules of a file"}
 
 
 def check(
@@ -21,6 +24,7 @@ def check(
         typer.Argument(
             metavar="NAME",
             help="Python files with rules, and names of rules and passes: of the files, or of all there are.",
+            autocompletion=complete_names(PASSES, RULES),
         ),
     ] = None,
     built_in: Annotated[bool, typer.Option("--built-in", help="Check all rules that come with passwright.")] = False,
@@ -29,22 +33,27 @@ def check(
     repro: Annotated[
         Path | None, options.report_option(metavar="FOLDER", help="Write a model and inputs here for each wrong rule.")
     ] = None,
+    formats: options.Format = None,
     json: options.Json = None,
 ) -> None:
     """Try rules on models made from their own patterns, and show the smallest on which one is wrong."""
     with one_line_errors():
-        from .render import show_check_report  # noqa: PLC0415 - imports rich
+        from .render import check_document, show_check_report  # noqa: PLC0415 - imports rich
         from .rule_check import check as checked  # noqa: PLC0415 - imports onnx and numpy
 
+        outputs = Outputs.parse(formats, json)
+        outputs.require_distinct((*map(Path, targets or ()), outputs.json))
         compute = partial(
             checked,
             targets or (),
             built_in=built_in,
             budget=budget,
             seed=seed,
-            report_to=options.report_file(json),
+            report_to=options.report_file(outputs.json),
             repro_to=repro,
         )
-        report = show_progress_and_report(json, compute, show_check_report)
+        report = show_progress_and_report(
+            outputs.json, compute, show_check_report, outputs=outputs, describe=check_document
+        )
         if report.wrong or report.inconclusive:
             raise typer.Exit(WRONG if report.wrong else UNVERIFIED)

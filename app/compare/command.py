@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from .. import options
+from ..completion import TOOLS, complete_lists
 from ..exit_codes import UNVERIFIED, one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done, even if other tools are wrong; 1 bad model, input or plugin; 2 usage;
 4 done, but nothing could be verified."""
+EXAMPLES = {"passes compare model.onnx": "tries all optimizers that are installed"}
 
 Tools = Annotated[
     list[str] | None,
@@ -21,6 +23,7 @@ Tools = Annotated[
         metavar="NAMES",
         help="Of ort, onnxsim, onnxslim, onnxoptimizer, onnxscript, and of ort, onnxsim, nncf to quantize, as a,b: "
         "all that are installed.",
+        autocompletion=complete_lists(TOOLS),
     ),
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -17,13 +17,17 @@ from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
 from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
+from ...core.verify.given_samples import Inputs
 from ...core.verify.oracle_process import OracleProcess
-from ...core.verify.verification_spec import Inputs, VerificationSpec
+from ...core.verify.verification_spec import VerificationSpec
 from ..environment import machine_summary, versions
 from ..measure.feeds import Feeds, make_feeds
+from ..measure.python_data import data_files, read_given
+from ..progress import Progress, phase_callback, shows_progress
 from ..run.run_options import RunOptions
-from ..terminal import plural
-from .comparison_report import ORIGINAL, ComparisonReport, Conditions, Row
+from ..verify.render import input_sets_text
+from .comparison_report import ComparisonReport, Conditions
+from .row import ORIGINAL, Row
 from .rows import RowVerifier, measure_rows, online_optimizations
 from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
 
@@ -31,6 +35,7 @@ BASELINE_ROW = 1  # index of the original under ORT ALL
 DEFAULT_CONDITIONS = Conditions()
 
 
+@shows_progress
 def compare(
     model: str | Path,
     pipeline: str = "basic",
@@ -48,7 +53,7 @@ def compare(
     report_to: str | Path | None = None,
     page_to: str | Path | None = None,
     keep_to: str | Path | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = None,
 ) -> ComparisonReport:
     """Compare a model file with the results of passwright, onnxruntime and the optimizers `tool_names` for it.
 
@@ -60,23 +65,24 @@ def compare(
 
     Raises ModelError for an unusable model or input, UsageError for optimizers that are not installed.
     """
-    timer = PhaseTimer(progress)
+    timer = PhaseTimer(phase_callback(progress))
     path = Path(model)
     tools, skipped = select_tools(tool_names)
     source = model_source(path, inline=False)
     paths = OutputPaths.of(report=report_to, page=page_to, repro_folder=keep_to)
     names = ["passwright", *(t.key for t in tools)]
-    read = [Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path)]
+    read = [*data_files(inputs), *map(Path, plugins)]
     _require_writable(paths, [path, *read], names)
     with gc_paused(), timer.phase(LOADING):
         original = source.load()
+        given = read_given(inputs, original)
         try:
-            spec, failure = VerificationSpec.of(original, inputs, shapes or {}, dims or {}), ""
+            spec, failure = VerificationSpec.of(original, given, shapes or {}, dims or {}), ""
         except UnverifiableError as e:
             spec, failure = None, str(e)
     _require_writable(paths, [*source.files, *read], names)
     run_options = RunOptions(
-        pipeline, plugins, inputs=inputs, only=only, skip=skip, enable=enable, seed=seed, visualize=page_to is not None
+        pipeline, plugins, inputs=given, only=only, skip=skip, enable=enable, seed=seed, visualize=page_to is not None
     )
     with ScratchFolder() as folder, ExitStack() as exits:
         own_output, own, notes = run_own(path, run_options, folder, timer)
@@ -85,7 +91,7 @@ def compare(
             with timer.phase(f"optimizing with {tool.label}"):
                 outputs.append(run_tool(tool, path, folder))
         with timer.phase(RUNNING_ORIGINAL):
-            oracle, verification = _oracle(source, spec, failure, seed)
+            oracle, verification = _oracle(source, spec, failure, seed, timer)
             if oracle is not None:
                 exits.enter_context(oracle)
         rows: list[Row] = []
@@ -95,7 +101,12 @@ def compare(
                 original,
                 oracle,
                 # As a run is verified.
-                replace(conditions.session_config(DISABLE_ALL), prepack_weights=False, allow_spinning=False),
+                replace(
+                    conditions.session_config(DISABLE_ALL),
+                    prepack_weights=False,
+                    allow_spinning=False,
+                    memory_patterns=False,
+                ),
                 conditions.session_config(ENABLE_ALL),
                 folder,
                 path,
@@ -103,10 +114,10 @@ def compare(
                 paths.repro_folder,
             )
             for output in outputs:
-                progress(f"verifying {output.row.made_by}")
+                timer.progress(f"verifying {output.row.made_by}")
                 rows += verifier.rows(output)
         try:
-            feeds = make_feeds(path, inputs, conditions.batches, spec.fixed_sizes if spec is not None else {}, seed)
+            feeds = make_feeds(path, given, conditions.batches, spec.fixed_sizes if spec is not None else {}, seed)
         except (UnverifiableError, EvaluationError) as e:
             feeds = Feeds({}, {}, f"nothing was measured: {e}")
         files = {output.row.made_by: output.file for output in outputs}
@@ -153,24 +164,25 @@ def _require_writable(paths: OutputPaths, read: Sequence[Path], names: Iterable[
 
 
 def _oracle(
-    source: ModelSource, spec: VerificationSpec | None, failure: str, seed: int
+    source: ModelSource, spec: VerificationSpec | None, failure: str, seed: int, timer: PhaseTimer
 ) -> tuple[OracleProcess | None, str]:
     """The results of the original, and a description; None with the reason if there are none."""
     if spec is None:
         return None, f"nothing was verified: {failure}"
     try:
-        oracle = OracleProcess(source.loadable(), spec, seed, label=source.label)
+        oracle = OracleProcess(source.loadable(), spec, seed, label=source.label, report=timer.report).wait()
     except (UnverifiableError, EvaluationError) as e:
         return None, f"nothing was verified: {e}"
-    sets = plural(len(oracle.answers), "set")
-    return oracle, f"compared with {oracle.backend} without optimizations on {sets} of inputs"
+    sets = input_sets_text([str(answer.input_set) for answer in oracle.answers])
+    return oracle, f"compared with {oracle.backend} without optimizations on {sets}"
 
 
 def _bisect_options(
     inputs: Inputs | None, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int], seed: int
 ) -> list[str]:
     """Options for `passes bisect` to use the same inputs."""
-    options = ["--inputs", str(inputs)] if isinstance(inputs, str | Path) else []
+    given: Sequence[object] = inputs if isinstance(inputs, list | tuple) else [inputs]
+    options = [word for name in given if isinstance(name, str | Path) for word in ("--inputs", str(name))]
     for name, shape in shapes.items():
         options += ["--shape", f"{name}:{','.join(map(str, shape))}"]
     for symbol, size in dims.items():

@@ -11,9 +11,12 @@ from rich.filesize import decimal
 from ...core.pass_manager.report import Report
 from ..number_text import duration
 from ..pages.charts import Bar, bar_chart
-from ..run.page import LATENCY, Tile, latency_tile, page, run_tiles
+from ..pages.tile import Tile
+from ..run.page import page
+from ..run.tiles import LATENCY, latency_tile, run_tiles
 from ..visualization.visualization import Visualization
-from .comparison_report import OURS, ComparisonReport, Row
+from .comparison_report import ComparisonReport
+from .row import OURS, Row
 
 
 def compare_page(comparison: ComparisonReport, report: Report, visualization: Visualization | None) -> str:

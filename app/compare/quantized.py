@@ -22,7 +22,7 @@ from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
 from ..quantize.criterion import Budget, Criterion, Score
 from ..quantize.quantize import QuantizationOptions, checked_paths, prepare, quantize_model
-from .comparison_report import ORIGINAL, OURS
+from .row import ORIGINAL, OURS
 from .tool_runs import TIMEOUT, run_timed
 
 FAILS, INVALID, OVER_BUDGET, SLOWER, FASTER, AS_FAST = (

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
 from ..number_text import compact, duration, ratio_with_bounds
+from ..pages.card import Card
 from ..terminal import Terminal, add_row, plural
 from ..verify.render import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
-from .comparison_report import OURS, ComparisonReport, Row, offline_online_pairs
+from .row import OURS, Row, offline_online_pairs
+
+if TYPE_CHECKING:
+    from .comparison_report import ComparisonReport
 
 EMPTY_CELL = "-"
 NAME_WIDTH = 13  # characters of the first column
@@ -28,7 +33,7 @@ def show_comparison_report(terminal: Terminal, report: ComparisonReport) -> None
     if report.online_optimizations:
         tables.append(online_optimization_table(report))
     for table in tables:
-        terminal.out.print(table)
+        terminal.table(table)
     if any(_has_error(row) for row in rows):
         terminal.line("errors: divided by the largest magnitude of that output; in brackets, by the allowed error")
     if any(row.ratios for row in rows):
@@ -51,6 +56,16 @@ def headline(report: ComparisonReport) -> str:
         return f"{start}; nothing was measured under ORT ALL"
     relation = "of" if ratio.is_significant else "to"
     return f"{start}; with ORT ALL {ratio_with_bounds(ratio)} {relation} the original's time"
+
+
+def comparison_card(report: ComparisonReport) -> Card:
+    """The card of a comparison of optimizers."""
+    folds = [("Verdicts", verdict_table(report.rows)), ("Sizes", size_table(report.rows))]
+    folds += [(f"Speed, batch of {batch}", speed_table(report, batch)) for batch in report.batches]
+    ours = [row for row in report.rows if row.made_by == OURS]
+    tone = "bad" if not ours or any(row.is_unusable for row in ours) else "good" if report.is_verified else "open"
+    notes = [line.strip() for line in failure_lines(report.rows)]
+    return Card("passes compare", report.source, tone, headline(report), notes=notes, folds=folds)
 
 
 def verdict_table(rows: Sequence[Row]) -> Table:

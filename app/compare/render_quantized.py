@@ -8,9 +8,9 @@ from rich.table import Table
 from ..number_text import compact, duration, ratio_with_bounds
 from ..quantize.render import score_text
 from ..terminal import Terminal, add_row, plural
-from .comparison_report import OURS
 from .quantized import QuantizedComparison, QuantizedRow
 from .render import plain_table
+from .row import OURS
 
 EMPTY_CELL = "-"
 
@@ -18,9 +18,9 @@ EMPTY_CELL = "-"
 def show_quantized_comparison(terminal: Terminal, report: QuantizedComparison) -> None:
     """Print the tables; details are in the JSON."""
     terminal.line(f"{report.source}, within {report.budget} of the {report.figure}", "bold")
-    terminal.out.print(outcome_table(report))
+    terminal.table(outcome_table(report))
     for batch in report.rows[0].measured.latencies if report.rows[0].measured is not None else ():
-        terminal.out.print(speed_table(report, batch))
+        terminal.table(speed_table(report, batch))
     for row in report.rows:
         if row.failure:
             terminal.line(f"{row.label}: {row.failure}")

@@ -23,7 +23,8 @@ from ..measure.benchmark import BenchmarkTarget, run_benchmark
 from ..measure.metrics import latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..verify.verify import interface_differences
-from .comparison_report import ORIGINAL, Conditions, OnlineOptimization, Row, RowVerdict, offline_online_pairs
+from .comparison_report import Conditions, OnlineOptimization
+from .row import ORIGINAL, Row, RowVerdict, offline_online_pairs
 from .tool_runs import OptimizerOutput
 
 

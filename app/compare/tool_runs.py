@@ -15,7 +15,7 @@ from ..adapters.tool_functions import COMPARED_LEVELS
 from ..environment import versions
 from ..run.optimize import Result, run_pipeline
 from ..run.run_options import RunOptions
-from .comparison_report import OURS, Row
+from .row import OURS, Row
 
 WORKER = module_command(f"{__package__}.tool_worker")
 TIMEOUT = 600.0  # seconds that an optimizer may take for a model

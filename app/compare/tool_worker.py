@@ -18,7 +18,7 @@ from ...core.ort.worker_process import serve
 from ..adapters.quantizers import QUANTIZERS
 from ..adapters.tool_functions import FILE_OPTIMIZERS, OptimizeFile
 from ..adapters.tool_worker import require_model, tool_error
-from .comparison_report import OURS
+from .row import OURS
 
 
 def reply(request: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -9,29 +9,42 @@ from typing import Annotated
 import typer
 
 from .. import options
+from ..completion import complete_models
 from ..exit_codes import USAGE, one_line_errors, show_progress_and_report
+from ..formats.outputs import Outputs
 
 DIFFERENT = 1
 EXIT_CODES = """Exit codes, as those of diff: 0 the same; 1 they differ; 2 bad model or usage."""
+EXAMPLES = {"passes diff model.onnx small.onnx": "lists the changes of any tool"}
 
 
 def diff(
-    original: Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file before.")],
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The .onnx file after.")],
+    original: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The .onnx file before.", autocompletion=complete_models)
+    ],
+    other: Annotated[
+        Path, typer.Argument(metavar="OTHER", help="The .onnx file after.", autocompletion=complete_models)
+    ],
     include_names: Annotated[
         bool, typer.Option("--all", help="Names, doc strings, metadata of nodes and places of constants count too.")
     ] = False,
     limit: Annotated[
         int, typer.Option(min=1, metavar="N", help="Lines of each region, and names in each list, to show.")
     ] = 12,
+    formats: options.Format = None,
     json: options.Json = None,
 ) -> None:
     """List removed, added, replaced and changed nodes, by matching those that compute the same."""
     with one_line_errors(bad_input=USAGE):
         from .model_diff import diff as compare  # noqa: PLC0415 - imports onnx and numpy
-        from .render import show_difference  # noqa: PLC0415 - imports rich
+        from .render import difference_document, show_difference  # noqa: PLC0415 - imports rich
 
-        compute = partial(compare, original, other, include_names=include_names, report_to=options.report_file(json))
-        found = show_progress_and_report(json, compute, partial(show_difference, limit=limit))
+        outputs = Outputs.parse(formats, json)
+        outputs.require_distinct((original, other, outputs.json))
+        report_to = options.report_file(outputs.json)
+        compute = partial(compare, original, other, include_names=include_names, report_to=report_to)
+        show = partial(show_difference, limit=limit)
+        with outputs.failures_of("passes diff", other, typer.echo):
+            found = show_progress_and_report(outputs.json, compute, show, outputs=outputs, describe=difference_document)
         if not found.is_equal:
             raise typer.Exit(DIFFERENT)

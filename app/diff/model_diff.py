@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ..environment import versions
+from ..progress import Progress, phase_callback, shows_progress
 from .constant_numbering import ConstantNumbering
 from .diff_result import Delta, GraphDifference, ModelDifference
 from .graph_diff import OuterPartner, diff_graphs, metadata_of
@@ -57,21 +58,28 @@ class DiffReport:
         }
         return json_text(data)
 
+    def _repr_html_(self) -> str:
+        """The card that a notebook shows."""
+        from .render import difference_card  # noqa: PLC0415 - imports rich and jinja2
 
+        return difference_card(self).html()
+
+
+@shows_progress
 def diff(
     original: onnx.ModelProto | str | Path,
     other: onnx.ModelProto | str | Path,
     *,
     include_names: bool = False,
     report_to: str | Path | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = None,
 ) -> DiffReport:
     """Match the ops of two models by their results, and list the removed, added, replaced and changed ones.
 
     Names, doc strings, metadata of nodes and the holders of constants count only with `include_names`. Linear in the
     ops; only weights that look alike or changed are read. Raises ModelError for an unusable model.
     """
-    timer = PhaseTimer(progress)
+    timer = PhaseTimer(phase_callback(progress))
     first, second = (model_source(m, inline=False) for m in (original, other))
     paths = OutputPaths.of(report=report_to)
     with gc_paused():

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ...core.ir.op_schemas import qualified_op_type
+from ..formats.finding import Document, Finding, Level
+from ..pages.card import Card
 from ..terminal import Terminal, plural
 from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, ModelDifference, Node, SubgraphChange
-from .model_diff import DiffReport
+
+if TYPE_CHECKING:
+    from .model_diff import DiffReport
 
 STYLES = {"-": "red", "+": "green", "~": "yellow"}
+MAX_CARD_LINES = 4  # of a region
 MIN_GROUP_SIZE = 3  # changes with one headline
 TIMES = "\N{MULTIPLICATION SIGN}"
 MAX_TYPE_RUNS = 6  # in the headline of a region, in order
@@ -23,6 +28,37 @@ def show_difference(terminal: Terminal, difference: DiffReport, limit: int) -> N
     """Print the summary and every change, with at most `limit` lines of a region and names of a list."""
     for line in diff_lines(difference, limit):
         terminal.line(line, STYLES.get(line.lstrip()[:1], ""))
+
+
+def difference_card(report: DiffReport) -> Card:
+    """The card of the differences of two models."""
+    first, *lines = diff_lines(report, MAX_CARD_LINES)
+    tone, subject = "good" if report.is_equal else "open", f"{report.other} against {report.original}"
+    return Card("passes diff", subject, tone, first, folds=[("Changes", lines)])
+
+
+def difference_document(report: DiffReport) -> Document:
+    """The content of all formats: a finding for each difference of interfaces, and for each kind of other change."""
+    findings = [_finding(report, Level.NOTE, "the header differs", _delta_line(d)) for d in report.difference.header]
+    for graph in report.difference.graphs:
+        lines = [*map(_delta_line, graph.interface), *(_weight_text(w, w.location) for w in graph.weights)]
+        findings += (_finding(report, Level.WARNING, "the interface or a weight differs", line) for line in lines)
+        by_headline = dict[str, list[str]]()
+        for change in graph.changes:
+            by_headline.setdefault(_headline(change), []).append(_first_label(change))
+        for headline, labels in by_headline.items():
+            times = f"{TIMES}{len(labels)} " if len(labels) > 1 else ""
+            findings.append(_finding(report, Level.NOTE, "the structure differs", f"{times}{headline}", labels))
+    return Document([difference_card(report)], sorted(findings, key=lambda f: f.level == Level.NOTE))
+
+
+def _finding(report: DiffReport, level: Level, title: str, message: str, places: Sequence[str] = ()) -> Finding:
+    return Finding(level, "different-model", title, message, report.other, places)
+
+
+def _first_label(change: SubgraphChange | ChangedOp) -> str:
+    """The name of the first op of a change."""
+    return _label(change.before if isinstance(change, ChangedOp) else (change.removed or change.added)[0])
 
 
 def diff_lines(difference: DiffReport, limit: int) -> Iterator[str]:
@@ -80,9 +116,8 @@ def _graph_lines(graph: GraphDifference, limit: int) -> Iterator[str]:
         if len(group) < MIN_GROUP_SIZE:
             yield from _change_lines(c, limit)
         elif c is group[0]:
-            first_ops = (x.before if isinstance(x, ChangedOp) else (x.removed or x.added)[0] for x in group)
             yield f"{TIMES}{len(group)} {title}"
-            yield f"    at {_joined([_label(n) for n in first_ops], limit)}"
+            yield f"    at {_joined(list(map(_first_label, group)), limit)}"
 
 
 def _headline(change: SubgraphChange | ChangedOp) -> str:

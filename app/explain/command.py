@@ -8,14 +8,26 @@ from typing import Annotated
 import typer
 
 from .. import options
+from ..completion import PASSES, PIPELINES, RULES, complete_names
 from ..exit_codes import one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, place or plugin; 2 usage."""
+EXAMPLES = {
+    "passes explain fuse-gemm model.onnx": "says why a pass left nodes as they are",
+    "passes explain basic model.onnx": "does so for all rules",
+}
 
 
 @options.flatten_options
 def explain(
-    name: Annotated[str, typer.Argument(metavar="RULE_OR_PASS", help="A rule; a pass or a pipeline: all its rules.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="RULE_OR_PASS",
+            help="A rule; a pass or a pipeline: all its rules.",
+            autocompletion=complete_names(RULES, PASSES, PIPELINES),
+        ),
+    ],
     model: options.Model,
     as_is: Annotated[bool, typer.Option("--as-is", help="Match in the file as it is, not after the pipeline.")] = False,
     at: Annotated[str, typer.Option(metavar="NAME", help="Only at this node, or at the producer of this value.")] = "",

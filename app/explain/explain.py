@@ -30,11 +30,12 @@ from ...core.rewriting.rules import Rule
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
-from ...core.transform.model_edits import requested_edits
 from ..environment import versions
 from ..listing.listing import pass_doc
+from ..progress import phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
+from ..run.optimize import optional_edits
 from ..run.run_options import SharedOptions, with_keywords
 from .match_report import MatchReport, report_matches
 
@@ -127,6 +128,7 @@ class _RunOutcome:
     quarantined: list[Quarantined]
 
 
+@shows_progress
 @with_keywords(ExplainOptions, "explain")
 def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Explanation:
     """Say where the rule, pass or group `name` fires in a run of `pipeline`, and why not elsewhere in the result.
@@ -135,13 +137,13 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
     near misses to keep for each rule, the nearest. The rest is as for `optimize`, but nothing is verified and no model
     is written. Raises ModelError for an unusable model or an unknown place in it, UnknownNameError, PluginError.
     """
-    timer = PhaseTimer(options.progress)
-    edits = requested_edits(options.shapes, options.dims)
-    source = edited_source(model_source(model, inline=not options.keep_functions), edits)
+    timer = PhaseTimer(phase_callback(options.progress))
+    source = model_source(model, inline=not options.keep_functions)
     paths = OutputPaths.of(report=options.report_to)
     inputs = [*source.files, *(Path(p) for p in options.plugins if isinstance(p, str | Path))]
     paths.require_distinct(inputs)
-    choice = resolve_pipeline(options.pipeline, options.plugins, (), (), options.enable)
+    choice = resolve_pipeline(options.pipeline, options.plugins, (), (), options.enabled)
+    source = edited_source(source, [*optional_edits(options), *choice.edits])
     subject = find_subject(options.name, choice.pipeline, options.plugins)
     with gc_paused(), timer.phase("loading"):
         original = source.load()

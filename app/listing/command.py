@@ -7,17 +7,37 @@ from typing import Annotated
 import typer
 
 from .. import options
-from ..exit_codes import echo_json, one_line_errors
+from ..completion import OPERATORS, PASSES, PIPELINES, RULES, complete_names
+from ..exit_codes import STANDARD_OUTPUT, echo_json, one_line_errors
+
+EXIT_CODES = """Exit codes: 0 done; 1 bad plugin; 2 usage, or an unknown name."""
+EXAMPLES = {
+    "passes list fuse-gemm": "describes a pass",
+    "passes list --search gelu": "finds passes and rules by words",
+}
 
 Operator = Annotated[
-    str | None, typer.Option("--op", metavar="OPERATOR", help="List the rules whose pattern has this operator.")
+    str | None,
+    options.selection_option(
+        "--op",
+        metavar="OPERATOR",
+        help="List the rules whose pattern has this operator.",
+        autocompletion=complete_names(OPERATORS),
+    ),
 ]
 Search = Annotated[
     str | None,
-    typer.Option(metavar="WORDS", help="List the passes and rules with these words in their names and descriptions."),
+    options.selection_option(
+        metavar="WORDS", help="List the passes and rules with these words in their names and descriptions."
+    ),
 ]
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="Passes, rules or pipelines to describe in full.")
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="Passes, rules or pipelines to describe in full.",
+        autocompletion=complete_names(PASSES, RULES, PIPELINES),
+    ),
 ]
 
 
@@ -42,7 +62,7 @@ def list_passes(
             found = listing_by_operator(op, plugin or ()) if op else listing_by_search(search or "", plugin or ())
         else:
             found = listing(name or (), plugin or ())
-        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
+        screen = Terminal(quiet=json == STANDARD_OUTPUT)
         (show_details if name else show_rules if op or search else show_listing)(screen, found)
         for message in dict.fromkeys(found.broken.values()):
             screen.warning(f"warning: {' '.join(message.split())}")

@@ -6,7 +6,10 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import cast
 
+from ...core.pass_manager.edits import EditPass, definition
+from ...core.pass_manager.hints import option_of
 from ...core.pass_manager.pass_selection import UnknownNameError
 from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
 from ...core.plugins.discovery import LoadErrors
@@ -20,6 +23,8 @@ from .. import adapters
 from ..environment import versions
 from ..registry.name_resolver import FilePipeline, NameResolver
 from ..registry.pass_sources import PluginLike
+
+EDIT = "edit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,10 @@ class OptionInfo:
 
 @dataclass(frozen=True, slots=True)
 class PassInfo:
-    """A pass. `pipelines` are the ones that contain it; `opsets` the first and last that it supports (None: any)."""
+    """A pass. `pipelines` are the ones that contain it; `opsets` the first and last that it supports (None: any).
+
+    `stage` is `edit` for an edit; `option` the one of `passes run` that enables it, if it has one.
+    """
 
     name: str
     source: str
@@ -56,6 +64,7 @@ class PassInfo:
     after: tuple[str, ...]
     opsets: Opsets | None
     pipelines: tuple[str, ...]
+    option: str
     doc: str
     options: tuple[OptionInfo, ...]
     rules: tuple[RuleInfo, ...]
@@ -169,7 +178,7 @@ def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameR
 
 def _pass_info(entry: PassEntry, registry: PassRegistry) -> PassInfo:
     p, placed = entry.item, entry.placed
-    stage = placed.stage if placed is not None else STAGES.get(p.name)
+    stage = EDIT if isinstance(p, EditPass) else placed.stage if placed is not None else STAGES.get(p.name)
     pipelines = (f.name for f in registry.pipelines.values() if any(q.name == p.name for q in f.passes))
     return PassInfo(
         p.name,
@@ -179,6 +188,7 @@ def _pass_info(entry: PassEntry, registry: PassRegistry) -> PassInfo:
         tuple(placed.after) if placed is not None else (),
         entry.opsets,
         tuple(pipelines),
+        option_of(p),
         pass_doc(p),
         tuple(OptionInfo(o.name, o.type, o.value, o.doc) for o in options_of(p)),
         tuple(r for q in leaves(p) for r in _rule_infos(q)),
@@ -189,8 +199,9 @@ def pass_doc(p: Pass) -> str:
     """The docstring of a pass; the names of the passes of a group; empty for rules, which have their own."""
     if isinstance(p, Pipeline | Fixpoint | RulePass):
         return "" if isinstance(p, RulePass) else ", ".join(q.name for q in p.passes)
-    doc = inspect.getdoc(type(p)) or ""
-    return "" if doc.startswith(f"{type(p).__name__}(") else doc  # a dataclass without one has its signature
+    written = cast(type[object], type(definition(p)))
+    doc = inspect.getdoc(written) or ""
+    return "" if doc.startswith(f"{written.__name__}(") else doc  # a dataclass without one has its signature
 
 
 def _rule_infos(p: Pass) -> Iterator[RuleInfo]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
-from textwrap import wrap
 
-from ...core.support.printable_text import printable
 from ..terminal import Terminal, plural
-from .listing import Listing, PassInfo, PipelineInfo, RuleInfo
+from .listing import EDIT, Listing, PassInfo, PipelineInfo, RuleInfo
 
-INDENT = 6  # of the further lines of a long one
-MIN_WIDTH = 20
+_OPTION_FIELD = re.compile(r"\{(\w+)\}")
 
 
 def show_listing(terminal: Terminal, listing: Listing) -> None:
@@ -22,15 +20,15 @@ def show_listing(terminal: Terminal, listing: Listing) -> None:
         _heading(terminal, f"passes from {source}")
         for _, cells in passes:
             padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
-            _print_wrapped(terminal, "  ".join(("", *padded, "")), cells[-1])
+            terminal.wrapped(cells[-1], "  ".join(("", *padded, "")))
     _heading(terminal, "pipelines")
     for p in listing.pipelines:
         what = ", ".join(p.passes) if len(p.passes) <= 5 else f"{len(p.passes)} passes"
-        _print_wrapped(terminal, f"  {p.name} ({p.source}): ", f"{what or 'no passes'}{_repeat_text(p)}")
+        terminal.wrapped(f"{what or 'no passes'}{_repeat_text(p)}", f"  {p.name} ({p.source}): ")
     if listing.adapters:
         _heading(terminal, "other optimizers")
-        _print_wrapped(terminal, "  ", ", ".join(f"{name} ({state})" for name, state in listing.adapters.items()))
-    _print_wrapped(terminal, "", "`passes list NAME` describes a pass, rule or pipeline in full, `--search` finds them")
+        terminal.wrapped(", ".join(f"{name} ({state})" for name, state in listing.adapters.items()), "  ")
+    terminal.wrapped("`passes list NAME` describes a pass, rule or pipeline in full, `--search` finds them")
 
 
 def show_rules(terminal: Terminal, listing: Listing) -> None:
@@ -39,11 +37,11 @@ def show_rules(terminal: Terminal, listing: Listing) -> None:
     for pass_name, rules in groupby(listing.rules, key=lambda r: r.pass_name):
         _heading(terminal, pass_name)
         for r in rules:
-            _print_wrapped(terminal, f"  {r.name.ljust(width)}  ", r.equation)
+            terminal.wrapped(r.equation, f"  {r.name.ljust(width)}  ")
     for p in listing.passes:
         if all(r.pass_name != p.name for r in listing.rules):
             _heading(terminal, p.name)
-            _print_wrapped(terminal, "  ", p.summary)
+            terminal.wrapped(p.summary, "  ")
 
 
 def show_details(terminal: Terminal, listing: Listing) -> None:
@@ -64,21 +62,12 @@ def _heading(terminal: Terminal, text: str) -> None:
     terminal.line(text, "bold")
 
 
-def _print_wrapped(terminal: Terminal, start: str, text: str) -> None:
-    """Print a line; on a terminal, one that is too long continues below, behind `start` if that is narrow."""
-    if not terminal.out.is_terminal:
-        terminal.line(start + text)
-        return
-    width = max(terminal.out.width, MIN_WIDTH)
-    indent = len(start) if len(start) <= width // 2 else INDENT
-    lines = wrap(printable(start + text), width, subsequent_indent=" " * indent, drop_whitespace=True)
-    terminal.lines(lines)
-
-
 def _pass_lines(p: PassInfo) -> Iterator[str]:
     runs = f"in {', '.join(p.pipelines)}" if p.pipelines else "where it is enabled"
-    yield f"{p.name}, a pass ({p.source}), {runs}{_opsets_text(p)}"
-    order = [f"stage {p.stage}"] if p.stage else []
+    kind = "an edit" if p.stage == EDIT else "a pass"
+    yield f"{p.name}, {kind} ({p.source}), {runs}{_opsets_text(p)}"
+    order = [f"stage {p.stage}"] if p.stage and p.stage != EDIT else []
+    order += [f"enabled by {_OPTION_FIELD.sub(lambda m: m[1].upper(), p.option)}"] if p.option else []
     order += [f"before {name}" for name in p.before] + [f"after {name}" for name in p.after]
     if order:
         yield f"    {', '.join(order)}"

@@ -11,6 +11,7 @@ import typer
 from ..exit_codes import one_line_errors
 
 EXIT_CODES = """Exit codes: 0 made; 1 could not be written; 2 usage: a name that is taken, a folder that exists."""
+EXAMPLES = {"passes new my-rules": "creates the folder my-rules"}
 CURRENT_FOLDER = Path()
 
 

@@ -17,7 +17,7 @@ from packaging.utils import InvalidName, canonicalize_name
 from ...core.errors import PassesError
 from ...core.pass_manager.pass_selection import UsageError, selectable_names
 from ...core.support.scratch_folder import staging_folder
-from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES
+from ...passes.pipelines import BUILT_IN, EDITS, OPTIONAL_PASSES, PIPELINES
 
 MAX_NAME_LENGTH = 60
 
@@ -52,7 +52,7 @@ def names_for(text: str) -> PluginNames:
 
 def _name_conflict(name: str, module: str) -> str | None:
     """The holder of one of the names, if there is one."""
-    known = set[str]().union(PIPELINES, *(selectable_names(p) for p in (*BUILT_IN, *OPTIONAL_PASSES)))
+    known = {e.name for e in EDITS}.union(PIPELINES, *(selectable_names(p) for p in (*BUILT_IN, *OPTIONAL_PASSES)))
     if name in {n.replace("_", "-") for n in known}:
         return "a pass, rule or pipeline of passwright is called so"
     if module in sys.stdlib_module_names:

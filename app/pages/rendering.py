@@ -34,12 +34,13 @@ def render_template(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(bounds=bounds, compact=compact, duration=duration, ratio=ratio)
-    environment.filters.update(size=decimal, thousands="{:,}".format)
-    styles, scripts = (
-        Markup("\n").join(Markup(_read_resource(f"assets/{name}")) for name in names)  # noqa: S704 - files of this package
-        for names in (STYLES, SCRIPTS)
-    )
-    return environment.get_template(template).render(**values, styles=styles, scripts=scripts)
+    environment.filters.update(size=decimal, thousands="{:,}".format, asset=_asset)
+    return environment.get_template(template).render(**values, styles=STYLES, scripts=SCRIPTS)
+
+
+def _asset(name: str) -> Markup:
+    """A style or a script."""
+    return Markup(_read_resource(f"assets/{name}"))  # noqa: S704 - a file of this package
 
 
 def _printable_text(value: Any) -> Any:

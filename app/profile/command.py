@@ -13,6 +13,10 @@ from ..exit_codes import one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin, or onnxruntime does not run it; 2 usage;
 4 could not be verified."""
+EXAMPLES = {
+    "passes profile model.onnx": "lists the slowest nodes",
+    "passes profile model.onnx --html p.html": "writes a page with charts",
+}
 
 DEFAULT_LIMIT = 15  # nodes
 

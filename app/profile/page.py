@@ -10,7 +10,9 @@ from typing import Any
 from ...core.pass_manager.report import Report
 from ..number_text import duration
 from ..pages.rendering import compress_json
-from ..run.page import Tile, page, run_tiles
+from ..pages.tile import Tile
+from ..run.page import page
+from ..run.tiles import run_tiles
 from ..visualization.visualization import Visualization
 from .profile_report import ProfileReport
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,22 +15,26 @@ from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import sizes_from_shapes
+from ...core.verify.given_samples import Inputs
 from ...core.verify.input_specs import input_specs
 from ..environment import versions
 from ..measure.execution_provider import ExecutionProvider, optimization_level
 from ..measure.feeds import make_feeds
 from ..measure.profile_recording import record_profile
+from ..measure.python_data import data_files, read_given
+from ..progress import Progress, phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike
 from ..run.optimize import optimize
 from .profile_builder import RecordedProfile, build_profile, timeline
 from .profile_report import ProfileReport
 
 
+@shows_progress
 def profile(
     model: str | Path,
     pipeline: str = "basic",
     plugins: Sequence[PluginLike] = (),
-    inputs: str | Path | None = None,
+    inputs: Inputs | None = None,
     *,
     include_optimized: bool = True,
     shapes: Mapping[str, Sequence[int]] | None = None,
@@ -44,11 +48,11 @@ def profile(
     trace_to: str | Path | None = None,
     report_to: str | Path | None = None,
     page_to: str | Path | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = None,
 ) -> ProfileReport:
     """Run a model file under onnxruntime's profiler as it is and, if it `include_optimized`, as optimized.
 
-    Both have the same inputs: those in `inputs` (an .npz or a folder of ONNX test data), or inputs generated with
+    Both have the same inputs: the first sample of `inputs`, which are as for `optimize`, or inputs generated with
     `shapes` and `dims`, which do not change the models, and `batch` samples. They run with `threads` (0 for one on each
     core), a `provider`, onnxruntime's own optimization at `level` (disable, basic, extended, layout, all), for
     `min_time` seconds each after warming up. `trace_to` is for the timelines in the format of chrome://tracing,
@@ -60,21 +64,25 @@ def profile(
     level_name = optimization_level(level)
     path = Path(model)
     paths = OutputPaths.of(report=report_to, page=page_to, trace=trace_to)
-    read = [path, *(Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path))]
+    read = [path, *data_files(inputs), *(Path(p) for p in plugins if isinstance(p, str | Path))]
     paths.require_distinct(read)
-    timer = PhaseTimer(progress)
+    timer = PhaseTimer(phase_callback(progress))
     with timer.phase(CHOOSING_INPUTS):
         file = ModelFile(path)
         with gc_paused():
-            sizes = dict(dims or {}) | sizes_from_shapes(shapes or {}, input_specs(load(file)))
+            loaded = load(file)
+            sizes = dict(dims or {}) | sizes_from_shapes(shapes or {}, input_specs(loaded))
+            given = read_given(inputs, loaded)
         paths.require_distinct((*read, *file.external_files))
-        feeds = make_feeds(path, inputs, [batch], sizes, seed)
+        feeds = make_feeds(path, given, [batch], sizes, seed)
     config = (provider or ExecutionProvider()).session_config(level_name, threads)
     with ScratchFolder() as folder:
         result, models = None, {"before": path}
         if include_optimized:
             with timer.phase("optimizing"):
-                result = optimize(path, pipeline, plugins, inputs=inputs, seed=seed, visualize=paths.page is not None)
+                result = optimize(
+                    path, pipeline, plugins, inputs=given, seed=seed, visualize=paths.page is not None, progress=False
+                )
             models["after"] = folder / "after.onnx"
             result.save(models["after"])
         recorded: list[RecordedProfile] = []

@@ -26,11 +26,11 @@ def show_profile(terminal: Terminal, report: ProfileReport, limit: int) -> None:
         f"{report.source}, onnxruntime {report.versions['onnxruntime']} at {report.level} "
         f"with {report.provider}, {threads}, a batch of {report.batch}{sizes}"
     )
-    terminal.out.print(total_table(report))
-    terminal.out.print(type_table(report))
+    terminal.table(total_table(report))
+    terminal.table(type_table(report))
     for profile in report.profiles:
         if limit:
-            terminal.out.print(node_table(profile, limit, terminal.out.width))
+            terminal.table(node_table(profile, limit, terminal.out.width))
         terminal.line(_summary_line(profile))
     for line in (*(f"warning: left out {text}" for text in report.quarantined), *filter(None, [report.note])):
         terminal.warning(line)

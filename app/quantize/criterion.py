@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
 LEAST_SQNR = 10.0  # dB, of each output of a classifier; of other models, the budget bounds the noise
 SCORING_OPS = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Sigmoid"})
-AS_USERS_RUN = SessionConfig(ENABLE_ALL, prepack_weights=True)
+AS_USERS_RUN = SessionConfig(ENABLE_ALL, prepack_weights=True, memory_patterns=True)
 """Integer kernels are those of onnxruntime with all its optimizations, as users have them."""
 
 

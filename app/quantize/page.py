@@ -15,7 +15,9 @@ from ...core.calibration.statistics import Histogram, ValueStatistics
 from ...core.ir.quantization_spec import Range
 from ..number_text import change
 from ..pages.charts import Bar, Curve, bar_chart, plane_chart
-from ..run.page import Tile, latency_tile, page
+from ..pages.tile import Tile
+from ..run.page import page
+from ..run.tiles import latency_tile
 from .quantized_ops import QuantizedOp
 from .render import comparison_rows, figure_text, summary_lines, trial_rows
 from .report import QuantizationReport

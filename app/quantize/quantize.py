@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -30,11 +30,12 @@ from ..measure import benchmark
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
+from ..measure.python_data import data_files
+from ..progress import Progress, phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike
 from ..run.optimize import optimize
 from ..run.run_options import with_keywords
 from ..terminal import plural
-from .calibration_data import data_files
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
 from .float_ops import compressed_before, float_ops
@@ -72,6 +73,12 @@ class QuantizationResult:
             self.candidate.stage(publication)
             publication.publish()
 
+    def _repr_html_(self) -> str:
+        """The card that a notebook shows."""
+        from .render import quantization_card  # noqa: PLC0415 - imports rich and jinja2
+
+        return quantization_card(self.report).html()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizationOptions:
@@ -98,7 +105,7 @@ class QuantizationOptions:
     page_to: str | Path | None = None
     op_errors: bool = False
     journal: str | Path | None = None
-    progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
+    progress: Progress = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Raise UsageError for numbers that make no sense."""
@@ -140,7 +147,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     Raises ModelError for an unusable model or data, UsageError for unusable options, UnverifiableError if the original
     runs on no inputs, VerificationError if its optimized float model is wrong.
     """
-    timer = PhaseTimer(options.progress)
+    timer = PhaseTimer(phase_callback(options.progress))
     source = model_source(model, inline=True)
     plugins = lossy_passes(options.plugins)
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
@@ -165,7 +172,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             setup.leave,
             fusion_check(target),
             journal=journal,
-            progress=options.progress,
+            progress=timer.progress,
         )
         with timer.phase(SEARCHING):
             finalists = search.run(schemes)
@@ -204,7 +211,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
         return QuantizationResult(report, result)
 
 
-quantize = with_keywords(QuantizationOptions, "quantize")(quantize_model)
+quantize = shows_progress(with_keywords(QuantizationOptions, "quantize")(quantize_model))
 
 
 def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPaths:
@@ -265,7 +272,7 @@ def prepare(
     with timer.phase(CHOOSING_INPUTS):
         racing = Racing(original, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
-    calibration = Calibration(floats, sampled, options.progress) if sampled else None
+    calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
     notes += model_notes(graph)
     return Setup(source, floats, samples, searched, reported, racing, calibration, leave, notes)
 
@@ -357,4 +364,4 @@ class Racing:
         targets = [benchmark.BenchmarkTarget(m, config) for m in (self.original, *models)]
         feeds = {b: arrays for b, arrays in self.feeds.by_batch.items() if b in (batches or self.feeds.by_batch)}
         effort = benchmark.BenchmarkConfig(self.options.min_time, sets or FINAL_SETS, self.options.seed)
-        return benchmark.run_benchmark(targets, feeds, effort, self.options.progress)
+        return benchmark.run_benchmark(targets, feeds, effort, phase_callback(self.options.progress))

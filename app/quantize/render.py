@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 from rich.table import Table
 
 from ...core.support.intervals import RatioInterval
 from ..number_text import change, duration, ratio_with_bounds, three_digits
+from ..pages.card import Card
 from ..terminal import Terminal, add_row, new_table, plural
 from .criterion import Score
-from .report import QuantizationReport
+
+if TYPE_CHECKING:
+    from .report import QuantizationReport
 
 MAX_REASONS = 12
 
@@ -22,12 +26,21 @@ def show_quantization(terminal: Terminal, report: QuantizationReport, *, output:
     """Print the trials, the comparison with the original, and the reasons of ops that stay in float."""
     terminal.line(f"{report.source}, for {report.target}, within {report.budget} of the {report.figure}")
     terminal.lines(f"note: {note}" for note in report.notes)
-    terminal.out.print(trial_table(report))
-    terminal.out.print(comparison_table(report))
+    terminal.table(trial_table(report))
+    terminal.table(comparison_table(report))
     if report.float_ops:
-        terminal.out.print(float_table(report))
+        terminal.table(float_table(report))
     terminal.lines(summary_lines(report))
     terminal.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
+
+
+def quantization_card(report: QuantizationReport) -> Card:
+    """The card of a quantization."""
+    folds = [("Against the original", comparison_table(report)), ("Trials", trial_table(report))]
+    folds.append(("In float", float_table(report)))
+    verdict, *notes = [*summary_lines(report), *report.notes]
+    tone = "open" if report.is_original else "good"
+    return Card("passes quantize", report.source, tone, verdict, notes=notes, folds=folds)
 
 
 def trial_table(report: QuantizationReport) -> Table:

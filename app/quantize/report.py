@@ -58,3 +58,9 @@ class QuantizationReport:
     def to_json(self) -> str:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
         return json_text(asdict(self))
+
+    def _repr_html_(self) -> str:
+        """The card that a notebook shows."""
+        from .render import quantization_card  # noqa: PLC0415 - imports rich and jinja2
+
+        return quantization_card(self).html()

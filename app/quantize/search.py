@@ -124,7 +124,7 @@ class Search:
     def _first(self, scheme: str, variants: Variants) -> Built | None:
         """The first variant of a scheme that changes anything, without what onnxruntime does not fuse."""
         name, variant = variants[0]
-        self.progress(f"{scheme}: building it")
+        self.progress(f"quantizing: building {scheme}")
         builder = variant(None)
         built = None if builder is None else self._build(scheme, name, builder, {})
         for _ in range(MAX_REBUILDS):
@@ -246,7 +246,7 @@ class Search:
         for name, variant in variants[1:]:
             if best.is_within or self.is_exhausted:
                 break
-            self.progress(f"{start.trial.scheme}: {name}")
+            self.progress(f"quantizing: {start.trial.scheme}, {name}")
             builder = variant(best)
             built = None if builder is None else self._build(start.trial.scheme, name, builder, start.left)
             if built is None:
@@ -268,7 +268,7 @@ class Search:
 
     def _with_ops_left(self, over: Built) -> Built | None:
         """The candidate with the fewest ops left in float, the first of an order, that is within the budget."""
-        self.progress(f"{over.trial.scheme}: measuring the errors of single ops")
+        self.progress(f"quantizing: {over.trial.scheme}, measuring the errors of single ops")
         found = (self._with_first_left(over, order) for order in self.rankings(over))
         return next((built for built in found if built is not None), None)
 
@@ -301,7 +301,7 @@ class Search:
 
     def _leaving(self, over: Built, keys: Collection[ChangeKey]) -> Built | None:
         """The candidate with further ops left in float, if it is within the budget."""
-        self.progress(f"{over.trial.scheme}: {len(keys)} ops in float")
+        self.progress(f"quantizing: {over.trial.scheme}, {len(keys)} ops in float")
         reasons = dict.fromkeys(keys, "with it quantized, the loss is over the budget")
         built = self._build(over.trial.scheme, over.trial.variant, over.builder, {**over.left, **reasons})
         if built is None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.errors import PluginError, format_error
+from ...core.errors import PluginError
 from ...core.pass_manager.pass_selection import UnknownNameError, UsageError, select
 from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors
@@ -18,6 +17,7 @@ from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
 from ...core.support.regular_files import read_text
 from ...core.support.suggestions import did_you_mean
+from ...core.support.toml_tables import read_tables
 from .. import adapters
 from .pass_sources import PluginLike, caller_registry, full_registry, plugin_registries
 
@@ -25,7 +25,6 @@ DEFAULT_FILE = Path("pipelines.toml")
 MAX_NESTING = 30  # of pipelines
 MAX_RESOLVED = 1000  # passes and pipelines that a pipeline includes
 MAX_BYTES = 1 << 20  # of a file of pipelines
-MAX_KEY_DEPTH = 1000  # of TOML, whose reader takes time quadratic in it
 LOG = logging.getLogger(__name__)
 KEYS = {"passes": list, "skip": list, "repeat": bool, "fallback": str}
 VALUES = {list: "a list of names", bool: "true or false", str: "a name"}
@@ -64,16 +63,10 @@ def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> dict[st
         raise UsageError(f"{path}:1: not a text in UTF-8") from e
     except OSError as e:
         raise UsageError(f"cannot read {path}: {e.strerror}") from e
-    if any(line.count(".") > MAX_KEY_DEPTH for line in text.splitlines()):
-        raise UsageError(f"{path}: a line has more than {MAX_KEY_DEPTH} dots")
     try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
-        message, _, place = str(e).partition(" (at ")
-        line = re.match(r"line (\d+)", place)
-        raise UsageError(f"{path}:{line[1] if line is not None else text.count(chr(10)) + 1}: {message}") from e
-    except (ValueError, RecursionError) as e:  # numbers too long, lists too deep
-        raise UsageError(f"{path}: cannot be read: {format_error(e)}") from e
+        tables = read_tables(path, text)
+    except ValueError as e:
+        raise UsageError(str(e)) from e
     lines = _Lines(path, text)
     for name in tables:
         if name in reserved_names:

@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...core.errors import PluginError
+from ...core.pass_manager.edits import Edit
 from ...core.pass_manager.pass_selection import UnknownNameError, nested_passes
 from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves, selectable_rules, with_rules
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors, registry_from_file, registry_from_plugin
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
-from ...core.plugins.plugin import Placed, Plugin
+from ...core.plugins.plugin import FINAL, Placed, Plugin, as_pass
 from ...core.rewriting.rules import Rule
 from ...core.support.suggestions import did_you_mean
-from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES
+from ...passes.pipelines import BUILT_IN, EDITS, OPTIONAL_PASSES, PIPELINES, STAGES
 from ..adapters import adapter
 
-PluginLike = str | Path | Pass | Rule | Placed | Plugin
-"""A Python file with passes or rules, or an object with or of them."""
+PluginLike = str | Path | Pass | Rule | Edit | Placed | Plugin
+"""A Python file with passes, edits or rules, or an object with or of them."""
 DISTRIBUTION = "passwright"
 T = TypeVar("T")
 
@@ -39,11 +40,16 @@ def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
     return registries
 
 
+def _built_in_entry(p: Pass, source: str) -> PassEntry:
+    """The entry of a built-in pass, placed if it comes after the loop."""
+    return PassEntry(p, source, Placed(p, FINAL) if STAGES.get(p.name) == FINAL else None)
+
+
 def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:
     """The registry of built-in passes and those of the caller. Raises PluginError for a name used twice."""
     source = f"{DISTRIBUTION} {version(DISTRIBUTION)}"
     registry = PassRegistry(
-        {p.name: PassEntry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES)},
+        {p.name: _built_in_entry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES, *map(as_pass, EDITS))},
         {name: PipelineEntry(name, p, source) for name, p in PIPELINES.items()},
     )
     for other in plugins:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from ...core.pass_manager.edits import EditPass, RequestedEdit
 from ...core.pass_manager.pass_selection import (
     UsageError,
     exclude,
@@ -15,14 +16,14 @@ from ...core.pass_manager.pass_selection import (
     select,
     selectable_names,
 )
-from ...core.pass_manager.pipeline import Pass, fallback_of, leaves
+from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves
 from ...core.pass_manager.report import SkippedPass
 from ...core.plugins.pass_placement import insert_passes
 from ...core.plugins.pass_registry import PassEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
 from ...core.plugins.plugin import Placed, as_pass
 from ...passes.pipelines import STAGES
-from ...passes.structure.opset import RaiseOpset
+from ...passes.structure.opset import ConvertOpset, RaiseOpset
 from .name_resolver import NameResolver
 from .pass_sources import PluginLike
 
@@ -31,8 +32,11 @@ from .pass_sources import PluginLike
 class ResolvedPipeline:
     """A pipeline, and the entries of its passes that support some opsets only.
 
-    `spec` and `enabled_specs` are the requests as text, with absolute paths; `read_files` are the pipeline files.
-    `fallbacks`: the pipelines to fall back to, in order, with the same passes added and selected.
+    `edits` are those that the pipeline or the caller names, in order, and are no longer in the pipeline.
+    `spec` and `enabled_specs` are the requests as text, with absolute paths and without edits; `read_files` are the
+    pipeline files. `fallbacks`: the pipelines to fall back to, in order, with the same passes added and selected.
+    `last_fallback`: no passes, but for a conversion of the opset that was requested. `others` are the passes and
+    edits, built in and of the caller, that are in neither.
     """
 
     pipeline: Pass
@@ -41,23 +45,24 @@ class ResolvedPipeline:
     enabled_specs: Sequence[PassSpec] = ()
     read_files: Sequence[Path] = ()
     fallbacks: Sequence[Pass] = ()
+    last_fallback: Pass = field(default_factory=lambda: Pipeline("none", ()))
+    edits: Sequence[RequestedEdit] = ()
+    others: Sequence[Pass] = ()
 
     def for_opsets(self, opsets: Mapping[str, int]) -> tuple[Pass, list[SkippedPass]]:
         """The pipeline for a model with these opsets by domain, and the passes that do not support them.
 
-        Where the pipeline raises the opset, a pass must support the opsets on both sides.
+        Where the pipeline converts the model to another opset, a pass must support the opsets on both sides, unless
+        that comes first.
         """
         names = {self.pipeline.name, *(p.name for p in nested_passes(self.pipeline))}
         opset = opsets.get("")
-        actual = "imports no standard one" if opset is None else f"has {opset}"
-        raised = max((p.highest for p in leaves(self.pipeline) if isinstance(p, RaiseOpset)), default=0)
-        if opset is not None and raised > opset:
-            actual += f" and is raised up to {raised}"
+        actual, present = _opsets_in_run(self.pipeline, opset)
         unfit: list[SkippedPass] = []
         for name, entry in self.opset_limited.items():
             assert entry.opsets is not None
             first, last = entry.opsets
-            if name in names and (opset is None or not first <= opset <= max(opset, raised) <= last):
+            if name in names and (opset is None or not first <= min(present) <= max(present) <= last):
                 reason = f"{entry.source} supports opsets {first} to {last}, the model {actual}"
                 unfit.append(SkippedPass(name, reason))
         return exclude(self.pipeline, [u.pass_name for u in unfit]), unfit
@@ -73,7 +78,8 @@ def resolve_pipeline(
     """Resolve a pipeline, add plugins and enabled passes, and select by `only` and `skip`.
 
     Passes of a plugin are added unless the pipeline names some of them. Passes of installed packages run only if they
-    are named. Raises UsageError, UnknownNameError and PluginError.
+    are named. An enabled ConvertOpset comes first, and passes that raise the opset further are dropped. Raises
+    UsageError, UnknownNameError and PluginError.
     """
     for parameter, given in (("plugins", plugins), ("only", only), ("skip", skip), ("enable", enable)):
         if not isinstance(cast("object", given), Collection) or isinstance(given, str):  # letters are not names
@@ -85,12 +91,17 @@ def resolve_pipeline(
     stages = {
         n: f.placed.stage for n, f in names.used_passes.items() if f.placed is not None and f.placed.stage is not None
     }
-    added = [replace(f.placed or Placed(f.item), item=f.item) for f in more]
+    added = [replace(f.placed or Placed(f.item), item=f.item) for f in more if not isinstance(f.item, EditPass)]
+    conversions = [a.item for a in added if isinstance(a.item, ConvertOpset)]
+    converting = [p.name for p in conversions]
+    for name in (a.item.name for a in added if conversions and isinstance(a.item, RaiseOpset)):
+        raise UsageError(f"{name} and {converting[0]} (--opset) exclude each other")
 
     def complete(p: Pass) -> Pass:
         existing = {q.name for q in nested_passes(p)}
-        missing = [a for a in added if a.item.name not in existing]
-        return _configure_passes(insert_passes(p, missing, {**STAGES, **stages}), specs)
+        missing = [a for a in added if a.item.name not in {*existing, *converting}]
+        whole = insert_passes(p, missing, {**STAGES, **stages})
+        return _configure_passes(_convert_first(whole, conversions) if conversions else whole, specs)
 
     whole = complete(start)
     seen: dict[str, Pass] = {}
@@ -98,15 +109,54 @@ def resolve_pipeline(
         other = seen.setdefault(p.name, p)
         if type(other) is not type(p) or (is_dataclass(p) and other != p):
             raise UsageError(f"the pipeline has two different passes named {p.name}; --enable sets options of both")
+    enabled = [_configure_passes(f.item, specs) for f in more]
+    edits = {p.name: p for p in (*leaves(whole), *enabled) if isinstance(p, EditPass)}
     names.warn_about_broken()
+    kept = [*(n for n in only if n not in edits), *converting]
+    some = select(whole, kept if only else (), [n for n in skip if n not in edits])
+    chosen = exclude(some, [*edits]) if kept or not only else Pipeline(whole.name, ())
+    running = {p.name for p in nested_passes(chosen)} | edits.keys()
+    texts = parse_specs(pipeline) if isinstance(pipeline, str) else []
     return ResolvedPipeline(
-        select(whole, only, skip),
+        chosen,
         {name: found for name, found in names.used_passes.items() if found.opsets is not None},
-        ",".join(str(names.absolute_spec(s)) for s in parse_specs(pipeline)) if isinstance(pipeline, str) else "",
-        [s.with_absolute_paths(Path()) for s in specs.values()],
+        ",".join(str(names.absolute_spec(s)) for s in texts if s.name not in edits),
+        [s.with_absolute_paths(Path()) for s in specs.values() if s.name not in edits],
         names.read_files,
         [p for f in _fallbacks(start, names) if (p := _select_known(complete(f), only, skip)) is not None],
+        Pipeline("none", tuple(p for p in leaves(whole) if p.name in converting)),
+        [_requested_edit(p, names) for p in edits.values() if p.name not in skip],
+        [f.item for f in names.registry.passes.values() if f.name not in running],
     )
+
+
+def _opsets_in_run(pipeline: Pass, opset: int | None) -> tuple[str, list[int]]:
+    """The opsets of a model with `opset` in a run of a pipeline, in words too."""
+    if opset is None:
+        return "imports no standard one", []
+    text, found = f"has {opset}", [opset]
+    for i, p in enumerate(leaves(pipeline)):
+        if isinstance(p, RaiseOpset) and p.highest > opset:
+            text += f" and is raised up to {p.highest}"
+            found.append(p.highest)
+        elif isinstance(p, ConvertOpset) and p.opset != opset:
+            text += f" and is converted to {p.opset}"
+            found = [p.opset] if i == 0 else [*found, p.opset]
+    return text, found
+
+
+def _convert_first(p: Pass, conversions: Sequence[Pass]) -> Pass:
+    """The pipeline after conversions of the opset, without passes that raise it."""
+    rest = exclude(p, [q.name for q in leaves(p) if isinstance(q, RaiseOpset)])
+    if isinstance(rest, Pipeline):
+        return replace(rest, passes=(*conversions, *rest.passes))
+    name = rest.name if isinstance(rest, Fixpoint) else ",".join(q.name for q in (*conversions, rest))
+    return Pipeline(name, (*conversions, rest), fallback=fallback_of(rest))
+
+
+def _requested_edit(p: EditPass, names: NameResolver) -> RequestedEdit:
+    entry = names.used_passes.get(p.name)
+    return RequestedEdit(p.item) if entry is None else RequestedEdit(p.item, entry.source, entry.opsets)
 
 
 def _fallbacks(start: Pass, names: NameResolver) -> list[Pass]:
@@ -144,13 +194,14 @@ def _merge_specs(enable: Collection[str]) -> dict[str, PassSpec]:
 
 
 def _added_passes(start: Pass, names: NameResolver, enabled: Sequence[str]) -> list[PassEntry]:
-    """The passes of plugins and enabled ones that are not in the pipeline.
+    """The passes of plugins and enabled ones that are not in the pipeline; edits of plugins only if they are enabled.
 
     Enabled passes with a placement come in the order of their packages, so that the order of options does not matter.
     """
     existing = {p.name for p in nested_passes(start)}
     unused = [registry for registry in names.plugin_registries if not any(f.name in names.looked_up for f in registry)]
     own = {f.name: f for registry in unused for f in registry.passes.values() if f.name not in existing}
+    own = {name: f for name, f in own.items() if name in enabled or not isinstance(f.item, EditPass)}
     added = [names.pass_named(name) for name in enabled if name not in existing | own.keys()]
     placed = [f for f in added if f.placed is not None and not f.placed.is_unconstrained]
     free = [f for f in added if f not in placed]

@@ -168,7 +168,7 @@ def _evaluated_values(model: Model, names: Iterable[str], feeds: Mapping[str, An
 
 
 def _oracle_for(proto: onnx.ModelProto, given: Mapping[str, Any] | None = None) -> OracleProcess:
-    """The oracle of a small model, as in a run. Raises UnverifiableError, and ModelError if the model does not run."""
+    """The oracle of a small model, as in a run."""
     return OracleProcess(proto.SerializeToString(), VerificationSpec.of(from_onnx(proto), given or None))
 
 
@@ -197,7 +197,7 @@ def _failing_subgraph(
         proto = extract_model(model, ops, types, [v.name for v in external_outputs(model.graph, ops)])
         if failure_alone(lambda: from_onnx(proto), culprit, exact_only=exact_only) != kind:
             return None
-        _oracle_for(proto).close()
+        _oracle_for(proto).wait().close()
     except Exception:  # noqa: BLE001 - a pass may leave any graph; one that cannot be cut is shown whole
         return None
     return proto

@@ -2,51 +2,86 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ...core.ort.sessions import MAX_THREADS
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
-from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...core.pass_manager.report import Report
+from ..completion import complete_models
+from ..exit_codes import one_line_errors
+from ..formats.outputs import Outputs
+from ..jobs.model_files import STREAM, ModelJob, model_jobs, single_job
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 verification failed, nothing written, or
 a change would be made, with --check; 4 could not be verified, nothing written."""
 
+EXAMPLES = {
+    "passes run model.onnx": "prints the changes in three lines",
+    "passes run model.onnx small.onnx": "writes the verified model",
+    "passes run model.onnx --check": "exits with 3 if anything would change",
+    "passes run models/ --output-dir small/": "writes each of them",
+}
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE",
+        help="A model, and after it the file for the result, if it does not exist yet. With --output-dir, --in-place, "
+        "--check or --dry-run: models, folders of them, and patterns such as 'a/**/*.onnx'. - is standard input, or "
+        "output.",
+        autocompletion=complete_models,
+    ),
+]
 DEFAULT_LIMIT = 20  # changes of a dry run
 DEFAULT_MIN_TIME = 2.0  # seconds
 
 
 @options.flatten_options
 def run(
-    model: options.Model,
-    out: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="Where to write the verified model, as with -o.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write the verified model.")
-    ] = None,
+    files: Files,
     *,
+    output: Annotated[
+        Path | None, options.output_option("-o", "--output", metavar="FILE", help="Where to write the verified model.")
+    ] = None,
+    output_dir: Annotated[
+        Path | None,
+        options.output_option("--output-dir", metavar="DIR", help="Where to write the results of several models."),
+    ] = None,
+    in_place: Annotated[
+        bool, options.output_option("--in-place", help="Replace each model that changes by the verified result.")
+    ] = False,
+    resume: Annotated[
+        bool, options.output_option("--resume", help="With --output-dir: keep results of runs that would be the same.")
+    ] = False,
+    processes: Annotated[
+        int | None,
+        options.output_option("--jobs", min=1, metavar="N", help="Models that are run at a time; one for each core."),
+    ] = None,
     pipeline: options.PipelineOptions,
     verification: options.VerificationOptions,
     debloat: Annotated[
-        bool, typer.Option("--debloat", help="Write large repetitive constants as ops that compute them.")
+        bool, options.model_option("--debloat", help="Write large repetitive constants as ops that compute them.")
     ] = False,
     shapes: Annotated[
         str,
-        typer.Option(
+        options.model_option(
             metavar="CHOICE",
             help="Shapes of intermediate values: keep those of the model, write all that are known, or strip them, the "
             "default except for --pipeline none.",
+        ),
+    ] = "",
+    external_data: Annotated[
+        str,
+        options.output_option(
+            "--external-data",
+            metavar="CHOICE",
+            help="Weights in a file of their own: always, never, auto, as in the original, or a SIZE such as 1MB, for "
+            "tensors from that size on.",
         ),
     ] = "",
     check_speed: Annotated[
@@ -58,7 +93,8 @@ def run(
         ),
     ] = False,
     threads: Annotated[
-        int | None, options.speed_option(min=0, metavar="N", help="Threads of the race; one for each core.")
+        int | None,
+        options.speed_option(min=0, max=MAX_THREADS, metavar="N", help="Threads of the race; one for each core."),
     ] = None,
     min_time: Annotated[
         float | None,
@@ -78,15 +114,16 @@ def run(
         options.report_option("--map", metavar="FILE", help="Write the fate of each name, as JSON, to this file."),
     ] = None,
     dry_run: Annotated[
-        bool, options.report_option("--dry-run", help="List each change with its savings, and write no model.")
+        bool, options.output_option("--dry-run", help="List each change with its savings, and write no model.")
     ] = False,
     limit: Annotated[
-        int | None, options.report_option(min=0, metavar="N", help="Of a dry run, list at most so many changes: 20.")
+        int | None, options.output_option(min=0, metavar="N", help="Of a dry run, list at most so many changes: 20.")
     ] = None,
     check: Annotated[
-        bool, options.report_option("--check", help="Write no model, and exit with 3 if any change would be made.")
+        bool, options.output_option("--check", help="Write no model, and exit with 3 if any change would be made.")
     ] = False,
     html: options.Html = None,
+    formats: options.Format = None,
     json: options.Json = None,
     verbose: Annotated[
         bool,
@@ -94,55 +131,84 @@ def run(
     ] = False,
     quiet: Annotated[bool, options.report_option("-q", "--quiet", help="Print warnings and errors alone.")] = False,
 ) -> None:
-    """Optimize a model, verify it against the original, and write it.
+    """Optimize models, verify them against the originals, and write them.
 
     A wrong change is found, named and left out.
     """
     with one_line_errors():
-        if not no_verify:
+        is_planned = dry_run or check
+        jobs = named_jobs(files, output, output_dir, in_place=in_place, is_planned=is_planned)
+        is_single = len(jobs) == 1 and output_dir is None
+        if is_single and not no_verify:
             start_oracle_worker()
-        from ...core.support.printable_text import printable  # noqa: PLC0415 - used seldom
-        from .declines import recorded_declines  # noqa: PLC0415 - imports onnx and numpy
-        from .optimize import run_pipeline  # noqa: PLC0415 - imports onnx and numpy
-        from .render import show_plan, show_report  # noqa: PLC0415 - imports rich
-
-        options.require(not (out and output), "give one file to write: OUT, or -o FILE")
-        output, planned = out or output, dry_run or check
-        written = output or map_to or verification.repro
+        places = {"-o": output, "--output-dir": output_dir, "--in-place": in_place}
+        given = [name for name, place in places.items() if place]
+        options.require(len(given) < 2, f"{' and '.join(given)} exclude each other")
         option = "--dry-run" if dry_run else "--check"
-        options.require(not (planned and written), f"{option} writes nothing: leave out -o, --map and --repro")
+        written = given or map_to or verification.repro
+        options.require(
+            not (is_planned and written), f"{option} writes nothing: leave out {', '.join(places)}, --map and --repro"
+        )
+        options.require(output_dir or not resume, "--resume is for --output-dir, which has the earlier results")
         options.require(not (verbose and quiet), "--verbose and --quiet exclude each other")
         options.require(dry_run or limit is None, "--limit is for --dry-run: other runs list no changes")
         is_timed = threads is not None or min_time is not None
         options.require(not (no_verify and verification.verify), "--no-verify and --verify exclude each other")
         options.require(check_speed or not is_timed, "--threads and --min-time are for --check-speed")
-        given = options.run_options(pipeline, verification, json)
+        outputs = Outputs.parse(formats, json)
+        read_or_written = (path for job in jobs for path in (job.model, job.output))
+        outputs.require_distinct((*read_or_written, outputs.json, html, map_to))
+        common = options.run_options(pipeline, verification, outputs.json)
         run_options = replace(
-            given,
-            verify=False if no_verify else given.verify,
-            enable=[*given.enable, *["debloat"] * debloat],
+            common,
+            verify=False if no_verify else common.verify,
+            enable=[*common.enable, *["debloat"] * debloat],
             strict=strict,
-            output=output,
+            in_place=in_place,
             map_to=map_to,
             page_to=html,
             plan=dry_run,
             value_info=shapes or None,
+            external_data=options.parse_external_data(external_data or "auto"),
             check_speed=check_speed,
             threads=threads or 0,
             min_time=DEFAULT_MIN_TIME if min_time is None else min_time,
         )
+        from .display import Display  # noqa: PLC0415 - imports rich
 
-        def compute(progress: Callable[[str], None]) -> Report:
-            return run_pipeline(model, replace(run_options, progress=progress)).report
+        max_changes = DEFAULT_LIMIT if limit is None else limit
+        end = end_without_output(check=check, in_place=in_place, dry_run=dry_run)
+        display = Display(outputs, verbose, quiet, max_changes, end, is_check=check)
+        if is_single:
+            from .single_run import run_single  # noqa: PLC0415 - imports onnx and numpy
 
-        end = "nothing written: this was a check" if check else "not written: give -o FILE to keep it"
-        end = f"written to {output}" if output is not None else end
-        show = partial(show_report, end=end, verbose=verbose, quiet=quiet)
-        if dry_run:
-            show = partial(show_plan, limit=DEFAULT_LIMIT if limit is None else limit)
-        with recorded_declines() if verbose else nullcontext() as declines:
-            report = show_progress_and_report(json, compute, show)
-        for line in declines.lines() if declines is not None else ():
-            typer.echo(printable(line), err=True)
-        if check and report.has_changes:
-            raise typer.Exit(WRONG)
+            code = run_single(jobs[0], run_options, display)
+        else:
+            from .many_runs import Place, run_many  # noqa: PLC0415 - imports onnx and numpy
+
+            of_one = {"--map": map_to, "--html": html, "--repro": verification.repro}
+            refused = next((name for name, given in of_one.items() if given), "")
+            options.require(not refused, f"{refused} is for one model: run that by itself, or use --json for all")
+            is_raced_alone = not (check_speed and (processes or 1) > 1)
+            options.require(is_raced_alone, "--check-speed runs one model at a time: leave out --jobs")
+            processes = 1 if check_speed else processes or 0
+            code = run_many(jobs, run_options, display, Place(output_dir, resume), processes)
+        if code:
+            raise typer.Exit(code)
+
+
+def named_jobs(
+    files: Sequence[Path], output: Path | None, output_dir: Path | None, *, in_place: bool, is_planned: bool
+) -> list[ModelJob]:
+    """The models to run, and the places of the results. Raises UsageError."""
+    is_standard_input = is_planned and len(files) == 1 and files[0] == STREAM
+    if is_standard_input or not (output_dir or in_place or is_planned):
+        return [single_job(files, output)]
+    return model_jobs(files, output_dir, in_place=in_place)
+
+
+def end_without_output(*, check: bool, in_place: bool, dry_run: bool) -> str:
+    """The last line about a model that is not written."""
+    if check or dry_run:
+        return f"nothing written: this was a {'check' if check else 'dry run'}"
+    return "left as it is" if in_place else "not written: give -o FILE to keep it"

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
-from rich.filesize import decimal
 
 from ...core.pass_manager.report import Report, Savings
-from ...core.support.intervals import RatioInterval
 from ..drawing.graph_layout import GraphLayout, Point
 from ..drawing.picture import Box, LayoutKey, Line, Picture, layout_key, picture_layout, svg
 from ..environment import versions
-from ..number_text import bounds, change, compact, ratio
 from ..pages.charts import paired_bar_chart
 from ..pages.rendering import compress_json, render_template
-from ..terminal import plural
+from ..pages.tile import Tile
 from ..verify.render import WRONG, verdict_lines
 from ..visualization.visualization import GraphView, NodeView, Rewrite, Visualization
-from .render import race_text
+from .render import op_changes, race_text
+from .tiles import run_tiles
 
 PictureKey = tuple[tuple[Box, ...], tuple[Line, ...]]
 PictureIndex = tuple[int, int]
@@ -31,19 +29,7 @@ CHUNK_SIZE = 200
 """Pictures that a page decompresses together."""
 MAX_BARS = 16
 """Types in the chart of ops; the table has all."""
-LATENCY = "latency under ORT ALL"  # of a tile
 OPTIONAL_FIELDS = ("mark", "rule", "details", "origin", "rewrites", "bodies")  # of nodes in the viewer
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A number at the head of a page, its value before, and a note. `tone`: good, bad, or nothing."""
-
-    label: str
-    value: str
-    was: str = ""
-    note: str = ""
-    tone: str = ""
 
 
 def run_page(report: Report, visualization: Visualization) -> str:
@@ -98,44 +84,6 @@ def verdict_banner(report: Report) -> tuple[str, list[str]]:
     if verdict is not None and verdict.failure is not None:
         return "bad", [f"{WRONG}: {verdict.failure}"]
     return "open" if verdict is None else "good", list(verdict_lines(verdict))
-
-
-def run_tiles(report: Report) -> Iterator[Tile]:
-    """Sizes before and after, and the number of rewrites."""
-    b, a = report.before, report.after
-    yield _size_tile("nodes", b.nodes, a.nodes, "{:,}".format)
-    yield _size_tile("file", b.bytes, a.bytes, decimal)
-    yield _size_tile("parameters", b.parameters, a.parameters, compact)
-    changes = sum(p.changes for p in report.passes)
-    rules = sum(bool(n) for p in report.passes for n in p.rules.values())
-    yield Tile("rewrites", f"{changes:,}", note=f"of {plural(rules, 'rule')}")
-    lost = report.speed.lost if report.speed is not None else []
-    yield from _speed_tiles(report)
-    if left_out := len(report.quarantined) + len(report.unfit) + len(lost):
-        yield Tile("left out", f"{left_out:,}", note="see below", tone="bad" if report.quarantined or lost else "")
-
-
-def _speed_tiles(report: Report) -> Iterator[Tile]:
-    """The latency of the result divided by that of the original, where they were raced."""
-    for race in report.speed.races if report.speed is not None else ():
-        if not race.is_lost and race.ratio is not None:
-            yield latency_tile(race.ratio)
-
-
-def latency_tile(interval: RatioInterval) -> Tile:
-    """The latency of our result divided by that of the original, both under ORT ALL."""
-    note = f"{bounds(interval)} of the original's"
-    change, tone = ("faster: ", "good") if interval.ratio < 1 else ("slower: ", "bad")
-    if not interval.is_significant:
-        change, tone = "", ""
-    return Tile(LATENCY, ratio(interval), note=change + note, tone=tone)
-
-
-def _size_tile(label: str, before: int, after: int, text: Callable[[int], str]) -> Tile:
-    """A number that is better when smaller."""
-    if before == after:
-        return Tile(label, text(after), note="as before")
-    return Tile(label, text(after), text(before), change(before, after), "good" if after < before else "bad")
 
 
 @dataclass(slots=True)
@@ -227,9 +175,5 @@ def op_histogram(report: Report) -> tuple[list[tuple[str, int, int]], Markup] | 
 
     None for a model without ops.
     """
-    before, after = report.before.ops, report.after.ops
-    ops = [(op, before.get(op, 0), after.get(op, 0)) for op in before.keys() | after.keys()]
-    if not ops:
-        return None
-    ops.sort(key=lambda o: (-abs(o[2] - o[1]), -o[1], o[0]))
-    return ops, paired_bar_chart("Ops by type, before and after", ops[:MAX_BARS], "{:,.0f}".format)
+    ops = op_changes(report)
+    return (ops, paired_bar_chart("Ops by type, before and after", ops[:MAX_BARS], "{:,.0f}".format)) if ops else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from operator import attrgetter
 
@@ -13,7 +12,9 @@ from ...core.pass_manager.report import Plan, Race, Report, Savings
 from ..descriptions import join_truncated
 from ..number_text import duration, ratio_with_bounds
 from ..terminal import Terminal, add_row, new_table, plural
-from ..verify.render import difference_lines, verdict_line, verdict_lines
+from ..verify.render import verdict_line, verdict_lines
+
+MAX_HINTS = 3
 
 
 def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
@@ -21,17 +22,18 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
     plan = report.plan
     assert plan is not None
     terminal.line(report.source)
-    terminal.out.print(savings_table(plan))
+    terminal.table(savings_table(plan))
     for c in sorted(plan.changes, key=lambda c: (-c.nodes_saved, -c.weight_bytes_saved, c.ordinal))[:limit]:
         ops = " -> ".join(join_truncated(ops) for ops in (c.replaced, c.made) if ops)
         terminal.line(f"#{c.ordinal} {c.by} {c.where}: {ops} ({_saving_text(Savings.of_change(c))})")
     if len(plan.changes) > limit:
         terminal.line(f"... and {len(plan.changes) - limit} more (--limit, or all with --json)")
-    terminal.out.print(size_table(report))
+    terminal.table(size_table(report))
     if plan.unattributed != Savings():
         terminal.line(f"not reported by any pass: {_saving_text(plan.unattributed)}")
     show_left_out(terminal, report)
-    terminal.line(verdict_line(report.verification))
+    terminal.wrapped(verdict_line(report.verification))
+    terminal.wrapped_lines(edit_line(report))
     terminal.lines(speed_lines(report))
     terminal.line("nothing written: this was a dry run")
 
@@ -66,16 +68,16 @@ def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, 
     if verbose:
         terminal.line(report.source)
         for table in (op_table(report), size_table(report), pass_table(report)):
-            terminal.out.print(table)
+            terminal.table(table)
     show_left_out(terminal, report)
     if quiet:
         return
     if verbose:
-        terminal.lines(difference_lines(report.verification) if report.verification is not None else ())
-        terminal.lines(verdict_lines(report.verification))
+        terminal.wrapped_lines(verdict_lines(report.verification))
     else:
-        terminal.line(size_line(report))
-        terminal.line(verdict_line(report.verification))
+        terminal.wrapped(size_line(report))
+        terminal.wrapped(verdict_line(report.verification))
+    terminal.wrapped_lines(edit_line(report))
     terminal.lines(speed_lines(report))
     if report.nonstandard_ops:
         terminal.line(
@@ -86,39 +88,48 @@ def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, 
 
 
 def hint_lines(report: Report) -> Iterator[str]:
-    """Options that would change the result."""
-    if count := report.overridable_initializers:
-        are = "initializer is an input" if count == 1 else "initializers are inputs"
-        yield f"hint: {count} {are} as well, and no constant to fold: --freeze-initializers"
-    if report.missing_operators:
-        counts = Counter[str]()
-        for m in report.missing_operators:
-            counts[m.op_type] += m.places
-        since = max(m.since for m in report.missing_operators)
-        texts = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
-        yield f'hint: {texts} from opset {since} on: --enable "raise-opset{{to={since}}}"'
+    """Options that would change the result, at most MAX_HINTS."""
+    yield from (f"hint: {hint}" for hint in report.hints[:MAX_HINTS])
+
+
+def edit_line(report: Report) -> Iterator[str]:
+    """The edits that changed the model, with which the result was compared."""
+    if made := [e.name for e in report.edits if e.changes]:
+        yield f"compared with the model after {', '.join(made)}"
 
 
 def size_line(report: Report) -> str:
-    """Nodes and bytes before and after, in a line."""
+    """Nodes and bytes before and after, and the opset if it is another one, in a line."""
     b, a = report.before, report.after
     if not report.has_changes:
         return f"{report.source}: no change to its {plural(b.nodes, 'node')}, {decimal(b.bytes)}"
-    nodes, size = (f" ({c})" if c else "" for c in (_change(b.nodes, a.nodes), _change(b.bytes, a.bytes)))
-    return f"{report.source}: {b.nodes:,} -> {a.nodes:,} nodes{nodes}, {decimal(b.bytes)} -> {decimal(a.bytes)}{size}"
+    more_nodes, more_bytes = (
+        f" ({c})" if c else "" for c in (change_text(b.nodes, a.nodes), change_text(b.bytes, a.bytes))
+    )
+    opset = f"opset {b.opset} -> {a.opset}, " if a.opset != b.opset else ""
+    nodes, size = f"{b.nodes:,} -> {a.nodes:,} nodes", f"{decimal(b.bytes)} -> {decimal(a.bytes)}"
+    return f"{report.source}: {opset}{nodes}{more_nodes}, {size}{more_bytes}"
 
 
 def show_left_out(terminal: Terminal, report: Report) -> None:
     """Print a warning for each pass, each change and each result that was left out, and the notes of passes."""
-    show_unfit(terminal, report)
+    for line in warning_lines(report):
+        terminal.warning(line)
+
+
+def warning_lines(report: Report) -> Iterator[str]:
+    """Warnings of what was left out, and the notes of passes."""
+    yield from (f"warning: {line}" for line in left_out_lines(report))
+    yield from (f"note: {note}" for note in report.notes)
+
+
+def left_out_lines(report: Report) -> Iterator[str]:
+    """Each pass, each change and each result that was left out."""
+    yield from map(str, report.unfit)
     for found in report.quarantined:
-        terminal.warning(f"warning: left out {found.description}")
-        if found.repro:
-            terminal.warning(f"    shown by {found.repro}")
-    for note in report.notes:
-        terminal.warning(f"note: {note}")
+        yield f"left out {found.description}{f'; shown by {found.repro}' if found.repro else ''}"
     for race in report.speed.lost if report.speed is not None else ():
-        terminal.warning(f"warning: left out the result of {race.pipeline}: {race_text(race)}")
+        yield f"left out the result of {race.pipeline}: {race_text(race)}"
 
 
 def speed_lines(report: Report) -> Iterator[str]:
@@ -133,7 +144,7 @@ def speed_lines(report: Report) -> Iterator[str]:
         elif not race.is_lost:
             yield f"speed: not measured: {race.failure}"
     if speed.lost:
-        taken = f"the result of {report.pipeline}" if len(speed.lost) < len(speed.races) else "the original"
+        taken = f"the result of {report.pipeline}" if report.pipeline != "none" else "the original"
         yield f"speed: {taken} is taken, in place of that of {speed.races[0].pipeline}"
     elif not speed.races:
         yield "speed: not measured: the pipeline has no passes"
@@ -163,8 +174,15 @@ def op_table(report: Report) -> Table:
     return table
 
 
+def op_changes(report: Report) -> list[tuple[str, int, int]]:
+    """Ops by type, before and after, those that changed most first."""
+    before, after = report.before.ops, report.after.ops
+    ops = [(op, before.get(op, 0), after.get(op, 0)) for op in before.keys() | after.keys()]
+    return sorted(ops, key=lambda o: (-abs(o[2] - o[1]), -o[1], o[0]))
+
+
 def size_table(report: Report) -> Table:
-    """Nodes, parameters and bytes, before and after."""
+    """Nodes, parameters and bytes, before and after, and the opset if it is another one."""
     table = new_table("", "before", "after", "change")
     b, a = report.before, report.after
     for label, x, y, shown in (
@@ -172,13 +190,18 @@ def size_table(report: Report) -> Table:
         ("parameters", b.parameters, a.parameters, "{:,}".format),
         ("bytes", b.bytes, a.bytes, decimal),
     ):
-        add_row(table, label, shown(x), shown(y), _change(x, y))
+        add_row(table, label, shown(x), shown(y), change_text(x, y))
+    if a.opset != b.opset:
+        add_row(table, "opset", str(b.opset), str(a.opset), "")
     return table
 
 
-def _change(before: int, after: int) -> str:
+def change_text(before: int, after: int) -> str:
     """The relative change; empty if there is none."""
-    return f"{(after - before) / before:+.1%}" if before and after != before else ""
+    if not before or after == before:
+        return ""
+    text = f"{(after - before) / before:+.1%}"
+    return text if text[1:] != "0.0%" else "<0.1%"
 
 
 def pass_table(report: Report) -> Table:

@@ -9,9 +9,12 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from ..progress import Progress
+
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ...core.pass_manager.pipeline import Pass
-    from ...core.verify.verification_spec import Effort, Inputs
+    from ...core.verify.given_samples import GivenSamples, Inputs
+    from ...core.verify.verification_spec import Effort
     from ..registry.pass_sources import PluginLike
 
 P = ParamSpec("P")
@@ -27,10 +30,16 @@ class SharedOptions:
     shapes: Mapping[str, Sequence[int]] | None = None
     dims: Mapping[str, int] | None = None
     enable: Collection[str] = ()
+    opset: int | None = None
     exact: bool = False
     keep_functions: bool = False
     report_to: str | Path | None = None
-    progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
+    progress: Progress = field(default=None, repr=False)
+
+    @property
+    def enabled(self) -> list[str]:
+        """The passes to add, with the conversion to `opset`."""
+        return with_conversion(self.enable, self.opset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +49,10 @@ class RunOptions(SharedOptions):
     pipeline: str | Pass = "basic"
     plugins: Sequence[PluginLike] = ()
     verify: bool | Effort = True
-    inputs: Inputs | None = None
+    inputs: Inputs | GivenSamples | None = None
     _: KW_ONLY
     outputs: Sequence[str] = ()
+    cut_inputs: Sequence[str] = ()
     drop_unused_inputs: bool = False
     freeze_initializers: bool = False
     only: Collection[str] = ()
@@ -50,17 +60,24 @@ class RunOptions(SharedOptions):
     strict: bool = False
     seed: int = 0
     output: str | Path | None = None
+    in_place: bool = False
     map_to: str | Path | None = None
     repro_to: str | Path | None = None
     page_to: str | Path | None = None
     plan: bool = False
     visualize: bool = False
     value_info: str | None = None
+    external_data: str | int = "auto"
     check_speed: bool = False
     threads: int = 0
     min_time: float = 2.0
     memory: int | None = None
     time_limit: float | None = None
+
+    @property
+    def enabled(self) -> list[str]:
+        """The passes to add, with the conversion to `opset`; without verification, onnxruntime need not run that."""
+        return with_conversion(self.enable, self.opset, "" if self.verify else ",for_onnxruntime=false")
 
     @property
     def effort(self) -> Effort:
@@ -75,7 +92,44 @@ class RunOptions(SharedOptions):
     @property
     def input_files(self) -> list[Path]:
         """The files that are read, except the model and those that a pipeline names."""
-        return ([Path(self.inputs)] if isinstance(self.inputs, str | Path) else []) + self.plugin_files
+        from ..measure.python_data import data_files  # noqa: PLC0415 - imports onnx
+
+        return data_files(self.inputs) + self.plugin_files
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionOptions:
+    """The parameters of `convert_opset` except the model, as documented there."""
+
+    opset: int
+    verify: bool | Effort = True
+    inputs: Inputs | None = None
+    _: KW_ONLY
+    exact: bool = False
+    keep_functions: bool = True
+    seed: int = 0
+    output: str | Path | None = None
+    report_to: str | Path | None = None
+    memory: int | None = None
+    time_limit: float | None = None
+    progress: Progress = field(default=None, repr=False)
+
+    @property
+    def run_options(self) -> RunOptions:
+        """The options of a run of the conversion alone."""
+        given = {name: getattr(self, name) for name in self.__slots__ if name != "_"}
+        return RunOptions("none", **given)
+
+
+def with_conversion(enable: Collection[str], opset: int | None, more: str = "") -> list[str]:
+    """The passes to add, with the conversion to `opset`, if any, and `more` options of it. Raises UsageError for 0."""
+    if opset is None:
+        return list(enable)
+    from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
+
+    if opset == 0:
+        raise UsageError("0 is not an opset")
+    return [*enable, f"convert-opset{{to={opset}{more}}}"]
 
 
 def known_effort(choice: str, option: str) -> Effort:

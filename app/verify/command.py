@@ -11,30 +11,50 @@ import typer
 from ...core.support.watchdog import time_limit as limit_of_time
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
+from ..completion import EFFORTS, complete_models, complete_names
 from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
+from ..formats.outputs import Outputs
 
 EXIT_CODES = """Exit codes: 0 they agree; 1 bad model or input; 2 usage; 3 they differ; 4 could not be verified."""
+EXAMPLES = {
+    "passes verify model.onnx small.onnx": "says whether they compute the same",
+    "passes verify a.onnx b.onnx --inputs x.npz": "tries your inputs",
+}
 
 
 def verify(
-    original: Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file whose outputs are right.")],
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The .onnx file to compare with it, from any tool.")],
+    original: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The .onnx file whose outputs are right.", autocompletion=complete_models),
+    ],
+    other: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OTHER", help="The .onnx file to compare with it, from any tool.", autocompletion=complete_models
+        ),
+    ],
     inputs: options.Inputs = None,
     shape: options.Shapes = None,
     seed: options.Seed = 0,
     exact: Annotated[bool, options.verification_option("--exact", help="Require bit-identical outputs.")] = False,
-    effort: Annotated[str, options.verification_option(metavar="CHOICE", help=options.EFFORT_HELP)] = "default",
+    effort: Annotated[
+        str,
+        options.verification_option(metavar="CHOICE", help=options.EFFORT_HELP, autocompletion=complete_names(EFFORTS)),
+    ] = "default",
     memory: options.Memory = None,
     time_limit: options.TimeLimit = None,
+    formats: options.Format = None,
     json: options.Json = None,
 ) -> None:
     """Compare two models on inputs that are generated to find mistakes."""
     with one_line_errors():
         start_oracle_worker()
         from ..run.run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
-        from .render import show_verification  # noqa: PLC0415 - imports rich
+        from .render import show_verification, verification_document  # noqa: PLC0415 - imports rich
         from .verify import verify as compare  # noqa: PLC0415 - imports onnx and numpy
 
+        outputs = Outputs.parse(formats, json)
+        outputs.require_distinct((original, other, outputs.json))
         compute = partial(
             compare,
             original,
@@ -45,9 +65,12 @@ def verify(
             exact=exact,
             effort=known_effort(effort, "--effort"),
             memory=options.parse_memory(memory),
-            report_to=options.report_file(json),
+            report_to=options.report_file(outputs.json),
         )
-        with limit_of_time(time_limit, lambda: f"{other}: the comparison"):
-            report = show_progress_and_report(json, compute, show_verification)
+        failures = outputs.failures_of("passes verify", other, typer.echo)
+        with failures, limit_of_time(time_limit, lambda: f"{other}: the comparison"):
+            report = show_progress_and_report(
+                outputs.json, compute, show_verification, outputs=outputs, describe=verification_document
+            )
         if not report.agrees:
             raise typer.Exit(WRONG)

@@ -2,60 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
 
 from ...core.verify.verdict import OutputDifference, Verdict
-from ..terminal import Terminal, plural
-from .verify import VerificationReport
+from ..formats.finding import Document, Finding, Level
+from ..pages.card import Card
+from ..terminal import Terminal, add_row, new_table, plural
+
+if TYPE_CHECKING:
+    from .verify import VerificationReport
 
 BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG, INVALID = "bit-identical", "within tolerance", "wrong", "invalid"
 """The verdicts: the first two are of correct models; `invalid` is a model to which the ONNX checker objects."""
 NOT_VERIFIED = "NOT VERIFIED, as requested"
+MAX_SHOWN_OUTPUTS = 3
 
 
 def show_verification(terminal: Terminal, report: VerificationReport) -> None:
     """Print the verdict on two models, or the differences of their interfaces."""
-    for line in report.interface_differences:
-        terminal.line(f"{report.other}: {line}")
+    terminal.lines(f"{report.other}: {line}" for line in report.interface_differences)
     verdict = report.verdict
     if verdict is not None and verdict.failure is not None:
-        terminal.line(f"{report.other} is {WRONG}: {verdict.failure.describe('it')}")
+        terminal.wrapped(f"{report.other} is {WRONG}: {verdict.failure.describe('it')}")
     elif verdict is not None:
-        terminal.lines(verdict_lines(verdict))
+        terminal.wrapped_lines(verdict_lines(verdict))
 
 
-MAX_SHOWN_OUTPUTS = 3
+def verification_card(report: VerificationReport) -> Card:
+    """The card of a comparison of two models."""
+    verdict = report.verdict
+    folds = [("Outputs", output_table(verdict))] if verdict is not None else []
+    notes = [f"note: {note}" for note in verdict.notes] if verdict is not None else []
+    text = verdict_line(verdict, with_notes=True) if verdict is not None else "not compared: the interfaces differ"
+    if verdict is not None and verdict.failure is not None:
+        text = f"{WRONG}: {verdict.failure.describe('it')}"
+    tone, subject = "good" if report.agrees else "bad", f"{report.other} against {report.original}"
+    return Card("passes verify", subject, tone, text, warnings=report.interface_differences, notes=notes, folds=folds)
 
 
-def verdict_line(verdict: Verdict | None) -> str:
-    """The verdict of the comparison with the original, in one line."""
+def verification_document(report: VerificationReport) -> Document:
+    """The content of all formats: a finding for each difference."""
+    findings = [
+        Finding(Level.ERROR, "interface-changed", "the interface differs", line, report.other)
+        for line in report.interface_differences
+    ]
+    if report.verdict is not None and (failure := report.verdict.failure) is not None:
+        places = list(filter(None, (failure.site, failure.output)))
+        message = failure.describe("it")
+        findings.append(Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, places))
+    return Document([verification_card(report)], findings)
+
+
+def output_table(verdict: Verdict) -> Table:
+    """The difference of each output, and the one allowed, those with the largest share of it first."""
+    table = new_table("output", "off by", "allowed", "of allowed")
+    for name, d in sorted(verdict.differences.items(), key=lambda item: -item[1].share_of_allowed):
+        add_row(table, name, f"{d.error:.2g}", f"{d.allowed:.2g}", f"{d.share_of_allowed:.0%}")
+    return table
+
+
+def verdict_line(verdict: Verdict | None, *, with_notes: bool = False) -> str:
+    """The verdict of the comparison with the original, in one line; the notes are counted unless they are beside it."""
     if verdict is None:
         return NOT_VERIFIED
-    how, excused = BIT_IDENTICAL, sum(d.excused for d in verdict.differences.values())
-    if not verdict.exact:
-        worst = max(verdict.differences.values(), key=lambda d: d.share_of_allowed, default=OutputDifference())
-        how = f"{WITHIN_TOLERANCE} (at most {worst.share_of_allowed:.0%} of what rounding allows)"
-        how = how if worst.error else WITHIN_TOLERANCE if excused else "no difference seen"
-    parts = [f"verified: {how}, on {plural(len(verdict.input_sets), 'set')} of inputs"]
+    excused = sum(d.excused for d in verdict.differences.values())
+    parts = [f"verified: {agreement_text(verdict)}, on {input_sets_text(verdict.input_sets)}"]
     parts += [f"{plural(excused, 'element')} differ where the original jumps too"] * bool(excused)
     parts += [f"{plural(len(verdict.random), 'random output')} by type and rank only"] * bool(verdict.random)
-    parts += [f"{plural(len(verdict.notes), 'note')} with -v"] * bool(verdict.notes)
+    parts += [f"{plural(len(verdict.notes), 'note')} with -v"] * bool(verdict.notes and not with_notes)
     return "; ".join(parts)
 
 
 def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
-    """The verdict of the comparison with the original."""
+    """The verdict of the comparison with the original, the outputs that differ most, and all that it leaves open."""
     if verdict is None:
         yield NOT_VERIFIED
         return
-    how = BIT_IDENTICAL if verdict.exact else f"{WITHIN_TOLERANCE} ({largest_difference_text(verdict)})"
-    count = len(verdict.input_sets)
-    yield f"verified: {how} on {count} sets of inputs, against {verdict.backend} without optimizations"
+    sets = input_sets_text(verdict.input_sets)
+    yield f"verified: {agreement_text(verdict)}, on {sets}, against {verdict.backend} without optimizations"
+    yield from difference_lines(verdict)
     if verdict.nonfinite_input_sets:
         yield f"NaN and infinite inputs: alike on {len(verdict.nonfinite_input_sets)} sets of them"
     if verdict.random:
         yield f"random, so compared by type and rank only: {', '.join(verdict.random)}"
     yield from (f"note: {note}" for note in verdict.notes)
+
+
+def agreement_text(verdict: Verdict) -> str:
+    """How closely the outputs agree: the largest share of what rounding allows, of all outputs."""
+    if verdict.exact:
+        return BIT_IDENTICAL
+    worst = max(verdict.differences.values(), key=lambda d: d.share_of_allowed, default=OutputDifference())
+    if worst.error:
+        return f"{WITHIN_TOLERANCE} (at most {worst.share_of_allowed:.0%} of what rounding allows)"
+    are_excused = any(d.excused for d in verdict.differences.values())
+    return WITHIN_TOLERANCE if are_excused else "no difference seen"
+
+
+def input_sets_text(labels: Sequence[str]) -> str:
+    """The number of input sets, of generated ones or of samples that the user gave."""
+    are_given = all(label.startswith("given") for label in labels)
+    return plural(len(labels), "given sample") if labels and are_given else f"{plural(len(labels), 'set')} of inputs"
 
 
 def difference_lines(verdict: Verdict) -> Iterator[str]:
@@ -67,16 +117,8 @@ def difference_lines(verdict: Verdict) -> Iterator[str]:
         yield f"{name}: off by {d.error:.2g}, {of_allowed}"
     if (more := len(different) - MAX_SHOWN_OUTPUTS) > 0:
         yield f"{plural(more, 'other output')} off by less of what is allowed"
-    if alike := len(verdict.differences) - len(different):
+    if different and (alike := len(verdict.differences) - len(different)):
         yield f"{plural(alike, 'output')} with no difference"
-
-
-def largest_difference_text(verdict: Verdict) -> str:
-    """The output with the largest share of the allowed difference, and the number of excused elements."""
-    if not verdict.differences:
-        return "no outputs"
-    name, worst = max(verdict.differences.items(), key=lambda item: item[1].share_of_allowed)
-    excused = [f"{d.excused} elements of {n} jump" for n, d in verdict.differences.items() if d.excused]
-    if worst.error:
-        excused.insert(0, f"{name} is off by up to {worst.error:.2g}, {worst.allowed:.2g} allowed")
-    return "; ".join(excused) or "no difference seen"
+    for name, d in verdict.differences.items():
+        if d.excused:
+            yield f"{name}: {plural(d.excused, 'element')} differ where the original jumps too"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -16,12 +16,15 @@ from ...core.ir.tensor import element_type
 from ...core.pass_manager.phase_timer import COMPARING, LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
+from ...core.verify.given_samples import Inputs
 from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
-from ...core.verify.verification_spec import Effort, Inputs, VerificationSpec
+from ...core.verify.verification_spec import Effort, VerificationSpec
 from ..environment import versions
+from ..measure.python_data import data_files, read_given
+from ..progress import Progress, phase_callback, shows_progress
 from ..run.run_options import known_effort
 
 
@@ -50,7 +53,14 @@ class VerificationReport:
         data = asdict(replace(self, verdict=None)) | {"agrees": self.agrees, "verdict": verdict}
         return json_text(data)
 
+    def _repr_html_(self) -> str:
+        """The card that a notebook shows."""
+        from .render import verification_card  # noqa: PLC0415 - imports rich and jinja2
 
+        return verification_card(self).html()
+
+
+@shows_progress
 def verify(
     original: onnx.ModelProto | str | Path,
     other: onnx.ModelProto | str | Path,
@@ -62,7 +72,7 @@ def verify(
     effort: Effort = "default",
     memory: int | None = None,
     report_to: str | Path | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = None,
 ) -> VerificationReport:
     """Compare the outputs of `other` with those of `original` in onnxruntime, both without optimizations.
 
@@ -70,21 +80,23 @@ def verify(
     Raises ModelError for a model or input that is unusable, UsageError for an unknown effort, UnverifiableError if no
     inputs can be generated for the original.
     """
-    timer = PhaseTimer(progress)
+    timer = PhaseTimer(phase_callback(progress))
     start_oracle_worker()
     first, second = (model_source(m, inline=False) for m in (original, other))
     paths = OutputPaths.of(report=report_to)
-    paths.require_distinct((*first.files, *second.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
+    paths.require_distinct((*first.files, *second.files, *data_files(inputs)))
     with gc_paused(), timer.phase(LOADING):
         model = first.load()
-        spec = VerificationSpec.of(model, inputs, shapes or {}, effort=known_effort(effort, "--effort"), memory=memory)
+        given = read_given(inputs, model)
+        spec = VerificationSpec.of(model, given, shapes or {}, effort=known_effort(effort, "--effort"), memory=memory)
         differences = interface_differences(model, second.load())
     verdict = None
     if not differences:
-        with timer.phase(RUNNING_ORIGINAL):
-            oracle = OracleProcess(first.loadable(), spec, seed, label=first.label)
-        with oracle, timer.phase(COMPARING):
-            verdict = oracle.compare(second.loadable(), exact=exact)
+        with OracleProcess(first.loadable(), spec, seed, label=first.label, report=timer.report) as oracle:
+            with timer.phase(RUNNING_ORIGINAL):
+                oracle.wait()
+            with timer.phase(COMPARING):
+                verdict = oracle.compare(second.loadable(), exact=exact)
     report = VerificationReport(first.label, second.label, differences, verdict, timer.seconds, versions())
     publish_text(paths.report, report.to_json)
     return report

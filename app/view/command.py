@@ -14,6 +14,7 @@ from .. import options
 from ..exit_codes import one_line_errors
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, or a port that is taken; 2 usage, or no Netron."""
+EXAMPLES = {"passes view model.onnx": "opens it in a browser"}
 
 
 def view(

@@ -79,8 +79,7 @@ def _new_folder(parent: OpenFolder, prefix: str) -> tuple[str, OpenFolder, int]:
         except FileNotFoundError:  # another process removed it before it was locked
             continue
         except BaseException:
-            with suppress(OSError):
-                parent.rmdir(name)
+            remove_folder(parent, name)
             raise
         if try_lock(lock) is not False and os.fstat(lock).st_nlink:
             return name, folder, lock
@@ -89,10 +88,15 @@ def _new_folder(parent: OpenFolder, prefix: str) -> tuple[str, OpenFolder, int]:
 
 
 def _remove_own(parent: OpenFolder, name: str, lock: int, owner: int) -> None:
-    """Remove a folder, but not in a fork of its owner."""
-    if os.getpid() == owner:
+    """Remove a folder, but not in a fork of its owner; an interruption waits until it is removed."""
+    try:
+        if os.getpid() == owner:
+            remove_folder(parent, name)
+    except KeyboardInterrupt:
         remove_folder(parent, name)
-    os.close(lock)
+        raise
+    finally:
+        os.close(lock)
 
 
 def remove_folder(parent: OpenFolder, name: str) -> None:

@@ -1,0 +1,1 @@
+"""Reports in formats for continuous integration."""

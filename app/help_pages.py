@@ -1,0 +1,113 @@
+"""Help of commands, as wide as the terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import typer
+
+from .simple_values import convert_simply
+
+MIN_WIDTH, MAX_WIDTH = 20, 100  # columns
+NARROW = 60  # columns, below which the text of an option is under its name
+INDENT = 2  # of paragraphs and lists, in columns
+ARGUMENTS, OPTIONS, HELP = "Arguments", "Options", "Help"
+Row = tuple[str, str]
+
+
+class GroupedHelp:
+    """A base of commands whose help lists options by group, in the order of `groups`, without types of Python.
+
+    It comes before the class of typer, whose pages take longer to import than a command to start.
+    `examples` are commands and what each does.
+    """
+
+    groups: Sequence[str] = ()
+    examples: Mapping[str, str] = {}
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option --help, which is read for each command."""
+        base: Any = super()
+        option = base.get_help_option(ctx)
+        convert_simply(option, (bool,))
+        return option
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The options that begin so, without their help: typer renders it by rich, which takes longer than the rest."""
+        base: Any = super()
+        found = base.shell_complete(ctx, incomplete)
+        for item in found:
+            item.help = None
+        return found
+
+    def collect_usage_pieces(self: Any, ctx: Any) -> list[str]:
+        """The parts of the usage line: brackets are around those that may be left out."""
+        arguments = [(_name(p), p.required) for p in self.get_params(ctx) if p.param_type_name == "argument"]
+        return ["[OPTIONS]", *(name if is_required else f"[{name}]" for name, is_required in arguments)]
+
+    def format_options(self: Any, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options by group."""
+        found: dict[str, list[Row]] = {group: [] for group in (ARGUMENTS, OPTIONS, *self.groups)}
+        for p in self.get_params(ctx):
+            if not p.hidden:
+                found.setdefault(_group(p), []).append((_name(p), _description(p, ctx)))
+        found[HELP] = found.pop(HELP)  # the last
+        for group, rows in found.items():
+            write_rows(formatter, group, rows)
+
+    def format_epilog(self: Any, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of the base class
+        """Write examples, then the exit codes."""
+        wrapped = ((_continued(command, formatter.width), text) for command, text in self.examples.items())
+        write_rows(formatter, "Examples", wrapped, share=2)
+        if self.epilog:
+            formatter.write_paragraph()
+            formatter.write_text(" ".join(self.epilog.split()))
+
+
+def page_width() -> int:
+    """The columns of a page of help."""
+    return max(min(shutil.get_terminal_size().columns, MAX_WIDTH), MIN_WIDTH)
+
+
+def write_rows(formatter: Any, heading: str, rows: Iterable[Row], share: int = 3) -> None:
+    """Write a list of names and texts, if there are any; names take at most one part in `share` of the width."""
+    listed = [(_styled(name, fg="cyan"), text) for name, text in rows]
+    if listed:
+        with formatter.section(_styled(heading, bold=True)):
+            formatter.write_dl(listed, col_max=formatter.width // share if formatter.width >= NARROW else INDENT)
+
+
+def _continued(command: str, width: int) -> str:
+    """A command in lines for a shell, in a list of this width."""
+    return " \\\n      ".join(textwrap.wrap(command, width - 8, break_long_words=False, break_on_hyphens=False))
+
+
+def _group(p: Any) -> str:
+    if p.param_type_name == "argument":
+        return ARGUMENTS
+    return HELP if p.name == "help" else p.rich_help_panel or OPTIONS
+
+
+def _name(p: Any) -> str:
+    """The names and the value of an option, or the value of an argument."""
+    metavar = (p.metavar or p.name.upper()).strip("[]") if p.param_type_name == "argument" else p.metavar
+    if p.param_type_name == "argument":
+        return metavar if p.nargs == 1 or metavar.endswith("...") else f"{metavar}..."
+    names = ", ".join(sorted(p.opts, key=len))
+    return names if p.is_flag else f"{names} {metavar}"
+
+
+def _description(p: Any, ctx: Any) -> str:
+    default = p.get_default(ctx, call=False)
+    is_shown = p.show_default and isinstance(default, str | int | float) and default is not False and default != ""
+    return f"{p.help or ''}{f' [default: {default}]' if is_shown else ''}"
+
+
+def _styled(text: str, **style: Any) -> str:
+    """The text with a style, which typer removes where there is no terminal."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if is_plain else typer.style(text, **style)

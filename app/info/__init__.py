@@ -1,0 +1,1 @@
+"""`passes info`: operators, sizes and interfaces of models."""

@@ -1,0 +1,145 @@
+"""Operators, sizes and interfaces of models, side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import onnx
+
+from ...core.errors import ModelError
+from ...core.io.graph_interface import default_values, input_infos, output_infos, type_text
+from ...core.io.model_source import ModelSource, model_source
+from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import publish_text
+from ...core.ir.tensor import element_type
+from ...core.pass_manager.report import Stats
+from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text
+from ..environment import versions
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The initializers of one element type: how many, their elements, and bytes of these."""
+
+    tensors: int
+    elements: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A model, with local functions inlined.
+
+    `ops` by type (domain.type outside the standard one), in bodies too and without Constant ops; `nodes`: their sum.
+    `parameters`: elements of initializers, `weights` those by element type. `bytes` on disk, of which `external_bytes`
+    in `external_files`. `inputs` and `outputs`: types as in `float[N,4]`, by name; `overridable_initializers`: the
+    inputs that callers may leave out. `functions`: local ones in the file. `metadata` of the model.
+    """
+
+    model: str
+    nodes: int
+    ops: dict[str, int]
+    parameters: int
+    weights: dict[str, Weights]
+    bytes: int
+    external_bytes: int
+    external_files: list[str]
+    opsets: dict[str, int]
+    ir_version: int
+    producer: str
+    functions: int
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    overridable_initializers: list[str]
+    metadata: dict[str, str]
+
+    @classmethod
+    def of(cls, source: ModelSource) -> ModelInfo:
+        """The data of a model; its weights are not read. O(nodes + values). Raises ModelError."""
+        model = source.load()
+        functions = len(model.graph.context.functions)
+        if functions:
+            model = replace(source, inline=True).load()
+        graph, header = model.graph, model.header
+        stats = Stats.of(model, source.size)
+        weights: dict[str, list[int]] = {}
+        for _, tensor in model.written_initializers():
+            sums = weights.setdefault(element_type(tensor.dtype), [0, 0, 0])
+            sums[:] = (n + m for n, m in zip(sums, (1, tensor.size, tensor.nbytes), strict=True))
+        external = source.files[1:]
+        defaults = default_values(graph)
+        inputs = _types(input_infos(graph))
+        return cls(
+            source.label,
+            stats.nodes,
+            stats.ops,
+            stats.parameters,
+            {name: Weights(*sums) for name, sums in sorted(weights.items(), key=lambda item: -item[1][2])},
+            stats.bytes,
+            sum(p.stat().st_size for p in external),
+            [p.name for p in external],
+            {domain or "ai.onnx": version for domain, version in graph.opsets.items()},
+            graph.context.ir_version,
+            f"{header.producer_name} {header.producer_version}".strip(),
+            functions,
+            {name: text for name, text in inputs.items() if name not in defaults},
+            _types(output_infos(graph)),
+            list(defaults),
+            {p.key: p.value for p in header.metadata_props},
+        )
+
+
+@dataclass(slots=True)
+class InfoReport:
+    """The models that can be loaded, in the order given, and for each other one the reason."""
+
+    models: list[ModelInfo] = field(default_factory=list[ModelInfo])
+    failures: dict[str, str] = field(default_factory=dict[str, str])
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def ops(self) -> dict[str, int]:
+        """The operators of all models, those of which one has most first, with that number."""
+        most = Counter[str]()
+        for m in self.models:
+            most |= Counter(m.ops)
+        return dict(sorted(most.items(), key=lambda item: (-item[1], item[0])))
+
+    def to_json(self) -> str:
+        """The report as JSON text."""
+        return json_text(asdict(self))
+
+
+def info(
+    *models: onnx.ModelProto | str | Path,
+    report_to: str | Path | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> InfoReport:
+    """Operators, sizes and interfaces of `models`, without reading their weights.
+
+    A model that cannot be loaded is in `failures` of the report, and the others are reported. `report_to`: where to
+    write the report as JSON. `progress` is called with the name of each model.
+    """
+    sources = [model_source(m, inline=False) for m in models]
+    paths = OutputPaths.of(report=report_to)
+    paths.require_distinct([p for s in sources for p in s.files])
+    report = InfoReport(versions=versions())
+    for source in sources:
+        progress(source.label)
+        try:
+            with gc_paused():
+                report.models.append(ModelInfo.of(source))
+        except ModelError as e:
+            report.failures[source.label] = str(e)
+    paths.require_distinct([p for s in sources for p in s.files])
+    publish_text(paths.report, report.to_json)
+    return report
+
+
+def _types(infos: Sequence[bytes]) -> dict[str, str]:
+    protos = map(onnx.ValueInfoProto.FromString, infos)
+    return {p.name: type_text(p.type) for p in protos}

@@ -1,0 +1,1 @@
+"""Runs on many models: their files, and processes that take one after the other."""

@@ -1,0 +1,133 @@
+"""Results of jobs that are kept in a folder, so that a later command need not compute them again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b, file_digest
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import ModelError
+from ...core.io.files import ModelFile, load
+from ...core.io.output_paths import OutputFile
+from ...core.io.publishing import publish_text
+from ...core.support.printable_text import json_text
+from ...core.support.regular_files import open_descriptor, open_regular
+
+FILE = ".passwright-finished.jsonl"
+MAX_BYTES = 1 << 30  # of that file
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
+    """A job that ended well: digests of all that it depended on and of its result, and `row`, its line in tables."""
+
+    conditions: str
+    result: str
+    row: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class FinishedJobs:
+    """The finished jobs of a folder by the names of their results, a line each, in a file to which others are appended.
+
+    Each line begins with a digest of the rest: those that are cut or changed count as `damaged`, and for nothing else.
+    """
+
+    folder: Path
+    damaged: int = field(default=0, init=False)
+    _jobs: dict[str, FinishedJob] = field(default_factory=dict[str, FinishedJob], init=False)
+    _is_whole: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        """Read the file, if there is one. Raises ModelError if it cannot be read."""
+        try:
+            with open_regular(self.path) as file:
+                content = file.read(MAX_BYTES)
+        except FileNotFoundError:
+            return
+        except OSError as e:
+            raise ModelError(f"{self.path} cannot be read: {e.strerror}") from e
+        self._is_whole = content.endswith(b"\n") or not content
+        lines = content.splitlines()
+        for line in lines:
+            try:
+                name, job = _parse(line)
+            except (ValueError, TypeError, RecursionError):
+                self.damaged += 1
+            else:
+                self._jobs[name] = job
+        if len(lines) > 2 * len(self._jobs):
+            text = b"\n".join(_line(name, job) for name, job in self._jobs.items()).decode()
+            publish_text(OutputFile.at(self.path), lambda: text)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / FILE
+
+    def get(self, result: Path) -> FinishedJob | None:
+        """The job that wrote a result."""
+        return self._jobs.get(self._name(result))
+
+    def add(self, result: Path, job: FinishedJob) -> None:
+        """Keep a job. Raises ModelError if the file cannot be written."""
+        name = self._name(result)
+        self._jobs[name] = job
+        try:
+            with self.path.open("ab") as file:
+                file.write((b"" if self._is_whole else b"\n") + _line(name, job) + b"\n")
+        except OSError as e:
+            raise ModelError(f"cannot write {self.path}: {e.strerror}") from e
+        self._is_whole = True
+
+    def _name(self, result: Path) -> str:
+        return result.relative_to(self.folder).as_posix()
+
+
+def _line(name: str, job: FinishedJob) -> bytes:
+    text = json_text([name, asdict(job)], indent=None).encode()
+    return _digest(text).encode() + b" " + text
+
+
+def _parse(line: bytes) -> tuple[str, FinishedJob]:
+    """The name and the job of a line. Raises ValueError and TypeError for a damaged one."""
+    digest, _, text = line.partition(b" ")
+    if digest.decode() != _digest(text):
+        raise ValueError
+    name, fields = json.loads(text)
+    return name, FinishedJob(**fields)
+
+
+def content_digest(data: Any) -> str:
+    """A digest of data of JSON types and others that have a text."""
+    return _digest(json_text(data, indent=None, default=str).encode())
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def file_content_digest(path: Path) -> str:
+    """A digest of the content of a file, or of the names and contents of the files in a folder; "" for none."""
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.is_file())
+        return content_digest([(p.relative_to(path).as_posix(), file_content_digest(p)) for p in files])
+    with suppress(OSError), os.fdopen(open_descriptor(path), "rb") as file:
+        return file_digest(file, lambda: blake2b(digest_size=DIGEST_BYTES)).hexdigest()
+    return ""
+
+
+def model_digest(path: Path) -> str:
+    """A digest of the contents of a model and of its external data. Raises ModelError if it cannot be loaded."""
+    file = ModelFile(path)
+    load(file, inline=False)
+    data = sorted(file.external_files)
+    folder = path.resolve().parent
+    named = [(p.relative_to(folder).as_posix(), file_content_digest(p)) for p in data]
+    return content_digest([file_content_digest(path), named])

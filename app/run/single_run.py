@@ -1,0 +1,64 @@
+"""The run of one model, in this process."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import typer
+
+from ...core.pass_manager.pass_selection import UsageError
+from ...core.pass_manager.report import Report
+from ..exit_codes import WRONG, show_progress_and_report
+from ..formats.finding import Document
+from ..formats.outputs import TEXT
+from ..jobs.model_files import STREAM, ModelJob
+from ..options import STANDARD_OUTPUT
+from .declines import recorded_declines
+from .display import Display
+from .optimize import run_pipeline
+from .run_options import RunOptions
+from .streams import opened_model, require_no_terminal, write_to_standard_output
+
+
+def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
+    """Run a model, write the result, and print the report, on standard error if standard output gets the model.
+
+    Returns the exit code.
+    """
+    is_streamed = job.output == STREAM
+    if is_streamed:
+        _require_free_stream(options, display)
+        display = replace(display, end="written to standard output")
+    output = None if is_streamed or options.in_place else job.output
+    stream, terminal = sys.stdout, display.terminal(reserved=is_streamed)
+
+    with display.outputs.failures_of("passes run", job.model, typer.echo), opened_model(job.model) as model:
+
+        def compute(**progress: Any) -> Report:
+            result = run_pipeline(model, replace(options, output=output, **progress))
+            if is_streamed:
+                write_to_standard_output(result, stream)
+            return result.report
+
+        def describe(report: Report) -> Document:
+            return display.document([report])
+
+        with recorded_declines() if display.verbose else nullcontext() as declines:
+            report = show_progress_and_report(display.json, compute, display.show, terminal, display.outputs, describe)
+    for line in declines.lines() if declines is not None else ():
+        terminal.warning(line)
+    return WRONG if display.is_check and report.has_changes else 0
+
+
+def _require_free_stream(options: RunOptions, display: Display) -> None:
+    """Raise UsageError unless standard output can take the model alone, with its weights."""
+    require_no_terminal()
+    if display.json == STANDARD_OUTPUT:
+        raise UsageError("standard output is for the model: give --json another file")
+    if (printed := display.outputs.printed) != TEXT:
+        raise UsageError(f"standard output is for the model: name a file, as in --format {printed}:FILE")
+    if options.external_data not in {"auto", "never"}:
+        raise UsageError("standard output takes no external data: leave out --external-data, or name a file")

@@ -60,9 +60,12 @@ def oracle_of(
 class LocalOracle(Oracle):
     """An oracle of this process, which tests can change."""
 
-    def __init__(self, *arguments: Any, label: str) -> None:
+    def __init__(self, *arguments: Any, label: str, report: object) -> None:
         super().__init__(*arguments)
-        self.label = label
+        self.label, self.report = label, report
+
+    def wait(self) -> Self:
+        return self
 
     def __enter__(self) -> Self:
         return self

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from passwright.app.compare.comparison_report import ComparisonReport, OnlineOptimization, Row, RowVerdict
+from passwright.app.compare.comparison_report import ComparisonReport, OnlineOptimization
+from passwright.app.compare.row import Row, RowVerdict
 from passwright.app.drawing.graph_layout import GraphLayout, Link, Point
 from passwright.app.drawing.picture import Box, BoxKind, Picture
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval

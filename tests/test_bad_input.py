@@ -137,6 +137,11 @@ def node(*args: Any, **kwargs: Any) -> onnx.NodeProto:
     return helper.make_node(*args, **kwargs)
 
 
+def refer(node: onnx.NodeProto, name: str, referred: str) -> None:
+    """Give a node an attribute that is that of the function in which it is."""
+    node.attribute.add(name=name, type=onnx.AttributeProto.INT, ref_attr_name=referred)
+
+
 def weight(name: str, **fields: Any) -> onnx.TensorProto:
     return onnx.TensorProto(name=name, **fields)
 
@@ -170,6 +175,16 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
             lambda m: m.graph.node.append(node("Cast", ["x"], ["c"], to=1.0)),
             "Cast c: its attribute to has the type FLOAT; the operator declares INT",
             id="attribute of another type",
+        ),
+        pytest.param(
+            lambda m: m.graph.node.append(node("Shape", ["x"], ["c"], power=1)),
+            "Shape c: its attribute power is none of the operator at opset 17",
+            id="attribute of no operator",
+        ),
+        pytest.param(
+            lambda m: refer(m.graph.node.add(op_type="Cast", input=["x"], output=["c"]), "to", "wanted"),
+            "Cast c: its attribute to is that of a function, wanted; it is in none",
+            id="attribute of a function outside of functions",
         ),
         pytest.param(
             lambda m: m.graph.node.append(node("Abs", ["x", "x"], ["c"])),
@@ -379,6 +394,9 @@ def test_bad_npz_inputs(tmp_path: Path, arrays: dict[str, Any], message: str) ->
         pytest.param(lambda p: p.write_bytes(b"nothing"), "not an .npz", id="text"),
         pytest.param(lambda p: p.write_bytes(b""), "not an .npz", id="empty"),
         pytest.param(lambda p: p.mkdir(), "holds no input_", id="empty folder"),
+        pytest.param(
+            lambda p: (p.mkdir(), (p / "input_0.pb").symlink_to("input_0.pb")), "input_0.pb", id="loop of links"
+        ),
     ],
 )
 def test_unreadable_inputs(tmp_path: Path, make: Callable[[Path], object], message: str) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 
 import onnx
 import pytest
-from passwright.app.compare.comparison_report import RowVerdict
 from passwright.app.compare.page import compare_page
+from passwright.app.compare.row import RowVerdict
 from passwright.app.drawing.graph_layout import GraphLayout
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.measure.model_stats import compute_model_stats

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from passwright.core import Rule, RulePass
-from passwright.passes.pipelines import BUILT_IN
+from passwright.passes.pipelines import BUILT_IN, DECOMPOSITION
 from passwright.testing import examine
 from passwright.testing.comparison_process import ComparisonProcess
 from record import load_examples
 from tiers import slow_unless
 
-PASSES = [p for p in BUILT_IN if isinstance(p, RulePass)]
+PASSES = [p for p in (*BUILT_IN, *DECOMPOSITION) if isinstance(p, RulePass)]
 EXAMPLES = load_examples()
 # Models per rule. With three seeds, 25 models find 86 % of the mistakes of tests/planted/, and 100 models 97 %.
 BUDGETS = slow_unless({25}, (25, 100))
@@ -29,7 +29,7 @@ def process() -> Iterator[ComparisonProcess]:
 @pytest.mark.parametrize(
     ("tested", "other_rules"),
     [
-        pytest.param(r, p.rules, id=f"{p.name}-{r.name}", marks=pytest.mark.slow if i % 3 else ())
+        pytest.param(r, p.rules, id=f"{p.name}-{r.name}", marks=pytest.mark.slow if i % 3 or p in DECOMPOSITION else ())
         for i, (p, r) in enumerate(RULES)
     ],
 )

@@ -15,7 +15,7 @@ import sample_reports as samples
 from passwright.app.adapters import adapter_names
 from passwright.app.bisect.ort_bisect import bisect_ort
 from passwright.app.cli import app
-from passwright.app.compare.comparison_report import OnlineOptimization, Row, RowVerdict
+from passwright.app.compare.comparison_report import OnlineOptimization
 from passwright.app.compare.page import compare_page
 from passwright.app.compare.render import (
     failure_lines,
@@ -24,6 +24,7 @@ from passwright.app.compare.render import (
     show_comparison_report,
     verdict_word,
 )
+from passwright.app.compare.row import Row, RowVerdict
 from passwright.app.compare.rows import RowVerifier, online_optimizations
 from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, select_tools
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget
@@ -426,7 +427,7 @@ def test_kept_file_does_not_overwrite_model(tmp_path: Path) -> None:
 def test_verification_uses_given_inputs(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((2, 4), np.float32))
     found = compare(written(SMALL, tmp_path), tool_names=[], inputs=tmp_path / "in.npz", conditions=QUICK)
-    assert "on 1 set of inputs" in found.verification
+    assert "on 1 given sample" in found.verification
     assert len(found.rows) == 4
 
 

@@ -13,7 +13,7 @@ DOCUMENTS = [ROOT / "README.md", *PAGES]
 
 
 # Pages that measure models or check rules take a minute; the tests of those commands run each time.
-QUICK = [d for d in DOCUMENTS if d.stem not in {"compare", "check-your-rules"}]
+QUICK = [d for d in DOCUMENTS if d.stem not in {"compare", "check-your-rules", "quantize"}]
 
 
 @pytest.mark.usefixtures("_commands_share_process")

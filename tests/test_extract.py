@@ -17,7 +17,8 @@ from passwright.core import Graph, Ledger, from_onnx, to_onnx
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import edited_source, model_source
 from passwright.core.pass_manager.interface import Interface
-from passwright.core.transform.extract import drop_unused_inputs, freeze_initializers, keep_outputs
+from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
+from passwright.passes.edits.initializers import FreezeInitializers
 from rewriting import initializers, load, op_types, run
 from typer.testing import CliRunner
 
@@ -173,7 +174,7 @@ def test_sparse_overridable_initializers_are_frozen() -> None:
     indices = helper.make_tensor("", onnx.TensorProto.INT64, [1], [2])
     model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [4]))
     loaded = from_onnx(model)
-    freeze_initializers(loaded)
+    assert FreezeInitializers().edit(loaded) == 1
     loaded.graph.validate()
     out = to_onnx(loaded)
     assert [i.name for i in out.graph.input] == ["x"]
@@ -202,7 +203,7 @@ def test_annotations_of_remaining_values_are_kept(wanted: str) -> None:
         pytest.param(["nothing"], "the model has no value named 'nothing'", id="unknown"),
         pytest.param(["w"], "w is inside a subgraph; only values of the main graph can be outputs", id="of a body"),
         pytest.param(["y", "a", "y"], "output y is named twice", id="twice"),
-        pytest.param([], "no outputs are named", id="none"),
+        pytest.param([], "no outputs are named, as in keep-outputs{names=a:b}", id="none"),
     ],
 )
 def test_invalid_output_names(names: list[str], message: str) -> None:
@@ -248,7 +249,8 @@ def test_command(tmp_path: Path) -> None:
     assert [i.name for i in out.graph.input] == ["x"]
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["verification"]["exact"]
-    assert report["before"]["nodes"] == 4
+    assert report["before"]["nodes"] == 5  # of the file
+    assert report["edits"] == [{"name": "keep-outputs", "changes": 3}, {"name": "drop-unused-inputs", "changes": 2}]
     assert report["after"]["bytes"] == (tmp_path / "out.onnx").stat().st_size
     names = ["e", "a", "y"]
     expected = run(with_outputs(load(TEXT), *names), {"x": X, "z": Z}, names)

@@ -15,6 +15,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
+from passwright.app.cli import app
 from passwright.core import EXACT, Build, Model, Value, rule
 from passwright.core.errors import ModelError
 from passwright.core.io import files, publishing
@@ -27,6 +28,7 @@ from passwright.core.ir.tensor import RAW_DATA, MappedField, MappedFile, Tensor,
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.support.folders import OpenFolder
 from rewriting import load as text_model
+from typer.testing import CliRunner
 
 from passwright import optimize
 
@@ -280,6 +282,30 @@ def test_embedded_weights_stay_embedded(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     optimize(large(tmp_path / "in", external=False), output=tmp_path / "out.onnx")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.onnx"]
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+def test_external_data_on_request(tmp_path: Path, external: bool) -> None:
+    """Weights go where the option says, from one file or two, and the model stays the same."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    source, out = folder / "m.onnx", tmp_path / "out.onnx"
+    text = "g (float[N,64] x) => (float[N,64] y) { a = MatMul(x, w) y = Add(a, small) }"
+    model = text_model(text, weights={"w": square(), "small": np.ones(64, np.float32)})
+    onnx.save(model, source, save_as_external_data=external, location="w.bin", size_threshold=0)
+    for choice, names in {"always": {"w"}, "never": set[str](), "1": {"w", "small"}, "1MB": set[str]()}.items():
+        result = CliRunner().invoke(app, ["run", str(source), "-o", str(out), "--external-data", choice, "--no-verify"])
+        assert result.exit_code == 0, result.output
+        raw = onnx.load(out, load_external_data=False)
+        assert {t.name for t in raw.graph.initializer if t.external_data} == names
+        assert len(list(tmp_path.glob("*.data"))) == bool(names)
+        np.testing.assert_array_equal(arrays(onnx.load(out))["w"], square())
+    for wrong in ("sometimes", "-1", "0"):
+        refused = CliRunner().invoke(app, ["run", str(source), "--external-data", wrong])
+        assert refused.exit_code == 2
+        assert "choose from auto, always, never, or give a size such as 1MB" in refused.stderr
+    optimize(source, verify=False, output=out, external_data="always").save(tmp_path / "saved.onnx")
+    assert data_of(tmp_path / "saved.onnx").stat().st_size >= square().nbytes
 
 
 def test_run_on_its_own_output(tmp_path: Path) -> None:

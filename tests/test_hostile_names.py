@@ -128,6 +128,7 @@ COMMANDS: dict[str, list[list[str]]] = {
         [FILE_NAME, f"--{EVIL}"],
     ],
     "list": [["--plugin", "plugin.py"], ["away", "--plugin", "plugin.py"], ["--op", EVIL], [EVIL], ["--search", EVIL]],
+    "info": [[FILE_NAME, "unknown.onnx"], [FILE_NAME, "--json", "-"], [EVIL]],
     "quantize": [["unknown.onnx", "-o", "q.onnx"], [FILE_NAME, "-o", "q.onnx", "--leave", EVIL]],
     "verify": [[FILE_NAME, "wrong.onnx"], [FILE_NAME, "wrong.onnx", "--json", "-"], [FILE_NAME, "unknown.onnx"]],
     "bisect": [[FILE_NAME, "--plugin", "plugin.py", "--enable", "evil"], [FILE_NAME, "--ort", EVIL]],

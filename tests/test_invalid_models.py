@@ -23,11 +23,12 @@ NAMES = sorted(PASSES.keys() & EXAMPLES.keys())
 NUMBERS = (9, -9, 3, -4, 0, -1)
 SHAPES = ((), (0,), (9,), (1, 1))
 LIST_NAMES = {"axes", "perm", "split", "pads", "strides", "kernel_shape", "starts", "ends", "shape"}
+OTHER_IMPORTS = (("elsewhere", 1), ("", 1), ("", onnx.defs.onnx_opset_version()))  # without schemas, or with other ones
 NUMBER_NAMES = {"axis", "batch_dims", "to", "start", "end", "group", "blocksize", "num_outputs"}
 
 
 def invalid_variants(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
-    """Copies of the model with one attribute, constant or input shape changed."""
+    """Copies of the model with one attribute, constant, input shape or opset changed."""
     for node in model.graph.node:
         for attribute in node.attribute:
             yield from attribute_variants(model, attribute)
@@ -39,6 +40,7 @@ def invalid_variants(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
     for info in model.graph.input:
         ranks = (onnx.helper.make_tensor_value_info(info.name, info.type.tensor_type.elem_type, s) for s in SHAPES)
         yield from variants(model, info, ranks if info.type.HasField("tensor_type") else ())
+    yield from variants(model, model.opset_import[0], (onnx.helper.make_opsetid(*i) for i in OTHER_IMPORTS))
 
 
 def attribute_variants(model: onnx.ModelProto, attribute: AttributeProto) -> Iterator[onnx.ModelProto]:

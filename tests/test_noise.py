@@ -399,7 +399,7 @@ def rounded(seed: int, kind: str) -> onnx.ModelProto:
     return load(text, weights={**arrays, "zero": np.uint8(0)})
 
 
-@pytest.mark.parametrize("kind", ["float", "uint8"], ids=["quantized", "cast"])
+@pytest.mark.parametrize("kind", slow_unless({"float"}, ["float", "uint8"]), ids=["quantized", "cast"])
 def test_most_batch_norms_fold_before_rounding(kind: str) -> None:
     """Of 12; without jumps of the original under larger moves and moved weights, few would be folded."""
     left = [optimize(rounded(seed, kind)).report.after.ops.get("BatchNormalization", 0) for seed in range(4)]

@@ -155,7 +155,7 @@ def test_correct_model_has_no_culprit(level: str) -> None:
     said: list[str] = []
     model = load(RIGHT_MODEL)
     assert bisect_optimizers(oracle_of(model), model.SerializeToString(), level, said.append) is None
-    assert said == [f"onnxruntime at {level}"]
+    assert said == [f"bisecting onnxruntime: at {level}"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from passwright.app import options
+from passwright.app.bisect.command import with_default_level
 from passwright.app.cli import app
 from rewriting import load
 from typer.testing import CliRunner, Result
@@ -77,4 +77,4 @@ def test_pass_options_are_rejected(model: Path, tmp_path: Path) -> None:
     ],
 )
 def test_level_is_optional(given: list[str], read: list[str]) -> None:
-    assert options.with_default_level(given) == read
+    assert with_default_level(given) == read

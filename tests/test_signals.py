@@ -23,14 +23,47 @@ def simplify(model):
     while True:
         time.sleep(0.1)
 """
+PATIENCE = 300.0  # seconds, used up by failures only
 # Processes that a background job starts inherit that SIGINT is ignored.
 RUN = """import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from passwright.app.cli import main
 sys.argv[0] = "passes"
 main()"""
+# A signal that arrives while an object is finalized, from which Python lets no exception through.
+FINALIZED = """
+import os, signal, sys, time
+from passwright.app.exit_codes import unwind_on_sigterm
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        for _ in range(9):
+            time.sleep(0.01)
+with unwind_on_sigterm():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    Finalized()
+    time.sleep(30)
+    print("not interrupted")
+"""
+# A signal that arrives while a folder is removed.
+REMOVED = """
+import os, signal
+from passwright.app.exit_codes import unwind_on_sigterm
+from passwright.core.support import scratch_folder
+remove_tree, sent = scratch_folder.OpenFolder.remove_tree, []
+def interrupted(self, name):
+    if name == "a" and not sent:
+        sent.append(name)
+        os.kill(os.getpid(), signal.SIGTERM)
+    remove_tree(self, name)
+with unwind_on_sigterm():
+    folder = scratch_folder.ScratchFolder()
+    for name in "abc":
+        (folder.path / name).touch()
+    scratch_folder.OpenFolder.remove_tree = interrupted
+    del folder
+"""
 ORT_SESSION_FILE = ".ses"  # which an import of onnxruntime leaves in the temporary folder
-PATIENCE = 300.0  # seconds, used up by failures only
 
 
 @pytest.fixture
@@ -80,3 +113,18 @@ def test_no_tool_is_left_behind(running: subprocess.Popen[bytes], tmp_path: Path
     wait_until(lambda: is_gone(tool))
     assert how == signal.SIGKILL or not [p for p in (tmp_path / "temp").iterdir() if p.name != ORT_SESSION_FILE]
     assert not (tmp_path / "o.onnx").exists()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_signal_while_an_object_is_finalized(name: str) -> None:
+    command = [sys.executable, "-c", FINALIZED.format(name=name)]
+    done = subprocess.run(command, timeout=PATIENCE, capture_output=True, text=True, check=False)
+    assert done.returncode == (128 + signal.SIGTERM if name == "SIGTERM" else -signal.SIGINT)
+    assert "ignored" not in done.stderr
+
+
+def test_signal_while_a_folder_is_removed(tmp_path: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", REMOVED], timeout=PATIENCE, env=environment, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert not list(tmp_path.iterdir())

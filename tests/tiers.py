@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -14,3 +15,8 @@ GOLDEN_SAMPLE = {"bert_dynamo", "cnn_qdq", "functions", "keras_cnn", "loop_if", 
 def slow_unless(chosen: Collection[Any], values: Iterable[Any]) -> list[Any]:
     """The values of a parametrized test; those that are not `chosen` are marked slow."""
     return [v if v in chosen else pytest.param(v, marks=pytest.mark.slow) for v in values]
+
+
+def is_in_first_half(name: str) -> bool:
+    """Whether a name is in the half that one test has in the first tier, where another test has the other half."""
+    return crc32(name.encode()) % 2 == 0

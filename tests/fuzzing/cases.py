@@ -18,6 +18,7 @@ GOLDEN = Path(__file__).parent.parent.parent / "golden_models"
 MAX_GOLDEN_BYTES = 12_000
 SIMPLE = Path(onnx.__file__).parent / "backend" / "test" / "data" / "simple"
 TIME_LIMIT = ("--time-limit", "30")
+MEMORY = ("--memory", "1GB")  # a model may itself need any amount, as by sequences that double
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,11 @@ def make_case(number: int, models: tuple[onnx.ModelProto, ...] | None = None) ->
     if command < 0.05:
         return Case(number, ("diff", "m.onnx", "base.onnx"), write)
     if command < 0.08:
-        return Case(number, ("verify", "m.onnx", "base.onnx", *TIME_LIMIT), write)
+        return Case(number, ("verify", "m.onnx", "base.onnx", *MEMORY, *TIME_LIMIT), write)
     if command < 0.1:
         return Case(number, ("explain", "basic", "m.onnx"), write)
-    effort = ("--verify", "quick", "--json", "out/report.json") if rng.random() < 0.5 else ("--no-verify",)
+    quick = ("--verify", "quick", *MEMORY, "--json", "out/report.json")
+    effort = quick if rng.random() < 0.5 else ("--no-verify",)
     return Case(number, ("run", "m.onnx", *_options(base, rng), *effort, *TIME_LIMIT), write)
 
 

@@ -100,7 +100,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
         ("--data empty.npz", BAD, "empty.npz: x has no rows"),
         ("--data wrong_name.npz", BAD, "the given (wrong_name.npz) inputs name z, which is not an input"),
         ("--data wrong_type.npz", BAD, "x of the given (wrong_type.npz) inputs is float64; the model needs float32"),
-        ("--data wrong_shape.npz", BAD, "wrong_shape.npz: a sample of x has shape [1, 4]; the model needs [N, 8]"),
+        ("--data wrong_shape.npz", BAD, "x of the given (wrong_shape.npz: row 0) inputs has shape [1,4]; the model"),
         ("--data code.py:none", BAD, "code.py:none: there are no samples"),
         ("--data code.py:other", USAGE, "--data code.py:other: code.py has no function other"),
         ("--labelled no_labels.npz", BAD, "no_labels.npz: no array is called labels; there are only inputs"),

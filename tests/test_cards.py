@@ -1,0 +1,196 @@
+"""Cards of reports in notebooks: short, escaped, without scripts, and in the colours of the notebook."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from passwright.app.pages import rendering
+from passwright.app.pages.card import Card
+from passwright.app.run.card import keyword_of, run_card
+from passwright.app.run.render import change_text
+from passwright.core.errors import FailureKind
+from passwright.core.pass_manager.quarantine import Quarantined
+from passwright.core.pass_manager.report import EditRecord, PassRecord, RunHint, Stats
+from passwright.core.verify.verdict import OutputDifference, Verdict
+from rewriting import load
+from sample_reports import HOSTILE, comparison, report
+
+import passwright
+
+TAGS = {
+    "b", "br", "circle", "dd", "details", "div", "dl", "dt", "li", "p", "path", "pre", "span", "style", "summary",
+    "svg", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) t = Transpose(a) b = Transpose(t) y = Relu(b) }"
+SMALLER = "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }"
+WRONG = "g (float[N,4] x) => (float[N,4] y) { y = Neg(x) }"
+RENAMED = "g (float[N,4] x) => (float[N,4] z) { z = Relu(x) }"
+ESCAPED = "<&>\"'" * 100
+
+
+class Parsed(HTMLParser):
+    """The elements of a card with their attributes, and its text, without styles; every tag is closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in {"br", "path", "circle"}:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in {"br", "path", "circle"}:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] != "style":
+            self.text += data
+
+    @property
+    def tags(self) -> set[str]:
+        return {tag for tag, _ in self.elements}
+
+
+def parsed(card: Card | str) -> Parsed:
+    """A card that is short, has no scripts and addresses, and no colours but those of its marks."""
+    html = card if isinstance(card, str) else card.html()
+    assert len(html.encode()) < 30_000
+    found = Parsed(html)
+    assert found.tags <= TAGS
+    assert not [name for _, attributes in found.elements for name in attributes if name.startswith("on")]
+    assert not re.search(r"https?:|url\(|@import|javascript:", html.replace("&#", ""))
+    return found
+
+
+def test_card_of_a_run() -> None:
+    result = passwright.optimize(load(TEXT))
+    found = parsed(result._repr_html_())
+    assert "verified: bit-identical, on " in found.text
+    for words in ("nodes", "from 4", "2 rewrites by rule", "drop_identity", "Transpose", "passes run"):
+        assert words in found.text, words
+    assert [tag for tag, _ in found.elements].count("details") == 2
+    assert repr(result).startswith("<Result g: 4 -> 1 nodes (-75.0%), ")
+    assert "verified: bit-identical" in repr(result)
+
+
+def test_card_of_a_run_without_verification_is_marked_open() -> None:
+    found = parsed(passwright.optimize(load(SMALLER), verify=False)._repr_html_())
+    assert "NOT VERIFIED" in found.text
+    assert ("div", {"class": "verdict open"}) in found.elements
+    assert "details" not in found.tags  # nothing changed
+
+
+def test_card_names_all_that_was_left_out_and_hints() -> None:
+    run = replace(
+        report(quarantined=True),
+        hints=[RunHint("convert-opset", "6 Gelu from opset 20 on", "--opset 20")],
+        edits=[EditRecord("clear-docs", 9)],
+        notes=["a note"],
+    )
+    found = parsed(run_card(run))
+    assert "left out pad-pool/pad_into_max_pool #4 at y: off by up to 2.0" in found.text
+    assert "quantized left out: the model has no quantized ops" in found.text
+    assert "note: a note" in found.text
+    assert "hint: 6 Gelu from opset 20 on: --opset 20" in found.text
+    assert "compared with the model after clear-docs" in found.text
+    assert "hint: 6 Gelu from opset 20 on: opset=20" in parsed(run_card(run, in_notebook=True)).text
+
+
+@pytest.mark.parametrize(
+    ("option", "keyword"),
+    [
+        ("--opset 20", "opset=20"),
+        ("--freeze-initializers", "freeze_initializers=True"),
+        ('--enable "raise-opset{to=20}"', "enable=['raise-opset{to=20}']"),
+    ],
+)
+def test_hints_in_notebooks_are_keywords(option: str, keyword: str) -> None:
+    assert keyword_of(option) == keyword
+
+
+CARDS: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "verify": (lambda: passwright.verify(load(TEXT), load(SMALLER)), "good", "verified: no difference seen"),
+    "verify wrong": (lambda: passwright.verify(load(TEXT), load(WRONG)), "bad", "wrong: y: off by"),
+    "verify renamed": (lambda: passwright.verify(load(TEXT), load(RENAMED)), "bad", "output y is missing"),
+    "diff": (lambda: passwright.diff(load(TEXT), load(SMALLER)), "open", "3 ops removed"),
+    "diff equal": (lambda: passwright.diff(load(TEXT), load(TEXT)), "good", "the same"),
+    "compare": (comparison, "good", "175 -> 122 nodes"),
+}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_cards_of_other_reports(name: str) -> None:
+    make, tone, text = CARDS[name]
+    found = parsed(make()._repr_html_())
+    assert text in found.text
+    assert ("div", {"class": f"verdict {tone}"}) in found.elements
+
+
+def test_cards_of_large_reports_are_cut() -> None:
+    run = report(ESCAPED, quarantined=True)
+    ops = {f"{n}{ESCAPED}": n for n in range(1000)}
+    quarantined = [
+        Quarantined("p", ESCAPED, ESCAPED, FailureKind.WRONG, ESCAPED, ordinal=n, repro=ESCAPED) for n in range(100)
+    ]
+    passes = [PassRecord(ESCAPED, 2, {f"{n}{ESCAPED}": 2}, 0.1) for n in range(1000)]
+    run = replace(run, quarantined=quarantined, passes=passes, before=Stats(ops, 5, 5, 5), notes=[ESCAPED] * 100)
+    found = parsed(run_card(run))
+    assert "and 995 other rows" in found.text
+    assert "and 94 more" in found.text
+    outputs = {f"{n}{ESCAPED}": OutputDifference(1e-7, 1e-5) for n in range(1000)}
+    verdict = Verdict("onnxruntime", exact=False, input_sets=("normal",), differences=outputs)
+    parsed(passwright.VerificationReport(ESCAPED, ESCAPED, [ESCAPED] * 100, verdict)._repr_html_())
+    nodes = " ".join(f"v{n} = Add(v{n - 1}, v{n - 1})" for n in range(1, 400))
+    large = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 17]> g (float v0) => (float v399) {{ {nodes} }}'
+    )
+    for number, node in enumerate(large.graph.node):
+        node.name = f"{number}{ESCAPED}"
+    empty = load("g (float v0) => (float v399) { v399 = Identity(v0) }")
+    parsed(passwright.diff(large, empty)._repr_html_())
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_escaped(name: str) -> None:
+    run = replace(report(name, quarantined=True), before=Stats({name: 3}, 3, 3, 3), notes=[name])
+    found = parsed(run_card(run))
+    shown = name.encode("unicode_escape").decode() if not name.isprintable() and name.isascii() else ""
+    assert shown in found.text
+    assert "\u202e" not in found.text
+
+
+def test_marks_are_seen_on_light_and_dark() -> None:
+    """Text has the notebook's own colour; each colour of the style contrasts by 3 with white and with #1e1e1e."""
+    style = (Path(rendering.__file__).parent / "assets" / "card.css").read_text()
+    colours = set(re.findall(r"#([0-9a-f]{6})", style))
+    assert len(colours) == 3
+    for colour in colours:
+        for ground in ("ffffff", "1e1e1e"):
+            low, high = sorted((luminance(colour), luminance(ground)))
+            assert (high + 0.05) / (low + 0.05) >= 3, (colour, ground)
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of a colour, as in WCAG 2."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_small_changes_are_not_zero() -> None:
+    pairs = ((1000, 900), (10**5, 10**5 - 7), (9, 9), (0, 5))
+    assert [change_text(b, a) for b, a in pairs] == ["-10.0%", "<0.1%", "", ""]

@@ -1,0 +1,137 @@
+"""`passes info`: operators, sizes and interfaces of models, side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from passwright.app.cli import app
+from passwright.core.ir.tensor import Tensor
+from rewriting import load
+from typer.testing import CliRunner, Result
+
+from passwright import info, optimize
+
+FIRST = """g (float[N,8] images, bool c, float[8] d = {1,2,3,4,5,6,7,8}) => (float[N,8] y) <int8[2] q = {1, 2}> {
+    k = Constant<value_float=2.0>() a = Mul(images, k) b = MatMul(a, w) s = Add(b, d)
+    y = If(c) <then_branch = t () => (float[N,8] o) { o = Relu(s) },
+               else_branch = e () => (float[N,8] o) { o = Neg(s) }>
+}"""
+LONG = "a_rather_long_name_of_an_output"
+SECOND = f"g (float[N,8] images) => (float[N,8] {LONG}) {{ {LONG} = Relu(images) }}"
+FUNCTION = """<ir_version: 9, opset_import: ["": 17, "local": 1]>
+g (float[N] x) => (float[N] y) { a = local.twice(x) y = local.twice(a) }
+<domain: "local", opset_import: ["": 17]> twice (x) => (y) { y = Add(x, x) }"""
+
+
+def invoke(*arguments: object, code: int = 0, width: int = 80) -> Result:
+    result = CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(app, ["info", *map(str, arguments)])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> tuple[Path, Path]:
+    first, second = tmp_path / "first.onnx", tmp_path / "second.onnx"
+    model = load(FIRST, weights={"w": np.ones((8, 8), np.float32)})
+    model.producer_name, model.producer_version = "torch", "2.9"
+    model.metadata_props.add(key="k", value="v")
+    model.opset_import.append(helper.make_opsetid("com.example", 3))
+    onnx.save_model(model, first, save_as_external_data=True, location="first.data", size_threshold=64)
+    onnx.save(load(SECOND, opset=21), second)
+    return first, second
+
+
+def cells(text: str) -> dict[str, list[str]]:
+    """The cells of each row of the tables, by the first one."""
+    lines = [[c.strip() for c in line.strip("│┃").split("│" if "│" in line else "┃")] for line in text.splitlines()]
+    return {line[0]: line[1:] for line in lines if len(line) > 1}
+
+
+def test_a_column_for_each_model(models: tuple[Path, Path]) -> None:
+    table = cells(invoke(*models).stdout)
+    assert table[""] == ["first.onnx", "second.onnx"]
+    assert table["nodes"] == ["6", "1"]
+    assert (table["Mul"], table["Relu"], table["If"]) == (["1", ""], ["1", "1"], ["1", ""])
+    assert "Constant" not in table
+    assert table["parameters"] == ["74", "0"]
+    assert table["float"] == ["72, 288 bytes", ""]
+    assert table["int8"] == ["2, 2 bytes", ""]
+    assert table["external"] == ["256 bytes in 1 file", ""]
+    assert (table["opset ai.onnx"], table["opset com.example"]) == (["17", "21"], ["3", ""])
+    assert (table["producer"], table["overridable"], table["metadata"]) == (["torch 2.9", ""], ["1", ""], ["1", ""])
+    assert table["images"] == ["float[N,8]", "float[N,8]"]
+    assert table["c"] == ["bool[]", ""]
+    assert "functions" not in table
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_tables_fit_and_cut_no_name(models: tuple[Path, Path], width: int) -> None:
+    text = invoke(*models, *models, width=width).stdout
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert LONG in "".join(cells(text)).replace(" ", "")
+    assert "float[N,8]" in text
+
+
+def test_counts_are_those_of_a_run(models: tuple[Path, Path]) -> None:
+    """Nodes, parameters and bytes of a model are the same wherever they are shown."""
+    first, second = models
+    for path in models:
+        (found,) = info(path).models
+        before = optimize(path, "none", verify=False).report.before
+        assert (found.nodes, found.ops, found.parameters, found.bytes) == (
+            before.nodes, before.ops, before.parameters, before.bytes,
+        )  # fmt: skip
+    report = json.loads(invoke(first, second, "--json", "-").stdout)
+    assert [m["external_files"] for m in report["models"]] == [["first.data"], []]
+    assert report["models"][0]["overridable_initializers"] == ["d"]
+    assert report["models"][0]["inputs"] == {"images": "float[N,8]", "c": "bool[]"}
+    assert report["models"][0]["weights"]["float"] == {"tensors": 2, "elements": 72, "bytes": 288}
+
+
+def test_functions_are_inlined_as_in_a_run() -> None:
+    (found,) = info(onnx.parser.parse_model(FUNCTION)).models
+    assert (found.functions, found.ops) == (1, {"Add": 2})
+
+
+def test_weights_are_not_read(models: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tensor, "_decode", lambda _: pytest.fail("elements are read"))
+    monkeypatch.setattr(Tensor, "raw_data", lambda _: pytest.fail("elements are read"))
+    assert info(*models).models[0].parameters == 74
+
+
+def test_a_model_that_cannot_be_loaded_is_named(models: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "bad.onnx").write_bytes(b"nothing")
+    result = invoke(tmp_path / "bad.onnx", models[1], code=1)
+    assert cells(result.stdout)["nodes"] == ["1"]
+    assert result.stderr.startswith(f"error: {tmp_path / 'bad.onnx'}: not an ONNX model")
+    assert result.stderr.count("\n") == 1
+    assert list(info(tmp_path / "bad.onnx", models[1]).failures) == [str(tmp_path / "bad.onnx")]
+    alone = invoke(tmp_path / "bad.onnx", code=1)
+    assert alone.stdout == ""
+
+
+def test_files_of_one_name_show_their_folders(tmp_path: Path) -> None:
+    for folder in ("before", "after"):
+        (tmp_path / folder).mkdir()
+        onnx.save(load(SECOND), tmp_path / folder / "m.onnx")
+    table = cells(invoke(tmp_path / "before" / "m.onnx", tmp_path / "after" / "m.onnx").stdout)
+    assert table[""] == ["before/m.onnx", "after/m.onnx"]
+
+
+def test_names_are_printed_as_text(tmp_path: Path) -> None:
+    model = load(SECOND)
+    model.graph.node[0].input[0] = model.graph.input[0].name = "a\x1b[31m[red]"
+    onnx.save(model, tmp_path / "m.onnx")
+    assert "\x1b" not in invoke(tmp_path / "m.onnx").stdout
+
+
+def test_the_report_replaces_no_model(models: tuple[Path, Path]) -> None:
+    content = models[0].read_bytes()
+    assert "error:" in invoke(*models, "--json", models[0], code=1).stderr
+    assert models[0].read_bytes() == content

@@ -1,0 +1,161 @@
+"""`passes run` between standard input and output."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import pytest
+from passwright.app.cli import app
+from passwright.app.run import streams
+from passwright.app.run.optimize import Result
+from rewriting import load, op_types
+from typer.testing import CliRunner
+
+if TYPE_CHECKING:
+    from click.testing import Result as Outcome
+
+COMMAND = str(Path(sys.executable).with_name("passes"))
+OK, BAD, USAGE, WRONG = range(4)
+MODEL = load(
+    "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = Mul(a, w) }", weights={"w": np.full(4, 3, np.float32)}
+).SerializeToString()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str, model: bytes = MODEL, code: int = OK) -> Outcome:
+    result = CliRunner().invoke(app, ["run", *arguments], input=model)
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+def require_error(*arguments: str, model: bytes = MODEL, code: int = BAD) -> str:
+    result = run(*arguments, model=model, code=code)
+    assert result.stdout_bytes == b""
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["-", "-"], ["-", "-o", "-"]])
+def test_model_passes_through(folder: Path, arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert op_types(onnx.load_from_string(result.stdout_bytes)) == ["Mul"]
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("standard input: 2 -> 1 nodes")
+    assert lines[2] == "written to standard output"
+    (folder / "m.onnx").write_bytes(MODEL)
+    run("m.onnx", "-o", "o.onnx")
+    assert (folder / "o.onnx").read_bytes() == result.stdout_bytes
+
+
+def test_one_stream(folder: Path) -> None:
+    (folder / "m.onnx").write_bytes(MODEL)
+    written = run("m.onnx", "-", "-q")
+    assert written.stderr == ""
+    assert run("-", "o.onnx").stdout.splitlines()[-1] == "written to o.onnx"
+    assert (folder / "o.onnx").read_bytes() == written.stdout_bytes
+    assert run("-").stdout.splitlines()[-1] == "not written: give -o FILE to keep it"
+    assert "nothing written: this was a check" in run("-", "--check", code=WRONG).stdout
+    assert "nothing written" in run("-", "--dry-run").stdout
+    run("-", "-", "--json", "r.json")
+    report = json.loads((folder / "r.json").read_text())
+    assert (report["source"], report["written_to"]) == ("standard input", None)
+
+
+def test_text_of_rules_is_no_part_of_a_model(folder: Path) -> None:
+    (folder / "loud.py").write_text(
+        "from passwright.core import EXACT, rule\nprint('loading')\n"
+        "@rule(lambda g, x: g.Abs(x), contract=EXACT)\n"
+        'def loud(g, x):\n    """Abs(x) => x"""\n    return x\n'
+    )
+    result = run("-", "-", "--plugin", "loud.py")
+    assert op_types(onnx.load_from_string(result.stdout_bytes)) == ["Mul"]
+    assert "loading" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        pytest.param(b"", "standard input is empty", id="empty"),
+        pytest.param(MODEL[:60], "standard input: the protobuf message is truncated", id="cut"),
+        pytest.param(b"no model at all", "standard input: not an ONNX model", id="text"),
+    ],
+)
+def test_bad_input(folder: Path, model: bytes, message: str) -> None:
+    assert require_error("-", "-", model=model).startswith(f"error: {message}")
+    assert list(folder.iterdir()) == []
+
+
+def test_external_data_are_not_in_a_stream(folder: Path) -> None:
+    onnx.save(onnx.load_from_string(MODEL), "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    message = "standard input: w: its external data 'w.bin' are in a file; give the model as a file, too"
+    assert require_error("-", "-", model=(folder / "m.onnx").read_bytes()) == f"error: {message}\n"
+    inside = onnx.load_from_string(run("m.onnx", "-").stdout_bytes)  # of a file they are written into the model
+    assert [t.data_location for t in inside.graph.initializer] == [onnx.TensorProto.DEFAULT]
+
+
+def test_models_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "MAX_MESSAGE_BYTES", len(MODEL) - 1)
+    assert "a model over 2 GB is no single message" in require_error("-", "-")
+    monkeypatch.setattr(streams, "MAX_MESSAGE_BYTES", len(MODEL))
+    run("-", "-")
+    monkeypatch.setattr("passwright.core.io.model.MAX_MESSAGE_BYTES", 10)
+    assert "the model is over 2 GB; it can only be written with external data" in require_error("-", "-", "--no-verify")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["-", "-", "--json", "-"], "standard output is for the model", id="json"),
+        pytest.param(["-", "-", "--external-data", "always"], "standard output takes no external data", id="data"),
+        pytest.param(["-", "--in-place"], "- is standard input", id="in place"),
+        pytest.param(["-", "--output-dir", "out"], "- is standard input", id="folder"),
+        pytest.param(["-", "--check", "-o", "-"], "--check writes nothing", id="check"),
+    ],
+)
+def test_refused_streams(folder: Path, arguments: list[str], message: str) -> None:
+    assert require_error(*arguments, code=USAGE).startswith(f"error: {message}")
+    assert list(folder.iterdir()) == []
+
+
+def test_terminal_gets_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdout", Screen())
+    from passwright.core.pass_manager.pass_selection import UsageError
+
+    with pytest.raises(UsageError, match="standard output is a terminal"):
+        streams.require_no_terminal()
+
+
+def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Result, "write", fail)
+    monkeypatch.setattr("passwright.app.exit_codes.discard_standard_output", lambda: None)
+    assert "cannot write to standard output: No space left on device" in require_error("-", "-")
+
+
+def test_pipes_of_processes(folder: Path) -> None:
+    environment = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run(
+        [COMMAND, "run", "-", "-", "--no-verify"], input=MODEL, capture_output=True, check=True, env=environment
+    )
+    assert op_types(onnx.load_from_string(done.stdout)) == ["Mul"]
+    assert b"\x1b" not in done.stderr
+    assert list(folder.iterdir()) == []

@@ -17,7 +17,7 @@ from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
 from record import Example
 from shown import apply_to_example
 
-FAMILIES = ("cleanup", "folding", "shapes", "structure", "linear", "fusion", "arithmetic", "movement")
+FAMILIES = ("cleanup", "folding", "shapes", "structure", "linear", "fusion", "arithmetic", "movement", "decomposition")
 """The families in the order of the README: sub-packages of `passwright.passes`."""
 
 

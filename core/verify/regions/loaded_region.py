@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import onnx
 
+from ...ir.dtypes import FLOATS
 from ...ir.traits import Trait, ops_with
 from ...ort.backends import Arrays, OnnxRuntime
 from ...ort.sessions import SessionConfig
@@ -74,15 +75,22 @@ class LoadedRegion:
     @property
     def has_jumps(self) -> bool:
         """Whether results may jump where inputs move by an ulp."""
-        return self._has(JUMPING_OPS)
+        return any(node.op_type in JUMPING_OPS and not _is_cast_to_floats(node) for node in self._nodes())
 
     def kernel_error(self, dtype: np.dtype[Any]) -> float:
         """The absolute error of kernels of bounded functions in it, whose results are floats of that type."""
         return kernel_error(self.model.model.message, dtype)
 
     def _has(self, op_types: Collection[str]) -> bool:
-        return any(node.op_type in op_types for node in all_nodes(self.model.model.message.graph.node))
+        return any(node.op_type in op_types for node in self._nodes())
+
+    def _nodes(self) -> Iterator[onnx.NodeProto]:
+        return all_nodes(self.model.model.message.graph.node)
 
     def feeds(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs among `values`; a model's input may have no value, if it has a default or is optional."""
         return {name: values[name] for name in self.model.inputs if name in values}
+
+
+def _is_cast_to_floats(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Cast" and any(a.name == "to" and a.i in FLOATS for a in node.attribute)

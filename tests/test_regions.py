@@ -447,12 +447,20 @@ def test_rounding_that_an_output_amplifies_is_right(factor: float, is_right: boo
     assert any("by rounding, as float64" in note for note in verdict.notes) == is_right
 
 
-@pytest.mark.parametrize(("cast", "is_same"), [(1, True), (11, True), (7, False)])
-def test_regions_with_casts_to_floats_may_differ_by_the_rounding_of_weights(cast: int, is_same: bool) -> None:
-    """A cast to a float never jumps; one to an integer may."""
+@pytest.mark.parametrize(
+    ("ops", "is_same"),
+    [
+        ("d = Cast<to=1>(m) c = Identity(d)", True),
+        ("d = Cast<to=11>(m) c = Cast<to=1>(d)", True),
+        ("d = Shape(m) c = Reshape(m, d)", True),
+        ("d = Cast<to=7>(m) c = Cast<to=1>(d)", False),
+        ("d = Equal(m, m) e = Cast<to=1>(d) c = Mul(m, e)", False),
+    ],
+)
+def test_regions_that_never_jump_may_differ_by_the_rounding_of_weights(ops: str, is_same: bool) -> None:
+    """A cast to a float never jumps, nor does a shape; a cast to an integer or a comparison may."""
     weights = {"w": np.random.default_rng(0).random((4, 4), np.float32), "p": np.array(2 * np.pi, np.float32)}
     weights["v"] = weights["w"] * weights["p"]
-    convert = f"d = Cast<to={cast}>(m) c = Cast<to=1>(d)"
-    regions = regions_of(f"m = MatMul(x, w) {convert} y = Mul(c, p)", "y = MatMul(x, v)", weights)
+    regions = regions_of(f"m = MatMul(x, w) {ops} y = Mul(c, p)", "y = MatMul(x, v)", weights)
     feeds = {"x": np.round(X * 1e9), "c": np.array(True)}
     assert regions.are_same_in_float64(InputSet("normal", {}, feeds)) is is_same

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.app.verify.render import verdict_lines
-from passwright.core.errors import EvaluationError, ModelError, UnverifiableError, VerificationError
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.errors import EvaluationError, ModelError, ModelLoadError, UnverifiableError, VerificationError
+from passwright.core.ort.backends import OnnxReference, OnnxRuntime
 from passwright.core.verify.input_generation import COMBINED_KINDS, KINDS, InputSet
 from passwright.core.verify.oracle import Verdict
 from passwright.core.verify.regions.region_comparison import ChangedRegions
@@ -467,6 +467,28 @@ def test_strings_beside_extended_types_use_the_reference() -> None:
         [info("t", TensorProto.STRING, [2]), info("y", TensorProto.BFLOAT16, [2])],
     )
     assert check(model, model, exact=True).backend == "onnx.reference"
+
+
+@pytest.mark.parametrize(
+    ("op", "version"),
+    [("Softmax(z)", 12), ("LogSoftmax(z)", 11), ("Hardmax(z)", 1), ("BatchNormalization(z, w, w, w, w)", 13)],
+)
+def test_operators_of_which_the_reference_is_wrong_are_refused(op: str, version: int) -> None:
+    header = "g (float[2,3,4] x) => (float[2,3,4] y) { z = Identity(x)"
+    model = load(f"{header} y = {op} }}", version, weights={"w": np.ones(3, np.float32)})
+    assert run(OnnxRuntime(model.SerializeToString()))
+    op_type = op.partition("(")[0]
+    with pytest.raises(ModelLoadError, match=f"^onnx.reference is wrong about {op_type} of opset {version}$"):
+        OnnxReference(model.SerializeToString())
+    result = "() => (float[2,3,4] r)"
+    branches = f"then_branch = t {result} {{ r = {op} }}, else_branch = e {result} {{ r = Neg(z) }}"
+    text = f"g (float[2,3,4] x, bool c) => (float[2,3,4] y) {{ z = Identity(x) y = If(c) <{branches}> }}"
+    with pytest.raises(ModelLoadError, match=op_type):
+        OnnxReference(load(text, version, weights={"w": np.ones(3, np.float32)}).SerializeToString())
+
+
+def run(session: OnnxRuntime | OnnxReference) -> list[Any]:
+    return session.run(["y"], {"x": np.ones((2, 3, 4), np.float32)})
 
 
 def test_reference_evaluator_finds_errors() -> None:

@@ -6,6 +6,7 @@ import importlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import onnx
 
 from ..errors import EvaluationError, MemoryExhausted, ModelLoadError
 from ..ir.tensor import first_line
+from ..serialization.proto_queries import all_nodes, opset_versions
 from ..support.watchdog import call_after
 from .call_monitor import backend_call
 from .ort_values import from_ortvalue, is_exchangeable, lacks_numpy_dtype, to_ortvalue
@@ -83,8 +85,15 @@ class OnnxRuntime:
         return Path(self._session.end_profiling())
 
 
+RIGHT_IN_REFERENCE_SINCE = MappingProxyType({"BatchNormalization": 14, "Hardmax": 13, "LogSoftmax": 13, "Softmax": 13})
+"""The opset version from which `onnx.reference` is right, for operators with another meaning in earlier ones."""
+
+
 class OnnxReference:
-    """`onnx.reference`: slow, but complete where onnxruntime lacks a kernel. Raises EvaluationError."""
+    """`onnx.reference`: slow, but complete where onnxruntime lacks a kernel.
+
+    Raises ModelLoadError, also for operators of which it is wrong in the opset of the model, and EvaluationError.
+    """
 
     name = "onnx.reference"
 
@@ -97,8 +106,11 @@ class OnnxReference:
                 proto = model.whole_message()
             else:
                 proto = onnx.load_from_string(model) if isinstance(model, bytes) else library.load(str(model))
+            _require_right(proto)
             with backend_call(LOAD_TIMEOUT):
                 self._evaluator: Any = ReferenceEvaluator(proto)
+        except ModelLoadError:
+            raise
         except Exception as e:
             raise ModelLoadError(f"onnx.reference cannot load it: {backend_message(e)}") from e
 
@@ -109,6 +121,15 @@ class OnnxReference:
                 return list(self._evaluator.run(list(outputs), dict(feeds)))
         except Exception as e:
             raise run_error("onnx.reference", e) from e
+
+
+def _require_right(model: onnx.ModelProto) -> None:
+    """Raise ModelLoadError for a node of which the reference is wrong."""
+    for holder, nodes in ((model, model.graph.node), *((f, f.node) for f in model.functions)):
+        version = opset_versions(holder).get("", 0)
+        for node in all_nodes(nodes):
+            if not node.domain and version < RIGHT_IN_REFERENCE_SINCE.get(node.op_type, 0):
+                raise ModelLoadError(f"onnx.reference is wrong about {node.op_type} of opset {version}")
 
 
 def run_error(backend: str, error: Exception) -> EvaluationError:

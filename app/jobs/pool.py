@@ -1,0 +1,31 @@
+"""Interface of pools of workers, on this machine and on others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Protocol
+
+from ...core.ort.worker_process import Message, WorkerError
+
+MEMORY, SECONDS = "memory", "seconds"
+"""Keys of a request that a pool reads: the bytes that it needs, and the time after which its worker is killed."""
+
+
+class Pool(Protocol):
+    """Workers of one command, as of `module_command`, each of which serves one request at a time.
+
+    A request is an object of JSON, and complete by itself: any worker can serve it, and serve it again. `running` are
+    the numbers of the requests that are being served; `on_start` is called when there is another one, by any thread.
+    """
+
+    running: set[int]
+    on_start: Callable[[], object]
+
+    def replies(self, requests: Sequence[Message]) -> Generator[tuple[int, Message | WorkerError]]:
+        """The number and the reply of each request, once each, in the order of their ends.
+
+        A request whose worker crashed or was killed for being late is repeated once, by another worker; the reply is a
+        WorkerError if that one ends, too, and costs no other request. The generator has to be closed: then all
+        workers end, within seconds, and have the time to clean up. Raises PassesError if there is no worker at all.
+        """
+        ...

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from passwright.app.jobs import job_pool
-from passwright.app.jobs.job_pool import JobPool, default_processes
+from passwright.app.jobs.job_pool import BASE_BYTES, BYTES_PER_BYTE, JobPool, default_processes, model_memory
+from passwright.app.jobs.pool import MEMORY, REPEATED, SECONDS
 from passwright.core.ort.worker_process import WorkerExit
 
 # A worker that sleeps, crashes, crashes only after other requests, or cleans up within a second of SIGTERM.
@@ -29,7 +30,7 @@ for line in sys.stdin:
     if request["do"] == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     pathlib.Path(f"{os.getpid()}.busy").touch()
-    time.sleep(request.get("seconds", 0))
+    time.sleep(request.get("for", 0))
     if request["do"] == "crash" or (request["do"] == "crash if used" and served):
         os.abort()
     served += 1
@@ -57,7 +58,7 @@ def are_gone(numbers: set[int]) -> bool:
 
 
 def test_jobs_are_shared(folder: Path) -> None:
-    found = replies(2, *[{"do": "sleep", "seconds": 0.2}] * 4)
+    found = replies(2, *[{"do": "sleep", "for": 0.2}] * 4)
     assert sorted(found) == [0, 1, 2, 3]
     assert {reply["pid"] for reply in found.values()} == pids(folder, "busy")
     assert len(pids(folder, "busy")) == 2
@@ -68,25 +69,49 @@ def test_replies_come_in_the_order_of_their_ends() -> None:
     pool = JobPool(COMMAND, 2)
     started = list[set[int]]()
     pool.on_start = lambda: started.append(set(pool.running))
-    numbers = [number for number, _ in pool.replies([{"do": "sleep", "seconds": 1}, {"do": "sleep"}, {"do": "sleep"}])]
+    numbers = [number for number, _ in pool.replies([{"do": "sleep", "for": 1}, {"do": "sleep"}, {"do": "sleep"}])]
     assert numbers == [1, 2, 0]
     assert {0, 1} in started
     assert pool.running == set()
 
 
-def test_a_crash_costs_one_job() -> None:
+def test_a_crash_costs_one_job(folder: Path) -> None:
     found = replies(1, {"do": "sleep"}, {"do": "crash"}, {"do": "sleep"}, {"do": "crash if used"})
     assert isinstance(found[1], WorkerExit)
     assert found[1].code == -signal.SIGABRT
     pid = {n: found[n]["pid"] for n in (0, 2, 3)}
     assert len({*pid.values()}) == 3  # a new worker after the crash, and for the request that is repeated
+    assert len(pids(folder, "busy")) == 4
+    assert [n for n in pid if REPEATED in found[n]] == [3]
+    assert found[3][REPEATED] == "the process crashed (SIGABRT)"
+
+
+@pytest.mark.parametrize("kind", ["sleep", "stubborn"])
+def test_a_hang_ends_at_the_time_limit(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(job_pool, "END_WAIT", 30.0 if kind == "sleep" else 0.3)
+    found = replies(1, {"do": kind, "for": 600, SECONDS: 0.4}, {"do": "sleep"})
+    assert isinstance(found[0], WorkerExit)
+    assert found[0].describe("it") == "it did not end within 0.4 s"
+    assert found[1]["pid"] in pids(folder, "busy")
+    assert are_gone(pids(folder, "busy"))
+
+
+def test_requests_start_as_they_fit_into_memory() -> None:
+    pool = JobPool(COMMAND, 3, memory=10)
+    together = list[set[int]]()
+    pool.on_start = lambda: together.append(set(pool.running))
+    needs = [6, 6, 4, 20, 1]
+    requests = [{"do": "sleep", "for": 0.3, MEMORY: need} for need in needs]
+    assert {number for number, _ in pool.replies(requests)} == {0, 1, 2, 3, 4}
+    assert {0, 2} in together
+    assert all(sum(needs[n] for n in numbers) <= 10 or numbers == {3} for numbers in together)
 
 
 @pytest.mark.parametrize("kind", ["sleep", "stubborn"])
 def test_workers_end_with_the_consumer(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(job_pool, "END_WAIT", 5.0 if kind == "sleep" else 0.3)
     start = time.monotonic()
-    with closing(JobPool(COMMAND, 2).replies([{"do": "sleep"}, *[{"do": kind, "seconds": 60}] * 3])) as found:
+    with closing(JobPool(COMMAND, 2).replies([{"do": "sleep"}, *[{"do": kind, "for": 60}] * 3])) as found:
         assert next(found)[0] == 0
         while len(pids(folder, "busy")) < 2:
             time.sleep(0.01)
@@ -101,18 +126,15 @@ def test_a_worker_that_cannot_start_ends_the_pool() -> None:
         dict(JobPool(("/no/such/program",), 2).replies([{}]))
 
 
-def test_processes_fit_into_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_pool, "machine_memory", lambda: 16 << 30)
+def test_processes_and_models_fit_into_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
-    models = [folder / f"{n}.onnx" for n in range(20)]
-    for model in models:
-        model.write_bytes(b"model")
-    assert default_processes(models) == 8
-    assert default_processes(models[:3]) == 3
-    for model in models[:4]:
-        with model.with_name(f"{model.name}.data").open("wb") as data:
-            data.truncate(1 << 30)  # a hole
-    assert default_processes(models) == 3
-    assert default_processes([folder / "missing.onnx"]) == 1
-    monkeypatch.setattr(job_pool, "machine_memory", lambda: 1 << 30)
-    assert default_processes(models) == 1
+    for memory, processes in ((16 << 30, 8), (1 << 30, 1), (1 << 20, 1)):
+        monkeypatch.setattr(job_pool, "default_memory", lambda n=memory: n)
+        assert default_processes() == processes
+    model = folder / "m.onnx"
+    assert model_memory(model) == BASE_BYTES
+    model.write_bytes(b"model")
+    assert model_memory(model) == BASE_BYTES + 5 * BYTES_PER_BYTE
+    with (folder / "m.onnx.data").open("wb") as data:
+        data.truncate(1 << 30)  # a hole
+    assert model_memory(model) == BASE_BYTES + ((1 << 30) + 5) * BYTES_PER_BYTE

@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.cli import app
-from passwright.app.jobs import job_pool
+from passwright.app.jobs import job_pool, job_worker
 from passwright.app.jobs.finished_jobs import FILE, FinishedJob, FinishedJobs
 from passwright.app.run import run_worker
 from rewriting import load, op_types
@@ -77,7 +77,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def replies(_: object, requests: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any]]:
         for number, request in enumerate(requests):
             asked.append(Path(request["model"]).name)
-            (reply,) = run_worker.reply_to(json.loads(json.dumps(request)))
+            (reply,) = run_worker.TASK.reply_to(json.loads(json.dumps(request)))
             yield number, json.loads(json.dumps(reply))
 
     monkeypatch.setattr(job_pool.JobPool, "replies", replies)
@@ -263,14 +263,13 @@ def test_results_are_kept(folder: Path, in_process: list[str], monkeypatch: pyte
     external = {"save_as_external_data": True, "location": "w.bin", "size_threshold": 0}
     onnx.save(load(TEXT.replace("4]", "512]"), weights={"w": np.ones(512, np.float32)}), "a.onnx", **external)
     done: list[str] = []
-    real = run_worker._outcome
+    real = run_worker.run_job
 
-    def outcome(request: dict[str, Any]) -> Any:
-        found = real(request)
-        done.extend([Path(request["model"]).name] * (found.report is not None))
-        return found
+    def run_job(request: dict[str, Any], output: Path | None) -> Any:
+        done.append(Path(request["model"]).name)
+        return real(request, output)
 
-    monkeypatch.setattr(run_worker, "_outcome", outcome)
+    monkeypatch.setattr(run_worker, "TASK", job_worker.Task(run_worker.TASK.conditions, run_job))
 
     def models_run(*options: str) -> list[str]:
         done.clear()
@@ -323,7 +322,7 @@ def run_worker_conditions() -> Any:
     ("damage", "again"),
     [
         pytest.param((b"}]\n", b""), ["a.onnx", "b.onnx"], id="cut"),
-        pytest.param((b'"bytes":[', b'"bytes":[1'), ["a.onnx", "b.onnx"], id="changed"),
+        pytest.param((b'"nodes_after":', b'"nodes_after":1'), ["a.onnx", "b.onnx"], id="changed"),
         pytest.param((b'"a.onnx",', b'"\xff.onnx",'), ["a.onnx"], id="other bytes"),
         pytest.param((b"\n", b"\n" * 9), [], id="empty lines"),
     ],

@@ -9,14 +9,17 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b, file_digest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import ModelError
 from ...core.io.files import ModelFile, load
-from ...core.io.output_paths import OutputFile
+from ...core.io.output_paths import OutputFile, require_writable_folder
 from ...core.io.publishing import publish_text
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_descriptor, open_regular
+
+if TYPE_CHECKING:
+    from ..terminal import Terminal
 
 FILE = ".passwright-finished.jsonl"
 MAX_BYTES = 1 << 30  # of that file
@@ -88,6 +91,15 @@ class FinishedJobs:
 
     def _name(self, result: Path) -> str:
         return result.relative_to(self.folder).as_posix()
+
+
+def open_record(folder: Path, terminal: Terminal) -> FinishedJobs:
+    """The finished jobs of a folder for results, with a warning if some are lost. Raises ModelError."""
+    require_writable_folder(folder)
+    finished = FinishedJobs(folder)
+    if finished.damaged:
+        terminal.warning(f"warning: {finished.path} is damaged; models of which it says nothing are run again")
+    return finished
 
 
 def _line(name: str, job: FinishedJob) -> bytes:

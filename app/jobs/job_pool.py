@@ -1,4 +1,4 @@
-"""Pool of worker processes that take jobs one by one."""
+"""Pool of worker processes on this machine, which take jobs one by one as they fit into memory."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import accumulate
 from math import inf
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from queue import SimpleQueue
+from threading import Condition, Event, Thread
 from time import monotonic
 
-from ...core.ort.process_limits import MACHINE_SHARE, machine_memory
+from ...core.ort.process_limits import default_memory
 from ...core.ort.worker_process import Message, WorkerError, WorkerExit, WorkerProcess
 from ...core.support.scratch_folder import ScratchFolder
+from ...core.support.watchdog import call_after
+from .pool import MEMORY, REPEATED, SECONDS
 
 END_WAIT = 5.0  # seconds between SIGTERM and SIGKILL, less than a command has to clean up
 KILL_WAIT = 2.0  # seconds for the end of a killed process
@@ -26,42 +27,35 @@ MAX_MODEL_BYTES = 2 << 30  # of weights; those of larger models are in memory in
 
 @dataclass(slots=True)
 class JobPool:
-    """At most `processes` workers of a `command`, each of which serves one request at a time.
+    """At most `processes` workers of a `command`, see Pool, whose requests take at most `memory` bytes together.
 
-    A worker that ends is replaced, so that one that crashes costs no other job; nor does one that an earlier job
-    damaged, as its request is repeated. `running` are the numbers of the
-    requests that are being served; `on_start` is called when there is another one, by any thread.
+    A request that takes more than all of them is served alone. Others start in order, except that those which do not
+    fit beside the running ones wait while later ones start.
     """
 
     command: tuple[str, ...]
     processes: int
+    memory: int = field(default_factory=default_memory)
     on_start: Callable[[], object] = field(default=lambda: None, init=False)
     running: set[int] = field(default_factory=set[int], init=False)
 
     def replies(self, requests: Sequence[Message]) -> Generator[tuple[int, Message | WorkerError]]:
-        """The number and the reply of each request, in the order of their ends; a WorkerError for a worker that ended.
-
-        The generator has to be closed: then all workers end, within seconds, and have the time to clean up.
-        """
-        waiting, done, stopping = SimpleQueue[int](), SimpleQueue[tuple[int, Message | Exception]](), Event()
-        for number in range(len(requests)):
-            waiting.put(number)
+        """The replies, see Pool. Raises OSError if a worker cannot be started."""
+        waiting = _Waiting([request.get(MEMORY, 0) for request in requests], self.memory)
+        done = SimpleQueue[tuple[int, Message | Exception]]()
 
         def serve(worker: WorkerProcess) -> None:
-            while not stopping.is_set():
-                try:
-                    number = waiting.get_nowait()
-                except Empty:
-                    worker.ask_to_end()
-                    return
+            while (number := waiting.take()) is not None:
                 self.running.add(number)
                 self.on_start()
                 try:
-                    reply = _reply(worker, requests[number], stopping)
+                    reply = _reply(worker, requests[number], waiting.stopped)
                 except Exception as e:  # noqa: BLE001 - raised by the consumer, or one of WorkerError
                     reply = e
                 self.running.discard(number)
+                waiting.release(number)
                 done.put((number, reply))
+            worker.ask_to_end()
 
         with ScratchFolder() as folder:
             count = min(self.processes, len(requests))
@@ -76,19 +70,72 @@ class JobPool:
                         raise reply
                     yield number, reply
             finally:
-                stopping.set()
+                waiting.stop()
                 _end(workers, threads)
 
 
-def _reply(worker: WorkerProcess, request: Message, stopping: Event) -> Message:
-    """The reply of a worker; of a new one, if one that served other requests ends. Raises WorkerError."""
-    is_fresh = worker.is_unused
+class _Waiting:
+    """The numbers of requests that wait to be served, and the memory, in bytes, of those that are being served."""
+
+    def __init__(self, needs: Sequence[int], limit: int) -> None:
+        self.stopped = Event()
+        self._needs, self._limit = needs, limit
+        self._numbers = dict.fromkeys(range(len(needs)))  # in order
+        self._served = set[int]()
+        self._used = 0
+        self._changed = Condition()
+
+    def take(self) -> int | None:
+        """Wait for a request that fits into memory, and take it; None if no other waits."""
+        with self._changed:
+            while self._numbers and not self.stopped.is_set():
+                number = next((n for n in self._numbers if self._fits(n)), None)
+                if number is not None:
+                    del self._numbers[number]
+                    self._served.add(number)
+                    self._used += self._needs[number]
+                    return number
+                self._changed.wait()
+            return None
+
+    def _fits(self, number: int) -> bool:
+        return not self._served or self._used + self._needs[number] <= self._limit
+
+    def release(self, number: int) -> None:
+        """Take note that a request is served."""
+        with self._changed:
+            self._served.discard(number)
+            self._used -= self._needs[number]
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let no further request be taken."""
+        with self._changed:
+            self.stopped.set()
+            self._changed.notify_all()
+
+
+def _reply(worker: WorkerProcess, request: Message, stopped: Event) -> Message:
+    """The reply of a worker, or, if its process ends, of a new one. Raises WorkerError if that ends, too."""
     try:
-        return worker.request(request)
-    except WorkerExit:
-        if is_fresh or stopping.is_set():
+        return reply_in_time(worker, request)
+    except WorkerExit as e:
+        if stopped.is_set():
             raise
-    return worker.request(request)
+        return {**reply_in_time(worker, request), REPEATED: e.describe("the process")}
+
+
+def reply_in_time(worker: WorkerProcess, request: Message) -> Message:
+    """The reply of a worker, which is told to clean up and end at the time limit, and killed after END_WAIT more."""
+    if (seconds := request.get(SECONDS)) is None:
+        return worker.request(request)
+    with call_after(seconds, worker.ask_to_end) as late:
+        try:
+            return worker.request(request, seconds + END_WAIT)
+        except WorkerExit as e:
+            if late.is_set():
+                raise WorkerExit(None, seconds, e.last_line, e.parts) from e
+            raise
 
 
 def _end(workers: Sequence[WorkerProcess], threads: Sequence[Thread]) -> None:
@@ -105,18 +152,16 @@ def _end(workers: Sequence[WorkerProcess], threads: Sequence[Thread]) -> None:
         worker.wait(max(0.0, deadline - monotonic()))
 
 
-def default_processes(models: Sequence[Path]) -> int:
-    """One process for each core that this one may use, but no more than fit into memory with the largest models."""
+def default_processes() -> int:
+    """One process for each core that this one may use, but no more than fit into memory with small models."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    largest = sorted((min(_weight_bytes(model), MAX_MODEL_BYTES) for model in models), reverse=True)[:cores]
-    needs = accumulate(BASE_BYTES + BYTES_PER_BYTE * size for size in largest)
-    return max(1, sum(need <= MACHINE_SHARE * machine_memory() for need in needs))
+    return max(1, min(cores, default_memory() // BASE_BYTES))
 
 
-def _weight_bytes(model: Path) -> int:
-    """The bytes of a model, and of its external data under the usual names."""
+def model_memory(model: Path) -> int:
+    """The estimated bytes of memory of a worker with this model; its external data count under the usual names."""
     size = 0
     for end in ("", ".data", "_data"):
         with suppress(OSError, ValueError):
             size += model.with_name(model.name + end).stat().st_size
-    return size
+    return BASE_BYTES + BYTES_PER_BYTE * min(size, MAX_MODEL_BYTES)

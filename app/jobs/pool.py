@@ -8,7 +8,9 @@ from typing import Protocol
 from ...core.ort.worker_process import Message, WorkerError
 
 MEMORY, SECONDS = "memory", "seconds"
-"""Keys of a request that a pool reads: the bytes that it needs, and the time after which its worker is killed."""
+"""Keys of a request that a pool reads: the bytes that it needs, and the time after which its worker is ended."""
+REPEATED = "repeated"
+"""Key that a pool may add to the reply to a repeated request: the end of the first worker, in words."""
 
 
 class Pool(Protocol):

@@ -20,6 +20,7 @@ VERIFIED, NOT_VERIFIED, UNCHANGED, WOULD_CHANGE, DONE_BEFORE = (
 )  # fmt: skip
 FAILURES = {WRONG: "wrong", UNVERIFIED: "unverifiable"}
 FAILED = "failed"
+SIZES = ("nodes", "bytes")
 MAX_ROWS = 40  # of a table with a row for each model
 FULL_WIDTH = 70  # columns of a terminal for a table with sizes before and after
 
@@ -43,9 +44,10 @@ class ModelRow:
         return cls(model, outcome, (before.nodes, after.nodes), (before.bytes, after.bytes))
 
     @classmethod
-    def done_before(cls, model: str, row: Mapping[str, Any]) -> Self:
-        """The row for a model whose result was kept, with that of its run."""
-        return cls(model, DONE_BEFORE, tuple(row["nodes"]), tuple(row["bytes"]))
+    def of_result(cls, model: str, outcome: str, row: Mapping[str, Any]) -> Self:
+        """The row for a model with a result of which another row is kept."""
+        nodes, size = (tuple(int(row.get(f"{name}_{when}") or 0) for when in ("before", "after")) for name in SIZES)
+        return cls(model, outcome, (nodes[0], nodes[1]), (size[0], size[1]))
 
 
 def outcome_line(report: Report, row: ModelRow) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ..environment import versions
 from ..jobs.finished_jobs import content_digest, file_content_digest, model_digest
-from ..registry.resolved_pipeline import resolve_pipeline
+from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from .run_exchange import options_from_text
 
 WITHOUT_INFLUENCE = frozenset({
@@ -32,12 +32,15 @@ def _options_digest(text: str) -> str:
     """A digest of options, of the files that they name, of the files with the passes and rules, and of versions."""
     options = options_from_text(text)
     choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
-    named = [*options.input_files, *choice.read_files]
-    makers = {maker for p in (choice.pipeline, *choice.fallbacks) for maker in _makers(p)}
-    sources = _source_files((*makers, *(type(edit.item) for edit in choice.edits)))
-    files = [(str(file), file_content_digest(file)) for file in (*named, *sources)]
+    files = [(str(file), file_content_digest(file)) for file in (*options.input_files, *pipeline_files(choice))]
     values = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in WITHOUT_INFLUENCE}
     return content_digest([values, files, versions()])
+
+
+def pipeline_files(choice: ResolvedPipeline) -> list[Path]:
+    """The files that a pipeline names, and those of plugins in which its passes and rules are defined."""
+    makers = {maker for p in (choice.pipeline, *choice.fallbacks) for maker in _makers(p)}
+    return [*choice.read_files, *_source_files((*makers, *(type(edit.item) for edit in choice.edits)))]
 
 
 def _makers(pipeline: Pass) -> Iterator[Callable[..., object]]:

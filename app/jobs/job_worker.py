@@ -1,0 +1,86 @@
+"""Worker process that does one job after the other, for a command with many models."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from signal import SIGTERM
+from time import sleep
+
+from ...core.errors import ModelError
+from ...core.ort.process_limits import limit_memory
+from ...core.ort.worker_process import Message, serve
+from ...core.verify.oracle_start import start_oracle_worker
+from ..exit_codes import BAD_INPUT, GRACE_PERIOD, exit_on_bus_error, expected_failure, unwind_on_sigterm
+from .job_exchange import VERIFY, JobReply
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The work of a worker: `perform` does the job of a request, whose result is at that path, None for none.
+
+    `conditions`: a digest of all on which the result depends, of a model and the text of options. Both raise
+    PassesError.
+    """
+
+    conditions: Callable[[Path, str], str]
+    perform: Callable[[Message, Path | None], JobReply]
+
+    def reply_to(self, request: Message) -> Iterator[Message]:
+        """Do a job; the reply is that of `JobReply.of`."""
+        try:
+            reply = self._reply(request)
+        except Exception as e:  # noqa: BLE001 - a mistake of this program in one job must not end the others
+            code, message = expected_failure(e) or (BAD_INPUT, f"{type(e).__name__}: {e}")
+            text = "" if expected_failure(e) else "".join(traceback.format_exception(e))
+            reply = JobReply(failure=message, code=code, traceback=text)
+        yield reply.message()
+
+    def _reply(self, request: Message) -> JobReply:
+        output = None if request["output"] is None else Path(request["output"])
+        conditions = self.conditions(Path(request["model"]), request["options"]) if request["keep"] else ""
+        finished = request["finished"]
+        if finished and output is not None and finished == [conditions, _digest_of_result(output)]:
+            return JobReply()
+        reply = self.perform(request, output)
+        if reply.failure or output is None or not conditions:
+            return reply
+        return replace(reply, conditions=conditions, result=_digest_of_result(output))
+
+
+def _digest_of_result(result: Path) -> str | None:
+    """The digest of a result; "" if there is none, None if it is damaged."""
+    from .finished_jobs import model_digest  # noqa: PLC0415 - the worker for verification is started first
+
+    with suppress(ModelError):
+        return model_digest(result) if os.path.lexists(result) else ""
+    return None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those around it, unless it is there. Raises ModelError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise ModelError(f"cannot make the folder {folder}: {e.strerror}") from e
+
+
+def serve_jobs(task: Task) -> None:
+    """Reply to requests for jobs until the input ends."""
+    if VERIFY in sys.argv:
+        start_oracle_worker()
+    limit_memory(None)
+    exit_on_bus_error()
+    with unwind_on_sigterm():
+        serve(task.reply_to, clean_up=_unwind)
+
+
+def _unwind() -> None:
+    """Let the job end, and remove its files, where the parent was killed."""
+    os.kill(os.getpid(), SIGTERM)
+    sleep(GRACE_PERIOD)

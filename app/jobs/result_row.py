@@ -1,0 +1,59 @@
+"""Rows about the results of jobs, as a folder records them and as tables show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .job_exchange import JobReply
+from .model_files import ModelJob
+
+Cell = str | int | float | None
+ResultRow = dict[str, Cell]
+COLUMNS: Mapping[str, type[str | int | float]] = {
+    "model": str,
+    "do": str,
+    "outcome": str,
+    "exit_code": int,
+    "error": str,
+    "output": str,
+    "verdict": str,
+    "share_of_allowed": float,
+    "nodes_before": int,
+    "nodes_after": int,
+    "bytes_before": int,
+    "bytes_after": int,
+    "opset_before": int,
+    "opset_after": int,
+    "latency_ratio": float,
+    "latency_low": float,
+    "latency_high": float,
+    "scheme": str,
+    "rewrites": int,
+    "rules": str,
+    "quarantined": str,
+    "seconds": float,
+    "repeated": str,
+    "options": str,
+}
+"""The columns of a row and their types.
+
+`verdict`: "bit-identical" or "within tolerance"; `share_of_allowed`: the largest difference divided by the allowed one.
+`latency_ratio`: the latency divided by that of the original, with its 95 % interval. `rules`: the number of rewrites by
+rule, an object of JSON. `quarantined`: the rules and places of changes that were left out, pairs in a list of JSON.
+`repeated`: the end of the first process, where a second one did the job. `options`: those of this model.
+"""
+
+
+def result_row(job: ModelJob, command: str, outcome: str, reply: JobReply, columns: Mapping[str, Any]) -> ResultRow:
+    """The row about a job, with the `columns` of its report."""
+    return {
+        "model": str(job.model),
+        "do": command,
+        "outcome": outcome,
+        "exit_code": reply.code,
+        "error": reply.failure or None,
+        "output": None if reply.failure or job.output is None else str(job.output),
+        "repeated": reply.repeated or None,
+        **columns,
+    }

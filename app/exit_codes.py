@@ -77,6 +77,16 @@ def expected_failure(error: Exception, bad_input: int = BAD_INPUT) -> tuple[int,
     return (bad_input, "it takes more memory than there is") if isinstance(error, MemoryError) else None
 
 
+def is_shortage(error: BaseException) -> bool:
+    """Whether an error comes of a full disk, or of another lack of this machine."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in FULL_DISK | EXHAUSTION:
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
 def discard_standard_output() -> None:
     """Discard what standard output holds back, and what follows: it may be on a full disk."""
     with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - no path

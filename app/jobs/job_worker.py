@@ -16,8 +16,9 @@ from ...core.errors import ModelError
 from ...core.ort.process_limits import limit_memory
 from ...core.ort.worker_process import Message, serve
 from ...core.verify.oracle_start import start_oracle_worker
-from ..exit_codes import BAD_INPUT, GRACE_PERIOD, exit_on_bus_error, expected_failure, unwind_on_sigterm
+from ..exit_codes import BAD_INPUT, GRACE_PERIOD, exit_on_bus_error, expected_failure, is_shortage, unwind_on_sigterm
 from .job_exchange import VERIFY, JobReply
+from .pool import SHORTAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,15 @@ class Task:
 
     def reply_to(self, request: Message) -> Iterator[Message]:
         """Do a job; the reply is that of `JobReply.of`."""
+        shortage: Message = {}
         try:
             reply = self._reply(request)
         except Exception as e:  # noqa: BLE001 - a mistake of this program in one job must not end the others
             code, message = expected_failure(e) or (BAD_INPUT, f"{type(e).__name__}: {e}")
             text = "" if expected_failure(e) else "".join(traceback.format_exception(e))
             reply = JobReply(failure=message, code=code, traceback=text)
-        yield reply.message()
+            shortage = {SHORTAGE: message} if is_shortage(e) else {}
+        yield reply.message() | shortage
 
     def _reply(self, request: Message) -> JobReply:
         output = None if request["output"] is None else Path(request["output"])

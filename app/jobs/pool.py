@@ -11,6 +11,8 @@ MEMORY, SECONDS = "memory", "seconds"
 """Keys of a request that a pool reads: the bytes that it needs, and the time after which its worker is ended."""
 REPEATED = "repeated"
 """Key that a pool may add to the reply to a repeated request: the end of the first worker, in words."""
+SHORTAGE = "shortage"
+"""Key that a worker adds to its reply if the machine lacks something, such as space on a disk: that, in words."""
 
 
 class Pool(Protocol):

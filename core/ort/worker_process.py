@@ -38,6 +38,9 @@ class WorkerError(Exception):
         super().__init__(message)
         self.parts = parts
 
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (str(self), self.parts)
+
 
 class RequestFailed(WorkerError):
     """A request to which the worker replied with a failure."""
@@ -51,6 +54,9 @@ class WorkerExit(WorkerError):
         self.timeout = timeout
         self.last_line = last_line
         super().__init__(self.describe("it"), parts)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (self.code, self.timeout, self.last_line, self.parts)
 
     def describe(self, subject: str) -> str:
         """The end of the process in words; `subject` is the name of the program."""

@@ -1,0 +1,227 @@
+"""Pool of the workers of a Dask cluster, which alone queues, places and repeats the requests."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from logging import CRITICAL
+from threading import Thread
+from typing import Any
+from uuid import uuid4
+
+from ...core.errors import PassesError
+from ...core.ort.worker_process import Message, RequestFailed, WorkerError
+from ...core.pass_manager.pass_selection import UsageError
+from . import dask_worker
+from .dask_worker import (
+    ENDED,
+    FAILED,
+    NUMBER,
+    PACKAGES,
+    REPLY,
+    WORKER,
+    installed_versions,
+    known_versions,
+    version_mismatch,
+)
+from .pool import MEMORY, REPEATED, SHORTAGE
+
+CONNECT_SECONDS = 10.0
+START_SECONDS = 10.0  # to wait for the first worker
+END_SECONDS = 5.0  # to wait for the scheduler at the end
+REPETITIONS = 1  # of a request whose process ended
+MAX_PLACES = 3  # machines that try a request, where each lacks something
+LOGGERS = ("distributed", "distributed.client", "tornado.application")
+
+
+@dataclass(slots=True)
+class DaskPool:
+    """The workers of the Dask cluster with its scheduler at `address`, see Pool, each with a process for each thread.
+
+    `command` is run by the interpreter of each worker. If workers declare a resource `memory`, in bytes, requests that
+    say how much they need take that much of it.
+    """
+
+    command: tuple[str, ...]
+    address: str
+    on_start: Callable[[], object] = field(default=lambda: None, init=False)
+    running: set[int] = field(default_factory=set[int], init=False)
+
+    def replies(self, requests: Sequence[Message]) -> Generator[tuple[int, Message | WorkerError]]:
+        """The replies, see Pool. Raises UsageError for a bad address.
+
+        Raises PassesError for a cluster that does not answer, has no workers or other versions, and if it is lost.
+        """
+        with _connected(self.address) as client:
+            run = _Run(self, client, requests)
+            try:
+                run.submit()
+                yield from run.replies()
+            finally:
+                _call_briefly(run.end)
+
+
+class _Run:
+    """The requests of a pool as tasks of a client, with the workers that tried each, and the ends of processes."""
+
+    def __init__(self, pool: DaskPool, client: Any, requests: Sequence[Message]) -> None:
+        from distributed import as_completed  # noqa: PLC0415 - as in _connected
+
+        self.pool, self.client, self.requests = pool, client, requests
+        self.id = f"passes-{uuid4().hex}"
+        self.workers = _required_workers(client, pool.address)
+        self.numbers = dict[str, int]()  # of requests, by the key of the task
+        self.tasks = as_completed(loop=client.loop)
+        self.tried = defaultdict[int, set[str]](set)
+        self.ended = dict[int, str]()
+        self.serve = _remote("serve_request", self.id, pool.command[1:], installed_versions())
+
+    def submit(self) -> None:
+        """Submit all requests, those that need the same memory together."""
+        self.client.subscribe_topic(self.id, self._note)
+        groups = defaultdict[float | None, list[int]](list)
+        declared = [
+            worker["resources"]["memory"] for worker in self.workers.values() if "memory" in worker["resources"]
+        ]
+        for number, request in enumerate(self.requests):
+            need = request.get(MEMORY)
+            groups[min(need, max(declared)) if need and declared else None].append(number)
+        for memory, numbers in groups.items():
+            self._submit(numbers, resources=None if memory is None else {"memory": memory})
+
+    def _submit(self, numbers: Sequence[int], **placement: Any) -> None:
+        keys = [f"{self.id}-{number}-{len(self.tried[number])}" for number in numbers]
+        self.numbers.update(zip(keys, numbers, strict=True))
+        requests = [self.requests[number] for number in numbers]
+        options = {"key": keys, "retries": REPETITIONS, "pure": False, **placement}
+        self.tasks.update(self.client.map(self.serve, numbers, requests, **options))
+
+    def _note(self, event: tuple[float, Message]) -> None:
+        """Take note that a request is served, or that its process ended."""
+        message = event[1]
+        number = message[NUMBER]
+        if ENDED in message:
+            self.ended[number] = message[ENDED]
+            self.pool.running.discard(number)
+        else:
+            self.pool.running.add(number)
+            self.pool.on_start()
+
+    def replies(self) -> Iterator[tuple[int, Message | WorkerError]]:
+        """The replies in the order of their ends; a request whose machine lacks something is placed on others."""
+        for task in self.tasks:
+            number = self.numbers.pop(task.key)
+            reply = self._reply(number, task)
+            self.pool.running.discard(number)
+            if reply is not None:
+                yield number, reply
+
+    def _reply(self, number: int, task: Any) -> Message | WorkerError | None:
+        """The reply of a task that ended; None if another one takes its place."""
+        from distributed import KilledWorker  # noqa: PLC0415 - as in _connected
+
+        try:
+            result = task.result()
+        except WorkerError as e:
+            return e
+        except KilledWorker:
+            return WorkerError("each Dask worker that ran it died", {})
+        except CancelledError as e:
+            raise PassesError(f"lost the Dask scheduler at {self.pool.address}") from e
+        if SHORTAGE in result:
+            self.tried[number].add(result[WORKER])
+            others = set(_workers(self.client)) - self.tried[number]
+            if others and len(self.tried[number]) < MAX_PLACES:
+                self._submit([number], workers=sorted(others), allow_other_workers=True)
+                return None
+        if FAILED in result:
+            return RequestFailed(*result[FAILED])
+        if REPLY not in result:
+            return WorkerError(f"the Dask worker {result[WORKER]} cannot run it: {result[SHORTAGE]}", {})
+        return result[REPLY] | ({REPEATED: self.ended[number]} if number in self.ended else {})
+
+    def end(self) -> None:
+        """Let Dask forget the tasks, and end the processes that serve requests."""
+        self.client.cancel(list(self.tasks.futures))
+        self.client.run(_remote("end_pool", self.id), on_error="ignore")
+
+
+@contextmanager
+def _connected(address: str) -> Generator[Any]:
+    """A client of the scheduler at an address, silent about what its errors tell. Raises UsageError and PassesError."""
+    try:
+        from distributed import Client  # noqa: PLC0415 - an extra, and heavy
+        from distributed.utils import silence_logging_cmgr  # noqa: PLC0415 - as above
+    except ImportError as e:
+        raise PassesError(f"--on needs {e.name}: pip install 'passwright[cluster]'") from e
+    with ExitStack() as stack:
+        for name in LOGGERS:
+            stack.enter_context(silence_logging_cmgr(CRITICAL, name))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of versions, see _required_workers
+            try:
+                client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            except OSError as e:
+                raise PassesError(f"no Dask scheduler answers at {address}: {_first_line(e)}") from e
+            except (ValueError, TypeError, RuntimeError) as e:
+                raise UsageError(f"{address} is no address of a Dask scheduler: {_first_line(e)}") from e
+        stack.callback(_call_briefly, client.close)
+        yield client
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _workers(client: Any) -> Mapping[str, Any]:
+    """What the scheduler knows of each worker, by its address."""
+    return client.scheduler_info()["workers"]
+
+
+def _required_workers(client: Any, address: str) -> Mapping[str, Any]:
+    """The workers of a scheduler. Raises PassesError if there are none, or of other versions than those here."""
+    with suppress(TimeoutError):
+        client.wait_for_workers(1, timeout=START_SECONDS)
+    if not (workers := _workers(client)):
+        raise PassesError(f"the Dask scheduler at {address} has no workers")
+    needed = installed_versions()
+    found = client.get_versions(packages=PACKAGES)["workers"]
+    wrong = {w: reason for w, v in found.items() if (reason := version_mismatch(needed, known_versions(v["packages"])))}
+    for worker, reason in wrong.items():
+        others = f", and {len(wrong) - 1} other workers differ, too" if len(wrong) > 1 else ""
+        raise PassesError(f"the Dask worker {worker} has {reason}{others}; install the same versions everywhere")
+    return workers
+
+
+def _remote(name: str, *fixed: object) -> Callable[..., Message]:
+    """A function of `dask_worker` with its first arguments, pickled by value: the scheduler may lack this package."""
+    module, worker_key, shortage_key = dask_worker.__name__, WORKER, SHORTAGE
+
+    def call(*arguments: object) -> Message:
+        from importlib import import_module  # noqa: PLC0415 - runs elsewhere
+
+        from distributed import get_worker  # noqa: PLC0415 - as above
+
+        try:
+            function = getattr(import_module(module), name)
+        except ImportError as e:
+            return {worker_key: get_worker().address, shortage_key: f"no {e.name}"}
+        return function(*fixed, *arguments)
+
+    return call
+
+
+def _call_briefly(function: Callable[[], object]) -> None:
+    """Call a function that may fail or hang where the scheduler is gone."""
+
+    def call() -> None:
+        with suppress(Exception):
+            function()
+
+    thread = Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(END_SECONDS)

@@ -1,0 +1,71 @@
+"""A Dask cluster of processes on this machine, whose parts can be killed and started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+PATIENCE = 60.0  # seconds for a step that takes one or two
+SCHEDULER = """import sys
+sys.modules["passwright"] = None
+from distributed.cli.dask_scheduler import main
+main()"""
+"""A scheduler on a machine that lacks this package."""
+
+
+class DaskCluster:
+    """A scheduler and workers with one thread each, as processes on the loopback interface, with their logs."""
+
+    def __init__(self, folder: Path, workers: int = 0) -> None:
+        self.folder = folder
+        self.processes = list[subprocess.Popen[bytes]]()
+        self.scheduler = self.start_scheduler()
+        self.workers = [self.start_worker() for _ in range(workers)]
+
+    def start_scheduler(self, port: int = 0) -> subprocess.Popen[bytes]:
+        file = self.folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        places = ["--no-dashboard", "--host", "127.0.0.1", "--port", str(port), "--scheduler-file", str(file)]
+        process = self._start("scheduler", [sys.executable, "-c", SCHEDULER, *places], {})
+        wait_until(lambda: file.is_file() and file.read_text().endswith("}"))
+        self.address: str = json.loads(file.read_text())["address"]
+        return process
+
+    def start_worker(self, *options: str, **variables: str) -> subprocess.Popen[bytes]:
+        """Start a worker with more options and variables of the environment."""
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-nanny"]
+        command += ["--no-dashboard", "--host", "127.0.0.1", "--local-directory", str(self.folder / "dask")]
+        return self._start(f"worker{len(self.processes)}", [*command, *options], variables)
+
+    def _start(self, name: str, command: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **variables})
+        self.processes.append(process)
+        return process
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for process in self.processes:
+            kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process, as if its machine had lost power, and wait for its end."""
+    process.kill()
+    process.wait()
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -1,0 +1,158 @@
+"""Pools of Dask workers: replies, crashes, shortages, versions and clusters that are not there, on real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dask_cluster import DaskCluster, wait_until
+from passwright.app.jobs import dask_pool
+from passwright.app.jobs.dask_pool import DaskPool
+from passwright.app.jobs.dask_worker import installed_versions
+from passwright.core.errors import PassesError
+from passwright.core.ort.worker_process import RequestFailed, WorkerExit
+from passwright.core.pass_manager.pass_selection import UsageError
+
+# A process that sleeps, crashes always, once or late, lacks a disk on one machine, or fails.
+PROCESS = """
+import json, os, pathlib, signal, sys, time
+def clean_up(*_):
+    pathlib.Path(request["folder"], f"{os.getpid()}.cleaned").touch()
+    os._exit(0)
+signal.signal(signal.SIGTERM, clean_up)
+for line in sys.stdin:
+    request = json.loads(line)
+    kind, folder = request["do"], pathlib.Path(request["folder"])
+    (folder / f"{os.getpid()}.{request['number']}.busy").touch()
+    time.sleep(request.get("sleep", 0))
+    reply = {"number": request["number"], "machine": os.getppid(), "failure": None}
+    if kind == "crash" or (kind == "crash once" and not (folder / kind).exists()):
+        (folder / kind).touch()
+        os.abort()
+    if kind == "full everywhere" or (kind == "full" and not (folder / "full").exists()):
+        (folder / "full").write_text(str(os.getppid()))
+    if kind.startswith("full") and (kind == "full everywhere" or (folder / "full").read_text() == str(os.getppid())):
+        reply["shortage"] = "No space left on device"
+    print(json.dumps(reply | ({"failure": "no"} if kind == "fail" else {})), flush=True)
+"""
+COMMAND = ("/not/here/python", "-c", PROCESS)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    with DaskCluster(tmp_path_factory.mktemp("cluster"), 2) as cluster:
+        yield cluster
+
+
+def requests(folder: Path, *jobs: dict[str, Any] | str) -> list[dict[str, Any]]:
+    given = [job if isinstance(job, dict) else {"do": job} for job in jobs]
+    return [{"number": number, "folder": str(folder), **job} for number, job in enumerate(given)]
+
+
+def replies(cluster: DaskCluster, folder: Path, *jobs: dict[str, Any] | str) -> dict[int, Any]:
+    return dict(DaskPool(COMMAND, cluster.address).replies(requests(folder, *jobs)))
+
+
+def busy(folder: Path) -> set[int]:
+    return {int(p.name.partition(".")[0]) for p in folder.glob("*.busy")}
+
+
+def are_gone(numbers: set[int]) -> bool:
+    return not any(Path("/proc", str(n)).exists() for n in numbers)
+
+
+def test_requests_are_served_by_processes_of_the_workers(cluster: DaskCluster, tmp_path: Path) -> None:
+    """A crash costs one repetition by Dask, and no other request; the scheduler lacks the package."""
+    pool, started = DaskPool(COMMAND, cluster.address), set[int]()
+    pool.on_start = lambda: started.update(pool.running)
+    kinds = ["sleep", "crash", "crash once", "fail", *[{"do": "sleep", "sleep": 0.2}] * 4]
+    found: dict[int, Any] = dict(pool.replies(requests(tmp_path, *kinds)))
+    assert sorted(found) == sorted(started) == list(range(8))
+    assert pool.running == set()
+    assert isinstance(found[1], WorkerExit)
+    assert found[1].code == -signal.SIGABRT
+    assert found[2]["repeated"] == "the process crashed (SIGABRT)"
+    assert isinstance(found[3], RequestFailed)
+    assert {n: found[n]["number"] for n in (0, 4, 5, 6, 7)} == {n: n for n in (0, 4, 5, 6, 7)}
+    assert {found[n]["machine"] for n in (4, 5, 6, 7)} == {worker.pid for worker in cluster.workers}
+    wait_until(lambda: are_gone(busy(tmp_path)))
+
+
+def test_a_request_goes_to_another_machine_where_one_lacks_something(cluster: DaskCluster, tmp_path: Path) -> None:
+    found = replies(cluster, tmp_path, *["full"] * 6)
+    full = int((tmp_path / "full").read_text())
+    assert {reply["machine"] for reply in found.values()} == {w.pid for w in cluster.workers} - {full}
+    assert not any("shortage" in reply for reply in found.values())
+    assert replies(cluster, tmp_path, "full everywhere")[0]["shortage"] == "No space left on device"
+
+
+def test_a_late_process_is_ended(cluster: DaskCluster, tmp_path: Path) -> None:
+    found = replies(cluster, tmp_path, {"do": "sleep", "sleep": 60, "seconds": 0.2}, "sleep")
+    assert isinstance(found[0], WorkerExit)
+    assert found[0].describe("it") == "it did not end within 0.2 s"
+    assert found[1]["number"] == 1
+    assert len(busy(tmp_path)) in {2, 3}  # the late request once more
+
+
+def test_processes_end_with_the_consumer(cluster: DaskCluster, tmp_path: Path) -> None:
+    jobs = requests(tmp_path, "sleep", *[{"do": "sleep", "sleep": 60}] * 8)
+    with closing(DaskPool(COMMAND, cluster.address).replies(jobs)) as found:
+        assert next(found)[0] == 0
+        wait_until(lambda: len([*tmp_path.glob("*.busy")]) == 3)
+        start = time.monotonic()
+    assert time.monotonic() - start < 30
+    wait_until(lambda: are_gone(busy(tmp_path)))
+    assert {int(p.stem) for p in tmp_path.glob("*.cleaned")} >= {n for n in busy(tmp_path) if n}
+    assert len([*tmp_path.glob("*.busy")]) == 3  # those that waited were not started
+
+
+def test_memory_of_requests(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Without a worker that declares memory, requests that need some are served; with one, there."""
+    assert replies(cluster, tmp_path, {"do": "sleep", "memory": 1 << 40})[0]["number"] == 0
+
+
+def test_versions_are_compared(cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = installed_versions()
+    monkeypatch.setattr(dask_pool, "installed_versions", lambda: {**versions, "onnxruntime": "1.0"})
+    with pytest.raises(PassesError) as refused:
+        replies(cluster, tmp_path, "sleep")
+    message = f"has onnxruntime {versions['onnxruntime']}, not 1.0, and 1 other worker"
+    assert message in str(refused.value)
+    assert "tcp://127.0.0.1:" in str(refused.value)
+    assert busy(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "message"),
+    [
+        pytest.param("tcp://127.0.0.1:{port}", PassesError, "no Dask scheduler answers at tcp://127.0.0.1", id="none"),
+        pytest.param("bogus://127.0.0.1:1", UsageError, "is no address of a Dask scheduler: unknown", id="scheme"),
+        pytest.param("tcp://127.0.0.1", UsageError, "is no address of a Dask scheduler: missing port", id="no port"),
+        pytest.param("tls://127.0.0.1:{port}", UsageError, "TLS", id="no certificates"),
+    ],
+)
+def test_clusters_that_are_not_there(
+    monkeypatch: pytest.MonkeyPatch, address: str, kind: type[PassesError], message: str, capfd: Any
+) -> None:
+    monkeypatch.setattr(dask_pool, "CONNECT_SECONDS", 0.3)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        with pytest.raises(kind, match=message) as refused:
+            list(DaskPool(COMMAND, address.format(port=port)).replies([{}]))
+    assert "\n" not in str(refused.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(PassesError, match=r"--on needs distributed: pip install 'passwright\[cluster\]'"):
+        list(DaskPool(COMMAND, "tcp://127.0.0.1:1").replies([{}]))

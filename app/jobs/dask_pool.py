@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -75,7 +76,7 @@ class _Run:
         self.id = f"passes-{uuid4().hex}"
         self.workers = _required_workers(client, pool.address)
         self.numbers = dict[str, int]()  # of requests, by the key of the task
-        self.tasks = as_completed(loop=client.loop)
+        self.tasks: Any = as_completed(loop=client.loop)
         self.tried = defaultdict[int, set[str]](set)
         self.ended = dict[int, str]()
         self.serve = _remote("serve_request", self.id, pool.command[1:], installed_versions())
@@ -154,27 +155,36 @@ class _Run:
 def _connected(address: str) -> Generator[Any]:
     """A client of the scheduler at an address, silent about what its errors tell. Raises UsageError and PassesError."""
     try:
-        from distributed import Client  # noqa: PLC0415 - an extra, and heavy
+        from distributed import Client, Security  # noqa: PLC0415 - an extra, and heavy
         from distributed.utils import silence_logging_cmgr  # noqa: PLC0415 - as above
     except ImportError as e:
         raise PassesError(f"--on needs {e.name}: pip install 'passwright[cluster]'") from e
+    security = Security()  # of Dask's configuration
     with ExitStack() as stack:
         for name in LOGGERS:
             stack.enter_context(silence_logging_cmgr(CRITICAL, name))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of versions, see _required_workers
-            try:
-                client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-            except OSError as e:
-                raise PassesError(f"no Dask scheduler answers at {address}: {_first_line(e)}") from e
-            except (ValueError, TypeError, RuntimeError) as e:
-                raise UsageError(f"{address} is no address of a Dask scheduler: {_first_line(e)}") from e
+        try:
+            asyncio.run(_ask(address, security))  # a Client that fails leaves threads, and complaints at the end
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of versions, see _required_workers
+                client = Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False)
+        except OSError as e:
+            raise PassesError(f"no Dask scheduler answers at {address}" + f": {e}" * bool(str(e))) from e
+        except (ValueError, TypeError) as e:
+            raise UsageError(f"{address} is no address of a Dask scheduler: {e}") from e
         stack.callback(_call_briefly, client.close)
         yield client
 
 
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+async def _ask(address: str, security: Any) -> None:
+    """Get an answer of a scheduler. Raises OSError, ValueError and TypeError."""
+    from distributed import rpc  # noqa: PLC0415 - as in _connected
+
+    async with (
+        asyncio.timeout(CONNECT_SECONDS),
+        rpc(address, connection_args=security.get_connection_args("client")) as scheduler,
+    ):
+        await scheduler.identity(n_workers=0)
 
 
 def _workers(client: Any) -> Mapping[str, Any]:

@@ -45,23 +45,27 @@ class Task:
         yield reply.message() | shortage
 
     def _reply(self, request: Message) -> JobReply:
-        output = None if request["output"] is None else Path(request["output"])
-        conditions = self.conditions(Path(request["model"]), request["options"]) if request["keep"] else ""
-        finished = request["finished"]
-        if finished and output is not None and finished == [conditions, _digest_of_result(output)]:
-            return JobReply()
-        reply = self.perform(request, output)
-        if reply.failure or output is None or not conditions:
-            return reply
-        return replace(reply, conditions=conditions, result=_digest_of_result(output))
+        from .remote_files import job_files  # noqa: PLC0415 - the worker for verification is started first
+
+        with job_files(request["model"], request["output"]) as files:
+            conditions = self.conditions(files.model, request["options"]) if request["keep"] else ""
+            finished = request["finished"]
+            if finished and finished[0] == conditions and finished[1] == _digest_of_result(files.result()):
+                return JobReply()
+            reply = self.perform(files.local(request), files.output)
+            reply = replace(reply, failure=files.renamed(reply.failure), content=files.renamed(reply.content))
+            if not reply.failure and files.output is not None and conditions:
+                reply = replace(reply, conditions=conditions, result=_digest_of_result(files.output))
+            files.publish()
+        return reply
 
 
-def _digest_of_result(result: Path) -> str | None:
+def _digest_of_result(result: Path | None) -> str | None:
     """The digest of a result; "" if there is none, None if it is damaged."""
     from .finished_jobs import model_digest  # noqa: PLC0415 - the worker for verification is started first
 
     with suppress(ModelError):
-        return model_digest(result) if os.path.lexists(result) else ""
+        return model_digest(result) if result is not None and os.path.lexists(result) else ""
     return None
 
 

@@ -37,6 +37,7 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "run": Entry(OPTIMIZE, "run", "run", "Optimize a model, verify it against the original, and write it."),
+    "batch": Entry(OPTIMIZE, "batch", "batch", "Do one of several commands to many models."),
     "list": Entry(OPTIMIZE, "listing", "list_passes", "List passes, rules and pipelines."),
     "quantize": Entry(OPTIMIZE, "quantize", "quantize", "Compress a model within a budget of accuracy."),
     "verify": Entry(VERIFY, "verify", "verify", "Compare the values of two models."),

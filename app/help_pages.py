@@ -54,7 +54,7 @@ class GroupedHelp:
         found: dict[str, list[Row]] = {group: [] for group in (ARGUMENTS, OPTIONS, *self.groups)}
         for p in self.get_params(ctx):
             if not p.hidden:
-                found.setdefault(_group(p), []).append((_name(p), _description(p, ctx)))
+                found.setdefault(_group(p), []).append(help_row(p, ctx))
         found[HELP] = found.pop(HELP)  # the last
         for group, rows in found.items():
             write_rows(formatter, group, rows)
@@ -66,6 +66,11 @@ class GroupedHelp:
         if self.epilog:
             formatter.write_paragraph()
             formatter.write_text(" ".join(self.epilog.split()))
+
+
+def help_row(p: Any, ctx: Any) -> Row:
+    """The row of the help for a parameter."""
+    return _name(p), _description(p, ctx)
 
 
 def page_width() -> int:

@@ -346,12 +346,12 @@ def parse_size(text: str) -> int:
         return 0
 
 
-def parse_memory(text: str | None) -> int | None:
+def parse_memory(text: str | None, option: str = "--memory") -> int | None:
     """The bytes in a text such as `2GB`, None for None. Raises UsageError."""
     if text is None:
         return None
     size = parse_size(text)
-    require(size > 0, f"--memory {text}: not of the form 2GB, 512MiB or 1000000")
+    require(size > 0, f"{option} {text}: not of the form 2GB, 512MiB or 1000000")
     return size
 
 

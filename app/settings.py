@@ -123,7 +123,7 @@ def checked_settings(
             reason = "is for the command line alone" if key in known else f"is no option{did_you_mean(key, settable)}"
             options.require(False, f"{place} {reason}")
         p = settable[key]
-        values[p.name] = _moved(p.name, _typed_value(place, types[p.name], value), file.path.parent)
+        values[p.name] = moved_paths(p.name, _typed_value(place, types[p.name], value), file.path.parent)
         try:
             p.process_value(ctx, values[p.name])
         except typer.BadParameter as e:
@@ -166,10 +166,10 @@ def _typed_value(place: str, types: tuple[type, ...], value: Any) -> Any:
     return value
 
 
-def _moved(name: str, value: Any, folder: Path) -> Any:
+def moved_paths(name: str, value: Any, folder: Path) -> Any:
     """The value of an option, with paths as seen from the current folder instead of that of the file."""
     if isinstance(value, list):
-        return [_moved(name, v, folder) for v in cast("list[Any]", value)]
+        return [moved_paths(name, v, folder) for v in cast("list[Any]", value)]
     if name in FILES_READ | TEXTS_WITH_FILES:
         return str(folder / value) if value else value
     if name in SPECS:

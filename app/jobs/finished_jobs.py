@@ -20,6 +20,7 @@ from ...core.support.regular_files import open_descriptor, open_regular
 
 if TYPE_CHECKING:
     from ..terminal import Terminal
+    from .result_row import ResultRow
 
 FILE = ".passwright-finished.jsonl"
 MAX_BYTES = 1 << 30  # of that file
@@ -77,6 +78,11 @@ class FinishedJobs:
     def get(self, result: Path) -> FinishedJob | None:
         """The job that wrote a result."""
         return self._jobs.get(self._name(result))
+
+    @property
+    def rows(self) -> list[ResultRow]:
+        """The rows about all jobs, by the names of their results."""
+        return [dict(job.row) for _, job in sorted(self._jobs.items())]
 
     def add(self, result: Path, job: FinishedJob) -> None:
         """Keep a job. Raises ModelError if the file cannot be written."""

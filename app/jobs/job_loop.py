@@ -79,6 +79,14 @@ class JobLoop:
         self.terminal.warning(f"interrupted: {len(self.done)} of {len(self.jobs)} models are done{kept}{again}")
 
 
+def show_failure(terminal: Terminal, job: ModelJob, reply: JobReply) -> None:
+    """Print the failure of a job."""
+    name = "" if str(job.model) in reply.failure else f"{job.model}: "
+    terminal.warning(f"error: {name}{reply.failure}")
+    for line in reply.traceback.splitlines():
+        terminal.warning(line)
+
+
 def remove_stages(jobs: Iterable[ModelJob]) -> None:
     """Remove the staging folders that workers left when they were killed."""
     for folder in {os.path.dirname(os.path.realpath(job.output)) for job in jobs if job.output is not None}:  # noqa: PTH120

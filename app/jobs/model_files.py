@@ -31,14 +31,14 @@ def single_job(files: Sequence[Path], output: Path | None) -> ModelJob:
     and ModelError for a folder.
     """
     several = "give --output-dir DIR or --in-place"
-    model, *others = (f for name in files for f in (_matches(name) if _is_pattern(name) else [name]))
-    if _is_folder(model):
+    model, *others = (f for name in files for f in (_matches(name) if is_pattern(name) else [name]))
+    if is_folder(model):
         raise ModelError(f"{model} is a folder, not a model; for the models in it, {several}")
     if output is not None and others:
         _refuse(f"-o is for one model, and there are {1 + len(others)}: {several}")
-    if len(others) > 1 or (others and _is_pattern(files[-1])):
+    if len(others) > 1 or (others and is_pattern(files[-1])):
         _refuse(f"{1 + len(others)} models, and no place for their results: {several}, or --check to write nothing")
-    if others and _is_folder(others[0]):
+    if others and is_folder(others[0]):
         _refuse(f"{others[0]} is a folder: give --output-dir {others[0]}")
     if others and others[0].is_file():
         _refuse(f"{others[0]} exists: to replace it, give -o {others[0]}; to run both models, {several}")
@@ -65,7 +65,7 @@ def model_jobs(arguments: Sequence[Path], output_dir: Path | None = None, *, in_
         return [ModelJob(file) for file in found.values()]
     common = _common_folder((*bases, *(path.parent for path in found)))
     jobs = [ModelJob(file, output_dir / path.relative_to(common)) for path, file in found.items()]
-    _require_distinct(jobs)
+    require_distinct(jobs)
     return jobs
 
 
@@ -73,11 +73,11 @@ def _named_files(argument: Path, output_dir: Path | None) -> tuple[Path, Sequenc
     """The absolute folder below which an argument names models, and these. Raises UsageError if there are none."""
     if argument == STREAM:
         _refuse("- is standard input, for one model by itself: give -o FILE, or --check")
-    if _is_folder(argument):
+    if is_folder(argument):
         base, files = argument, list(_models_below(argument))
         if not files:
             _refuse(f"{argument} has no models: no file in it is named *{SUFFIX}")
-    elif _is_pattern(argument):
+    elif is_pattern(argument):
         base, files = Path(*argument.parts[: _first_magic(argument)]), _matches(argument)
     else:
         return _absolute(argument.parent), [argument]
@@ -100,13 +100,13 @@ def _models_below(folder: Path) -> Iterator[Path]:
 
 def _matches(pattern: Path) -> list[Path]:
     """The files that match a pattern that the shell left, sorted. Raises UsageError if there are none."""
-    files = sorted(file for name in glob(str(pattern), recursive=True) if not _is_folder(file := Path(name)))  # noqa: PTH207
+    files = sorted(file for name in glob(str(pattern), recursive=True) if not is_folder(file := Path(name)))  # noqa: PTH207
     if not files:
         _refuse(f"no file matches {pattern}")
     return files
 
 
-def _is_pattern(path: Path) -> bool:
+def is_pattern(path: Path) -> bool:
     """Whether a name is a pattern, and not that of a file."""
     return has_magic(str(path)) and not os.path.lexists(path)
 
@@ -115,7 +115,8 @@ def _first_magic(pattern: Path) -> int:
     return next(i for i, part in enumerate(pattern.parts) if has_magic(part))
 
 
-def _is_folder(path: Path) -> bool:
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder of that name."""
     return path != STREAM and os.path.isdir(path)  # noqa: PTH112 - false for names that are too long
 
 
@@ -131,7 +132,8 @@ def _common_folder(folders: Iterable[Path]) -> Path:
         _refuse("the models are on different drives; run those of each by themselves")
 
 
-def _require_distinct(jobs: Sequence[ModelJob]) -> None:
+def require_distinct(jobs: Sequence[ModelJob]) -> None:
+    """Raise UsageError for a result that would replace a model, or another result."""
     models = {os.path.realpath(job.model) for job in jobs}
     results = dict[str, ModelJob]()
     for job in jobs:

@@ -18,7 +18,7 @@ from ..number_text import bounds, compact, duration, ratio
 STYLES = ("page.css", "sections.css", "viewer.css")
 SCRIPTS = (
     "elements.js", "blobs.js", "theme.js", "rewrites.js", "colours.js", "viewport.js", "steering.js", "scene.js",
-    "painting.js", "overview.js", "search.js", "panel.js", "graph.js", "timeline.js", "start.js",
+    "painting.js", "overview.js", "search.js", "panel.js", "graph.js", "timeline.js", "models.js", "start.js",
 )  # fmt: skip
 """In this order they are one module: none imports another, as a self-contained file cannot."""
 

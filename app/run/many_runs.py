@@ -19,7 +19,7 @@ from ..exit_codes import WRONG, echo_json, full_disk_behind_standard_output
 from ..formats.finding import Document, Failure
 from ..jobs.finished_jobs import FinishedJob, FinishedJobs, open_record
 from ..jobs.job_exchange import VERIFY, JobReply, job_request
-from ..jobs.job_loop import JobLoop
+from ..jobs.job_loop import JobLoop, show_failure
 from ..jobs.job_pool import JobPool, default_processes, model_memory
 from ..jobs.model_files import ModelJob
 from ..jobs.result_row import result_row
@@ -103,7 +103,7 @@ class ManyRuns:
             self.rows[number] = ModelRow.of_result(str(job.model), DONE_BEFORE, known.row)
         elif report is None:
             self.rows[number] = ModelRow(str(job.model), FAILURES.get(reply.code, FAILED))
-            self._show_failure(job, reply)
+            show_failure(self.terminal, job, reply)
         else:
             self._add_run(number, report, reply)
         self._outcomes[number] = self._outcome(job, reply, report)
@@ -127,12 +127,6 @@ class ManyRuns:
             if not self.display.quiet:
                 self.terminal.line(outcome_line(report, row))
         for line in reply.content.declines:
-            self.terminal.warning(line)
-
-    def _show_failure(self, job: ModelJob, reply: JobReply) -> None:
-        name = "" if str(job.model) in reply.failure else f"{job.model}: "
-        self.terminal.warning(f"error: {name}{reply.failure}")
-        for line in reply.traceback.splitlines():
             self.terminal.warning(line)
 
     @staticmethod

@@ -55,7 +55,14 @@ def page(
     visualization = visualization or Visualization()
     rewrites, pictures = rewrite_data(visualization)
     graph = {"before": _view_data(visualization.before), "after": _view_data(visualization.after)}
-    sections: dict[str, Any] = {"comparison": None, "profile": None, "quantization": None, "lanes": "", **more}
+    sections: dict[str, Any] = {
+        "comparison": None,
+        "profile": None,
+        "quantization": None,
+        "lanes": "",
+        "batch": None,
+        **more,
+    }
     return render_template(
         "page.html",
         command=command,

@@ -21,7 +21,7 @@ def run_columns(report: Mapping[str, Any]) -> ResultRow:
             by_rule[rule] = by_rule.get(rule, 0) + count
     by_rule = {rule: count for rule, count in by_rule.items() if count}
     left_out = [[q["by"] or q["pass_name"], q["place"]] for q in report["quarantined"]]
-    races: list[dict[str, Any]] = (report["speed"] or {"races": []})["races"]
+    races: list[dict[str, Any]] = [] if report["speed"] is None else report["speed"]["races"]
     return {
         **sizes,
         **verdict_columns(report["verification"]),

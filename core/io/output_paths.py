@@ -89,7 +89,7 @@ class OutputPaths:
     """The files that a run writes, if any: the model, report, map of names, and page.
 
     `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile,
-    `journal` the results of trials.
+    `journal` the results of trials, `table` a row for each model.
     """
 
     model: OutputFile | None = None
@@ -99,6 +99,7 @@ class OutputPaths:
     page: OutputFile | None = None
     trace: OutputFile | None = None
     journal: OutputFile | None = None
+    table: OutputFile | None = None
 
     @classmethod
     def of(cls, *, repro_folder: str | Path | None = None, **paths: str | Path | None) -> Self:
@@ -114,7 +115,7 @@ class OutputPaths:
     def require_distinct(self, read: Collection[Path]) -> None:
         """Raise ModelError unless all differ from each other and from the files in `read`."""
         written = {"model": self.model, "report": self.report, "map of names": self.name_map}
-        written |= {"page": self.page, "trace": self.trace, "journal": self.journal}
+        written |= {"page": self.page, "trace": self.trace, "journal": self.journal, "table": self.table}
         chosen = {what: f.path for what, f in written.items() if f is not None and f.folder is not None}
         if self.repro_folder is not None:
             chosen["repros"] = self.repro_folder

@@ -97,9 +97,13 @@ class Publication:
 
     def add_text(self, file: OutputFile | None, text: Callable[[], str]) -> None:
         """Make and stage a text, if there is a place for it. Raises ModelError."""
+        self.add_bytes(file, lambda: f"{text()}\n".encode(errors="backslashreplace"))
+
+    def add_bytes(self, file: OutputFile | None, content: Callable[[], bytes]) -> None:
+        """Make and stage a file, if there is a place for it. Raises ModelError."""
         if file is not None:
-            content = f"{text()}\n".encode(errors="backslashreplace")
-            self._add(file, file.name, lambda path: _write_bytes(path, content))
+            made = content()
+            self._add(file, file.name, lambda path: _write_bytes(path, made))
 
     def publish(self) -> None:
         """Move all files to their places. Raises ModelError at the first that cannot be moved."""

@@ -9,7 +9,7 @@ const tellTooOld = () => {
 startTheme();
 startScrolling();
 try {
-  if ("DecompressionStream" in window) await Promise.all([startRewrites(), startGraph(), startTimeline()]);
+  if ("DecompressionStream" in window) await Promise.all([startRewrites(), startGraph(), startTimeline(), startModels()]);
   else tellTooOld();
 } finally {
   document.documentElement.dataset.ready = "";

@@ -1,0 +1,1 @@
+"""`passes batch`: one command done to many models, with a table and a page over all results."""

@@ -1,0 +1,60 @@
+"""Digest of all on which the result of a command depends: model, options, files, sources of passes, versions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from ...core.errors import ModelError
+from ..environment import versions
+from ..jobs.finished_jobs import content_digest, file_content_digest, model_digest
+from ..jobs.model_files import SUFFIX
+from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
+from ..run.run_conditions import pipeline_files
+
+SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
+
+
+def action_conditions(model: Path, text: str) -> str:
+    """The digest for a model and the text of options. Raises PassesError if the model or a pass is unusable."""
+    return content_digest([model_digest(model), _options_digest(text)])
+
+
+@cache
+def _options_digest(text: str) -> str:
+    """A digest of options, of the files that they name, of the files with the passes and rules, and of versions."""
+    name, given = json.loads(text)
+    files = [*_named_files(given), *pipeline_files(_pipeline(given))]
+    return content_digest([name, given, [(str(file), _file_digest(file)) for file in files], versions()])
+
+
+def _pipeline(given: Mapping[str, Any]) -> ResolvedPipeline:
+    """The pipeline of options; a command without a choice of one may still have plugins."""
+    names = ("plugin", "only", "skip", "enable")
+    return resolve_pipeline(given.get("pipeline", "basic"), *(given.get(name) or () for name in names))
+
+
+def _named_files(value: Any) -> Iterator[Path]:
+    """The files and folders that texts in options name, such as those in `a.npz` and `file.py:function`."""
+    if isinstance(value, dict | list):
+        inner = cast("Any", value)
+        for item in inner.values() if isinstance(value, dict) else inner:
+            yield from _named_files(item)
+    elif isinstance(value, str):
+        for name in dict.fromkeys((value, *SEPARATORS.split(value))):
+            with suppress(OSError, ValueError):  # such as a name that is too long
+                if name and Path(name).exists():
+                    yield Path(name)
+
+
+def _file_digest(file: Path) -> str:
+    """A digest of a file, of a model with its external data."""
+    if file.suffix.casefold() == SUFFIX:
+        with suppress(ModelError):
+            return model_digest(file)
+    return file_content_digest(file)

@@ -1,0 +1,82 @@
+"""Pages over the results of many models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from markupsafe import Markup
+from rich.filesize import decimal
+
+from ..environment import versions
+from ..jobs.result_row import COLUMNS, ResultRow
+from ..number_text import change, duration
+from ..pages.charts import Bar, bar_chart
+from ..pages.rendering import compress_json
+from ..pages.tile import Tile
+from ..run.page import page
+from ..terminal import plural
+from .render import quarantined
+from .summary import Summary
+
+MAX_BARS = 12  # of the slowest and of the largest models
+MAX_PLACES = 20  # at which a rule was left out
+HIDDEN = frozenset({"exit_code", "rules", "latency_low", "latency_high"})
+"""Columns that are in others, or in tables of their own."""
+
+
+def batch_page(summary: Summary) -> str:
+    """The page of `passes batch`: all models, the rules, and the slowest and largest models."""
+    columns = [name for name in COLUMNS if name not in HIDDEN and any(row.get(name) for row in summary.rows)]
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.outcomes.items())
+    return page(
+        "batch",
+        plural(len(summary.rows), "model"),
+        counts,
+        versions(),
+        batch_tiles(summary),
+        None,
+        None,
+        batch=summary,
+        outcomes=summary.outcomes,
+        batch_rules=summary.rules,
+        most_places=MAX_PLACES,
+        extremes=list(extreme_charts(summary.rows)),
+        batch_rows=compress_json({"columns": columns, "rows": [_cells(row, columns) for row in summary.rows]}),
+    )
+
+
+def batch_tiles(summary: Summary) -> Iterator[Tile]:
+    """The sums of nodes and bytes over all models, the failures, and the time."""
+    for label, name, text in (("nodes", "nodes", "{:,}".format), ("bytes", "bytes", decimal)):
+        before, after = summary.total(f"{name}_before"), summary.total(f"{name}_after")
+        if before:
+            tone = "good" if after < before else ""
+            yield Tile(label, text(after), text(before), change(before, after), tone)
+    failed = sum(row.get("error") is not None for row in summary.rows)
+    yield Tile("failures", f"{failed:,}", note=f"of {plural(len(summary.rows), 'model')}", tone="bad" if failed else "")
+    seconds = sum(float(row.get("seconds") or 0) for row in summary.rows)
+    yield Tile("time", duration(seconds), note="of all models together")
+
+
+def extreme_charts(rows: Sequence[ResultRow]) -> Iterator[tuple[str, str, Markup]]:
+    """The title, a note and the drawing of the slowest and of the largest models."""
+    for title, column, text, note in (
+        ("Slowest", "seconds", duration, "time of the command"),
+        ("Largest", "bytes_before", _size, "bytes of the original, weights included"),
+    ):
+        found = sorted(((float(row.get(column) or 0), str(row["model"])) for row in rows), reverse=True)[:MAX_BARS]
+        bars = [Bar(PurePath(model).name, number, text(number)) for number, model in found if number]
+        if bars:
+            yield title, note, bar_chart(title, bars, text)
+
+
+def _size(number: float) -> str:
+    return decimal(round(number))
+
+
+def _cells(row: ResultRow, columns: Sequence[str]) -> list[Any]:
+    """The cells of a row; the changes that were left out as text."""
+    left_out = ", ".join(f"{rule} at {place}" if place else rule for rule, place in quarantined(row))
+    return [left_out if name == "quarantined" else row.get(name) for name in columns]

@@ -1,0 +1,57 @@
+"""Columns of tables about reports of several commands, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..compare.row import ORIGINAL, OURS
+from ..jobs.result_row import ResultRow
+from ..run.many_render import NOT_VERIFIED, UNCHANGED, VERIFIED
+from ..run.run_columns import latency_columns, run_columns, verdict_columns
+from ..verify.render import BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG
+
+COMPRESSED, KEPT, COMPARED, UNVERIFIABLE = "compressed", "original kept", "compared", "unverifiable"
+
+
+def optimization_columns(report: Mapping[str, Any]) -> ResultRow:
+    """The columns about `passes run`."""
+    columns = run_columns(report)
+    changed = VERIFIED if report["verification"] is not None else NOT_VERIFIED
+    return {**columns, "outcome": changed if columns["rewrites"] else UNCHANGED}
+
+
+def verification_columns(report: Mapping[str, Any]) -> ResultRow:
+    """The columns about `passes verify`; the error is the difference."""
+    differences, verdict = report["interface_differences"], report["verdict"]
+    failure = verdict and verdict["failure"]
+    error = "; ".join(differences) if differences else failure and f"{failure['output']}: {failure['reason']}"
+    return {**verdict_columns(verdict), "outcome": VERIFIED if report["agrees"] else WRONG, "error": error or None}
+
+
+def quantization_columns(report: Mapping[str, Any]) -> ResultRow:
+    """The columns about `passes quantize`."""
+    result = report["result"]
+    return {
+        "outcome": COMPRESSED if report["scheme"] else KEPT,
+        "scheme": " ".join(filter(None, (report["scheme"], report["variant"]))) or None,
+        "bytes_before": report["original"]["bytes"],
+        "bytes_after": result["bytes"],
+        **latency_columns(result["ratios"].values()),
+    }
+
+
+def comparison_columns(report: Mapping[str, Any]) -> ResultRow:
+    """The columns about `passes compare`: those of our result beside the original, both under ORT ALL."""
+    rows = {(row["made_by"], row["online"]): row for row in report["rows"]}
+    columns: ResultRow = {"outcome": COMPARED if report["is_verified"] else UNVERIFIABLE}
+    for when, made_by in (("before", ORIGINAL), ("after", OURS)):
+        if (stats := rows.get((made_by, False), {}).get("stats")) is not None:
+            columns |= {f"nodes_{when}": stats["nodes"], f"bytes_{when}": stats["bytes"]}
+    if (ours := rows.get((OURS, True))) is None:
+        return columns
+    if (verdict := ours["verdict"]) is not None and not verdict["wrong"]:
+        is_exact = not (verdict["error"] or verdict["excused"])
+        columns["verdict"] = BIT_IDENTICAL if is_exact else WITHIN_TOLERANCE
+    wrong = verdict["wrong"] if verdict is not None else ""
+    return columns | latency_columns(ours["ratios"].values()) | {"error": ours["failure"] or wrong or None}

@@ -1,0 +1,111 @@
+"""Tables in CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ...core.io.output_paths import OutputFile
+from ...core.io.publishing import Publication
+from ...core.pass_manager.pass_selection import UsageError
+from ...core.support.printable_text import printable
+from ...core.support.regular_files import read_text, unreadable
+
+CSV, PARQUET = SUFFIXES = (".csv", ".parquet")
+MAX_BYTES = 1 << 28  # of a table in CSV
+csv.field_size_limit(MAX_BYTES)
+Table = list[dict[str, Any]]
+
+
+def read_table(path: Path) -> Table:
+    """The rows of a table with a header, by column. Raises UsageError for one that cannot be read."""
+    rows = _read_csv(path) if path.suffix.casefold() == CSV else _read_parquet(path)
+    if not rows:
+        raise UsageError(f"{path} has no rows")
+    return rows
+
+
+def _read_csv(path: Path) -> Table:
+    try:
+        reader = csv.DictReader(StringIO(read_text(path, MAX_BYTES), newline=""), strict=True)
+        rows = list(reader)
+    except OSError as e:
+        raise UsageError(unreadable(path, e, "table")) from e
+    except UnicodeDecodeError as e:
+        raise UsageError(f"{path} is not a text in UTF-8") from e
+    except csv.Error as e:
+        raise UsageError(f"{path} is not a table in CSV: {e}") from e
+    names = reader.fieldnames or ()
+    for name in names:
+        if not name or names.count(name) > 1:
+            raise UsageError(f"{path}: {f'two columns are named {name}' if name else 'a column has no name'}")
+    for number, row in enumerate(rows, 1):
+        if None in row:
+            raise UsageError(f"{path}, row {number}: more cells than columns")
+    return rows
+
+
+def _read_parquet(path: Path) -> Table:
+    pyarrow, parquet = _pyarrow(path)
+    try:
+        return parquet.read_table(path).to_pylist()
+    except FileNotFoundError as e:
+        raise UsageError(f"{path} does not exist") from e
+    except (pyarrow.ArrowException, OSError, ValueError) as e:
+        raise UsageError(f"{path} is not a table in Parquet: {next(iter(str(e).splitlines()), '')}") from e
+
+
+def write_table(file: OutputFile, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, type]) -> None:
+    """Write a table, whole or not at all, in the format of its suffix. Raises ModelError, and UsageError."""
+    require_format(file.path)
+    with Publication() as publication:
+        if file.path.suffix.casefold() == CSV:
+            publication.add_text(file, lambda: _csv_text(rows, columns))
+        else:
+            publication.add_bytes(file, lambda: _parquet_bytes(file.path, rows, columns))
+        publication.publish()
+
+
+def require_format(path: Path) -> None:
+    """Raise UsageError for a file of another format, or one that this installation cannot write."""
+    if path.suffix.casefold() not in SUFFIXES:
+        raise UsageError(f"{path}: a table ends in {' or '.join(SUFFIXES)}")
+    if path.suffix.casefold() == PARQUET:
+        _pyarrow(path)
+
+
+def _csv_text(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, type]) -> str:
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        cells = (row.get(name) for name in columns)
+        writer.writerow(printable(c) if isinstance(c, str) else c for c in cells)
+    return text.getvalue().removesuffix("\n")
+
+
+def _parquet_bytes(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, type]) -> bytes:
+    pyarrow, parquet = _pyarrow(path)
+    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
+    schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
+    named = [{name: _cell(row.get(name), kind) for name, kind in columns.items()} for row in rows]
+    sink = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.Table.from_pylist(named, schema), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def _cell(value: Any, kind: type) -> Any:
+    """A cell of a typed column; texts are printable."""
+    return None if value is None else printable(value) if isinstance(value, str) else kind(value)
+
+
+def _pyarrow(path: Path) -> tuple[Any, Any]:
+    """The packages for Parquet. Raises UsageError if they are missing."""
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")  # an extra, and heavy
+    except ImportError as e:
+        raise UsageError(f"{path} needs pyarrow: pip install 'passwright[parquet]'") from e

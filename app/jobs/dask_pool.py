@@ -146,9 +146,10 @@ class _Run:
         return result[REPLY] | ({REPEATED: self.ended[number]} if number in self.ended else {})
 
     def end(self) -> None:
-        """Let Dask forget the tasks, and end the processes that serve requests."""
-        self.client.cancel(list(self.tasks.futures))
-        self.client.run(_remote("end_pool", self.id), on_error="ignore")
+        """Let Dask forget the tasks, and end the processes that serve requests, unless the scheduler is lost."""
+        if self.client.status == "running":
+            self.client.cancel(list(self.tasks.futures))
+            self.client.run(_remote("end_pool", self.id), on_error="ignore")
 
 
 @contextmanager

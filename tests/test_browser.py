@@ -144,7 +144,10 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """Open a page in its own window and require that it causes no errors, messages or requests."""
+    """Open a page and require that it causes no errors, messages or requests.
+
+    Windows share a tab, as a process for each takes longer than most pages; one with a `script` has its own.
+    """
     folder = tmp_path_factory.mktemp("pages")
 
     @cache
@@ -153,17 +156,30 @@ def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[.
         path.write_text(MAKERS[name](), encoding="utf-8")
         return path
 
+    def new_tab() -> Any:
+        tab = browser.new_page()
+        tab.set_default_timeout(1000 * TIMEOUT)
+        return tab
+
+    shared = new_tab()
+
     @contextmanager
-    def window(name: str, script: str = "", **options: Any) -> Iterator[Any]:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        context.set_default_timeout(1000 * TIMEOUT)
-        page = context.new_page()
-        page.add_init_script(script)
+    def window(
+        name: str, script: str = "", width: int = 1280, height: int = 900, scheme: str = "light"
+    ) -> Iterator[Any]:
+        page = new_tab() if script else shared
+        page.add_init_script(script) if script else page.mouse.move(0, 0)
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(media="screen", color_scheme=scheme)
         messages: list[str] = []
-        page.on("console", lambda message: messages.append(message.text))
-        page.on("pageerror", lambda error: messages.append(str(error)))
-        page.on("dialog", lambda dialog: messages.append(dialog.message))
-        page.on("request", lambda request: messages.append(request.url))
+        listeners = {
+            "console": lambda message: messages.append(message.text),
+            "pageerror": lambda error: messages.append(str(error)),
+            "dialog": lambda dialog: (messages.append(dialog.message), dialog.dismiss()),
+            "request": lambda request: messages.append(request.url),
+        }
+        for event, listener in listeners.items():
+            page.on(event, listener)
         address = written(name).as_uri()
         try:
             page.goto(address)
@@ -171,7 +187,11 @@ def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[.
             yield page
             assert [line for line in messages if line != address] == []
         finally:
-            context.close()
+            for event, listener in listeners.items():
+                page.remove_listener(event, listener)
+            page.goto("about:blank")
+            if script:
+                page.close()
 
     return window
 
@@ -214,7 +234,7 @@ def paeth_predictor(left: int, up: int, corner: int) -> int:
 
 @pytest.mark.parametrize("name", ["run", "compare", "profile"])
 def test_page_is_not_blank_and_fits_phone(opened: Any, name: str) -> None:
-    with opened(name, viewport={"width": 390, "height": 500}) as page:
+    with opened(name, width=390, height=500) as page:
         colours = colours_of(page.screenshot(clip={"x": 0, "y": 60, "width": 390, "height": 150}))
         assert len(colours) > 40
         assert max(colours.values()) < 0.97 * colours.total()
@@ -349,7 +369,7 @@ def test_nearly_empty_pages_are_usable(opened: Any, name: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colour_scheme_follows_system_until_changed(opened: Any, scheme: str) -> None:
-    with opened("run", color_scheme=scheme) as page:
+    with opened("run", scheme=scheme) as page:
         seen = [page.evaluate("getComputedStyle(document.body).backgroundColor")]
         canvas = page.locator("#canvas")
         painted = canvas.evaluate(PIXELS)
@@ -452,7 +472,7 @@ CLIPPED = """() => [
 @pytest.mark.parametrize("width", slow_unless({390}, (390, 1280, 1800)))
 @pytest.mark.parametrize("name", ["bert", "real compare", "real profile"])
 def test_text_of_real_page_is_not_clipped(opened: Any, name: str, width: int) -> None:
-    with opened(name, viewport={"width": width, "height": 900}) as page:
+    with opened(name, width=width) as page:
         assert page.evaluate(CLIPPED) == []
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 import psutil
 
-from ..core.pass_manager.pass_selection import UsageError
+from ..core.errors import UsageError
 from ..core.support.suggestions import did_you_mean
 from ..passes.targets import QUANTIZATION_TARGETS, QuantizationTarget
 

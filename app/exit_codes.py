@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import typer
 
-from ..core.errors import PassesError, UnverifiableError, VerificationError
+from ..core.errors import PassesError, UnverifiableError, UsageError, VerificationError
 from ..core.support.printable_text import printable_line
 
 if TYPE_CHECKING:
@@ -66,8 +66,6 @@ def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
 def expected_failure(error: Exception, bad_input: int = BAD_INPUT) -> tuple[int, str] | None:
     """The exit code and the message of an error; None for one that is a mistake of this program."""
     if isinstance(error, PassesError):
-        from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
-
         codes = {UsageError: USAGE, VerificationError: WRONG, UnverifiableError: UNVERIFIED}
         return next((code for kind, code in codes.items() if isinstance(error, kind)), bad_input), str(error)
     if isinstance(error, OSError) and error.errno in FULL_DISK:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from ..core.errors import UsageError
 from ..core.ort.sessions import MAX_THREADS
 from . import completion
 from .exit_codes import STANDARD_OUTPUT
@@ -295,8 +296,6 @@ def report_file(json: Path | None) -> Path | None:
 
 def require(condition: object, reason: str) -> None:
     """Raise UsageError unless `condition` holds."""
-    from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
-
     if not condition:
         raise UsageError(reason)
 

@@ -14,6 +14,14 @@ class ModelError(PassesError):
     """The model, or an input given with it, is unusable; the message is one line."""
 
 
+class UsageError(PassesError):
+    """An argument or option is invalid for any model."""
+
+
+class UnknownNameError(UsageError):
+    """No pass or rule has a name that was given."""
+
+
 class GraphError(PassesError):
     """A mutation would break an invariant of the graph, or an invariant is already broken."""
 

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import parser
 
-from ..core.pass_manager.pass_selection import UsageError
+from ..core.errors import UsageError
 from ..core.rewriting.rules import Rule
 from .fault_report import CheckResult
 from .model_comparison import Comparer, compare_models

@@ -25,8 +25,7 @@ from passwright.core import (
     conditional,
     rule,
 )
-from passwright.core.errors import ModelError, PluginError, UnverifiableError, VerificationError
-from passwright.core.pass_manager.pass_selection import UnknownNameError
+from passwright.core.errors import ModelError, PluginError, UnknownNameError, UnverifiableError, VerificationError
 from rewriting import load, op_types, run
 
 import passwright

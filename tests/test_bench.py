@@ -19,11 +19,10 @@ from passwright.app.bench.bench import BenchReport, ModelBenchmark, accuracy_of
 from passwright.app.cli import app
 from passwright.app.measure.benchmark import BenchmarkConfig
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
-from passwright.core.errors import ModelError, PassesError, PluginError
+from passwright.core.errors import ModelError, PassesError, PluginError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.sessions import CPU, SessionConfig
-from passwright.core.pass_manager.pass_selection import UsageError
 from rewriting import load
 from typer.testing import CliRunner, Result
 

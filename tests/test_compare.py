@@ -31,11 +31,10 @@ from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
 from passwright.app.terminal import Terminal
-from passwright.core.errors import ModelError
+from passwright.core.errors import ModelError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.remote_backend import RemoteBackend
 from passwright.core.ort.sessions import SessionConfig
-from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import load

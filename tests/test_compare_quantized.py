@@ -23,7 +23,7 @@ from passwright.app.quantize import quantize
 from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.quantize import QuantizationOptions
 from passwright.app.terminal import Terminal
-from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.errors import UsageError
 from rewriting import load
 from typer.testing import CliRunner
 

@@ -30,7 +30,7 @@ from passwright.core import (
     run_pass,
     to_onnx,
 )
-from passwright.core.pass_manager.pass_selection import UnknownNameError
+from passwright.core.errors import UnknownNameError
 from passwright.core.rewriting.driver import rewrite
 from passwright.core.rewriting.ledger import ReplayLimit
 from passwright.core.rewriting.pattern import match_op

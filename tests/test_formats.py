@@ -21,7 +21,7 @@ from passwright.app.formats.outputs import Outputs
 from passwright.app.formats.sarif import DESCRIPTIONS, sarif_text
 from passwright.app.pages.card import Card
 from passwright.app.run.document import run_document
-from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.errors import UsageError
 from passwright.core.pass_manager.report import EditRecord, RunHint, Stats
 from rewriting import load
 from sample_reports import HOSTILE, report

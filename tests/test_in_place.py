@@ -8,8 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
-from passwright.core.errors import ModelError, VerificationError
-from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.errors import ModelError, UsageError, VerificationError
 from rewriting import load, op_types, run
 from small_pipeline import SMALL_PIPELINE as SMALL
 

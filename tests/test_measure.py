@@ -32,10 +32,9 @@ from passwright.app.measure.metrics import (
     median_interval,
     median_latency_interval,
 )
-from passwright.core.errors import ModelError, UnverifiableError
+from passwright.core.errors import ModelError, UnknownNameError, UnverifiableError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import CPU, SessionConfig
-from passwright.core.pass_manager.pass_selection import UnknownNameError, UsageError
 from rewriting import load
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"

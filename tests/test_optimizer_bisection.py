@@ -23,12 +23,11 @@ from passwright.app.bisect.ort_optimizers import (
     merge_in_order,
 )
 from passwright.app.bisect.probe_process import ProbeFailure, probe, probe_process
-from passwright.core.errors import EvaluationError, UnverifiableError
+from passwright.core.errors import EvaluationError, UnverifiableError, UsageError
 from passwright.core.ort import value_files
 from passwright.core.ort.backends import ModelLoadError, OnnxRuntime
 from passwright.core.ort.sessions import LEVELS, SessionConfig
 from passwright.core.ort.worker_process import WorkerProcess
-from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.support.binary_search import first_bad
 from passwright.core.verify.input_generation import InputSet
 from passwright.core.verify.output_comparison import compare_outputs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Optional
 
 import pytest
 from passwright.core import Fixpoint, Pipeline, RulePass
-from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.errors import UsageError
 from passwright.core.plugins.pass_spec import options_of, with_options
 from passwright.passes.cleanup.constants import Debloat
 from passwright.passes.folding.fold_constants import FoldConstants

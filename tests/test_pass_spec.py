@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.errors import UsageError
 from passwright.core.plugins.pass_spec import PassSpec, parse_specs
 
 NAMES = st.text(st.characters(exclude_characters=",{}", exclude_categories=["Cs", "Z", "Cc"]), min_size=1)

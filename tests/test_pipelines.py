@@ -16,8 +16,7 @@ from passwright.app.cli import app
 from passwright.app.registry.name_resolver import NameResolver
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.core import EXACT, Build, Fixpoint, Pass, Pipeline, Placed, Plugin, RulePass, Value, leaves, rule
-from passwright.core.errors import PluginError
-from passwright.core.pass_manager.pass_selection import UnknownNameError, UsageError
+from passwright.core.errors import PluginError, UnknownNameError, UsageError
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from rewriting import load, op_types

@@ -17,9 +17,8 @@ from passwright.app.measure.profile_recording import Recording, record_profile
 from passwright.app.measure.profile_trace import KernelExecution, ProfiledRun
 from passwright.app.profile.profile_builder import MAX_RUNS, build_profile, timeline
 from passwright.app.profile.profile_report import Profile
-from passwright.core.errors import EvaluationError, ModelError
+from passwright.core.errors import EvaluationError, ModelError, UnknownNameError, UsageError
 from passwright.core.ort.sessions import CPU, SessionConfig
-from passwright.core.pass_manager.pass_selection import UnknownNameError, UsageError
 from tiers import slow_unless
 from typer.testing import CliRunner, Result
 

@@ -18,7 +18,7 @@ from passwright.app.settings import (
     key_of,
     may_run_code,
 )
-from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.errors import UsageError
 from rewriting import load, op_types
 from test_cli import COMMAND, TEXT, WEIGHTS, invoke, plugin
 from typer.main import get_command

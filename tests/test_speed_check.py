@@ -21,7 +21,8 @@ from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.app.run.page import run_page
 from passwright.app.visualization.visualization import Visualization
 from passwright.core import ROUNDING, Build, Pass, Pipeline, Plugin, RulePass, Value, rule
-from passwright.core.pass_manager.pass_selection import UsageError, selectable_names
+from passwright.core.errors import UsageError
+from passwright.core.pass_manager.pass_selection import selectable_names
 from passwright.core.pass_manager.phase_timer import PhaseTimer
 from passwright.core.pass_manager.report import Race, SpeedCheck
 from passwright.core.support.intervals import RatioInterval

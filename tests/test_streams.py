@@ -136,7 +136,7 @@ def test_terminal_gets_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
             return True
 
     monkeypatch.setattr(sys, "stdout", Screen())
-    from passwright.core.pass_manager.pass_selection import UsageError
+    from passwright.core.errors import UsageError
 
     with pytest.raises(UsageError, match="standard output is a terminal"):
         streams.require_no_terminal()

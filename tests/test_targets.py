@@ -10,10 +10,10 @@ import pytest
 from onnx import TensorProto
 from passwright.app import environment
 from passwright.core import Build, RulePass, Value, rule
+from passwright.core.errors import UsageError
 from passwright.core.ir.cost_model import CPU
 from passwright.core.ir.op_schemas import split_op_type
 from passwright.core.ort.sessions import SessionConfig, create_session
-from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.passes.pipelines import PIPELINES, pipeline_for
 from passwright.passes.targets import (
     NEVER,

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from passwright.app.cli import app
-from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.errors import UsageError
 from passwright.core.serialization.proto_queries import all_nodes, subgraphs
 from passwright.testing.rewriting import load
 from typer.testing import CliRunner

@@ -13,9 +13,8 @@ from runpy import run_path
 from typing import Any
 
 from ...core import Pass, Pipeline
-from ...core.errors import PluginError, format_error
+from ...core.errors import PluginError, UnknownNameError, UsageError, format_error
 from ...core.ort.sessions import LEVELS
-from ...core.pass_manager.pass_selection import UnknownNameError, UsageError
 from ...core.support.suggestions import did_you_mean
 from .onnxscript_pass import OnnxscriptPass, collect_rules, default_rules
 from .tool_pass import ToolPass, ToolProcess

@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import EvaluationError, ModelError, UnverifiableError, format_error
+from ...core.errors import EvaluationError, ModelError, UnverifiableError, UsageError, format_error
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import SessionConfig
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text

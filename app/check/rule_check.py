@@ -8,9 +8,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from ...core.errors import UsageError
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.plugins.pass_registry import PassRegistry, all_rules
 from ...core.rewriting.rules import Rule

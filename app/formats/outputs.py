@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.errors import PassesError
+from ...core.errors import PassesError, UsageError
 from ..exit_codes import BAD_INPUT, expected_failure
 from ..options import STANDARD_OUTPUT, require
 
@@ -76,7 +76,6 @@ class Outputs:
         try:
             yield
         except PassesError as e:
-            from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
             from .finding import Document, Failure  # noqa: PLC0415 - imports rich and jinja2
 
             if isinstance(e, UsageError):

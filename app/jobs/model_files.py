@@ -9,7 +9,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import NoReturn
 
-from ...core.errors import ModelError
+from ...core.errors import ModelError, UsageError
 
 STREAM = Path("-")
 """Standard input or output in place of a file."""
@@ -146,6 +146,4 @@ def require_distinct(jobs: Sequence[ModelJob]) -> None:
 
 
 def _refuse(reason: str) -> NoReturn:
-    from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
-
     raise UsageError(reason)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import cast
 
+from ...core.errors import UnknownNameError
 from ...core.pass_manager.edits import EditPass, definition
 from ...core.pass_manager.hints import option_of
-from ...core.pass_manager.pass_selection import UnknownNameError
 from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
 from ...core.plugins.discovery import LoadErrors
 from ...core.plugins.pass_registry import Opsets, PassEntry, PassRegistry, PipelineEntry

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import psutil
 
+from ...core.errors import UsageError
 from ...core.ort import value_files
 from ...core.ort.backends import strip_source_locations
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.support.scratch_folder import ScratchFolder
 from .metrics import Latency, ModelMetrics, median_latency_interval
 

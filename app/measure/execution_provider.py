@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from ...core.errors import UnknownNameError, UsageError
 from ...core.ort.sessions import ALL_LEVELS, CPU, MAX_THREADS, SessionConfig
-from ...core.pass_manager.pass_selection import UnknownNameError, UsageError
 from ...core.plugins.pass_spec import parse_specs
 from ...core.support.suggestions import did_you_mean
 

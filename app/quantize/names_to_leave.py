@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ...core.errors import UsageError
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.pass_manager.name_map import UniqueNames
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.support.suggestions import did_you_mean
 
 

@@ -13,14 +13,13 @@ import onnx
 from onnx import TensorProto
 
 from ...core.calibration.collection import collect_statistics
-from ...core.errors import UnverifiableError
+from ...core.errors import UnverifiableError, UsageError
 from ...core.io.convert import to_onnx
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph
 from ...core.ort.sessions import ENABLE_ALL
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.plugins.discovery import python_file
 from ...core.support.intervals import RatioInterval

@@ -10,11 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core.errors import ModelError
+from ...core.errors import ModelError, UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.ort.sessions import Loadable
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.verify.input_specs import InputSpec, input_specs
 from ..bench.accuracy import LabelledSet, load_metric
 from ..measure.feeds import batch_symbol, fixed_batch

@@ -12,12 +12,12 @@ from onnx import TensorProto
 from ...core.calibration.collection import collect_statistics
 from ...core.calibration.methods import METHODS, Method, calibrated_ranges
 from ...core.calibration.statistics import ChannelStatistics, ValueStatistics
+from ...core.errors import UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ...core.ir.graph import defined_values
 from ...core.ir.quantization_spec import QuantizationSpec, Range
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.pipeline import Fixpoint, Pass, RulePass, leaves
 from ...core.rewriting.ledger import Ledger
 from ...core.rewriting.rules import LOSSY

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.errors import PluginError
-from ...core.pass_manager.pass_selection import UnknownNameError, UsageError, select
+from ...core.errors import PluginError, UnknownNameError, UsageError
+from ...core.pass_manager.pass_selection import select
 from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry

@@ -8,9 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...core.errors import PluginError
+from ...core.errors import PluginError, UnknownNameError
 from ...core.pass_manager.edits import Edit
-from ...core.pass_manager.pass_selection import UnknownNameError, nested_passes
+from ...core.pass_manager.pass_selection import nested_passes
 from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves, selectable_rules, with_rules
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors, registry_from_file, registry_from_plugin
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from ...core.errors import UsageError
 from ...core.pass_manager.edits import EditPass, RequestedEdit
 from ...core.pass_manager.pass_selection import (
-    UsageError,
     exclude,
     map_passes,
     nested_passes,

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from ...core.errors import UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.io.publishing import Publication
 from ...core.ir.context import ValueInfo
 from ...core.pass_manager.pass_manager import CheckOptions, PassManager
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import RUNNING_ORIGINAL, WRITING, PhaseTimer
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import onnx
 
+from ...core.errors import UsageError
 from ...core.io.files import ModelFile
 from ...core.io.graph_interface import default_values
 from ...core.io.model_source import ModelSource, edited_source, model_source
@@ -17,7 +18,6 @@ from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
 from ...core.pass_manager.edits import Edit, RequestedEdit
 from ...core.pass_manager.hints import run_hints
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import DRAWING, LOADING, WRITING, PhaseTimer
 from ...core.pass_manager.pipeline import Pass
 from ...core.pass_manager.report import (

@@ -9,6 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from ...core.errors import UsageError
 from ..progress import Progress
 
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
@@ -125,8 +126,6 @@ def with_conversion(enable: Collection[str], opset: int | None, more: str = "") 
     """The passes to add, with the conversion to `opset`, if any, and `more` options of it. Raises UsageError for 0."""
     if opset is None:
         return list(enable)
-    from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
-
     if opset == 0:
         raise UsageError("0 is not an opset")
     return [*enable, f"convert-opset{{to={opset}{more}}}"]
@@ -134,8 +133,7 @@ def with_conversion(enable: Collection[str], opset: int | None, more: str = "") 
 
 def known_effort(choice: str, option: str) -> Effort:
     """The effort of that name, given by `option`. Raises UsageError for an unknown one."""
-    from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx
-    from ...core.verify.verification_spec import EFFORTS  # noqa: PLC0415 - as above
+    from ...core.verify.verification_spec import EFFORTS  # noqa: PLC0415 - imports onnx
 
     for effort in EFFORTS:
         if effort == choice:

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from ...core.pass_manager.pass_selection import UsageError
+from ...core.errors import UsageError
 from ...core.pass_manager.report import Report
 from ..exit_codes import WRONG, show_progress_and_report
 from ..formats.finding import Document

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-from ...core.errors import ModelError
+from ...core.errors import ModelError, UsageError
 from ...core.io.files import ModelFile
 from ...core.io.model import MAX_MESSAGE_BYTES
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.support.scratch_folder import ScratchFolder
 from ..exit_codes import full_disk_behind_standard_output
 from ..jobs.model_files import STREAM

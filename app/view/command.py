@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...core.errors import ModelError
+from ...core.errors import ModelError, UsageError
 from ...core.support.printable_text import printable
 from .. import options
 from ..exit_codes import one_line_errors
@@ -27,7 +27,6 @@ def view(
     """Show a model in Netron, if that is installed."""
     with one_line_errors():
         from ...core.io.files import ModelFile, load  # noqa: PLC0415 - imports onnx
-        from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - as above
 
         load(ModelFile(model), inline=False)  # raises ModelError unless it is a model
         try:

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
-from ..errors import PassesError
+from ..errors import UnknownNameError
 from ..support.suggestions import did_you_mean
 from .pipeline import Fixpoint, Pass, Pipeline, leaves, selectable_rules, with_rules
-
-
-class UsageError(PassesError):
-    """An argument or option is invalid for any model."""
-
-
-class UnknownNameError(UsageError):
-    """No pass or rule has a name that was given."""
 
 
 def selectable_names(p: Pass) -> set[str]:

@@ -12,9 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..errors import PluginError, format_error
+from ..errors import PluginError, UsageError, format_error
 from ..pass_manager.edits import Edit
-from ..pass_manager.pass_selection import UsageError
 from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
 from ..support.regular_files import open_regular

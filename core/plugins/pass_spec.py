@@ -12,9 +12,8 @@ from math import isnan
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from ..errors import format_error
+from ..errors import UsageError, format_error
 from ..pass_manager.edits import EditPass, definition
-from ..pass_manager.pass_selection import UsageError
 from ..pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass
 
 SYNTAX = "a,b,c{n=3,name=text}"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...core import Graph, Ledger, Op, Tensor, Value, made_from
+from ...core.errors import UsageError
 from ...core.ir.effects import writes_inputs
 from ...core.ir.op_schemas import schema
 from ...core.ir.subgraphs import CAPTURING_OPS
 from ...core.ir.tensor import SAMPLE_BYTES, STRING, digest, element_bits, sample_key
-from ...core.pass_manager.pass_selection import UsageError
 from ..structure.body_rewriting import NameDisambiguator
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from onnx import TensorProto
 
 from ...core import Ledger, Model
-from ...core.pass_manager.pass_selection import UsageError
+from ...core.errors import UsageError
 from ...core.transform.interface_types import cast_inputs, make_interface_half
 
 

@@ -10,10 +10,10 @@ from operator import itemgetter
 import numpy as np
 
 from ...core import Graph, Ledger, Op, Tensor, Value, evaluate, is_pure
+from ...core.errors import UsageError
 from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
 from ...core.ir.subgraphs import constant_bytes, enclosing_op
 from ...core.ort.evaluation_process import EvaluationLimits
-from ...core.pass_manager.pass_selection import UsageError
 from ..support.operand_queries import known_scalar
 from .array_kernels import evaluate_arrays
 from .folding_limits import (

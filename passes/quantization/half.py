@@ -10,14 +10,13 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import Graph, Ledger, Op, Range, Tensor, Value, made_from, require
-from ...core.errors import Declined
+from ...core.errors import Declined, UsageError
 from ...core.ir.context import Runs
 from ...core.ir.op_schemas import ONNX_DOMAIN
 from ...core.ir.origin import inherit_name
 from ...core.ir.subgraphs import all_constants, enclosing_op
 from ...core.ir.traits import Trait, ops_with, roles
 from ...core.ort.kernels import runs_on_cpu
-from ...core.pass_manager.pass_selection import UsageError
 from ..support.operand_queries import Array, known
 
 SINGLE, HALF = TensorProto.FLOAT, TensorProto.FLOAT16

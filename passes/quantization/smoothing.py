@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...core import Declined, Graph, Ledger, require
-from ...core.pass_manager.pass_selection import UsageError
+from ...core.errors import UsageError
 from ..support.operand_queries import Array, known, unless_declined
 from .channel_scales import ScalableValue, bounded, channel_axis, divide, scalable_value, scalable_values
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...core import Graph, Ledger, Model
-from ...core.errors import Declined, ModelError, UnverifiableError
+from ...core.errors import Declined, ModelError, UnverifiableError, UsageError
 from ...core.ir.op_schemas import ONNX_DOMAIN, latest_opset_version
 from ...core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
 from ...core.pass_manager.hints import Hint
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.report import Report
 from ...core.transform.opset_conversion import (
     MissingKernel,

@@ -22,8 +22,8 @@ from passwright.app.quantize.command import quantize as command
 from passwright.app.quantize.names_to_leave import names_to_leave
 from passwright.app.quantize.quantize import QuantizationOptions, model_notes, quantize_model
 from passwright.core import PassesError
+from passwright.core.errors import UsageError
 from passwright.core.io.model_source import model_source
-from passwright.core.pass_manager.pass_selection import UsageError
 from rewriting import load
 from typer.testing import CliRunner
 

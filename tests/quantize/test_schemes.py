@@ -17,9 +17,9 @@ from passwright.app.quantize.schemes import AUTO, SCHEMES, Calibration, chosen_s
 from passwright.app.quantize.search import Built, Trial
 from passwright.app.quantize.sensitivity import value_errors
 from passwright.core import EXACT, LOSSY, Op, Value, rule
+from passwright.core.errors import UsageError
 from passwright.core.io.convert import to_onnx
 from passwright.core.io.model_source import model_source
-from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.passes.quantization.parameters import quantized_weight, required_spec, usable_scales, weight_scales
 from passwright.passes.targets import QUANTIZATION_TARGETS
 from rewriting import load, op_types, run

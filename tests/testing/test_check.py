@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, parser
 from passwright.core import EXACT, ROUNDING, Contract, Op, Value, conditional, from_onnx, require, rule
+from passwright.core.errors import UsageError
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.verify.input_generation import KIND_ORDER
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from passwright.app.adapters import adapter, adapter_names, available
 from passwright.core import Pass, Pipeline
-from passwright.core.errors import PluginError
-from passwright.core.pass_manager.pass_selection import UnknownNameError
+from passwright.core.errors import PluginError, UnknownNameError
 
 
 @pytest.mark.parametrize("name", ["onnxoptimizer:fuse_bn_into_conv", "ort:basic", "ort:extended", "ort:all"])

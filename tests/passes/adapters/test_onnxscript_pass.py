@@ -13,9 +13,8 @@ from passwright.app.adapters import adapter
 from passwright.app.explain.explain import explain
 from passwright.app.listing.listing import listing
 from passwright.core import Ledger, Pipeline, from_onnx, to_onnx
-from passwright.core.errors import FailureKind, PluginError
+from passwright.core.errors import FailureKind, PluginError, UnknownNameError
 from passwright.core.io.model_source import model_source
-from passwright.core.pass_manager.pass_selection import UnknownNameError
 from passwright.core.pass_manager.pipeline import rule_names
 from rewriting import apply_passes, load, op_types, require_equivalent
 

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, checker, numpy_helper
 from passwright.core import Ledger, Pipeline, QuantizationSpec, Range, from_onnx
+from passwright.core.errors import UsageError
 from passwright.core.ort.backends import OnnxReference
-from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.rewriting.ledger import Exclusions
 from passwright.passes.quantization.half import ConvertToHalf, StoreWeights, crashes_onnxruntime
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx

@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import onnx
-import psutil
 
 from ..core.errors import UsageError
 from ..core.support.suggestions import did_you_mean
@@ -44,6 +43,8 @@ def _cpu_field(name: str) -> str:
 
 def machine_summary() -> str:
     """Processor, physical cores, memory and operating system."""
+    import psutil  # noqa: PLC0415 - takes a while
+
     processor = _cpu_field("model name") or platform.processor() or platform.machine()
     memory = psutil.virtual_memory().total / (1 << 30)
     cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1

@@ -17,8 +17,8 @@ FRAMEWORK = {"typer", "click", "shellingham", "annotated_doc", "typing_extension
 FOR_HELP = {"passwright", "passwright.core", "passwright.core.support", "passwright.core.ort", "passwright.app"} | {
     f"passwright.{name}"
     for name in (
-        "core.errors", "core.ort.process_limits", "core.support.printable_text", "app.cli", "app.exit_codes",
-        "app.help_pages", "app.simple_values", "app.standard_streams",
+        "core.errors", "core.ort.process_limits", "core.support.gc_pause", "core.support.printable_text", "app.cli",
+        "app.exit_codes", "app.help_pages", "app.simple_values", "app.standard_streams",
     )
 }  # fmt: skip
 SLOW = {"typer.rich_utils", "rich.markdown", "rich.progress", "pydantic", "tomllib", "multiprocessing", "asyncio"}

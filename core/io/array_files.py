@@ -15,7 +15,6 @@ from typing import IO, Any
 
 import numpy as np
 import onnx
-import psutil
 from numpy.lib import format as npy
 from onnx import helper, numpy_helper
 
@@ -68,6 +67,8 @@ class ArrayFile:
 
     def read(self, names: Iterable[str]) -> dict[str, Array]:
         """The arrays of those names. Raises ModelError."""
+        import psutil  # noqa: PLC0415 - takes a while, and files of arrays are seldom given
+
         wanted = list(names)
         needed, free = sum(self.headers[n].memory_bytes for n in wanted), psutil.virtual_memory().available
         if needed > free:

@@ -1,4 +1,4 @@
-"""Worker of an oracle: `python -m <this module>`.
+"""Worker of an oracle.
 
 A request names a method, a file with its arguments and one for its result, see `OracleProcess`.
 """
@@ -126,10 +126,15 @@ class OracleWorker:
         """Free the memory of the oracle, or end if that is not enough."""
         self.oracle, self.exchange, self._state = None, None, ""
         limit_memory(None)
-        gc.collect()
+        if self._has_much_memory():
+            gc.collect()
+            if self._has_much_memory():
+                os._exit(0)
+
+    @staticmethod
+    def _has_much_memory() -> bool:
         psutil: Any = importlib.import_module("psutil")
-        if psutil.Process().memory_info().rss > MAX_IDLE_BYTES:
-            os._exit(0)
+        return psutil.Process().memory_info().rss > MAX_IDLE_BYTES
 
     def remove_folder(self) -> None:
         """Remove the files, in place of a parent that was killed."""
@@ -153,7 +158,3 @@ def main() -> None:
         idle_limit=lambda: IDLE_SECONDS if worker.oracle is None else None,
         clean_up=worker.remove_folder,
     )
-
-
-if __name__ == "__main__":
-    main()

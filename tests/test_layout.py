@@ -24,6 +24,7 @@ CORE_FLOORS = (
     {"io"},
     {"transform"},
     {"calibration", "verify"},
+    {"proof"},
     {"pass_manager"},
     {"plugins"},
 )

@@ -1,0 +1,110 @@
+"""Proof obligations: a fragment, its rewritten form, and the domain on which both must compute the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ..rewriting.rules import Contract
+
+ExactArray = np.ndarray[Any, Any]
+"""Exact elements of a float constant: an object array of `fractions.Fraction`; other elements are irrational."""
+Dim = int | str
+"""An extent, or the name of a symbol; unnamed dims get names of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A model and the exact values of its float constants, by name of initializer or output of a Constant node.
+
+    A constant that `exact` lacks has no exact value but the number that it holds.
+    """
+
+    model: onnx.ModelProto
+    exact: Mapping[str, ExactArray] = field(default_factory=dict[str, ExactArray], repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InputType:
+    """An input of both fragments: its element type (TensorProto.DataType) and its dims."""
+
+    name: str
+    dtype: int
+    dims: tuple[Dim, ...]
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape with those sizes for the symbols."""
+        return tuple(d if isinstance(d, int) else sizes[d] for d in self.dims)
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """The claim that `after` computes the outputs of `before` wherever `condition` holds.
+
+    `condition` is a model with the inputs of both whose outputs are bools, all of which are assumed to be true. The
+    outputs of both fragments have the same names and order. `build_site` is the line of the rule that returned the
+    replacement, counted from its first one; 0 if it is not known.
+    """
+
+    before: Fragment
+    after: Fragment
+    inputs: tuple[InputType, ...]
+    contract: Contract
+    condition: onnx.ModelProto | None = None
+    rule: str = ""
+    build_site: int = 0
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols of the dims, in order of appearance."""
+        return tuple(dict.fromkeys(d for i in self.inputs for d in i.dims if isinstance(d, str)))
+
+    def concrete_inputs(self, sizes: Mapping[str, int]) -> Iterator[tuple[InputType, tuple[int, ...]]]:
+        """Each input with its shape at those sizes."""
+        return ((i, i.shape(sizes)) for i in self.inputs)
+
+
+class NotApplicable(Exception):
+    """Raised by a technique for an obligation outside its domain; the message is the reason."""
+
+
+SMALL_SIZES = ((2, 3), (3, 2), (1, 2), (4, 4), (6, 1), (5, 5))
+"""Sizes of alternate symbols, one set after another."""
+LARGE_SIZE = 130
+"""Of one symbol: more than the windows, tables and numbers of small models."""
+
+
+def input_types(model: onnx.ModelProto) -> tuple[InputType, ...]:
+    """The inputs without a default. Raises NotApplicable for one that is no tensor, or of unknown rank or type."""
+    constants = {t.name for t in model.graph.initializer}
+    found: list[InputType] = []
+    for value in model.graph.input:
+        if value.name in constants:
+            continue
+        tensor = value.type.tensor_type
+        if not value.type.HasField("tensor_type") or not tensor.elem_type:
+            raise NotApplicable(f"input {value.name} is not a tensor of known type")
+        if not tensor.HasField("shape"):
+            raise NotApplicable(f"input {value.name} has an unknown rank")
+        dims = (
+            d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or f"{value.name}.{axis}"
+            for axis, d in enumerate(tensor.shape.dim)
+        )
+        found.append(InputType(value.name, tensor.elem_type, tuple(dims)))
+    return tuple(found)
+
+
+def size_sets(obligation: Obligation) -> Iterator[dict[str, int]]:
+    """Sizes of all symbols: small ones, then a large one for each symbol in turn; one empty set if there are none."""
+    symbols = obligation.symbols
+    if not symbols:
+        yield {}
+        return
+    for sizes in SMALL_SIZES:
+        yield {s: sizes[i % 2] for i, s in enumerate(symbols)}
+    for large in symbols[:2]:
+        yield {s: LARGE_SIZE if s == large else 2 for s in symbols}

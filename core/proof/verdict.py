@@ -1,0 +1,73 @@
+"""Verdicts of proofs, in words that claim no more than was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+
+class Guarantee(StrEnum):
+    """The strength of a verdict, the strongest first but for REFUTED, which outweighs every other."""
+
+    EXACT = "exact"
+    REALS = "proved over the reals"
+    ALMOST_EVERYWHERE = "proved almost everywhere"
+    DRAWN_INTEGERS = "tested for drawn integers"
+    FEWER_INPUTS = "defined on fewer inputs"
+    UNKNOWN = "unknown"
+    REFUTED = "refuted"
+
+
+STRENGTH = {g: -i for i, g in enumerate(Guarantee)}
+PROOFS = frozenset({Guarantee.EXACT, Guarantee.REALS, Guarantee.ALMOST_EVERYWHERE})
+"""The guarantees that count as a proof."""
+
+
+class Technique(StrEnum):
+    """The method behind a verdict."""
+
+    FINITE_FIELD = "finite field"
+    SMT = "z3"
+    EXHAUSTION = "exhaustion"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The result of one technique on one obligation.
+
+    `coverage` are the domains that it covers, in words: "every float16", "every float32", "every int64 with overflow"
+    for EXACT, "sizes 1 to 6 and 130" for proofs over the reals. `reason` says why it is unknown, or what differs.
+    `counterexample` are inputs by name, with which onnxruntime gives another result: only REFUTED has them. `notes`
+    are assumptions of a proof, such as constants that were taken for the root that they round.
+    """
+
+    guarantee: Guarantee
+    technique: Technique
+    coverage: tuple[str, ...] = ()
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    counterexample: Mapping[str, np.ndarray[Any, Any]] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if (self.guarantee is Guarantee.REFUTED) != (self.counterexample is not None):
+            raise ValueError("a verdict is refuted with a counterexample, and only with one")
+
+    def __str__(self) -> str:
+        details = self.reason or ", ".join(self.coverage)
+        if self.guarantee is Guarantee.EXACT and self.technique is Technique.SMT:
+            details += " by z3"
+        return f"{self.guarantee}: {details}" if details else str(self.guarantee)
+
+
+def strongest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict that says most about one obligation: a refutation, or else the strongest guarantee.
+
+    A proof over the reals outweighs DRAWN_INTEGERS of the same obligation; a smaller domain outweighs it in turn.
+    """
+    found = list(verdicts)
+    refuted = [v for v in found if v.guarantee is Guarantee.REFUTED]
+    return refuted[0] if refuted else max(found, key=lambda v: STRENGTH[v.guarantee])

@@ -196,15 +196,18 @@ class Tensor:
 
     @classmethod
     def from_array(cls, array: np.ndarray[Any, Any]) -> Tensor:
-        """A tensor made by a rewrite. The array must not be written to afterwards."""
-        array = np.ascontiguousarray(array).reshape(array.shape)
+        """A tensor made by a rewrite. The array, which may be of a subclass, must not be written to afterwards."""
+        array = np.asanyarray(array, order="C")
         array.flags.writeable = False
         return cls(None, None, array)
 
     @classmethod
     def intern(cls, array: np.ndarray[Any, Any], known: dict[bytes, Tensor]) -> Tensor:
-        """As `from_array`, but a small tensor equal to one in `known` is shared, since rewrites often repeat them."""
-        if array.nbytes > MAX_INTERNED_BYTES or array.dtype.hasobject:
+        """As `from_array`, but a small tensor equal to one in `known` is shared, since rewrites often repeat them.
+
+        An array of a subclass, which carries more than its elements, is not.
+        """
+        if array.nbytes > MAX_INTERNED_BYTES or array.dtype.hasobject or type(array) is not np.ndarray:
             return cls.from_array(array)
         key = blake2b(f"{array.dtype}{array.shape}".encode(), digest_size=16)
         key.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")

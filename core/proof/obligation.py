@@ -21,11 +21,13 @@ Dim = int | str
 class Fragment:
     """A model and the exact values of its float constants, by name of initializer or output of a Constant node.
 
-    A constant that `exact` lacks has no exact value but the number that it holds.
+    A constant that `exact` lacks has no exact value but the number that it holds. `shadows` has the same constants, and
+    irrational and large ones, as `shadow_array.ShadowArray`.
     """
 
     model: onnx.ModelProto
     exact: Mapping[str, ExactArray] = field(default_factory=dict[str, ExactArray], repr=False)
+    shadows: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,10 @@ class Build:
     def const(self, data: Any, like: Value | None = None) -> Value:
         """A constant; with `like`, of that value's element type."""
         kind = helper.tensor_dtype_to_np_dtype(like.dtype) if like is not None else None
-        made = self.graph.add_constant(
-            Tensor.intern(np.asarray(data, kind), self.graph.context.interned_tensors), self._root.outputs[0].name
-        )
+        array = data if isinstance(data, np.ndarray) else np.asarray(data, kind)
+        array = array if kind is None else array.astype(kind, copy=False)
+        tensor = Tensor.intern(array, self.graph.context.interned_tensors)
+        made = self.graph.add_constant(tensor, self._root.outputs[0].name)
         self.constants.append(made)
         return made
 

@@ -21,7 +21,7 @@ SELU = (np.float64(np.float32(1.67326319217681884765625)), np.float64(np.float32
 
 def erf(x: Array) -> Array:
     """The error function to full double precision."""
-    return np.asarray(_erf_of_numbers(x), np.float64)
+    return np.asanyarray(_erf_of_numbers(x), np.float64)
 
 
 def sigmoid(x: Array) -> Array:
@@ -88,8 +88,8 @@ def _mod(call: KernelCall, a: Array, b: Array) -> Array:
 def _clip(call: KernelCall, x: Array, low: Array | None = None, high: Array | None = None) -> Array:
     bottom = call.get("min") if low is None else low
     top = call.get("max") if high is None else high
-    x = x if bottom is None else np.maximum(x, np.asarray(bottom, x.dtype))
-    return x if top is None else np.minimum(x, np.asarray(top, x.dtype))
+    x = x if bottom is None else np.maximum(x, np.asanyarray(bottom, x.dtype))
+    return x if top is None else np.minimum(x, np.asanyarray(top, x.dtype))
 
 
 def _prelu(call: KernelCall, x: Array, slope: Array) -> Array:

@@ -129,6 +129,20 @@ def evaluate_rounded(
     return {name: narrowed(value, done.types[name]) for name, value in done.results.items()}
 
 
+def evaluate_by_policy(
+    model: onnx.ModelProto,
+    feeds: Mapping[str, Any],
+    initializers: Mapping[str, Tensor | Array],
+    policy: Policy,
+) -> Mapping[str, Any]:
+    """Evaluate the outputs of `model` in float64, each constant and result as `policy` makes it.
+
+    A subclass of ndarray that `feeds` and the policy give stays one. Raises EvaluationError.
+    """
+    names = [v.name for v in model.graph.output]
+    return _evaluation(model, feeds, names, initializers, policy, policy).results
+
+
 def _evaluation(
     model: onnx.ModelProto,
     feeds: Mapping[str, Any],
@@ -311,7 +325,7 @@ class _Evaluation:
             return array
         array = self.policy(array, element_type, is_exact)
         if array.size:
-            sizes = np.abs(array)
+            sizes = np.abs(np.asarray(array))
             top = float(sizes.max())
             if not np.isfinite(top):
                 top = float(sizes[np.isfinite(sizes)].max(initial=0.0))

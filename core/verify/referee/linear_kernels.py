@@ -32,5 +32,5 @@ KERNELS: Mapping[str, Kernel] = {
     "Det": _det,
     "Einsum": _einsum,
     "Gemm": _gemm,
-    "MatMul": lambda _, a, b: np.asarray(np.matmul(a, b)),
+    "MatMul": lambda _, a, b: np.asanyarray(np.matmul(a, b)),
 }

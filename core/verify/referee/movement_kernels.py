@@ -153,9 +153,10 @@ def _pad(
     x, added = x[window], [(max(low, 0), max(high, 0)) for low, high in each]
     mode: Any = call.get("mode", "constant")
     if mode != "constant":  # reflect, edge, wrap: NumPy has the same names
-        return np.asarray(np.pad(x, added, mode=mode))
+        return np.asanyarray(np.pad(x, added, mode=mode))
     value: Any = call.get("value", 0.0) if constant is None else constant.reshape(-1)[0]
-    out = np.full([n + low + high for n, (low, high) in zip(x.shape, added, strict=True)], value, x.dtype)
+    extents = [n + low + high for n, (low, high) in zip(x.shape, added, strict=True)]
+    out = np.full_like(x, value, shape=extents)
     out[tuple(slice(low, low + n) for n, (low, _) in zip(x.shape, added, strict=True))] = x
     return out
 

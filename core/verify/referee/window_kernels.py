@@ -70,7 +70,8 @@ def convolve(call: KernelCall, x: Array, w: Array) -> Array:
     padded = windows.padded(x, 0)
     padded = padded.reshape(n, group, c, *padded.shape[2:])
     weights = w.reshape(group, m // group, c, *w.shape[2:])
-    total = np.zeros((n, group, m // group, int(np.prod(windows.counts))), np.result_type(x, w))
+    extents = (n, group, m // group, int(np.prod(windows.counts)))
+    total = np.zeros_like(x, np.result_type(x, w), shape=extents)
     for at, span in windows.positions():
         columns = padded[span].reshape(n, group, c, total.shape[-1])
         total += weights[(..., *at)] @ columns
@@ -102,7 +103,7 @@ def _conv_transpose(call: KernelCall, x: Array, w: Array, bias: Array | None = N
         lows, highs = [0] * rank, [0] * rank
     n, m = x.shape[0], w.shape[1]
     full = [s * (d - 1) + k + e for s, d, k, e in zip(strides, spatial, reach, extra, strict=True)]
-    out = np.zeros((n, group, m, *full))
+    out = np.zeros_like(x, shape=(n, group, m, *full))
     inputs = x.reshape(n, group, x.shape[1] // group, int(np.prod(spatial)))
     weights = w.reshape(group, w.shape[0] // group, m, *kernel)
     for at in product(*map(range, kernel)) if x.size else ():
@@ -186,7 +187,7 @@ def _col2im(call: KernelCall, x: Array, image: Array, block: Array) -> Array:
     windows = windows_of(call, extents, kernel)
     c = x.shape[1] // int(np.prod(kernel))
     columns = x.reshape(x.shape[0], c, *kernel, *windows.counts)
-    padded = windows.padded(np.zeros((x.shape[0], c, *extents), x.dtype), 0)
+    padded = np.zeros_like(x, shape=windows.padded(np.zeros((x.shape[0], c, *extents)), 0).shape)
     for at, span in windows.positions():
         padded[span] += columns[(slice(None), slice(None), *at)]
     return padded[(..., *(slice(low, low + n) for (low, _), n in zip(windows.pads, extents, strict=True)))]

@@ -1,0 +1,432 @@
+"""Functions of NumPy on arrays of floats with field elements: arithmetic, reductions, products and movement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from . import finite_field as ff
+from .finite_field import FieldArray
+from .finite_field_constants import lift
+from .shadow_array import ShadowArray, field_of, is_float, plain, shadowed
+
+Array = np.ndarray[Any, Any]
+MAX_WHOLE_EXPONENT = 64
+ONE, TWO = lift(1.0), lift(2.0)
+
+
+def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """The result of a ufunc on floats and, where it gives floats, on field elements."""
+    given = {k: v for k, v in options.items() if k != "out"}
+    floats = [plain(x) for x in inputs]
+    target = options.get("out", (None,))[0]
+    if method == "reduce" and ufunc in REDUCTIONS:
+        keywords = {"axis": 0, "keepdims": False} | given
+        return apply_function(REDUCTIONS[ufunc], (inputs[0],), keywords)
+    found = getattr(ufunc, method)(*floats, **plain_options(given))
+    if isinstance(found, tuple) or not is_float(np.asarray(found)) and np.asarray(found).dtype != object:
+        return written(found, None, target)
+    if np.asarray(found).dtype == object:  # of np.frompyfunc
+        found = np.asarray(found, np.float64)
+    field = None
+    if method == "__call__" and "where" not in given:
+        operands = [field_of(x) for x in inputs]
+        if all(f is not None for f in operands):
+            field = field_result(ufunc, floats, [f for f in operands if f is not None], found)
+    return written(found, field, target)
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments with plain arrays."""
+    return {k: plain(v) for k, v in options.items()}
+
+
+def written(found: Any, field: FieldArray | None, target: Any) -> Any:
+    """A result, which an operation in place writes to its target."""
+    if target is None:
+        return shadowed(found, field) if field is not None else found
+    if field is None or not target.flags.writeable:
+        return shadowed(found, field) if field is not None else found
+    plain(target)[...] = found
+    result = target if isinstance(target, ShadowArray) else target.view(ShadowArray)
+    result.field = FieldArray(np.broadcast_to(ff.aligned(field.data, target.ndim), (ff.ROWS, *target.shape)).copy())
+    return result
+
+
+def field_result(ufunc: Any, floats: Sequence[Any], operands: list[FieldArray], found: Any) -> FieldArray:
+    """The field elements of the result of a ufunc on numbers; of an unknown one, a hash of its operands."""
+    name = ufunc.__name__
+    if name in UNARY and len(operands) == 1:
+        made = UNARY[name](operands[0])
+    elif name in BY_NUMBERS:
+        made = BY_NUMBERS[name](floats, operands)
+    elif name in BINARY:
+        made = BINARY[name](*operands)
+    else:
+        made = ff.apply_function(name.removesuffix(" (vectorized)"), *operands)
+    return with_limits(name, floats, made, np.asarray(found))
+
+
+def with_limits(name: str, floats: Sequence[Any], made: FieldArray, found: Any) -> FieldArray:
+    """The exponential of -inf, a mask, is 0; elsewhere a result that is not finite is undefined."""
+    if name == "exp" and np.isneginf(floats[0]).any():
+        masked = np.isneginf(floats[0])
+        zero = lift(np.zeros(made.shape))
+        data = np.where(masked, zero.data, made.data)
+        return FieldArray(data)
+    if not np.isfinite(found).all():
+        return made.with_rows(undefined=made.data[ff.UNDEFINED] | ~np.isfinite(found))
+    return made
+
+
+def _power(floats: Sequence[Any], operands: Sequence[FieldArray]) -> FieldArray:
+    base, exponents = operands
+    values = np.unique(np.asarray(floats[1], np.float64))
+    shape = np.broadcast_shapes(base.shape, exponents.shape)
+    if values.size == 1 and float(2 * values[0]).is_integer() and abs(values[0]) <= MAX_WHOLE_EXPONENT:
+        doubled = int(2 * values[0])
+        found = ff.integer_power(base, doubled // 2) if doubled % 2 == 0 else ff.integer_power(ff.sqrt(base), doubled)
+        return FieldArray(np.broadcast_to(ff.aligned(found.data, len(shape)), (ff.ROWS, *shape)))
+    return ff.exp(ff.multiply(exponents, ff.log(base)))
+
+
+def _chosen(is_first: Callable[[Any, Any], Any]) -> Callable[..., FieldArray]:
+    def choose(floats: Sequence[Any], operands: Sequence[FieldArray]) -> FieldArray:
+        return ff.select(np.asarray(is_first(*floats)), *operands)
+
+    return choose
+
+
+def _matmul(a: FieldArray, b: FieldArray) -> FieldArray:
+    return bilinear(np.matmul, a, b)
+
+
+def bilinear(function: Callable[..., Any], *operands: FieldArray) -> FieldArray:
+    """A function that is linear in each operand, on residues and, for masks and regions, on marks."""
+    rows: list[Any] = [np.asarray(_residue_product(function, operands, row)) for row in (ff.MODULUS, ff.EXPONENT)]
+    data = np.zeros((ff.ROWS, *rows[0].shape), np.int64)
+    data[ff.MODULUS], data[ff.EXPONENT] = rows
+
+    def marks(row: Callable[[FieldArray], Any]) -> Any:
+        found = np.zeros(rows[0].shape, np.int64)
+        for i, operand in enumerate(operands):
+            marked = np.asarray(row(operand), np.int64)
+            if marked.any():
+                with np.errstate(over="ignore"):
+                    ones = [np.ones(o.shape, np.int64) for o in operands]
+                    found = found + np.asarray(function(*ones[:i], marked, *ones[i + 1 :])) * (2 * i + 1)
+        return found
+
+    data[ff.HAS_MODULUS] = marks(lambda o: 1 - o.data[ff.HAS_MODULUS]) == 0
+    data[ff.HAS_EXPONENT] = marks(lambda o: 1 - o.data[ff.HAS_EXPONENT]) == 0
+    data[ff.HAS_EXPONENT] |= 1 - data[ff.HAS_MODULUS]
+    data[ff.UNDEFINED] = marks(lambda o: o.data[ff.UNDEFINED]) > 0
+    regions = marks(lambda o: o.data[ff.REGION] % 2**31)
+    data[ff.REGION] = np.where(regions == 0, 0, ff.mixed(regions, 9))
+    return FieldArray(data)
+
+
+def _residue_product(function: Callable[..., Any], operands: Sequence[FieldArray], row: int) -> Any:
+    modulus = (ff.P, ff.Q)[row]
+    residues = [o.residues(row) for o in operands]
+    if len(residues) > 2:  # products of three residues exceed 64 bits
+        return np.asarray(function(*(r.astype(object) for r in residues)) % modulus, np.int64)
+    return function(*residues) % modulus
+
+
+def _sign(floats: Sequence[Any], operands: Sequence[FieldArray]) -> FieldArray:
+    signs = np.sign(np.asarray(floats[0]))
+    return lift(signs).with_rows(region=ff.mixed(signs.astype(np.int64) + 2, 4))
+
+
+def _tanh(a: FieldArray) -> FieldArray:
+    e = ff.exp(ff.multiply(TWO, a))
+    return ff.divide(ff.subtract(e, ONE), ff.add(e, ONE))
+
+
+def _log1p(a: FieldArray) -> FieldArray:
+    return ff.log(ff.add(a, ONE))
+
+
+UNARY: Mapping[str, Callable[[FieldArray], FieldArray]] = {
+    "negative": ff.negative,
+    "positive": lambda a: a,
+    "exp": ff.exp,
+    "expm1": lambda a: ff.subtract(ff.exp(a), ONE),
+    "log": ff.log,
+    "log1p": _log1p,
+    "sqrt": ff.sqrt,
+    "square": lambda a: ff.multiply(a, a),
+    "reciprocal": lambda a: ff.divide(ONE, a),
+    "tanh": _tanh,
+    "sinh": lambda a: ff.divide(ff.subtract(ff.exp(a), ff.exp(ff.negative(a))), TWO),
+    "cosh": lambda a: ff.divide(ff.add(ff.exp(a), ff.exp(ff.negative(a))), TWO),
+}
+BINARY: Mapping[str, Callable[[FieldArray, FieldArray], FieldArray]] = {
+    "add": ff.add,
+    "subtract": ff.subtract,
+    "multiply": ff.multiply,
+    "divide": ff.divide,
+    "true_divide": ff.divide,
+    "matmul": _matmul,
+    "logaddexp": lambda a, b: ff.log(ff.add(ff.exp(a), ff.exp(b))),
+}
+BY_NUMBERS: Mapping[str, Callable[..., FieldArray]] = {
+    "absolute": lambda floats, operands: ff.absolute(operands[0], np.asarray(floats[0]) < 0),
+    "fabs": lambda floats, operands: ff.absolute(operands[0], np.asarray(floats[0]) < 0),
+    "maximum": _chosen(np.greater_equal),
+    "minimum": _chosen(np.less_equal),
+    "fmax": _chosen(np.greater_equal),
+    "fmin": _chosen(np.less_equal),
+    "power": _power,
+    "float_power": _power,
+    "sign": _sign,
+}
+REDUCTIONS: Mapping[Any, Any] = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
+
+
+def apply_function(func: Any, args: Any, kwargs: Any) -> Any:
+    """The result of a function of NumPy; one that is not listed gives plain numbers."""
+    if func in FUNCTIONS:
+        return FUNCTIONS[func](*args, **kwargs)
+    if func in MOVEMENTS:
+        return by_places(func, args, kwargs)
+    arrays = list(arrays_in((args, kwargs)))
+    held = [plain(a).copy() for a in arrays]
+    found = func(*map(plain, args), **plain_options(kwargs))
+    for array, before in zip(arrays, held, strict=True):
+        if not np.array_equal(plain(array), before, equal_nan=True):  # it was written to
+            array.field = None
+    return found
+
+
+def arrays_in(value: Any) -> list[ShadowArray]:
+    """The shadow arrays in nested arguments."""
+    if isinstance(value, ShadowArray):
+        return [value]
+    parts: Any = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return [a for part in parts for a in arrays_in(part)]
+
+
+def by_places(func: Any, args: Any, kwargs: Any) -> Any:
+    """The result of a function that moves elements: it moves their numbers in one row, in which 0 is the zero."""
+    floats = func(*map(plain, args), **plain_options(kwargs))
+    pool = [lift(np.zeros(1))]
+    count = 1
+
+    def placed(value: Any) -> Any:
+        nonlocal count
+        if isinstance(value, list | tuple):
+            return type(value)(placed(v) for v in value)  # type: ignore[reportUnknownVariableType]
+        if not is_float(value):
+            return value
+        field = field_of(value)
+        if field is None:
+            raise LostError
+        places = np.arange(count, count + field.data[0].size).reshape(field.shape)
+        pool.append(field)
+        count += places.size
+        return places
+
+    try:
+        found = func(*map(placed, args), **{k: placed(v) for k, v in kwargs.items()})
+    except LostError:
+        return floats
+    elements = FieldArray(np.concatenate([f.data.reshape(ff.ROWS, -1) for f in pool], axis=1))
+    if isinstance(found, list | tuple):
+        return [shadowed(f, elements.take(np.asarray(p))) for f, p in zip(floats, found, strict=True)]  # type: ignore[reportUnknownArgumentType]
+    return shadowed(floats, elements.take(np.asarray(found)))
+
+
+class LostError(Exception):
+    """Raised for an array whose exact elements were lost before."""
+
+
+def _axes(axis: Any, rank: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(rank))
+    return tuple(int(a) % rank for a in (axis if isinstance(axis, tuple | list) else (axis,)))
+
+
+def _merged(data: Array, axes: Sequence[int]) -> Array:
+    """The rows of an array with the reduced axes merged into the first one."""
+    shifted = np.moveaxis(data, [a + 1 for a in axes], range(1, 1 + len(axes)))
+    count = math.prod(data.shape[a + 1] for a in axes)
+    return shifted.reshape(ff.ROWS, count, *shifted.shape[1 + len(axes) :])
+
+
+Reduction = Callable[[FieldArray, Array], FieldArray]
+
+
+def _reduction(function: Any, fold: Reduction) -> Callable[..., Any]:
+    """A reduction of floats by a function, of field elements by a fold over the first axis."""
+
+    def reduced(
+        x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, **_: Any
+    ) -> Any:
+        options: dict[str, Any] = {} if initial is None else {"initial": initial}
+        options |= {} if dtype is None else {"dtype": dtype}
+        floats = function(plain(x), axis=axis, keepdims=keepdims, **options)
+        field = field_of(x)
+        axes = _axes(axis, np.ndim(x))
+        if field is None or not is_float(floats) or 0 in np.shape(x):
+            return floats
+        if not axes:
+            return shadowed(floats, field)
+        numbers = plain(x)
+        moved = np.moveaxis(numbers, axes, range(len(axes)))
+        moved = moved.reshape(-1, *moved.shape[len(axes) :])
+        found = fold(FieldArray(_merged(field.data, axes)), moved)
+        return shadowed(floats, FieldArray(found.data.reshape(ff.ROWS, *np.shape(floats))))
+
+    return reduced
+
+
+def _sum(x: FieldArray, _: Array) -> FieldArray:
+    data = np.zeros((ff.ROWS, *x.shape[1:]), np.int64)
+    for row, modulus in ((ff.MODULUS, ff.P), (ff.EXPONENT, ff.Q)):
+        data[row] = x.residues(row).sum(axis=0) % modulus
+        data[ff.HAS_MODULUS + row] = x.data[ff.HAS_MODULUS + row].all(axis=0)
+    data[ff.HAS_EXPONENT] |= 1 - data[ff.HAS_MODULUS]
+    data[ff.UNDEFINED] = x.data[ff.UNDEFINED].any(axis=0)
+    data[ff.REGION] = _regions(x)
+    return FieldArray(data)
+
+
+def _regions(x: FieldArray) -> Array:
+    """The regions of the results of a reduction over the first axis."""
+    regions = x.data[ff.REGION]
+    if not regions.any():
+        return regions[0]
+    with np.errstate(over="ignore"):
+        total = ff.mixed(regions, 6).sum(axis=0)
+    return ff.mixed(total, 6)
+
+
+def _mean(x: FieldArray, numbers: Array) -> FieldArray:
+    return ff.divide(_sum(x, numbers), lift(np.array(x.shape[0])))
+
+
+def _product(x: FieldArray, _: Array) -> FieldArray:
+    return reduce(ff.multiply, (FieldArray(x.data[:, i]) for i in range(x.shape[0])))
+
+
+def _extreme(position: Callable[..., Any]) -> Reduction:
+    def fold(x: FieldArray, numbers: Array) -> FieldArray:
+        at = position(numbers, axis=0)
+        found = FieldArray(np.take_along_axis(x.data, np.broadcast_to(at, (ff.ROWS, 1, *at.shape)), axis=1)[:, 0])
+        if x.shape[0] == 1:
+            return found
+        regions = found.data[ff.REGION]
+        return found.with_rows(region=ff.mixed(regions + at + 1, 2))
+
+    return fold
+
+
+def _cumulation(function: Any, combine: Callable[[FieldArray, FieldArray], FieldArray]) -> Callable[..., Any]:
+    def cumulated(x: Any, axis: int | None = None, dtype: Any = None, **_: Any) -> Any:
+        floats = function(plain(x), axis=axis, dtype=dtype)
+        field = field_of(x)
+        if field is None or not is_float(floats) or axis is None or np.size(x) == 0:
+            return floats
+        rows = np.moveaxis(field.data, axis % np.ndim(x) + 1, 1)
+        parts = [FieldArray(rows[:, 0])]
+        for i in range(1, rows.shape[1]):
+            parts.append(combine(parts[-1], FieldArray(rows[:, i])))
+        stacked = np.stack([p.data for p in parts], axis=1)
+        return shadowed(floats, FieldArray(np.moveaxis(stacked, 1, axis % np.ndim(x) + 1)))
+
+    return cumulated
+
+
+def _where(condition: Any, *branches: Any) -> Any:
+    floats = np.where(plain(condition), *map(plain, branches))
+    fields = [field_of(b) for b in branches]
+    if not branches or not is_float(floats) or any(f is None for f in fields):
+        return floats
+    first, second = (f for f in fields if f is not None)
+    return shadowed(floats, ff.select(np.asarray(plain(condition), np.bool_), first, second))
+
+
+def _einsum(equation: str, *operands: Any, **_: Any) -> Any:
+    floats = np.einsum(equation, *map(plain, operands))
+    fields = [field_of(o) for o in operands]
+    if any(f is None for f in fields):
+        return floats
+    known = [f for f in fields if f is not None]
+    return shadowed(floats, bilinear(lambda *residues: np.einsum(equation, *residues), *known))
+
+
+def _dot(a: Any, b: Any, *_: Any) -> Any:
+    floats = np.dot(plain(a), plain(b))
+    fields = (field_of(a), field_of(b))
+    if fields[0] is None or fields[1] is None:
+        return floats
+    return shadowed(floats, bilinear(np.dot, fields[0], fields[1]))
+
+
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    floats = np.tensordot(plain(a), plain(b), axes)
+    fields = (field_of(a), field_of(b))
+    if fields[0] is None or fields[1] is None:
+        return floats
+    return shadowed(floats, bilinear(lambda x, y: np.tensordot(x, y, axes), fields[0], fields[1]))
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002 - as in NumPy
+    if ord == 1 and axis is not None:
+        return np.sum(np.abs(x), axis=axis, keepdims=keepdims)
+    if ord not in (None, 2):
+        return np.linalg.norm(plain(x), ord, axis, keepdims)
+    return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
+
+
+def _clip(x: Any, low: Any = None, high: Any = None, **_: Any) -> Any:
+    x = x if low is None else np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def _variance(x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
+    centred = x - np.mean(x, axis=axis, keepdims=True)
+    return np.mean(centred * centred, axis=axis, keepdims=keepdims)
+
+
+def _full_like(x: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
+    floats = np.full_like(plain(x), plain(value), dtype=dtype, shape=shape)
+    field = field_of(value)
+    if field is None or not is_float(floats):
+        return floats
+    data = np.broadcast_to(ff.aligned(field.data, floats.ndim), (ff.ROWS, *floats.shape))
+    return shadowed(floats, FieldArray(data.copy()), writable=True)
+
+
+FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
+    np.sum: _reduction(np.sum, _sum),
+    np.mean: _reduction(np.mean, _mean),
+    np.prod: _reduction(np.prod, _product),
+    np.max: _reduction(np.max, _extreme(np.argmax)),
+    np.min: _reduction(np.min, _extreme(np.argmin)),
+    np.cumsum: _cumulation(np.cumsum, ff.add),
+    np.cumprod: _cumulation(np.cumprod, ff.multiply),
+    np.where: _where,
+    np.einsum: _einsum,
+    np.dot: _dot,
+    np.tensordot: _tensordot,
+    np.linalg.norm: _norm,
+    np.clip: _clip,
+    np.var: _variance,
+    np.full_like: _full_like,
+    np.zeros_like: lambda x, dtype=None, shape=None, **_: _full_like(x, 0.0, dtype, shape),
+    np.ones_like: lambda x, dtype=None, shape=None, **_: _full_like(x, 1.0, dtype, shape),
+    np.copy: lambda x, **_: x.copy(),
+}
+MOVEMENTS: frozenset[Any] = frozenset({
+    np.transpose, np.reshape, np.ravel, np.concatenate, np.stack, np.take, np.take_along_axis, np.expand_dims,
+    np.squeeze, np.broadcast_to, np.broadcast_arrays, np.repeat, np.tile, np.flip, np.moveaxis, np.swapaxes, np.split,
+    np.array_split, np.pad, np.roll, np.delete, np.tril, np.triu, np.append, np.rollaxis, np.diagonal, np.atleast_1d,
+    np.atleast_2d, np.hstack, np.vstack, np.dstack, np.rot90, np.fliplr, np.flipud, np.diag,
+})  # fmt: skip

@@ -1,0 +1,262 @@
+"""Arithmetic of real expressions in a finite field, where equal residues of random arguments mean equal expressions.
+
+An element is a pair of residues (x mod P, x mod Q) of primes with P = 2 Q + 1. The exponential maps Z_Q to the squares
+of Z_P, a group of order Q, and turns sums into products there; the logarithm is its table. Square roots are taken in the
+squares. A rational expression of degree d that is not zero vanishes at a random point with a probability of d / P at
+most (Schwartz, Zippel). Exponentials and logarithms keep one of the residues; the other one is then a hash of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+Ints = np.ndarray[Any, Any]
+P, Q = 2102999, 1051499
+"""Primes, P = 2 Q + 1, so that -1 is no square of Z_P; 2, 3, 5 and 7 are, as are roots of them in the reals."""
+GENERATOR = 4  # of the squares of Z_P
+MODULUS, EXPONENT, HAS_MODULUS, HAS_EXPONENT, UNDEFINED, REGION = range(6)  # rows of FieldArray.data
+ROWS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class FieldArray:
+    """An array of field elements: `data` has a row for each of the two residues, and four more.
+
+    HAS_MODULUS and HAS_EXPONENT say which residues are known, UNDEFINED where the expression has no value in the field,
+    such as the root of a number that is no square. REGION identifies the decisions behind an element: the arguments
+    that a maximum chose, the branches of a comparison; 0 where there were none.
+    """
+
+    data: Ints
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return self.data.shape[1:]
+
+    def residues(self, row: int) -> Ints:
+        """The residues mod P (MODULUS) or Q (EXPONENT); a hash of the others where they are not known."""
+        other, size = (EXPONENT, P) if row == MODULUS else (MODULUS, Q)
+        known = self.data[HAS_MODULUS + row]
+        if known.all():
+            return self.data[row]
+        return np.where(known, self.data[row], mixed(self.data[other], row + 1) % size)
+
+    def take(self, indices: Ints) -> FieldArray:
+        """The elements at flat indices, in the shape of these."""
+        return FieldArray(self.data.reshape(ROWS, -1)[:, indices])
+
+    def with_rows(self, **rows: Ints | int) -> FieldArray:
+        """A copy with rows replaced, by their names in lower case."""
+        data = self.data.copy()
+        for name, row in rows.items():
+            data[ROW_NAMES[name]] = row
+        return FieldArray(data)
+
+
+ROW_NAMES = {"undefined": UNDEFINED, "region": REGION, "has_modulus": HAS_MODULUS, "has_exponent": HAS_EXPONENT}
+
+
+def mixed(numbers: Ints, salt: int) -> Ints:
+    """A hash of 62 bits of each number (the finalizer of SplitMix64)."""
+    with np.errstate(over="ignore"):
+        z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt * 0x632BE59BD9B4E019 % 2**64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return ((z ^ (z >> np.uint64(31))) >> np.uint64(2)).astype(np.int64)
+
+
+@cache
+def power_table() -> Ints:
+    """The powers of the generator, by exponent."""
+    powers = np.ones(1, np.int64)
+    while len(powers) < Q:
+        powers = np.concatenate([powers, powers * pow(GENERATOR, len(powers), P) % P])
+    return powers[:Q]
+
+
+@cache
+def logarithm_table() -> Ints:
+    """The exponents of the squares of Z_P, by residue; -1 for other residues."""
+    table = np.full(P, -1, np.int64)
+    table[power_table()] = np.arange(Q)
+    return table
+
+
+def is_square(residues: Ints) -> Ints:
+    """Whether residues mod P are squares other than 0."""
+    return logarithm_table()[residues] >= 0
+
+
+def inverse(residues: Ints, modulus: int) -> Ints:
+    """The inverses modulo a prime, 0 for 0."""
+    found, base, exponent = np.ones_like(residues), residues % modulus, modulus - 2
+    while exponent:
+        if exponent & 1:
+            found = found * base % modulus
+        base, exponent = base * base % modulus, exponent >> 1
+    return np.where(residues % modulus == 0, 0, found)
+
+
+def from_rows(modulus: Ints | None, exponent: Ints | None, like: FieldArray) -> FieldArray:
+    """An array of new residues, of which one may be unknown, defined where `like` is, in its regions."""
+    given = modulus if modulus is not None else exponent
+    data = np.zeros((ROWS, *np.shape(given)), np.int64)
+    for row, residues in ((MODULUS, modulus), (EXPONENT, exponent)):
+        data[row] = 0 if residues is None else residues
+        data[HAS_MODULUS + row] = residues is not None
+    data[UNDEFINED], data[REGION] = like.data[UNDEFINED], like.data[REGION]
+    return FieldArray(data)
+
+
+def rational(number: Fraction) -> tuple[int, int]:
+    """The residues of a rational number."""
+    return tuple(number.numerator * pow(number.denominator, -1, m) % m for m in (P, Q))  # type: ignore[return-value]
+
+
+def combined_regions(*regions: Ints) -> Ints:
+    """The regions of elements made of others: 0 if no decision was made for them, that of one alone unchanged."""
+    found = regions[0]
+    for other in regions[1:]:
+        both = mixed(found * 3 + other, 7)
+        found = np.where(other == 0, found, np.where((found == 0) | (found == other), other, both))
+    return found
+
+
+Ring = Callable[..., Ints]
+
+
+def ring(function: Ring, *operands: FieldArray) -> FieldArray:
+    """An operation of the ring on both residues: `function(*residues, modulus)`. Operands are broadcast."""
+    shape = np.broadcast_shapes(*(a.shape for a in operands))
+    wide = [FieldArray(np.broadcast_to(aligned(a.data, len(shape)), (ROWS, *shape))) for a in operands]
+    data = np.empty((ROWS, *shape), np.int64)
+    for row, modulus in ((MODULUS, P), (EXPONENT, Q)):
+        data[row] = function(*(a.residues(row) for a in wide), modulus)
+        data[HAS_MODULUS + row] = np.logical_and.reduce([a.data[HAS_MODULUS + row] for a in wide])
+    unknown = (data[HAS_MODULUS] == 0) & (data[HAS_EXPONENT] == 0)
+    data[HAS_EXPONENT] |= unknown  # a hash of random residues is as good as they are
+    data[UNDEFINED] = np.logical_or.reduce([a.data[UNDEFINED] for a in wide])
+    data[REGION] = combined_regions(*(a.data[REGION] for a in wide))
+    return FieldArray(data)
+
+
+def aligned(data: Ints, rank: int) -> Ints:
+    """The rows of an array with leading dims of 1 up to a rank."""
+    return data.reshape(ROWS, *(1,) * (rank - (data.ndim - 1)), *data.shape[1:])
+
+
+def add(a: FieldArray, b: FieldArray) -> FieldArray:
+    """a + b"""
+    return ring(lambda x, y, m: (x + y) % m, a, b)
+
+
+def subtract(a: FieldArray, b: FieldArray) -> FieldArray:
+    """a - b"""
+    return ring(lambda x, y, m: (x - y) % m, a, b)
+
+
+def multiply(a: FieldArray, b: FieldArray) -> FieldArray:
+    """a * b"""
+    return ring(lambda x, y, m: x * y % m, a, b)
+
+
+def negative(a: FieldArray) -> FieldArray:
+    """-a"""
+    return ring(lambda x, m: -x % m, a)
+
+
+def divide(a: FieldArray, b: FieldArray) -> FieldArray:
+    """a / b, undefined where a residue of b is 0."""
+    found = ring(lambda x, y, m: x * inverse(y, m) % m, a, b)
+    by_zero = (b.residues(MODULUS) == 0) | (b.residues(EXPONENT) == 0)
+    return found.with_rows(undefined=found.data[UNDEFINED] | np.broadcast_to(by_zero, found.shape))
+
+
+def exp(a: FieldArray) -> FieldArray:
+    """The exponential, a square of Z_P."""
+    return from_rows(power_table()[a.residues(EXPONENT)], None, a)
+
+
+def log(a: FieldArray) -> FieldArray:
+    """The logarithm, undefined where `a` is no square."""
+    found = logarithm_table()[a.residues(MODULUS)]
+    made = from_rows(None, np.maximum(found, 0), a)
+    return made.with_rows(undefined=made.data[UNDEFINED] | (found < 0))
+
+
+def sqrt(a: FieldArray) -> FieldArray:
+    """The root that is a square itself, undefined where `a` is no square; the root of 0 is 0."""
+    residues = a.residues(MODULUS)
+    exponent = logarithm_table()[residues]
+    root = power_table()[np.maximum(exponent, 0) * ((Q + 1) // 2) % Q]
+    made = from_rows(np.where(residues == 0, 0, root), None, a)
+    return made.with_rows(undefined=made.data[UNDEFINED] | ((exponent < 0) & (residues != 0)))
+
+
+def apply_function(name: str, *operands: FieldArray) -> FieldArray:
+    """A function of which nothing is known but its name: a hash of its operands, element by element."""
+    salt = 11 + sum(ord(c) * 131**i for i, c in enumerate(name)) % 2**40
+
+    def hashed(*residues_and_modulus: Any) -> Ints:
+        *residues, modulus = residues_and_modulus
+        found = np.zeros_like(residues[0])
+        for r in residues:
+            found = mixed(found + r, salt)
+        return found % modulus
+
+    keyed = [from_rows(a.residues(MODULUS), None, a) for a in operands]
+    made = ring(hashed, *keyed)
+    return made.with_rows(has_modulus=1, has_exponent=0)
+
+
+def select(condition: Ints, a: FieldArray, b: FieldArray) -> FieldArray:
+    """The elements of `a` where a condition holds, else those of `b`; the condition becomes part of their region."""
+    shape = np.broadcast_shapes(condition.shape, a.shape, b.shape)
+    first, second = (np.broadcast_to(aligned(x.data, len(shape)), (ROWS, *shape)) for x in (a, b))
+    data = np.where(condition, first, second)
+    data[REGION] = mixed(data[REGION] * 2 + np.where(condition, 1, 0), 5)
+    return FieldArray(data)
+
+
+def absolute(a: FieldArray, is_negative: Ints) -> FieldArray:
+    """|a|, by the signs of the numbers; undefined where the root of its square would be the other root."""
+    found = select(is_negative, negative(a), a)
+    residues = found.residues(MODULUS)
+    is_other_root = ~is_square(residues) & (residues != 0)
+    return found.with_rows(undefined=found.data[UNDEFINED] | is_other_root)
+
+
+def integer_power(a: FieldArray, exponent: int) -> FieldArray:
+    """A power with a whole exponent, which may be negative."""
+
+    def powers(residues: Ints, modulus: int) -> Ints:
+        found, base, left = np.ones_like(residues), residues, abs(exponent)
+        while left:
+            if left & 1:
+                found = found * base % modulus
+            base, left = base * base % modulus, left >> 1
+        return found
+
+    found = ring(powers, a)
+    one = FieldArray(np.zeros((ROWS,), np.int64)).data
+    one[[MODULUS, EXPONENT, HAS_MODULUS, HAS_EXPONENT]] = 1
+    return found if exponent >= 0 else divide(FieldArray(one), found)
+
+
+def same(a: FieldArray, b: FieldArray) -> tuple[Ints, Ints]:
+    """Where two arrays are defined, and where they are equal; each is compared in a residue that it knows."""
+    defined = (a.data[UNDEFINED] == 0) & (b.data[UNDEFINED] == 0)
+    equal = np.ones(a.shape, np.bool_)
+    crossed = np.ones(a.shape, np.bool_)
+    for row in (MODULUS, EXPONENT):
+        known = (a.data[HAS_MODULUS + row] & b.data[HAS_MODULUS + row]).astype(np.bool_)
+        equal &= ~known | (a.data[row] == b.data[row])
+        crossed &= ~known
+    return defined, equal & (~crossed | (a.residues(MODULUS) == b.residues(MODULUS)))

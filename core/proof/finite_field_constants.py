@@ -1,0 +1,152 @@
+"""Residues of floating-point constants: of the simplest number that each is the nearest float of.
+
+An exporter writes 0.7071068 for the root of 1/2, and 1e-05 for a hundred-thousandth. Two constants that are nearer to
+each other than float32 rounds count as equal; none that is farther away does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .finite_field import (
+    EXPONENT,
+    HAS_EXPONENT,
+    HAS_MODULUS,
+    MODULUS,
+    ROWS,
+    UNDEFINED,
+    FieldArray,
+    P,
+    Q,
+    inverse,
+    logarithm_table,
+    mixed,
+    power_table,
+    rational,
+)
+
+Floats = np.ndarray[Any, Any]
+MAX_NAMED = 4096  # distinct elements of an array for which simple numbers are sought; of more, all are taken as they are
+SINGLE_ERROR, DOUBLE_ERROR = 2.0**-22, 2.0**-49  # relative, of a constant that was computed in a few roundings
+SMALL_DENOMINATOR, SMALL_ROOT = 64, 8
+SINGLE_DIGITS, DOUBLE_DIGITS = 6, 14
+MAX_ROOT = 1024
+Column = tuple[int, int, int, int, int, int]
+
+
+def lift(numbers: Floats | float) -> FieldArray:
+    """The field elements of floats, integers or bools."""
+    array = np.asarray(numbers)
+    if array.dtype.kind in "biu":
+        return whole_numbers(array)
+    wide = array.astype(np.float64)
+    distinct, places = np.unique(wide, return_inverse=True)
+    columns = simple_columns(distinct) if distinct.size <= MAX_NAMED else binary_columns(distinct)
+    return FieldArray(columns[:, places.reshape(wide.shape)])
+
+
+def whole_numbers(array: Any) -> FieldArray:
+    """The field elements of integers or bools."""
+    data = np.zeros((ROWS, *array.shape), np.int64)
+    wide = array.astype(np.int64) if array.dtype != np.uint64 else array
+    data[MODULUS], data[EXPONENT] = wide % P, wide % Q
+    data[HAS_MODULUS] = data[HAS_EXPONENT] = 1
+    return FieldArray(data)
+
+
+def simple_columns(numbers: Floats) -> Any:
+    """A column of residues for each number."""
+    return np.array([column_of(x) for x in numbers.tolist()], np.int64).reshape(-1, ROWS).T
+
+
+def binary_columns(numbers: Floats) -> Any:
+    """A column for each number, taken as the binary fraction that it is."""
+    mantissa, exponent = np.frexp(np.where(np.isfinite(numbers), numbers, 0))
+    whole = np.round(mantissa * 2.0**53).astype(np.int64)
+    data = np.zeros((ROWS, numbers.size), np.int64)
+    for row, m in ((MODULUS, P), (EXPONENT, Q)):
+        powers = {e: pow(2, int(e) - 53, m) for e in np.unique(exponent).tolist()}
+        data[row] = whole % m * np.array([powers[e] for e in exponent.tolist()], np.int64) % m
+    data[HAS_MODULUS] = data[HAS_EXPONENT] = 1
+    data[UNDEFINED] = ~np.isfinite(numbers)
+    return data
+
+
+@cache
+def column_of(number: float) -> Column:
+    """The rows of one number."""
+    if not math.isfinite(number):
+        return 0, 0, 1, 1, 1, 0
+    is_single = number == float(np.float32(number)) or not np.isfinite(np.float32(number))
+    error = SINGLE_ERROR if is_single else DOUBLE_ERROR
+    for name, size in irrational_sizes().items():
+        if abs(abs(number) - size) <= error * size:
+            column = irrational_columns()[name]
+            p, q, has_p, has_q = column if number > 0 else (-column[0] % P, -column[1] % Q, *column[2:])
+            return p, q, has_p, has_q, 0, 0
+    return *rational(simple_fraction(number, is_single=is_single)), 1, 1, 0, 0
+
+
+def simple_fraction(number: float, *, is_single: bool) -> Fraction:
+    """The fraction of a small denominator, or else of few decimals, that a float rounds; or else the float itself."""
+    exact = Fraction(number)
+    error = Fraction(SINGLE_ERROR if is_single else DOUBLE_ERROR) * abs(exact)
+    for candidate in _candidates(exact, number, SINGLE_DIGITS if is_single else DOUBLE_DIGITS):
+        if abs(candidate - exact) <= error:
+            return candidate
+    return exact
+
+
+def _candidates(exact: Fraction, number: float, digits: int) -> Iterator[Fraction]:
+    yield exact.limit_denominator(1)
+    yield exact.limit_denominator(SMALL_DENOMINATOR)
+    yield from (Fraction(f"{number:.{n}e}") for n in range(digits))
+    yield exact.limit_denominator(SMALL_DENOMINATOR**2)
+
+
+@cache
+def irrational_columns() -> Mapping[str, tuple[int, int, int, int]]:
+    """The residues of irrational numbers that exporters write, by a name."""
+    found: dict[str, tuple[int, int, int, int]] = {}
+
+    def root(of: int) -> tuple[int, int, int, int]:
+        exponent = int(logarithm_table()[of % P])
+        return int(power_table()[exponent * ((Q + 1) // 2) % Q]), 0, 1, 0
+
+    for n, d in _root_arguments():
+        of = n * pow(d, -1, P) % P
+        if logarithm_table()[of] >= 0:
+            found[f"root {n}/{d}"] = root(of)
+    pi = next(s * s % P for s in (int(mixed(np.array([k]), 3)[0]) % P for k in range(1, 9)) if s)
+    pi_inverse = int(inverse(np.array([pi]), P)[0])
+    found |= {f"pi * {n}/{d}": (pi * n * pow(d, -1, P) % P, 0, 1, 0) for n, d in _PI_MULTIPLES}
+    found |= {f"root {n}/{d} / pi": root(n * pow(d, -1, P) * pi_inverse % P) for n, d in _ROOTS_OVER_PI}
+    found |= {f"ln {k}": (0, int(logarithm_table()[k]), 0, 1) for k in (2, 10)}
+    return found
+
+
+_PI_MULTIPLES = ((1, 1), (2, 1), (1, 2), (1, 4))
+_ROOTS_OVER_PI = ((2, 1), (1, 2), (1, 1))
+
+
+def _root_arguments() -> Iterator[tuple[int, int]]:
+    yield from ((n, 1) for n in range(2, MAX_ROOT) if math.isqrt(n) ** 2 != n)
+    yield from ((1, n) for n in range(2, MAX_ROOT) if math.isqrt(n) ** 2 != n)
+    small = range(2, SMALL_ROOT)
+    yield from ((n, d) for n in small for d in small if math.gcd(n, d) == 1 and math.isqrt(n * d) ** 2 != n * d)
+
+
+@cache
+def irrational_sizes() -> Mapping[str, float]:
+    """The real numbers of `irrational_columns`."""
+    found = {f"root {n}/{d}": math.sqrt(n / d) for n, d in _root_arguments()}
+    found |= {f"pi * {n}/{d}": math.pi * n / d for n, d in _PI_MULTIPLES}
+    found |= {f"root {n}/{d} / pi": math.sqrt(n / d / math.pi) for n, d in _ROOTS_OVER_PI}
+    found |= {f"ln {k}": math.log(k) for k in (2, 10)}
+    return {name: size for name, size in found.items() if name in irrational_columns()}

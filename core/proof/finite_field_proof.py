@@ -1,0 +1,294 @@
+"""Proofs over the reals: both fragments evaluated at random points of a finite field, size by size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from ..errors import EvaluationError
+from ..ir.dtypes import FLOATS, INTEGERS
+from ..verify.referee.float64_evaluation import evaluate_by_policy
+from . import finite_field as ff
+from .finite_field import FieldArray
+from .obligation import Fragment, NotApplicable, Obligation, size_sets
+from .shadow_array import Array, ShadowArray, lifted, shadowed
+from .verdict import Guarantee, Technique, Verdict
+
+ENOUGH_DRAWS = 6
+"""Draws at which each element of the outputs is defined: (2^10 / P)^6 < 2^-60, for expressions of degree 2^10."""
+MAX_DRAWS = 64
+BRANCH_DRAWS, MAX_BRANCH_DRAWS = 32, 96  # if the outputs depend on decisions
+MAX_RARE = 0.1  # of the elements that were compared, in regions that occurred once
+MAX_ELEMENTS = 1 << 16  # of an input
+MAX_CONDITION_DRAWS = 400
+SCALES = (1.0, 4.0, 0.25, 32.0)
+INTEGER_LIMITS = (3, 2, 1, 6, 2, 1)  # integers are drawn below these in turn
+RELATIVE_AGREEMENT = 1e-9  # of two results in float64 that differ in the field only
+STEPS = frozenset({
+    "ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Hardmax", "IsInf", "IsNaN", "Less", "LessOrEqual",
+    "MaxPool", "NonZero", "Not", "OneHot", "Shrink", "Sign", "ThresholdedRelu", "TopK", "Unique",
+})  # fmt: skip
+"""Operators that jump: what is shown at random points holds almost everywhere."""
+CONTINUOUS_STEPS = frozenset({"MaxPool"})
+ROUNDING_OPS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "BitCast", "StringNormalizer", "TfIdfVectorizer"})
+RANDOM_OPS = frozenset({"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
+
+
+class Difference(Exception):
+    """Raised for outputs that differ; `values` are the inputs, `kind` the guarantee that this leaves."""
+
+    def __init__(self, message: str, feeds: Mapping[str, Array], guarantee: Guarantee = Guarantee.UNKNOWN) -> None:
+        super().__init__(message)
+        self.feeds = feeds
+        self.guarantee = guarantee
+
+
+@dataclass(slots=True)
+class Coverage:
+    """The elements of the outputs that were compared so far: how often each, and in which regions."""
+
+    draws: int = 0
+    compared: list[Any] = field(default_factory=list[Any])
+    regions: Counter[int] = field(default_factory=Counter[int])
+
+    def add(self, index: int, defined: Any, regions: Any) -> None:
+        """Count the elements of an output that are defined."""
+        while len(self.compared) <= index:
+            self.compared.append(0)
+        self.compared[index] = self.compared[index] + defined.astype(np.int64)
+        self.regions.update(regions[defined].ravel().tolist())
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether an element depends on a decision."""
+        return any(self.regions)
+
+    @property
+    def rare(self) -> float:
+        """The share of elements in regions that occurred once, an estimate of the share of those never seen."""
+        total = sum(self.regions.values())
+        return sum(n == 1 for n in self.regions.values()) / total if total else 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each element was compared often enough."""
+        enough = all(np.min(c, initial=ENOUGH_DRAWS) >= ENOUGH_DRAWS for c in self.compared)
+        return enough and (not self.has_branches or (self.draws >= BRANCH_DRAWS and self.rare <= MAX_RARE / 10))
+
+    def require_enough(self) -> None:
+        """Raise NotApplicable for an element that was hardly ever defined, and for regions hardly ever seen."""
+        if any(np.min(c, initial=ENOUGH_DRAWS) < ENOUGH_DRAWS for c in self.compared):
+            raise NotApplicable("an element of the outputs is hardly ever defined in the field")
+        if self.rare > MAX_RARE:
+            raise NotApplicable(f"{len(self.regions)} regions of maxima and comparisons are too many to be drawn")
+
+
+def prove_by_field(obligation: Obligation) -> list[Verdict]:
+    """The verdict of random evaluation at all sizes. Raises NotApplicable.
+
+    A difference is no refutation: a function of which nothing is known, or an order, may be on the way.
+    """
+    require_applicable(obligation)
+    evaluators = Evaluator(obligation.before), Evaluator(obligation.after)
+    shown: list[str] = []
+    reasons: list[str] = []
+    regions = 0
+    try:
+        for sizes in size_sets(obligation):
+            try:
+                coverage = compare_at(obligation, evaluators, sizes)
+            except EvaluationError as why:  # a size that the fragment does not take
+                reasons.append(str(why))
+                continue
+            shown.append(size_words(sizes))
+            regions = max(regions, len(coverage.regions) if coverage.has_branches else 0)
+    except Difference as found:
+        return [Verdict(found.guarantee, Technique.FINITE_FIELD, reason=str(found))]
+    if not shown:
+        raise NotApplicable(reasons[0] if reasons else "no size can be evaluated")
+    notes = (f"{regions} regions of maxima and comparisons",) if regions else ()
+    return [Verdict(guarantee_of(obligation), Technique.FINITE_FIELD, tuple(dict.fromkeys(shown)), notes=notes)]
+
+
+def size_words(sizes: Mapping[str, int]) -> str:
+    """Sizes as words: `N=2, M=3`; those of a fragment without symbols are its own."""
+    return ", ".join(f"{name}={n}" for name, n in sizes.items()) or "its own size"
+
+
+def guarantee_of(obligation: Obligation) -> Guarantee:
+    """The guarantee of a comparison without a difference."""
+    if any(i.dtype not in FLOATS for i in obligation.inputs):
+        return Guarantee.DRAWN_INTEGERS
+    operators = {n.op_type for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph)}
+    jumps = (operators & STEPS) - CONTINUOUS_STEPS
+    return Guarantee.ALMOST_EVERYWHERE if jumps else Guarantee.REALS
+
+
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of its bodies."""
+    for node in graph.node:
+        yield node
+        for a in node.attribute:
+            for body in (a.g, *a.graphs) if a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) else ():
+                yield from all_nodes(body)
+
+
+def require_applicable(obligation: Obligation) -> None:
+    """Raise NotApplicable for types and operators that have no meaning in the field."""
+    for given in obligation.inputs:
+        if given.dtype not in FLOATS | INTEGERS | {TensorProto.BOOL}:
+            raise NotApplicable(f"input {given.name} has elements of type {TensorProto.DataType.Name(given.dtype)}")
+    for fragment in (obligation.before, obligation.after):
+        for node in all_nodes(fragment.model.graph):
+            if node.op_type in ROUNDING_OPS | RANDOM_OPS:
+                raise NotApplicable(f"{node.op_type} has no meaning in the field")
+        require_no_rounding_casts(fragment.model)
+
+
+def require_no_rounding_casts(model: onnx.ModelProto) -> None:
+    """Raise NotApplicable for a Cast of floats to integers or bools."""
+    if not any(n.op_type in ("Cast", "CastLike") for n in all_nodes(model.graph)):
+        return
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    values = (*inferred.input, *inferred.output, *inferred.value_info)
+    types = {v.name: v.type.tensor_type.elem_type for v in values}
+    types |= {t.name: t.data_type for t in inferred.initializer}
+    for node in all_nodes(inferred):
+        if node.op_type in ("Cast", "CastLike") and types.get(node.input[0], 0) in FLOATS | {0}:
+            if types.get(node.output[0], 0) not in FLOATS:
+                raise NotApplicable("a Cast of floats rounds to integers or bools")
+
+
+class Evaluator:
+    """Evaluates a fragment on shadow arrays; its constants are lifted once."""
+
+    def __init__(self, fragment: Fragment) -> None:
+        self.model = onnx.ModelProto()
+        self.model.CopyFrom(fragment.model)
+        graph = self.model.graph
+        constants: dict[str, Array] = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+        lifted_nodes = [n for n in graph.node if n.op_type == "Constant" and n.attribute[0].name == "value"]
+        constants |= {n.output[0]: numpy_helper.to_array(n.attribute[0].t) for n in lifted_nodes}
+        for node in lifted_nodes:
+            graph.node.remove(node)
+        self.constants = {name: self._shadow(name, a, fragment) for name, a in constants.items()}
+
+    @staticmethod
+    def _shadow(name: str, array: Array, fragment: Fragment) -> Array:
+        if helper.np_dtype_to_tensor_dtype(array.dtype) not in FLOATS:
+            return array
+        held = fragment.shadows.get(name)
+        wide = array.astype(np.float64)
+        if isinstance(held, ShadowArray) and held.field is not None and held.shape == array.shape:
+            return shadowed(wide, held.field)
+        return lifted(wide)
+
+    def __call__(self, feeds: Mapping[str, Any]) -> list[Any]:
+        """The outputs in order. Raises EvaluationError and NotApplicable."""
+        constants = {name: a for name, a in self.constants.items() if name not in feeds}
+        found = evaluate_by_policy(self.model, feeds, constants, exact_policy)
+        return [found[v.name] for v in self.model.graph.output]
+
+
+def exact_policy(array: Array, element_type: int, is_exact: bool) -> Array:
+    """A result of an op; one without field elements is lifted if it is made of single-precision constants.
+
+    Raises NotApplicable for other numbers: they come from drawn ones, whose exact values a kernel has lost.
+    """
+    if isinstance(array, ShadowArray) and array.field is not None:
+        return array
+    numbers = np.asarray(array)
+    finite = numbers[np.isfinite(numbers)]
+    if (finite != finite.astype(np.float32)).any():
+        raise NotApplicable("an operator has no kernel for the field")
+    return lifted(numbers)
+
+
+def compare_at(obligation: Obligation, evaluators: tuple[Evaluator, Evaluator], sizes: Mapping[str, int]) -> Coverage:
+    """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
+    coverage = Coverage()
+    rng = np.random.default_rng(1)
+    failures = 0
+    while coverage.draws < MAX_BRANCH_DRAWS and not (coverage.draws >= ENOUGH_DRAWS and coverage.is_complete):
+        if coverage.draws >= MAX_DRAWS and not coverage.has_branches:
+            break
+        feeds = draw(obligation, sizes, rng, INTEGER_LIMITS[failures])
+        if not holds(obligation, feeds):
+            continue
+        try:
+            before, after = (evaluate(feeds) for evaluate in evaluators)
+        except EvaluationError:
+            failures += 1
+            if failures == len(INTEGER_LIMITS):
+                raise
+            continue
+        coverage.draws += 1
+        for index, (x, y) in enumerate(zip(before, after, strict=True)):
+            compare_output(index, x, y, coverage, feeds)
+    coverage.require_enough()
+    return coverage
+
+
+def holds(obligation: Obligation, feeds: Mapping[str, Any]) -> bool:
+    """Whether the condition of the obligation holds at a point."""
+    if obligation.condition is None:
+        return True
+    return all(np.asarray(v).all() for v in Evaluator(Fragment(obligation.condition))(feeds))
+
+
+def draw(obligation: Obligation, sizes: Mapping[str, int], rng: np.random.Generator, limit: int) -> dict[str, Any]:
+    """Random inputs: normal numbers of several scales, each with the residues of a number of its sign."""
+    feeds: dict[str, Any] = {}
+    for given, shape in obligation.concrete_inputs(sizes):
+        if int(np.prod(shape)) > MAX_ELEMENTS:
+            raise NotApplicable(f"input {given.name} is larger than the field evaluates")
+        if given.dtype in FLOATS:
+            numbers = rng.standard_normal(shape) * SCALES[int(rng.integers(len(SCALES)))]
+            feeds[given.name] = shadowed(numbers, random_elements(rng, numbers))
+        elif given.dtype == TensorProto.BOOL:
+            feeds[given.name] = rng.integers(0, 2, shape).astype(np.bool_)
+        else:
+            feeds[given.name] = rng.integers(0, limit, shape).astype(helper.tensor_dtype_to_np_dtype(given.dtype))
+    return feeds
+
+
+def random_elements(rng: np.random.Generator, numbers: Array) -> FieldArray:
+    """Random field elements: squares for positive numbers, so that the root of a square is the absolute value."""
+    data = np.zeros((ff.ROWS, *numbers.shape), np.int64)
+    squares = ff.power_table()[rng.integers(0, ff.Q, numbers.shape)]
+    data[ff.MODULUS] = np.where(numbers < 0, ff.P - squares, squares)
+    data[ff.EXPONENT] = rng.integers(0, ff.Q, numbers.shape)
+    data[ff.HAS_MODULUS] = data[ff.HAS_EXPONENT] = 1
+    return FieldArray(data)
+
+
+def compare_output(index: int, x: Any, y: Any, coverage: Coverage, feeds: Mapping[str, Any]) -> None:
+    """Compare an output of both fragments. Raises Difference."""
+    if isinstance(x, list) and isinstance(y, list) and len(x) == len(y):
+        for i, (a, b) in enumerate(zip(x, y, strict=True)):
+            compare_output(index * 64 + i, a, b, coverage, feeds)
+        return
+    if np.shape(x) != np.shape(y):
+        raise Difference(f"an output has shape {list(np.shape(x))} and becomes {list(np.shape(y))}", feeds)
+    if not (isinstance(x, ShadowArray) and isinstance(y, ShadowArray) and x.field and y.field):
+        if not np.array_equal(np.asarray(x), np.asarray(y)):
+            raise Difference("integers or bools differ", feeds)
+        return
+    first, second = np.asarray(x), np.asarray(y)
+    lost = np.isfinite(first) & np.isnan(second)
+    if lost.any():
+        raise Difference("the result is NaN where the original is a number", feeds, Guarantee.FEWER_INPUTS)
+    defined, equal = ff.same(x.field, y.field)
+    usable = defined & np.isfinite(first) & np.isfinite(second)
+    if (usable & ~equal).any():
+        near = np.abs(first - second) <= RELATIVE_AGREEMENT * np.maximum(np.abs(first), np.abs(second))
+        wrong = usable & ~equal
+        words = "differ in the field alone" if near[wrong].all() else "differ"
+        raise Difference(f"elements {words}", feeds)
+    coverage.add(index, usable, x.field.data[ff.REGION])

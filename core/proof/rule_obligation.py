@@ -1,0 +1,139 @@
+"""Obligations of a rule: the models on which it fires, rewritten with constants that keep their exact values."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from ast import FunctionDef, Return, parse, walk
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from math import isqrt
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ..errors import PassesError
+from ..io.convert import from_onnx, to_onnx
+from ..ir.dtypes import FLOATS
+from ..ir.graph import Graph, defined_values
+from ..ir.tensor import Tensor
+from ..ir.values import Value
+from ..rewriting.driver import rewrite
+from ..rewriting.ledger import Ledger
+from ..rewriting.rules import Rule
+from . import finite_field as ff
+from .obligation import ExactArray, Fragment, NotApplicable, Obligation, input_types
+from .shadow_array import ShadowArray, shadowed
+from .finite_field_constants import lift
+
+MAX_EXACT = 256  # elements of a constant whose fractions are listed
+
+
+def obligation_of(rule: Rule, model: onnx.ModelProto) -> Obligation | None:
+    """The obligation of `rule` on a model; None if it does not fire. Raises NotApplicable and PassesError."""
+    inputs = input_types(model)
+    imported = from_onnx(model)
+    before = shadow_constants(imported.graph)
+    sites: list[int] = []
+    with recorded_sites(rule, sites):
+        fired = rewrite(imported.graph, [rule], Ledger())
+    if not fired:
+        return None
+    after = {v.name: v.tensor.array for v in constants_of(imported.graph) if v.tensor is not None}
+    return Obligation(
+        fragment(model, before),
+        fragment(to_onnx(imported), after),
+        inputs,
+        rule.contract,
+        rule=rule.name,
+        build_site=sites[-1] if sites else 0,
+    )
+
+
+def constants_of(graph: Graph) -> Iterator[Value]:
+    """The constants of floats in a graph and its bodies."""
+    for inner in graph.with_subgraphs():
+        for value in defined_values(inner):
+            if value.tensor is not None and value.tensor.dtype in FLOATS and value.tensor.is_readable:
+                yield value
+
+
+def shadow_constants(graph: Graph) -> dict[str, Any]:
+    """Give the constants of a graph exact elements, and return them by name."""
+    found: dict[str, Any] = {}
+    for value in constants_of(graph):
+        assert value.tensor is not None  # as `constants_of` says
+        array = shadowed(value.tensor.array, lift(value.tensor.array))
+        found[value.name] = array
+        value.set_constant(Tensor.from_array(array))
+    return found
+
+
+def fragment(model: onnx.ModelProto, arrays: dict[str, Any]) -> Fragment:
+    """A model with the exact values of those of its constants that have some."""
+    shadows = {n: a for n, a in arrays.items() if isinstance(a, ShadowArray) and a.field is not None}
+    exact = {n: e for n, a in shadows.items() if (e := fractions_of(a)) is not None}
+    return Fragment(model, exact, shadows)
+
+
+def fractions_of(array: ShadowArray) -> ExactArray | None:
+    """The fractions of small numerators and denominators that an array stands for; None if one is another number."""
+    if array.size > MAX_EXACT or array.field is None or not np.isfinite(np.asarray(array, np.float64)).all():
+        return None
+    found = np.empty(array.shape, object)
+    data = array.field.data.reshape(ff.ROWS, -1)
+    for i, number in enumerate(np.asarray(array, np.float64).ravel().tolist()):
+        if not (data[ff.HAS_MODULUS, i] and data[ff.HAS_EXPONENT, i]):
+            return None
+        fraction = _reconstructed(int(data[ff.MODULUS, i]), int(data[ff.EXPONENT, i]))
+        if fraction is None or abs(float(fraction) - number) > 1e-2 * abs(number):
+            fraction = Fraction(number)
+        found.reshape(-1)[i] = fraction
+    return found
+
+
+def _reconstructed(modulus: int, exponent: int) -> Fraction | None:
+    """The fraction with those residues whose numerator and denominator are small (Wang's algorithm)."""
+    whole = ff.P * ff.Q
+    number = (modulus + ff.P * ((exponent - modulus) * pow(ff.P, -1, ff.Q) % ff.Q)) % whole
+    bound = isqrt(whole // 2)
+    last, rest, last_factor, factor = whole, number, 0, 1
+    while rest > bound:
+        quotient = last // rest
+        last, rest, last_factor, factor = rest, last - quotient * rest, factor, last_factor - quotient * factor
+    return Fraction(rest, factor) if factor and abs(factor) <= bound else None
+
+
+@contextmanager
+def recorded_sites(rule: Rule, sites: list[int]) -> Generator[None]:
+    """Record the lines, counted from the first one of the rule's function, at which it returns a replacement."""
+    code = rule.build.__code__
+    former: Any = sys.getprofile()
+
+    def profile(frame: Any, event: str, result: Any) -> None:
+        if event == "return" and frame.f_code is code and result is not None:
+            sites.append(frame.f_lineno - code.co_firstlineno)
+
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        sys.setprofile(former)
+
+
+def build_sites(rule: Rule) -> frozenset[int]:
+    """The lines at which the rule's function returns; empty if its source is not there."""
+    try:
+        tree = parse(dedent(inspect.getsource(rule.build)))
+    except (OSError, TypeError, SyntaxError):
+        return frozenset()
+    function = next((n for n in walk(tree) if isinstance(n, FunctionDef)), None)
+    if function is None:
+        return frozenset()
+    inner = {id(r) for n in walk(function) if isinstance(n, FunctionDef) and n is not function for r in walk(n)}
+    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    return frozenset(r.lineno - first for r in walk(function) if isinstance(r, Return) and id(r) not in inner)

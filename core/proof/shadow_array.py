@@ -1,0 +1,174 @@
+"""Arrays of floats that carry their exact elements through NumPy.
+
+A ShadowArray is an ordinary array of floats for all code that reads it; beside, it has the field element of each number.
+A rule that computes constants, and the float64 kernels of verification, are plain NumPy: given shadow arrays, both
+compute in the field as well. A function that NumPy does not pass on, such as `float(x)`, leaves a plain number, whose
+exact value is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from .finite_field import FieldArray
+from .finite_field_constants import lift
+
+Array = np.ndarray[Any, Any]
+
+
+class ShadowArray(np.ndarray[Any, Any]):
+    """An array of floats with the same elements as a `field`, None where their exact values were lost.
+
+    Views of it are read-only, so that nothing is written to the floats alone.
+    """
+
+    field: FieldArray | None
+
+    def __array_finalize__(self, obj: object) -> None:
+        """Make an array without exact elements, unless `shadowed` gives it some."""
+        self.field = None
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Apply a ufunc to the floats and to the field elements."""
+        from .field_kernels import apply_ufunc  # noqa: PLC0415 - which needs this class
+
+        return apply_ufunc(ufunc, method, inputs, options)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Apply a function of NumPy to the floats and to the field elements."""
+        from .field_kernels import apply_function  # noqa: PLC0415 - which needs this class
+
+        return apply_function(func, args, kwargs)
+
+    def __getitem__(self, index: Any) -> Any:
+        """The elements at an index; a single one is an array of rank 0."""
+        return moved(self, lambda a: a[plain(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Set elements, and their field elements."""
+        floats = plain(self)
+        floats[plain(index)] = plain(value)
+        if self.field is None:
+            return
+        given = field_of(value)
+        if given is None:
+            self.field = None
+            return
+        places = np.arange(self.size).reshape(self.shape)
+        places[plain(index)] = self.size + np.arange(given.data[0].size).reshape(given.shape)
+        self.field = pooled([self.field, given]).take(places)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The rows."""
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - as in NumPy
+        """The array with its axes reversed."""
+        return self.transpose()
+
+    def __reduce__(self) -> Any:
+        """The floats alone, for another process."""
+        return plain(self).copy().__reduce__()
+
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
+        """The array in another type; exact elements are kept among floats."""
+        found = plain(self).astype(dtype, *args, **options)
+        return shadowed(found, self.field) if is_float(found) and self.field is not None else found
+
+    def copy(self, order: Any = "C") -> Self:
+        """A copy to write to."""
+        found: Any = plain(self).copy().view(ShadowArray)
+        found.field = self.field
+        return found
+
+    def item(self, *args: Any) -> Any:
+        """One element as a plain number, whose exact value is lost."""
+        return plain(self).item(*args)
+
+
+def _by_function(name: str) -> Callable[..., Any]:
+    function = getattr(np, name)
+
+    def method(self: ShadowArray, *args: Any, **options: Any) -> Any:
+        return function(self, *args, **options)
+
+    return method
+
+
+for _name in ("sum", "mean", "prod", "max", "min", "cumsum", "cumprod", "argmax", "argmin", "repeat", "take", "squeeze",
+              "swapaxes", "ravel", "any", "all", "round", "clip", "dot", "var", "std", "argsort"):  # fmt: skip
+    setattr(ShadowArray, _name, _by_function(_name))
+ShadowArray.flatten = ShadowArray.ravel  # type: ignore[method-assign]
+
+
+def _reshape(self: ShadowArray, *shape: Any, **_: Any) -> Any:
+    wanted = shape[0] if len(shape) == 1 else shape
+    return moved(self, lambda a: a.reshape(wanted))
+
+
+def _transpose(self: ShadowArray, *axes: Any) -> Any:
+    return moved(self, lambda a: a.transpose(*axes))
+
+
+ShadowArray.reshape = _reshape  # type: ignore[method-assign]
+ShadowArray.transpose = _transpose  # type: ignore[method-assign]
+
+
+def plain(value: Any) -> Any:
+    """A value with its shadow arrays as plain ones, also in tuples, lists and slices."""
+    if isinstance(value, ShadowArray):
+        return value.view(np.ndarray)
+    if isinstance(value, tuple):
+        return tuple(plain(v) for v in value)  # type: ignore[reportUnknownVariableType]
+    if isinstance(value, list):
+        return [plain(v) for v in value]  # type: ignore[reportUnknownVariableType]
+    return value
+
+
+def is_float(value: Any) -> bool:
+    """Whether an array or number is one of floats that stand for real numbers."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        return isinstance(value, float)
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
+def shadowed(floats: Any, field: FieldArray | None, *, writable: bool = False) -> ShadowArray:
+    """An array with its field elements."""
+    base = np.asarray(floats)
+    found = (base if base.flags.c_contiguous else base.copy()).view(ShadowArray)
+    found.field = field
+    if not writable:
+        found.flags.writeable = False
+    return found
+
+
+def lifted(numbers: Any) -> ShadowArray:
+    """An array of constants with the field elements of the simplest numbers that they round."""
+    return shadowed(np.asarray(numbers), lift(plain(numbers)))
+
+
+def field_of(value: Any) -> FieldArray | None:
+    """The field elements of an array or number; of a plain one, those of its simplest numbers."""
+    if isinstance(value, ShadowArray):
+        return value.field
+    array = np.asarray(value)
+    return lift(array) if array.dtype.kind in "biuf" or is_float(array) else None
+
+
+def pooled(fields: list[FieldArray]) -> FieldArray:
+    """The elements of several arrays in one row."""
+    return FieldArray(np.concatenate([f.data.reshape(len(f.data), -1) for f in fields], axis=1))
+
+
+def moved(array: ShadowArray, move: Callable[[Any], Any]) -> Any:
+    """The result of a function that only moves elements."""
+    floats = move(plain(array))
+    if array.field is None:
+        return floats
+    places = move(np.arange(array.size).reshape(array.shape))
+    return shadowed(floats, array.field.take(places))

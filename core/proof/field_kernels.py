@@ -21,6 +21,10 @@ ONE, TWO = lift(1.0), lift(2.0)
 
 def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """The result of a ufunc on floats and, where it gives floats, on field elements."""
+    if method == "at":  # writes to its first operand
+        ufunc.at(*map(plain, inputs))
+        inputs[0].field = None
+        return None
     given = {k: v for k, v in options.items() if k != "out"}
     floats = [plain(x) for x in inputs]
     target = options.get("out", (None,))[0]
@@ -28,7 +32,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping
         keywords = {"axis": 0, "keepdims": False} | given
         return apply_function(REDUCTIONS[ufunc], (inputs[0],), keywords)
     found = getattr(ufunc, method)(*floats, **plain_options(given))
-    if isinstance(found, tuple) or not is_float(np.asarray(found)) and np.asarray(found).dtype != object:
+    if isinstance(found, tuple) or (not is_float(np.asarray(found)) and np.asarray(found).dtype != object):
         return written(found, None, target)
     if np.asarray(found).dtype == object:  # of np.frompyfunc
         found = np.asarray(found, np.float64)
@@ -266,7 +270,13 @@ def _reduction(function: Any, fold: Reduction) -> Callable[..., Any]:
     """A reduction of floats by a function, of field elements by a fold over the first axis."""
 
     def reduced(
-        x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, **_: Any
+        x: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        **_: Any,
     ) -> Any:
         options: dict[str, Any] = {} if initial is None else {"initial": initial}
         options |= {} if dtype is None else {"dtype": dtype}
@@ -401,7 +411,7 @@ def _full_like(x: Any, value: Any, dtype: Any = None, shape: Any = None, **_: An
     if field is None or not is_float(floats):
         return floats
     data = np.broadcast_to(ff.aligned(field.data, floats.ndim), (ff.ROWS, *floats.shape))
-    return shadowed(floats, FieldArray(data.copy()), writable=True)
+    return shadowed(floats, FieldArray(data.copy()))
 
 
 FUNCTIONS: Mapping[Any, Callable[..., Any]] = {

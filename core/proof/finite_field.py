@@ -28,7 +28,8 @@ ROWS = 6
 class FieldArray:
     """An array of field elements: `data` has a row for each of the two residues, and four more.
 
-    HAS_MODULUS and HAS_EXPONENT say which residues are known, UNDEFINED where the expression has no value in the field,
+    HAS_MODULUS and HAS_EXPONENT say which residues are known; the others are a hash of these, or computed of hashes, so
+    that they add and multiply as well. UNDEFINED says where the expression has no value in the field,
     such as the root of a number that is no square. REGION identifies the decisions behind an element: the arguments
     that a maximum chose, the branches of a comparison; 0 where there were none.
     """
@@ -41,12 +42,13 @@ class FieldArray:
         return self.data.shape[1:]
 
     def residues(self, row: int) -> Ints:
-        """The residues mod P (MODULUS) or Q (EXPONENT); a hash of the others where they are not known."""
-        other, size = (EXPONENT, P) if row == MODULUS else (MODULUS, Q)
-        known = self.data[HAS_MODULUS + row]
-        if known.all():
-            return self.data[row]
-        return np.where(known, self.data[row], mixed(self.data[other], row + 1) % size)
+        """The residues mod P (MODULUS) or Q (EXPONENT), known or not."""
+        return self.data[row]
+
+    @property
+    def identity(self) -> Ints:
+        """A number for each element that equal expressions share: the residue that is known."""
+        return np.where(self.data[HAS_MODULUS], self.data[MODULUS], self.data[EXPONENT] + P)
 
     def take(self, indices: Ints) -> FieldArray:
         """The elements at flat indices, in the shape of these."""
@@ -108,8 +110,8 @@ def from_rows(modulus: Ints | None, exponent: Ints | None, like: FieldArray) -> 
     """An array of new residues, of which one may be unknown, defined where `like` is, in its regions."""
     given = modulus if modulus is not None else exponent
     data = np.zeros((ROWS, *np.shape(given)), np.int64)
-    for row, residues in ((MODULUS, modulus), (EXPONENT, exponent)):
-        data[row] = 0 if residues is None else residues
+    for row, residues, size in ((MODULUS, modulus, P), (EXPONENT, exponent, Q)):
+        data[row] = mixed(np.asarray(given), row + 1) % size if residues is None else residues
         data[HAS_MODULUS + row] = residues is not None
     data[UNDEFINED], data[REGION] = like.data[UNDEFINED], like.data[REGION]
     return FieldArray(data)
@@ -153,17 +155,17 @@ def aligned(data: Ints, rank: int) -> Ints:
 
 
 def add(a: FieldArray, b: FieldArray) -> FieldArray:
-    """a + b"""
+    """A + b"""
     return ring(lambda x, y, m: (x + y) % m, a, b)
 
 
 def subtract(a: FieldArray, b: FieldArray) -> FieldArray:
-    """a - b"""
+    """A - b"""
     return ring(lambda x, y, m: (x - y) % m, a, b)
 
 
 def multiply(a: FieldArray, b: FieldArray) -> FieldArray:
-    """a * b"""
+    """A * b"""
     return ring(lambda x, y, m: x * y % m, a, b)
 
 
@@ -173,9 +175,9 @@ def negative(a: FieldArray) -> FieldArray:
 
 
 def divide(a: FieldArray, b: FieldArray) -> FieldArray:
-    """a / b, undefined where a residue of b is 0."""
+    """A / b, undefined where a residue of b is 0."""
     found = ring(lambda x, y, m: x * inverse(y, m) % m, a, b)
-    by_zero = (b.residues(MODULUS) == 0) | (b.residues(EXPONENT) == 0)
+    by_zero = (b.data[HAS_MODULUS] & (b.data[MODULUS] == 0)) | (b.data[HAS_EXPONENT] & (b.data[EXPONENT] == 0))
     return found.with_rows(undefined=found.data[UNDEFINED] | np.broadcast_to(by_zero, found.shape))
 
 
@@ -211,9 +213,8 @@ def apply_function(name: str, *operands: FieldArray) -> FieldArray:
             found = mixed(found + r, salt)
         return found % modulus
 
-    keyed = [from_rows(a.residues(MODULUS), None, a) for a in operands]
-    made = ring(hashed, *keyed)
-    return made.with_rows(has_modulus=1, has_exponent=0)
+    made = ring(hashed, *(from_rows(a.identity, None, a) for a in operands))
+    return from_rows(made.residues(MODULUS), None, made)
 
 
 def select(condition: Ints, a: FieldArray, b: FieldArray) -> FieldArray:

@@ -32,22 +32,33 @@ from .finite_field import (
 )
 
 Floats = np.ndarray[Any, Any]
-MAX_NAMED = 4096  # distinct elements of an array for which simple numbers are sought; of more, all are taken as they are
+MAX_NAMED = (
+    4096  # distinct elements of an array for which simple numbers are sought; of more, all are taken as they are
+)
 SINGLE_ERROR, DOUBLE_ERROR = 2.0**-22, 2.0**-49  # relative, of a constant that was computed in a few roundings
+NARROW_ERRORS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+MAX_SIMPLE = 64  # of numerator and denominator of a number that keeps its value in every seed
 SMALL_DENOMINATOR, SMALL_ROOT = 64, 8
 SINGLE_DIGITS, DOUBLE_DIGITS = 6, 14
 MAX_ROOT = 1024
 Column = tuple[int, int, int, int, int, int]
 
 
-def lift(numbers: Floats | float) -> FieldArray:
-    """The field elements of floats, integers or bools."""
+def lift(numbers: Floats | float, seed: int = 0) -> FieldArray:
+    """The field elements of floats, integers or bools.
+
+    With a `seed`, floats other than 0 stand for any number of their sign: their residues are random. A number alone in
+    its array keeps its value if it is simple.
+    """
     array = np.asarray(numbers)
     if array.dtype.kind in "biu":
         return whole_numbers(array)
     wide = array.astype(np.float64)
     distinct, places = np.unique(wide, return_inverse=True)
-    columns = simple_columns(distinct) if distinct.size <= MAX_NAMED else binary_columns(distinct)
+    if distinct.size > MAX_NAMED:
+        columns = binary_columns(distinct)
+    else:
+        columns = simple_columns(distinct, NARROW_ERRORS.get(array.dtype.name, 0.0), seed, array.size > 1)
     return FieldArray(columns[:, places.reshape(wide.shape)])
 
 
@@ -60,9 +71,10 @@ def whole_numbers(array: Any) -> FieldArray:
     return FieldArray(data)
 
 
-def simple_columns(numbers: Floats) -> Any:
-    """A column of residues for each number."""
-    return np.array([column_of(x) for x in numbers.tolist()], np.int64).reshape(-1, ROWS).T
+def simple_columns(numbers: Floats, error: float, seed: int, is_vector: bool) -> Any:
+    """A column of residues for each number, which is rounded by a relative error, 0 for that of its form."""
+    columns = [column_of(x, error, seed, is_vector) for x in numbers.tolist()]
+    return np.array(columns, np.int64).reshape(-1, ROWS).T
 
 
 def binary_columns(numbers: Floats) -> Any:
@@ -79,26 +91,43 @@ def binary_columns(numbers: Floats) -> Any:
 
 
 @cache
-def column_of(number: float) -> Column:
+def column_of(number: float, error: float, seed: int, is_vector: bool) -> Column:
     """The rows of one number."""
     if not math.isfinite(number):
         return 0, 0, 1, 1, 1, 0
     is_single = number == float(np.float32(number)) or not np.isfinite(np.float32(number))
-    error = SINGLE_ERROR if is_single else DOUBLE_ERROR
+    error = error or (SINGLE_ERROR if is_single else DOUBLE_ERROR)
+    if seed and is_vector and number:
+        return _random_column(number, seed)
     for name, size in irrational_sizes().items():
         if abs(abs(number) - size) <= error * size:
-            column = irrational_columns()[name]
-            p, q, has_p, has_q = column if number > 0 else (-column[0] % P, -column[1] % Q, *column[2:])
-            return p, q, has_p, has_q, 0, 0
-    return *rational(simple_fraction(number, is_single=is_single)), 1, 1, 0, 0
+            p, q, has_p, has_q = irrational_columns()[name]
+            p, q = (p, _hash(p, 2, Q)) if has_p else (_hash(q, 1, P), q)
+            return *((p, q) if number > 0 else (-p % P, -q % Q)), has_p, has_q, 0, 0
+    fraction = simple_fraction(number, error)
+    if seed and max(abs(fraction.numerator), fraction.denominator) > MAX_SIMPLE:
+        return _random_column(number, seed)
+    return *rational(fraction), 1, 1, 0, 0
 
 
-def simple_fraction(number: float, *, is_single: bool) -> Fraction:
+def _hash(residue: int, salt: int, modulus: int) -> int:
+    return int(mixed(np.array([residue]), salt)[0]) % modulus
+
+
+def _random_column(number: float, seed: int) -> Column:
+    """Random residues for a number and its negative: a square for the positive one."""
+    bits = np.array([abs(number)]).view(np.int64)
+    square = int(power_table()[int(mixed(bits, 100 + seed)[0]) % Q])
+    exponent = int(mixed(bits, 200 + seed)[0]) % Q
+    return (square, exponent, 1, 1, 0, 0) if number > 0 else (P - square, -exponent % Q, 1, 1, 0, 0)
+
+
+def simple_fraction(number: float, error: float) -> Fraction:
     """The fraction of a small denominator, or else of few decimals, that a float rounds; or else the float itself."""
     exact = Fraction(number)
-    error = Fraction(SINGLE_ERROR if is_single else DOUBLE_ERROR) * abs(exact)
-    for candidate in _candidates(exact, number, SINGLE_DIGITS if is_single else DOUBLE_DIGITS):
-        if abs(candidate - exact) <= error:
+    allowed = Fraction(error) * abs(exact)
+    for candidate in _candidates(exact, number, SINGLE_DIGITS if error > DOUBLE_ERROR else DOUBLE_DIGITS):
+        if abs(candidate - exact) <= allowed:
             return candidate
     return exact
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +23,12 @@ from .verdict import Guarantee, Technique, Verdict
 ENOUGH_DRAWS = 6
 """Draws at which each element of the outputs is defined: (2^10 / P)^6 < 2^-60, for expressions of degree 2^10."""
 MAX_DRAWS = 64
-BRANCH_DRAWS, MAX_BRANCH_DRAWS = 32, 96  # if the outputs depend on decisions
+STUCK_DRAWS = 16  # after which an element that was never defined is given up
+MAX_SEEDS = 32
+BRANCH_DRAWS, MAX_BRANCH_DRAWS = 32, 400  # if the outputs depend on decisions
 MAX_RARE = 0.1  # of the elements that were compared, in regions that occurred once
 MAX_ELEMENTS = 1 << 16  # of an input
-MAX_CONDITION_DRAWS = 400
+MAX_REFUSED = 1000  # draws in which the condition does not hold
 SCALES = (1.0, 4.0, 0.25, 32.0)
 INTEGER_LIMITS = (3, 2, 1, 6, 2, 1)  # integers are drawn below these in turn
 RELATIVE_AGREEMENT = 1e-9  # of two results in float64 that differ in the field only
@@ -37,7 +39,9 @@ STEPS = frozenset({
 """Operators that jump: what is shown at random points holds almost everywhere."""
 CONTINUOUS_STEPS = frozenset({"MaxPool"})
 ROUNDING_OPS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "BitCast", "StringNormalizer", "TfIdfVectorizer"})
-RANDOM_OPS = frozenset({"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
+RANDOM_OPS = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
 
 
 class Difference(Exception):
@@ -81,6 +85,20 @@ class Coverage:
         enough = all(np.min(c, initial=ENOUGH_DRAWS) >= ENOUGH_DRAWS for c in self.compared)
         return enough and (not self.has_branches or (self.draws >= BRANCH_DRAWS and self.rare <= MAX_RARE / 10))
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether an element was defined in no draw at all."""
+        return any(np.min(c, initial=1) == 0 for c in self.compared)
+
+    def wants_draws(self, limit: int = 0) -> bool:
+        """Whether more draws are due, up to a limit, or else while they add something."""
+        if limit:
+            return self.draws < limit and not self.is_complete
+        if self.draws < ENOUGH_DRAWS:
+            return True
+        most = MAX_BRANCH_DRAWS if self.has_branches else MAX_DRAWS
+        return self.draws < most and not self.is_complete and not (self.is_stuck and self.draws >= STUCK_DRAWS)
+
     def require_enough(self) -> None:
         """Raise NotApplicable for an element that was hardly ever defined, and for regions hardly ever seen."""
         if any(np.min(c, initial=ENOUGH_DRAWS) < ENOUGH_DRAWS for c in self.compared):
@@ -89,29 +107,30 @@ class Coverage:
             raise NotApplicable(f"{len(self.regions)} regions of maxima and comparisons are too many to be drawn")
 
 
-def prove_by_field(obligation: Obligation) -> list[Verdict]:
-    """The verdict of random evaluation at all sizes. Raises NotApplicable.
+Redraw = Callable[[int], Obligation | None]
+"""The same obligation with other constants, given a seed (`rule_obligation.obligation_of`)."""
 
-    A difference is no refutation: a function of which nothing is known, or an order, may be on the way.
+
+def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list[Verdict]:
+    """The verdict of random evaluation at all sizes. Raises NotApplicable, and Difference where outputs differ.
+
+    Where its constants have roots that the field lacks, the obligation is evaluated with others from `redraw`. A
+    difference is no refutation: a function of which nothing is known, or an order, may be on the way.
     """
     require_applicable(obligation)
-    evaluators = Evaluator(obligation.before), Evaluator(obligation.after)
     shown: list[str] = []
     reasons: list[str] = []
     regions = 0
-    try:
-        for sizes in size_sets(obligation):
-            try:
-                coverage = compare_at(obligation, evaluators, sizes)
-            except EvaluationError as why:  # a size that the fragment does not take
-                reasons.append(str(why))
-                continue
-            shown.append(size_words(sizes))
-            regions = max(regions, len(coverage.regions) if coverage.has_branches else 0)
-    except Difference as found:
-        return [Verdict(found.guarantee, Technique.FINITE_FIELD, reason=str(found))]
+    for sizes in size_sets(obligation):
+        try:
+            coverage = compare_at(obligation, redraw, sizes)
+        except (EvaluationError, NotApplicable) as why:  # a size that the fragment does not take
+            reasons.append(str(why))
+            continue
+        shown.append(size_words(sizes))
+        regions = max(regions, len(coverage.regions) if coverage.has_branches else 0)
     if not shown:
-        raise NotApplicable(reasons[0] if reasons else "no size can be evaluated")
+        raise NotApplicable(reasons[0])
     notes = (f"{regions} regions of maxima and comparisons",) if regions else ()
     return [Verdict(guarantee_of(obligation), Technique.FINITE_FIELD, tuple(dict.fromkeys(shown)), notes=notes)]
 
@@ -210,16 +229,35 @@ def exact_policy(array: Array, element_type: int, is_exact: bool) -> Array:
     return lifted(numbers)
 
 
-def compare_at(obligation: Obligation, evaluators: tuple[Evaluator, Evaluator], sizes: Mapping[str, int]) -> Coverage:
+def compare_at(obligation: Obligation, redraw: Redraw | None, sizes: Mapping[str, int]) -> Coverage:
     """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
     coverage = Coverage()
     rng = np.random.default_rng(1)
-    failures = 0
-    while coverage.draws < MAX_BRANCH_DRAWS and not (coverage.draws >= ENOUGH_DRAWS and coverage.is_complete):
-        if coverage.draws >= MAX_DRAWS and not coverage.has_branches:
+    add_draws(coverage, obligation, sizes, rng)
+    for seed in range(1, MAX_SEEDS) if redraw is not None and coverage.is_stuck else ():
+        if coverage.is_complete or (other := redraw(seed)) is None:
             break
+        try:
+            add_draws(coverage, other, sizes, rng, limit=coverage.draws + ENOUGH_DRAWS)
+        except Difference as why:  # it holds for these constants alone
+            raise NotApplicable("an element of the outputs is never defined in the field") from why
+    coverage.require_enough()
+    return coverage
+
+
+def add_draws(
+    coverage: Coverage, obligation: Obligation, sizes: Mapping[str, int], rng: np.random.Generator, limit: int = 0
+) -> None:
+    """Add draws until all is covered, or no draw adds anything."""
+    evaluators = Evaluator(obligation.before), Evaluator(obligation.after)
+    condition = None if obligation.condition is None else Evaluator(Fragment(obligation.condition))
+    failures = refused = 0
+    while coverage.wants_draws(limit):
         feeds = draw(obligation, sizes, rng, INTEGER_LIMITS[failures])
-        if not holds(obligation, feeds):
+        if condition is not None and not all(np.asarray(v).all() for v in condition(feeds)):
+            refused += 1
+            if refused == MAX_REFUSED:
+                raise NotApplicable("the condition holds in no draw")
             continue
         try:
             before, after = (evaluate(feeds) for evaluate in evaluators)
@@ -231,15 +269,6 @@ def compare_at(obligation: Obligation, evaluators: tuple[Evaluator, Evaluator], 
         coverage.draws += 1
         for index, (x, y) in enumerate(zip(before, after, strict=True)):
             compare_output(index, x, y, coverage, feeds)
-    coverage.require_enough()
-    return coverage
-
-
-def holds(obligation: Obligation, feeds: Mapping[str, Any]) -> bool:
-    """Whether the condition of the obligation holds at a point."""
-    if obligation.condition is None:
-        return True
-    return all(np.asarray(v).all() for v in Evaluator(Fragment(obligation.condition))(feeds))
 
 
 def draw(obligation: Obligation, sizes: Mapping[str, int], rng: np.random.Generator, limit: int) -> dict[str, Any]:

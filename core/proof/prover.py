@@ -1,14 +1,78 @@
-"""Decision of the techniques to try on an obligation, and of the verdict that they amount to."""
+"""Decision of the techniques to try on an obligation, and the proof of a rule that their verdicts amount to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
+import numpy as np
+import onnx
+
+from ..errors import PassesError
+from ..rewriting.rules import EXACT, Rule
+from .finite_field_proof import Difference, Redraw, prove_by_field
 from .obligation import NotApplicable, Obligation
-from .verdict import Guarantee, Technique, Verdict
+from .rule_obligation import build_sites, obligation_of
+from .verdict import PROOFS, STRENGTH, Guarantee, Technique, Verdict, strongest
 
 Backend = Callable[[Obligation], Sequence[Verdict]]
 """One technique: its verdicts on an obligation. Raises NotApplicable."""
+Replayer = Callable[[Obligation, Mapping[str, np.ndarray[Any, Any]]], str]
+"""The difference that onnxruntime shows on inputs, in words; "" if it shows none."""
+MAX_MODELS = 16  # on which a rule is proved, of those on which it fired
+MAX_MODELS_OF_SITE = 6  # models with the same build site
+
+
+@dataclass(frozen=True, slots=True)
+class Prover:
+    """The techniques that are there: the finite field always; the others where they are installed.
+
+    `backends` are tried where the field leaves something open: an exactness proof of an exact rule, or any proof.
+    """
+
+    backends: Mapping[Technique, Backend] = field(default_factory=dict[Technique, Backend])
+    replayer: Replayer | None = None
+
+    def prove(self, obligation: Obligation, redraw: Redraw | None = None) -> list[Verdict]:
+        """The verdicts on an obligation, one of each technique that was tried."""
+        verdicts = self._by_field(obligation, redraw)
+        for technique, backend in self.backends.items():
+            best = strongest(verdicts)
+            if best.guarantee is Guarantee.REFUTED or not is_open(obligation, best):
+                break
+            verdicts += attempt_proof(obligation, technique, backend)
+        return verdicts
+
+    def _by_field(self, obligation: Obligation, redraw: Redraw | None) -> list[Verdict]:
+        try:
+            return prove_by_field(obligation, redraw)
+        except NotApplicable as why:
+            return [Verdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=str(why))]
+        except Difference as found:
+            return [self._replayed(obligation, found)]
+
+    def _replayed(self, obligation: Obligation, found: Difference) -> Verdict:
+        """The verdict on a difference: refuted if onnxruntime shows one too."""
+        inputs = {i.name: as_input(found.feeds[i.name], i.dtype) for i in obligation.inputs}
+        shown = self.replayer(obligation, inputs) if self.replayer is not None else ""
+        if shown:
+            return Verdict(Guarantee.REFUTED, Technique.FINITE_FIELD, reason=shown, counterexample=inputs)
+        return Verdict(found.guarantee, Technique.FINITE_FIELD, reason=str(found))
+
+
+def as_input(array: Any, dtype: int) -> np.ndarray[Any, Any]:
+    """An input of a draw as onnxruntime takes it."""
+    return np.asarray(array).astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+
+
+def is_open(obligation: Obligation, best: Verdict) -> bool:
+    """Whether another technique may show more: exactness of an exact rule, or anything of one that is not proved."""
+    contract = obligation.contract
+    promises_bits = EXACT in (contract, contract.for_dtypes)
+    return best.guarantee is not Guarantee.EXACT and (promises_bits or best.guarantee is not Guarantee.REALS)
 
 
 def attempt_proof(obligation: Obligation, technique: Technique, backend: Backend) -> list[Verdict]:
@@ -17,3 +81,115 @@ def attempt_proof(obligation: Obligation, technique: Technique, backend: Backend
         return list(backend(obligation))
     except NotApplicable as why:
         return [Verdict(Guarantee.UNKNOWN, technique, reason=str(why))]
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedModel:
+    """The verdicts on one model, and the line of the rule that returned the replacement."""
+
+    verdicts: tuple[Verdict, ...]
+    build_site: int
+
+    @property
+    def best(self) -> Verdict:
+        """The verdict that says most."""
+        return strongest(self.verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProof:
+    """The verdicts on the models on which a rule fired, and the build sites of its function."""
+
+    rule: Rule
+    models: tuple[ProvedModel, ...]
+    sites: frozenset[int] = frozenset()
+
+    @property
+    def decisive(self) -> tuple[ProvedModel, ...]:
+        """The models that decide: all with a verdict, and one without for a build site that has no other."""
+        known = [m for m in self.models if m.best.guarantee is not Guarantee.UNKNOWN]
+        differing = [m for m in self.models if m.best.guarantee is Guarantee.UNKNOWN and m.best.reason in DIFFERENCES]
+        reached = {m.build_site for m in known}
+        unproved = {m.build_site: m for m in self.models if m.build_site not in reached}
+        return (*known, *differing, *unproved.values())
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The weakest guarantee of the models that decide."""
+        found = [m.best.guarantee for m in self.decisive]
+        return min(found, key=STRENGTH.__getitem__, default=Guarantee.UNKNOWN)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the rule counts as proved: over the reals, almost everywhere, or bit for bit."""
+        return self.guarantee in PROOFS
+
+    @property
+    def reached_sites(self) -> frozenset[int]:
+        """The build sites of the models with the guarantee of the rule, or a stronger one."""
+        return frozenset(m.build_site for m in self.models if STRENGTH[m.best.guarantee] >= STRENGTH[self.guarantee])
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """The reasons of the models without a proof, with their number."""
+        return Counter(m.best.reason for m in self.models if m.best.guarantee not in PROOFS and m.best.reason)
+
+    @property
+    def counterexample(self) -> Verdict | None:
+        """The first refutation."""
+        return next((m.best for m in self.models if m.best.guarantee is Guarantee.REFUTED), None)
+
+    @property
+    def keeps_bits(self) -> bool:
+        """Whether equal bits were shown wherever the rule is said to keep them."""
+        return self.guarantee is Guarantee.EXACT
+
+    def lines(self) -> Iterator[str]:
+        """The proof in words: the guarantee with what it covers, exactness, and reasons for what is open."""
+        yield f"{self.guarantee}{self._details()}"
+        if EXACT in (self.rule.contract, self.rule.contract.for_dtypes) and not self.keeps_bits:
+            yield "bits: compared on numbers only"
+        for reason, count in self.reasons.most_common(MAX_REASONS):
+            yield f"{count} of {len(self.models)} models: {reason}"
+
+    def _details(self) -> str:
+        if self.guarantee not in PROOFS | {Guarantee.DRAWN_INTEGERS, Guarantee.FEWER_INPUTS}:
+            return ""
+        holding = [m for m in self.models if STRENGTH[m.best.guarantee] >= STRENGTH[self.guarantee]]
+        words = [f"{len(holding)} of {len(self.models)} models"]
+        if self.sites:
+            words.append(f"{len(self.reached_sites & self.sites)} of {len(self.sites)} build sites")
+        coverage = dict.fromkeys(c for m in holding for c in m.best.coverage)
+        words += sorted(coverage, key=len)[:MAX_REASONS]
+        if self.guarantee is Guarantee.REALS:
+            words.append("error below 2^-60")
+        return f" ({', '.join(words)})"
+
+
+MAX_REASONS = 3
+DIFFERENCES = frozenset({"elements differ", "integers or bools differ"})
+"""Reasons of unknown verdicts that speak against a rule, as a kernel that is not there does not."""
+
+
+def prove_rule(rule: Rule, models: Sequence[onnx.ModelProto], prover: Prover) -> RuleProof:
+    """Prove a rule on the models on which it fires, at most some for each of its build sites."""
+    found: list[ProvedModel] = []
+    per_site: Counter[int] = Counter()
+    for model in models:
+        if len(found) == MAX_MODELS:
+            break
+        try:
+            obligation = obligation_of(rule, model)
+        except NotApplicable as why:
+            reason = Verdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=str(why))
+            found.append(ProvedModel((reason,), 0))
+            continue
+        except PassesError:  # the check reports it
+            continue
+        if obligation is None or per_site[obligation.build_site] == MAX_MODELS_OF_SITE:
+            continue
+        per_site[obligation.build_site] += 1
+        with np.errstate(all="ignore"):
+            verdicts = prover.prove(obligation, partial(obligation_of, rule, model))
+        found.append(ProvedModel(tuple(verdicts), obligation.build_site))
+    return RuleProof(rule, tuple(found), build_sites(rule))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 from ast import FunctionDef, Return, parse, walk
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
 from textwrap import dedent
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..errors import PassesError
 from ..io.convert import from_onnx, to_onnx
 from ..ir.dtypes import FLOATS
 from ..ir.graph import Graph, defined_values
@@ -26,18 +24,21 @@ from ..rewriting.driver import rewrite
 from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
 from . import finite_field as ff
-from .obligation import ExactArray, Fragment, NotApplicable, Obligation, input_types
-from .shadow_array import ShadowArray, shadowed
 from .finite_field_constants import lift
+from .obligation import ExactArray, Fragment, Obligation, input_types
+from .shadow_array import ShadowArray, shadowed
 
 MAX_EXACT = 256  # elements of a constant whose fractions are listed
 
 
-def obligation_of(rule: Rule, model: onnx.ModelProto) -> Obligation | None:
-    """The obligation of `rule` on a model; None if it does not fire. Raises NotApplicable and PassesError."""
+def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligation | None:
+    """The obligation of `rule` on a model; None if it does not fire. Raises NotApplicable and PassesError.
+
+    With a `seed`, constants that are not simple stand for any number of their sign.
+    """
     inputs = input_types(model)
     imported = from_onnx(model)
-    before = shadow_constants(imported.graph)
+    before = shadow_constants(imported.graph, seed)
     sites: list[int] = []
     with recorded_sites(rule, sites):
         fired = rewrite(imported.graph, [rule], Ledger())
@@ -62,12 +63,12 @@ def constants_of(graph: Graph) -> Iterator[Value]:
                 yield value
 
 
-def shadow_constants(graph: Graph) -> dict[str, Any]:
+def shadow_constants(graph: Graph, seed: int) -> dict[str, Any]:
     """Give the constants of a graph exact elements, and return them by name."""
     found: dict[str, Any] = {}
     for value in constants_of(graph):
         assert value.tensor is not None  # as `constants_of` says
-        array = shadowed(value.tensor.array, lift(value.tensor.array))
+        array = shadowed(value.tensor.array, lift(value.tensor.array, seed))
         found[value.name] = array
         value.set_constant(Tensor.from_array(array))
     return found

@@ -137,13 +137,13 @@ def is_float(value: Any) -> bool:
     return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
-def shadowed(floats: Any, field: FieldArray | None, *, writable: bool = False) -> ShadowArray:
-    """An array with its field elements."""
+def shadowed(floats: Any, field: FieldArray | None) -> ShadowArray:
+    """An array with its field elements. A view of other floats becomes read-only."""
     base = np.asarray(floats)
+    is_view = base.base is not None and base.flags.c_contiguous
     found = (base if base.flags.c_contiguous else base.copy()).view(ShadowArray)
     found.field = field
-    if not writable:
-        found.flags.writeable = False
+    found.flags.writeable = not is_view
     return found
 
 

@@ -17,7 +17,9 @@ import onnx
 from onnx import parser
 
 from ..core.errors import UsageError
+from ..core.proof.prover import Prover, prove_rule
 from ..core.rewriting.rules import Rule
+from .case import Case, Fault, FaultKind
 from .fault_report import CheckResult
 from .model_comparison import Comparer, compare_models
 
@@ -51,13 +53,16 @@ def check_rule(
     seed: int = 0,
     examples: Sequence[Example] = (),
     other_rules: Sequence[Rule] = (),
+    prove: bool = False,
 ) -> CheckResult:
     """Check `rule` on up to `budget` models generated from its pattern, and from `examples` in which it fires.
 
-    Together with `other_rules`, it must also terminate. Raises RuleIsWrong with the smallest model found that shows a
-    fault, and CheckInconclusive if it fired on no model that runs.
+    Together with `other_rules`, it must also terminate. With `prove`, the models on which it fires are also compared
+    exactly, and the result has a `proof`; without one, no rule is refused. Raises RuleIsWrong with the smallest model
+    found that shows a fault, and CheckInconclusive if it fired on no model that runs.
     """
-    result = examine(rule, budget=budget, seed=seed, examples=examples, other_rules=other_rules)
+    prover = default_prover() if prove else None
+    result = examine(rule, budget=budget, seed=seed, examples=examples, other_rules=other_rules, prover=prover)
     if not result.is_sound:
         raise RuleIsWrong(result) if result.fault is not None else CheckInconclusive(result)
     return result
@@ -71,8 +76,9 @@ def examine(
     examples: Sequence[Example] = (),
     other_rules: Sequence[Rule] = (),
     compare: Comparer = compare_models,
+    prover: Prover | None = None,
 ) -> CheckResult:
-    """As `check_rule`, but a fault is returned in the result; `compare` runs the models.
+    """As `check_rule`, but a fault is returned in the result; `compare` runs the models, a `prover` proves the rule.
 
     Raises UsageError for invalid arguments.
     """
@@ -86,8 +92,24 @@ def examine(
     given = tuple(map(parse_example, (*declared_examples(rule), *examples)))
     with np.errstate(all="ignore"):  # without warnings from a rule's own arithmetic on constants
         result = fuzz_rule(RuleTester(rule, compare, given, other_rules), budget, MAX_RUNS, seed)
+        if prover is not None:
+            add_proof(result, prover)
     result.seconds = perf_counter() - start
     return result
+
+
+def default_prover() -> Prover:
+    """The techniques that are installed."""
+    return Prover()
+
+
+def add_proof(result: CheckResult, prover: Prover) -> None:
+    """Prove a rule on the models on which it fired. An input that refutes it is a fault, if there is none yet."""
+    result.proof = prove_rule(result.rule, result.fired_models, prover)
+    refuted = result.proof.refuted_model
+    if refuted is not None and result.fault is None:
+        message = f"{refuted.best.reason} ({refuted.best.technique})"
+        result.fault = Fault(FaultKind.WRONG, message, Case(refuted.before, "", ("found by a proof",)), refuted.after)
 
 
 def parse_example(example: Example) -> onnx.ModelProto:

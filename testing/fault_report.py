@@ -17,6 +17,7 @@ from ..core.errors import EvaluationError, ModelError
 from ..core.io.files import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.discovery import FILE_MODULE_PREFIX
+from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
 from ..core.support.printable_text import file_name, printable_lines
 from ..core.support.scratch_folder import staging_folder
@@ -33,7 +34,8 @@ class CheckResult:
     """The result of checking a rule.
 
     It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
-    if it never fired.
+    if it never fired. `fired_models` are the first models on which it fired and that ran; `proof` the proof of the rule
+    on them, if one was asked for.
     """
 
     rule: Rule
@@ -43,6 +45,8 @@ class CheckResult:
     seconds: float = 0.0
     fault: Fault | None = None
     decline_counts: Counter[str] = field(default_factory=Counter[str])
+    fired_models: list[onnx.ModelProto] = field(default_factory=list[onnx.ModelProto], repr=False)
+    proof: RuleProof | None = None
 
     @property
     def is_sound(self) -> bool:
@@ -54,13 +58,19 @@ class CheckResult:
         """A full report of the fault, with a test; or one line on the result."""
         name = self.rule.name
         if self.fault is not None:
-            return format_fault(self.rule, self.fault)
+            return "\n".join([format_fault(self.rule, self.fault), *self.proof_lines])
         if self.is_sound:
-            return f"{name} keeps its contract on {self.ran} models"
+            return "\n".join([f"{name} keeps its contract on {self.ran} models", *self.proof_lines])
         if self.fired:
             return f"{name} fired on {self.fired} models, none of which onnxruntime runs: give examples that do"
         why = "; ".join(w for w, _ in self.decline_counts.most_common(MAX_REASONS)) or "its pattern matched nowhere"
         return f"{name} never fired in {self.models} models ({why}): give examples in which it does"
+
+
+    @property
+    def proof_lines(self) -> list[str]:
+        """The proof in words, indented; empty if none was asked for."""
+        return [f"    {line}" for line in self.proof.lines()] if self.proof is not None else []
 
 
 def format_fault(rule: Rule, fault: Fault) -> str:

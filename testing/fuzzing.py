@@ -28,6 +28,7 @@ ChoiceSequence = tuple[int, ...]
 DrawInteger = Callable[[st.SearchStrategy[int]], int]
 MUTATION_PERIOD = 40
 """Of so many choices one becomes the simplest, and one is drawn anew, on average."""
+MAX_FIRED_MODELS = 200  # that are kept for a proof
 MAX_SHRINK_STEPS = 400  # cases tried to make the one that shows a fault smaller
 SHRINKING = settings(
     max_examples=MAX_SHRINK_STEPS,
@@ -133,6 +134,8 @@ class RuleTester:
         except (UnverifiableError, EvaluationError):  # one of the models does not run
             return None
         counts.ran += 1
+        if len(counts.fired_models) < MAX_FIRED_MODELS:
+            counts.fired_models.append(case.model)
         return fault
 
     def minimize(self, fault: Fault, choice_sequence: ChoiceSequence, seed: int) -> Fault:

@@ -30,6 +30,10 @@ def check(
     built_in: Annotated[bool, typer.Option("--built-in", help="Check all rules that come with passwright.")] = False,
     budget: Annotated[int, typer.Option(min=1, metavar="N", help="Models made for each rule, at most.")] = 600,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the generated models and inputs.")] = 0,
+    prove: Annotated[
+        bool,
+        typer.Option("--prove", help="Prove the rules, too: over the reals, and bit for bit where they are exact."),
+    ] = False,
     repro: Annotated[
         Path | None, options.report_option(metavar="FOLDER", help="Write a model and inputs here for each wrong rule.")
     ] = None,
@@ -49,6 +53,7 @@ def check(
             built_in=built_in,
             budget=budget,
             seed=seed,
+            prove=prove,
             report_to=options.report_file(outputs.json),
             repro_to=repro,
         )

@@ -19,6 +19,8 @@ def show_check_report(terminal: Terminal, report: CheckReport) -> None:
     """Print a row for each rule, then a report on each that is wrong or inconclusive."""
     if report.checked:
         terminal.table(result_table(report))
+    for c in report.checked if report.prove else ():
+        terminal.lines([c.rule.name, *c.proof_lines])
     for c in (*report.wrong, *report.inconclusive):
         terminal.lines(c.report.split("\n"))
         if c.rule.name in report.repros:
@@ -42,7 +44,8 @@ def summary_line(report: CheckReport) -> str:
     """The numbers of results."""
     wrong, inconclusive = len(report.wrong), len(report.inconclusive)
     sound = len(report.checked) - wrong - inconclusive
-    return f"{plural(len(report.checked), 'rule')}: {sound} sound, {wrong} wrong, {inconclusive} inconclusive"
+    proved = f"; {len(report.proved)} proved" if report.prove else ""
+    return f"{plural(len(report.checked), 'rule')}: {sound} sound, {wrong} wrong, {inconclusive} inconclusive{proved}"
 
 
 def check_document(report: CheckReport) -> Document:

@@ -13,10 +13,11 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.plugins.pass_registry import PassRegistry, all_rules
+from ...core.proof.prover import RuleProof
 from ...core.rewriting.rules import Rule
 from ...core.support.printable_text import json_text
 from ...passes.pipelines import BUILT_IN
-from ...testing.check import DEFAULT_BUDGET, CheckResult, examine
+from ...testing.check import DEFAULT_BUDGET, CheckResult, default_prover, examine
 from ...testing.comparison_process import ComparisonProcess
 from ...testing.fault_report import model_text, write_repro
 from ..environment import versions
@@ -29,9 +30,15 @@ class CheckReport:
 
     budget: int
     seed: int
+    prove: bool = False
     checked: list[CheckResult] = field(default_factory=list[CheckResult])
     unchecked_passes: list[str] = field(default_factory=list[str])
     repros: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def proved(self) -> list[CheckResult]:
+        """The rules with a proof."""
+        return [c for c in self.checked if c.proof is not None and c.proof.is_proved]
 
     @property
     def wrong(self) -> list[CheckResult]:
@@ -48,6 +55,7 @@ class CheckReport:
         data = {
             "budget": self.budget,
             "seed": self.seed,
+            "proved": len(self.proved) if self.prove else None,
             "rules": [_result_data(c, self.repros.get(c.rule.name)) for c in self.checked],
             "not_checked": self.unchecked_passes,
             "versions": versions(),
@@ -71,6 +79,7 @@ def _result_data(checked: CheckResult, repro: str | None) -> dict[str, Any]:
         "seconds": round(checked.seconds, 3),
         "declined": dict(checked.decline_counts.most_common()),
         "fault": None,
+        "proof": _proof_data(checked.proof) if checked.proof is not None else None,
     }
     if (fault := checked.fault) is not None:
         input_set = fault.mismatch.input_set if fault.mismatch is not None else None
@@ -86,24 +95,40 @@ def _result_data(checked: CheckResult, repro: str | None) -> dict[str, Any]:
     return data
 
 
+def _proof_data(proof: RuleProof) -> dict[str, Any]:
+    return {
+        "guarantee": proof.guarantee,
+        "text": list(proof.lines()),
+        "models": [
+            {
+                "build_site": m.build_site,
+                "guarantee": m.best.guarantee,
+                "verdicts": [{"technique": v.technique, "text": str(v)} for v in m.verdicts],
+            }
+            for m in proof.models
+        ],
+    }
+
+
 def check(
     targets: Sequence[str],
     *,
     built_in: bool = False,
     budget: int = DEFAULT_BUDGET,
     seed: int = 0,
+    prove: bool = False,
     report_to: Path | None = None,
     repro_to: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> CheckReport:
     """Check the rules of Python files and rules and passes by name, or all that are built in.
 
-    Names select from the files, if there are any. Raises UsageError, and PluginError for a file that cannot be loaded.
+    Names select from the files, if there are any. With `prove`, results have proofs. Raises UsageError, and PluginError for a file that cannot be loaded.
     """
     passes = select_passes(targets, built_in=built_in)
     paths = OutputPaths.of(report=report_to, repro_folder=repro_to)
     paths.require_distinct([Path(t) for t in targets if is_file_path(t)])
-    report = CheckReport(budget, seed)
+    report = CheckReport(budget, seed, prove)
     rules: dict[Rule, list[Rule]] = {}  # each with the rules of its passes
     for p in (leaf for whole in passes for leaf in leaves(whole)):
         if isinstance(p, RulePass):
@@ -111,10 +136,12 @@ def check(
                 rules.setdefault(r, []).extend(p.rules)
         else:
             report.unchecked_passes.append(p.name)
+    prover = default_prover() if prove else None
     with ComparisonProcess() as process:
         for number, (rule, others) in enumerate(rules.items(), 1):
             progress(f"{rule.name} ({number} of {len(rules)})")
-            report.checked.append(examine(rule, budget=budget, seed=seed, other_rules=others, compare=process))
+            checked = examine(rule, budget=budget, seed=seed, other_rules=others, compare=process, prover=prover)
+            report.checked.append(checked)
     if repro_to is not None:
         report.repros = {c.rule.name: str(write_repro(c.rule, c.fault, repro_to)) for c in report.wrong if c.fault}
     publish_text(paths.report, report.to_json)

@@ -85,10 +85,12 @@ def attempt_proof(obligation: Obligation, technique: Technique, backend: Backend
 
 @dataclass(frozen=True, slots=True)
 class ProvedModel:
-    """The verdicts on one model, and the line of the rule that returned the replacement."""
+    """The verdicts on one model, before and after, and the line of the rule that returned the replacement."""
 
     verdicts: tuple[Verdict, ...]
     build_site: int
+    before: onnx.ModelProto = field(repr=False)
+    after: onnx.ModelProto | None = field(default=None, repr=False)
 
     @property
     def best(self) -> Verdict:
@@ -135,9 +137,9 @@ class RuleProof:
         return Counter(m.best.reason for m in self.models if m.best.guarantee not in PROOFS and m.best.reason)
 
     @property
-    def counterexample(self) -> Verdict | None:
-        """The first refutation."""
-        return next((m.best for m in self.models if m.best.guarantee is Guarantee.REFUTED), None)
+    def refuted_model(self) -> ProvedModel | None:
+        """The first model with a refutation."""
+        return next((m for m in self.models if m.best.guarantee is Guarantee.REFUTED), None)
 
     @property
     def keeps_bits(self) -> bool:
@@ -182,7 +184,7 @@ def prove_rule(rule: Rule, models: Sequence[onnx.ModelProto], prover: Prover) ->
             obligation = obligation_of(rule, model)
         except NotApplicable as why:
             reason = Verdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=str(why))
-            found.append(ProvedModel((reason,), 0))
+            found.append(ProvedModel((reason,), 0, model))
             continue
         except PassesError:  # the check reports it
             continue
@@ -191,5 +193,5 @@ def prove_rule(rule: Rule, models: Sequence[onnx.ModelProto], prover: Prover) ->
         per_site[obligation.build_site] += 1
         with np.errstate(all="ignore"):
             verdicts = prover.prove(obligation, partial(obligation_of, rule, model))
-        found.append(ProvedModel(tuple(verdicts), obligation.build_site))
+        found.append(ProvedModel(tuple(verdicts), obligation.build_site, model, obligation.after.model))
     return RuleProof(rule, tuple(found), build_sites(rule))

@@ -55,10 +55,11 @@ class WorkerProxy:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._process = WorkerProcess(self.command, self.timeout, self.folder / "log")
 
-    def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path]) -> dict[str, Any]:
-        """Load a model, and run the first batch: the metrics of that."""
+    def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path], callers: int = 1) -> dict[str, Any]:
+        """Load a model, and run the first batch: the metrics of that. `callers`: threads that call it."""
         folders = {str(batch): str(folder) for batch, folder in feeds.items()}
-        return self._request("load", model=str(model.resolve()), setting=asdict(config), feeds=folders)
+        setting = asdict(config)
+        return self._request("load", model=str(model.resolve()), setting=setting, feeds=folders, callers=callers)
 
     def warm_up(self, batch: int) -> float:
         """Run until warm; the seconds of a call."""
@@ -126,11 +127,16 @@ class CallTimes:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkTarget:
-    """A model file, its session config, and `feeds` of its own by batch size, in place of the common ones."""
+    """A model file, its session config, and `feeds` of its own by batch size, in place of the common ones.
+
+    With several `callers`, so many threads call the session at the same time, and the time of a call is the time of
+    all of them divided by their number.
+    """
 
     model: Path
     config: SessionConfig
     feeds: Mapping[int, Mapping[str, Any]] | None = None
+    callers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +186,7 @@ def run_benchmark(
                     progress(f"measuring: set {number + 1} of {config.process_sets}")
                     for run in loaded:
                         run.sets.append({})  # stays empty for targets that are not in this set
+                        run.set_peaks.append(0)  # as above
                     _run_set([loaded[i] for i in group if not loaded[i].failure], config, number)
         return [run.metrics() for run in runs]
 
@@ -218,14 +225,17 @@ class _TargetRun:
     providers: dict[str, int] = field(default_factory=dict[str, int])
     creations: list[float] = field(default_factory=list[float])
     sets: list[dict[int, CallTimes]] = field(default_factory=list[dict[int, CallTimes]])
+    set_peaks: list[int] = field(default_factory=list[int])
 
     def start_worker(self, exits: ExitStack) -> WorkerProxy:
         """Load the target in a process of its own, which ends with `exits`."""
         worker = WorkerProxy(Path(f"{self.folder}-{len(self.creations)}"), self.timeout)
         exits.callback(worker.terminate)
         with _record_failure(self):
-            reply = worker.load(self.target.model, self.target.config, self.feeds)
+            reply = worker.load(self.target.model, self.target.config, self.feeds, self.target.callers)
             self.load_reply = self.load_reply or reply
+            if self.sets:
+                self.set_peaks[-1] = reply["peak"]
             self.creations.append(reply["creation"])
         return worker
 
@@ -249,6 +259,7 @@ class _TargetRun:
             providers=self.providers,
             latencies={b: summarize_latency(b, [s.get(b) for s in self.sets]) for b in self.feeds},
             threads=self.load_reply["threads"],
+            set_peaks=tuple(self.set_peaks),
         )
 
 
@@ -307,5 +318,11 @@ def summarize_latency(batch: int, sets: Sequence[CallTimes | None]) -> Latency:
     calls = sorted(t for s in sets if s is not None for t in s.calls)
     rounds = tuple(tuple(s.rounds) if s is not None else () for s in sets)
     low, high = median_latency_interval(rounds)
-    p95, p99 = (calls[min(int(fraction * len(calls)), len(calls) - 1)] for fraction in (0.95, 0.99))
-    return Latency(batch, len(calls), median(calls), low, high, p95, p99, rounds)
+    tails = tuple(quantile(sorted(s.calls), 0.99) if s is not None and s.calls else 0.0 for s in sets)
+    p95, p99 = quantile(calls, 0.95), quantile(calls, 0.99)
+    return Latency(batch, len(calls), median(calls), low, high, p95, p99, rounds, tails)
+
+
+def quantile(ordered: Sequence[float], fraction: float) -> float:
+    """The number below which a fraction of ordered ones is."""
+    return ordered[min(int(fraction * len(ordered)), len(ordered) - 1)]

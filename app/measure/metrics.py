@@ -26,7 +26,8 @@ class Latency:
     """Seconds for one call with `batch` samples, over so many `calls`.
 
     `median_low` and `median_high` are the 95 % interval of the median. `rounds`, which pair with those of other models,
-    has a list for each set of processes, with one median a round, empty for a set without this model.
+    has a list for each set of processes, with one median a round, empty for a set without this model. `tails` has the
+    99th percentile of the calls of each set, 0 for a set without it.
     """
 
     batch: int
@@ -37,6 +38,7 @@ class Latency:
     p95: float
     p99: float
     rounds: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+    tails: tuple[float, ...] = field(default=(), repr=False)
 
     @property
     def throughput(self) -> float:
@@ -51,7 +53,8 @@ class ModelMetrics:
     `creation_seconds`: the time to create a session, the median over the processes. `resident_bytes`, `peak_bytes`:
     memory of a process that loaded and ran the model with one sample, `baseline_bytes` that of one that has only
     imported onnxruntime. `providers`: the number of nodes by execution provider that ran them. `latencies` by batch
-    size. `threads` that compute an op, as observed in the process.
+    size. `threads` that compute an op, as observed in the process. `set_peaks`: the peak memory of each further process
+    in bytes, 0 for a set without this model.
     """
 
     failure: str = ""
@@ -62,6 +65,7 @@ class ModelMetrics:
     providers: dict[str, int] = field(default_factory=dict[str, int])
     latencies: dict[int, Latency] = field(default_factory=dict[int, Latency])
     threads: int = 0
+    set_peaks: tuple[int, ...] = field(default=(), repr=False)
 
 
 def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, RatioInterval]:
@@ -74,16 +78,52 @@ def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, 
 
 def latency_ratio(a: Latency, b: Latency) -> RatioInterval:
     """The time of `a` divided by that of `b`, paired by the sets that both were in; without any, unpaired."""
-    shared = [
-        [log(x / y) for x, y in zip(first, second, strict=False)]
-        for first, second in zip(a.rounds, b.rounds, strict=False)
-        if first and second
-    ]
+    shared = list(_paired_rounds(a, b).values())
     if len(shared) > 1:
         return RatioInterval(*map(exp, mean_interval([median(s) for s in shared])))
     if shared:
         return RatioInterval(*map(exp, (median(shared[0]), *median_interval(shared[0]))))
     return _unpaired_ratio(a, b)
+
+
+def _paired_rounds(a: Latency, b: Latency) -> dict[int, list[float]]:
+    """The logarithms of the ratios of rounds, by the sets that both were in."""
+    return {
+        number: [log(x / y) for x, y in zip(first, second, strict=False)]
+        for number, (first, second) in enumerate(zip(a.rounds, b.rounds, strict=False))
+        if first and second
+    }
+
+
+def combined_ratio(a: ModelMetrics, b: ModelMetrics, *, tail: bool = False) -> RatioInterval | None:
+    """The geometric mean over all batches of the time of `a` divided by that of `b`; with `tail`, of 99th percentiles.
+
+    A set of processes is one observation; None with fewer than two sets that both were in.
+    """
+    by_batch = [
+        _paired_tails(a.latencies[batch], b.latencies[batch])
+        if tail
+        else {n: median(rounds) for n, rounds in _paired_rounds(a.latencies[batch], b.latencies[batch]).items()}
+        for batch in a.latencies.keys() & b.latencies.keys()
+    ]
+    sets = sorted(frozenset[int].intersection(*map(frozenset, by_batch))) if by_batch else []
+    return ratio_of_logs([fmean(batch[n] for batch in by_batch) for n in sets])
+
+
+def _paired_tails(a: Latency, b: Latency) -> dict[int, float]:
+    """The logarithms of the ratios of 99th percentiles, by the sets that both were in."""
+    paired = enumerate(zip(a.tails, b.tails, strict=False))
+    return {number: log(x / y) for number, (x, y) in paired if x and y}
+
+
+def peak_ratio(a: ModelMetrics, b: ModelMetrics) -> RatioInterval | None:
+    """The peak memory of `a` divided by that of `b`; None with fewer than two sets that both were in."""
+    return ratio_of_logs([log(x / y) for x, y in zip(a.set_peaks, b.set_peaks, strict=False) if x and y])
+
+
+def ratio_of_logs(logs: Sequence[float]) -> RatioInterval | None:
+    """The ratio of which there is a logarithm for each set of processes; None for fewer than two."""
+    return RatioInterval(*map(exp, mean_interval(logs))) if len(logs) > 1 else None
 
 
 def median_latency_interval(rounds: Sequence[Sequence[float]]) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ LEVELS = MappingProxyType({
 ALL_LEVELS = MappingProxyType({"disable": DISABLE_ALL, **LEVELS})
 
 
+ALLOCATOR = MappingProxyType({"arena_extend_strategy": 1})
+"""The configuration of the arena that sessions share: kSameAsRequested."""
 MAX_THREADS = 1024  # of a session; onnxruntime starts all of them
 
 
@@ -35,8 +38,12 @@ class SessionConfig:
 
     Weights are prepacked for kernels with `prepack_weights`; threads that wait for work keep their cores busy with
     `allow_spinning`; runs plan the memory of later ones with `memory_patterns`, in quadratic time by values: all three
-    as by default in onnxruntime. `verbose`: it logs to standard error. `intra_op_threads` of 0:
-    one for each core. `provider` is a full name; ops that it does not support run on the CPU. The optimized model is
+    as by default in onnxruntime. `verbose`: it logs to standard error. `intra_op_threads` compute an op, and with
+    `parallel` `inter_op_threads` independent ops: 0 for one on each core. `dynamic_block_base`: the blocks into which
+    an op is divided for each thread, in decreasing sizes; 0 for equal ones. Memory that is freed is kept for later
+    runs with `cpu_arena`, in an arena that all sessions share and that grows by what is needed with
+    `shared_allocator`. `denormals_as_zero`: numbers too small to be normalized are 0.
+    `provider` is a full name; ops that it does not support run on the CPU. The optimized model is
     written to `optimized_model_path`, the times of each run to a file whose name starts with `profile_prefix`; "" for
     none. `save_external_data`: weights are saved in a separate file, as is necessary beyond 2 GB.
     """
@@ -48,6 +55,12 @@ class SessionConfig:
     memory_patterns: bool = False
     verbose: bool = False
     intra_op_threads: int = 0
+    inter_op_threads: int = 0
+    parallel: bool = False
+    dynamic_block_base: int = 0
+    cpu_arena: bool = True
+    shared_allocator: bool = False
+    denormals_as_zero: bool = False
     provider: str = CPU
     provider_options: tuple[tuple[str, str], ...] = ()
     optimized_model_path: str = ""
@@ -74,19 +87,29 @@ def create_session(
     elif isinstance(model, Path) and not is_utf8(str(model)):  # onnxruntime takes no such path
         model, folder = model.read_bytes(), model.parent if is_utf8(str(model.parent)) else None
     ort: Any = importlib.import_module("onnxruntime")
-    options = ort.SessionOptions()
-    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{config.optimization_level}")
-    options.log_severity_level = 0 if config.verbose else 4
-    options.intra_op_num_threads = config.intra_op_threads
-    if not config.prepack_weights:
-        options.add_session_config_entry("session.disable_prepacking", "1")
-    if not config.allow_spinning:
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.enable_mem_pattern = config.memory_patterns
+    options = session_options(ort, config)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if values:
         options.add_external_initializers(list(values), list(values.values()))
+    if config.shared_allocator:
+        register_allocator(ort)
+    source = model if isinstance(model, bytes) else str(model)
+    disabled = {"disabled_optimizers": list(config.disabled_optimizers)} if config.disabled_optimizers else {}
+    return ort.InferenceSession(source, options, providers=session_providers(config), **disabled)
+
+
+def session_options(ort: Any, config: SessionConfig) -> Any:
+    """The SessionOptions of the module `ort`."""
+    options = ort.SessionOptions()
+    for name, value in session_attributes(config).items():
+        setattr(options, name, value)
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{config.optimization_level}")
+    if config.parallel:
+        options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+    options.log_severity_level = 0 if config.verbose else 4
+    for key, value in session_entries(config).items():
+        options.add_session_config_entry(key, value)
     if config.optimized_model_path:
         options.optimized_model_filepath = config.optimized_model_path
     if config.save_external_data:
@@ -96,8 +119,40 @@ def create_session(
     if config.profile_prefix:
         options.enable_profiling = True
         options.profile_file_prefix = config.profile_prefix
-    source = model if isinstance(model, bytes) else str(model)
-    disabled = {"disabled_optimizers": list(config.disabled_optimizers)} if config.disabled_optimizers else {}
+    return options
+
+
+def session_attributes(config: SessionConfig) -> dict[str, int | bool]:
+    """The attributes of SessionOptions of plain types."""
+    return {
+        "intra_op_num_threads": config.intra_op_threads,
+        "inter_op_num_threads": config.inter_op_threads,
+        "enable_cpu_mem_arena": config.cpu_arena,
+        "enable_mem_pattern": config.memory_patterns,
+    }
+
+
+def session_entries(config: SessionConfig) -> dict[str, str]:
+    """The entries of a session's configuration that are not onnxruntime's defaults, by key."""
+    wanted = {
+        "session.disable_prepacking": "" if config.prepack_weights else "1",
+        "session.intra_op.allow_spinning": "" if config.allow_spinning else "0",
+        "session.inter_op.allow_spinning": "" if config.allow_spinning else "0",
+        "session.set_denormal_as_zero": "1" if config.denormals_as_zero else "",
+        "session.dynamic_block_base": str(config.dynamic_block_base) if config.dynamic_block_base else "",
+        "session.use_env_allocators": "1" if config.shared_allocator else "",
+    }
+    return {key: value for key, value in wanted.items() if value}
+
+
+def session_providers(config: SessionConfig) -> list[Any]:
+    """The execution providers in order of preference: names, or pairs of name and options."""
     provider: Any = (config.provider, dict(config.provider_options)) if config.provider_options else config.provider
-    providers = [provider] if config.provider == CPU else [provider, CPU]
-    return ort.InferenceSession(source, options, providers=providers, **disabled)
+    return [provider] if config.provider == CPU else [provider, CPU]
+
+
+@cache
+def register_allocator(ort: Any) -> None:
+    """Give the process an arena for all sessions that grows by what is needed, not by powers of two; only once."""
+    memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    ort.create_and_register_allocator(memory, ort.OrtArenaCfg(dict(ALLOCATOR)))

@@ -40,6 +40,7 @@ COMMANDS = {
     "batch": Entry(OPTIMIZE, "batch", "batch", "Do one of several commands to many models."),
     "list": Entry(OPTIMIZE, "listing", "list_passes", "List passes, rules and pipelines."),
     "quantize": Entry(OPTIMIZE, "quantize", "quantize", "Compress a model within a budget of accuracy."),
+    "tune": Entry(OPTIMIZE, "tune", "tune", "Find the fastest right way to run a model here."),
     "verify": Entry(VERIFY, "verify", "verify", "Compare the values of two models."),
     "bisect": Entry(VERIFY, "bisect", "bisect", "Find wrong changes, or wrong optimizers of onnxruntime."),
     "info": Entry(INSPECT, "info", "info", "Show operators, sizes and interfaces of models."),

@@ -45,6 +45,7 @@ EXCLUDED = {
     "-v": frozenset({"quiet"}),
     "--no-optimize": frozenset({"pipeline", "plugin"}),
     "--ort": PASS_OPTIONS,
+    "--settings": frozenset({"pipeline", "skip", "enable", "opset", "threads", "ep"}),
     "--quantized": PASS_OPTIONS | {"inputs", "shape", "dim", "ep"},
 }
 """Settings that do not count where an option is typed that excludes them."""

@@ -101,6 +101,11 @@ ExecutionProvider = Annotated[
         help="Execution provider of onnxruntime, with options: cuda, or openvino{device_type=CPU}.",
     ),
 ]
+TUNED = "--settings"
+Tuned = Annotated[
+    Path | None,
+    typer.Option(TUNED, metavar="FILE", help="Settings that `passes tune` wrote.", rich_help_panel=SPEED),
+]
 Level = Annotated[
     str,
     speed_option(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .app.profile.profile_report import ProfileReport
     from .app.quantize.quantize import QuantizationReport, QuantizationResult, quantize
     from .app.run.optimize import Result, convert_opset, optimize
+    from .app.tune.tune import TuneReport, TuneResult, tune
     from .app.verify.verify import VerificationReport, verify
 
     __version__: str
@@ -33,6 +34,7 @@ _MODULES = {
     "profile.profile_report": ("ProfileReport",),
     "quantize.quantize": ("QuantizationReport", "QuantizationResult", "quantize"),
     "run.optimize": ("Result", "convert_opset", "optimize"),
+    "tune.tune": ("TuneReport", "TuneResult", "tune"),
     "verify.verify": ("VerificationReport", "verify"),
 }
 __all__ = [
@@ -49,6 +51,8 @@ __all__ = [
     "QuantizationReport",
     "QuantizationResult",
     "Result",
+    "TuneReport",
+    "TuneResult",
     "VerificationReport",
     "__version__",
     "bench",
@@ -61,6 +65,7 @@ __all__ = [
     "optimize",
     "profile",
     "quantize",
+    "tune",
     "verify",
 ]
 

@@ -51,6 +51,8 @@ ALL = ("FuseFp16InitializerToFp32NodeTransformer",)
 LEVEL_OPTIMIZERS = (BASIC, EXTENDED, LAYOUT, ALL)
 LOG_LINE = re.compile(r"(?:Applying graph transformer|GraphTransformer) (\S+) (?:on step|modified)")
 
+MODIFIED = re.compile(r"GraphTransformer (\S+) modified: [^0]")
+
 
 def known_optimizers(level: str) -> list[str]:
     """The optimizers of a level and of those below it, in the order in which they run."""
@@ -60,6 +62,12 @@ def known_optimizers(level: str) -> list[str]:
 def logged_optimizers(lines: Iterable[str]) -> list[str]:
     """The transformers in a log of onnxruntime, in order."""
     found = (m[1] for line in lines if (m := LOG_LINE.search(line)))
+    return [name for name in dict.fromkeys(found) if name not in NOT_DISABLEABLE]
+
+
+def modifying_optimizers(lines: Iterable[str]) -> list[str]:
+    """The transformers that changed the model, in a log of onnxruntime, in order."""
+    found = (m[1] for line in lines if (m := MODIFIED.search(line)))
     return [name for name in dict.fromkeys(found) if name not in NOT_DISABLEABLE]
 
 

@@ -41,6 +41,7 @@ def compare(
     dim: options.Dims = None,
     threads: options.Threads = 0,
     ep: options.ExecutionProvider = "cpu",
+    settings: options.Tuned = None,
     batch: options.Batch = "1,32",
     min_time: options.MinTime = 1.0,
     seed: options.Seed = 0,
@@ -73,13 +74,16 @@ def compare(
     names = None if tool_names is None else [n.strip() for text in tool_names for n in text.split(",")]
     others = {
         "--pipeline": pipeline != "basic", "--plugin": plugin, "--only": only, "--skip": skip, "--enable": enable,
-        "--inputs": inputs, "--shape": shape, "--dim": dim, "--ep": ep != "cpu", "--keep": keep, "--html": html,
+        "--inputs": inputs, "--shape": shape, "--dim": dim, "--ep": ep != "cpu", "--settings": settings,
+        "--keep": keep, "--html": html,
     }  # fmt: skip
     quantizing = {
         "--data": data, "--labelled": labelled, "--metric": metric, "--budget": budget != "1%",
         "--time": time is not None,
     }  # fmt: skip
     with one_line_errors():
+        timed = "--threads" if threads else "--ep" if ep != "cpu" else ""
+        options.require(not (settings and timed), f"{timed}: {options.TUNED} {settings} says that")
         for option in (name for name, given in (others if quantized else quantizing).items() if given):
             options.require(False, f"{option} is {'not for' if quantized else 'for'} a comparison with --quantized")
     if quantized:
@@ -96,9 +100,12 @@ def compare(
         from .comparison_report import Conditions  # noqa: PLC0415 - imports numpy
         from .render import show_comparison_report  # noqa: PLC0415 - imports rich
 
-        conditions = Conditions(
-            threads, parse_provider(ep), options.parse_batches(batch), BenchmarkConfig(min_time, seed=seed)
-        )
+        effort = BenchmarkConfig(min_time, seed=seed)
+        conditions = Conditions(threads, parse_provider(ep), options.parse_batches(batch), effort)
+        if settings is not None:
+            from ..tune.tuned_settings import read_tuned_settings  # noqa: PLC0415 - imports onnx
+
+            conditions = conditions.in_session(read_tuned_settings(settings).session)
         compute = partial(
             compare_with,
             model,

@@ -144,6 +144,7 @@ def compare(
         oracle is not None,
         notes + (oracle.notes if oracle is not None else []),
         str(paths.repro_folder or ""),
+        conditions.words,
     )
     with Publication() as publication:
         publication.add_text(paths.report, report.to_json)

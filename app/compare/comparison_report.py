@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from ...core.ir.op_schemas import ONNX_DOMAIN, since_versions, split_op_type
-from ...core.ort.sessions import SessionConfig
+from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.support.printable_text import json_text
 from ..measure.benchmark import BenchmarkConfig
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.metrics import RatioInterval
+from ..measure.session_settings import settings_words
 from .row import ORIGINAL, OURS, Row
 
 
@@ -18,7 +19,8 @@ from .row import ORIGINAL, OURS, Row
 class Conditions:
     """Conditions of all measurements: `threads` of onnxruntime, 0 for one on each core.
 
-    `is_timed` decides for a verified row whether it is timed.
+    `is_timed` decides for a verified row whether it is timed. `session`: the settings of all sessions, in place of
+    onnxruntime's own; its optimization is then what is called ORT ALL.
     """
 
     threads: int = 0
@@ -26,10 +28,27 @@ class Conditions:
     batches: Sequence[int] = (1,)
     effort: BenchmarkConfig = field(default_factory=BenchmarkConfig)
     is_timed: Callable[[Row], bool] = lambda _: True
+    session: SessionConfig | None = None
+
+    def in_session(self, session: SessionConfig) -> Conditions:
+        """The conditions with settings of sessions."""
+        provider = ExecutionProvider(session.provider, session.provider_options)
+        return replace(self, threads=session.intra_op_threads, provider=provider, session=session)
 
     def session_config(self, level: str) -> SessionConfig:
         """The config of users' sessions at an optimization level."""
-        return self.provider.session_config(level, self.threads)
+        if self.session is None:
+            return self.provider.session_config(level, self.threads)
+        return (
+            self.session
+            if level == ENABLE_ALL
+            else replace(self.session, optimization_level=level, disabled_optimizers=())
+        )
+
+    @property
+    def words(self) -> str:
+        """The settings that are not onnxruntime's own, in words."""
+        return "" if self.session is None else ", ".join(settings_words(self.session)) or "onnxruntime's defaults"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +105,7 @@ class ComparisonReport:
     `baseline` is the index of the original under ORT ALL in `rows`. `sizes`: of the symbolic dims except the batch.
     `batches`: the sizes measured, ascending; `batch_note`: why others are missing. `verification` describes the oracle,
     or why there is none. `skipped_tools`: optimizers that did not run, and why. `models_folder` has the files.
+    `session`: the settings of all sessions in words, if some are given.
     """
 
     source: str
@@ -106,6 +126,7 @@ class ComparisonReport:
     is_verified: bool = True
     notes: list[str] = field(default_factory=list[str])
     models_folder: str = ""
+    session: str = ""
 
     def row_of(self, name: str, *, online: bool) -> Row | None:
         """The row of an optimizer."""

@@ -163,6 +163,8 @@ def condition_lines(report: ComparisonReport) -> Iterator[str]:
     ran = sorted({p for row in report.rows if row.measured is not None for p in row.measured.providers})
     missing = "" if not ran or report.provider in ran else f", nothing on {report.provider}"
     yield f"ran on {', '.join(ran) or report.provider}{missing}, {plural(report.threads, 'thread')}; {report.machine}"
+    if report.session:
+        yield f"all sessions, and what is called ORT ALL, have these settings: {report.session}"
     yield ", ".join(f"{name} {version}" for name, version in report.versions.items())
     if report.sizes:
         yield f"measured with {', '.join(f'{name}={size}' for name, size in report.sizes.items())}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ AXIS_HEIGHT, MARGIN = 34, 12
 """The space for the axis below, and beside labels and numbers, which are wider than pygal assumes."""
 REMOVED_TAGS = {"defs", "desc", "title"}
 """Elements of pygal for its own scripts and styles, which the page does not have."""
+
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,15 @@ def plane_chart(
 
     graph.add_xml_filter(clean)
     return Markup(graph.render(is_unicode=True))  # noqa: S704 - serialized from a tree, which escapes
+
+
+def pareto_front(points: Iterable[Point]) -> list[Point]:
+    """The points of which no other has as small an x and as large a y, in order of x."""
+    front: list[Point] = []
+    for point in sorted(points, key=lambda p: (p[0], -p[1])):
+        if not front or point[1] > front[-1][1]:
+            front.append(point)
+    return front
 
 
 def _point(bar: Bar) -> dict[str, Any]:

@@ -20,10 +20,12 @@ class Journal:
     """Results by key, appended to `path` as lines of JSON as soon as they are known; None: kept in memory only.
 
     `conditions` is a digest of all that results depend on beside their key: those under other ones do not count.
+    `command` is the one that writes it.
     """
 
     path: Path | None = None
     conditions: str = ""
+    command: str = "quantize"
     _known: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
 
     def __post_init__(self) -> None:
@@ -37,7 +39,7 @@ class Journal:
             if len(whole) < len(lines):
                 os.truncate(self.path, self.path.stat().st_size - len(lines[-1].encode()))
         except (OSError, ValueError, TypeError, RecursionError) as e:
-            raise ModelError(f"{self.path} is not a journal of `passes quantize`; name another file") from e
+            raise ModelError(f"{self.path} is not a journal of `passes {self.command}`; name another file") from e
 
     def result(self, key: str, compute: Callable[[], Any]) -> Any:
         """The known result of a key, or the computed one, of JSON types."""

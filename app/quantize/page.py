@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite, log10
 from pathlib import PurePath
 
@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from ...core.calibration.statistics import Histogram, ValueStatistics
 from ...core.ir.quantization_spec import Range
 from ..number_text import change
-from ..pages.charts import Bar, Curve, bar_chart, plane_chart
+from ..pages.charts import Bar, Curve, Point, bar_chart, pareto_front, plane_chart
 from ..pages.tile import Tile
 from ..run.page import page
 from ..run.tiles import latency_tile
@@ -26,7 +26,6 @@ from .search import TAKEN, Trial
 MAX_BARS = 20  # ops in the chart of errors; the table has all
 MAX_HISTOGRAMS = 6
 COLUMNS = 96  # of a histogram at most
-Point = tuple[float, float]
 Chart = tuple[str, str, Markup]
 """The title, a note and the drawing."""
 
@@ -75,15 +74,6 @@ def quantization_tiles(report: QuantizationReport) -> Iterator[Tile]:
 def by_error(ops: Sequence[QuantizedOp]) -> list[QuantizedOp]:
     """The ops with the greatest error of their own first; those without a measured one keep their order, last."""
     return sorted(ops, key=lambda op: (op.own_error is None, -(op.own_error or 0.0)))
-
-
-def pareto_front(points: Iterable[Point]) -> list[Point]:
-    """The points (latency, figure) of which no other is as fast and as accurate, the fastest first."""
-    front: list[Point] = []
-    for point in sorted(points, key=lambda p: (p[0], -p[1])):
-        if not front or point[1] > front[-1][1]:
-            front.append(point)
-    return front
 
 
 def front_charts(report: QuantizationReport) -> Iterator[Chart]:

@@ -16,6 +16,7 @@ from ..completion import complete_models
 from ..exit_codes import one_line_errors
 from ..formats.outputs import Outputs
 from ..jobs.model_files import STREAM, ModelJob, model_jobs, single_job
+from .run_options import RunOptions
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 verification failed, nothing written, or
 a change would be made, with --check; 4 could not be verified, nothing written."""
@@ -84,6 +85,12 @@ def run(
             "tensors from that size on.",
         ),
     ] = "",
+    settings: Annotated[
+        Path | None,
+        options.selection_option(
+            options.TUNED, metavar="FILE", help="Pipeline, rules and opset of settings that `passes tune` wrote."
+        ),
+    ] = None,
     check_speed: Annotated[
         bool,
         options.speed_option(
@@ -174,6 +181,8 @@ def run(
             threads=threads or 0,
             min_time=DEFAULT_MIN_TIME if min_time is None else min_time,
         )
+        if settings is not None:
+            run_options = with_tuned_settings(run_options, settings)
         from .display import Display  # noqa: PLC0415 - imports rich
 
         max_changes = DEFAULT_LIMIT if limit is None else limit
@@ -195,6 +204,17 @@ def run(
             code = run_many(jobs, run_options, display, Place(output_dir, resume), processes)
         if code:
             raise typer.Exit(code)
+
+
+def with_tuned_settings(run_options: RunOptions, file: Path) -> RunOptions:
+    """The options with the pipeline, rules and opset of a file. Raises UsageError if they are given as well."""
+    from ..tune.tuned_settings import read_tuned_settings  # noqa: PLC0415 - imports onnx
+
+    recipe = read_tuned_settings(file).recipe
+    chosen = {"--skip": run_options.skip, "--enable": run_options.enable, "--opset": run_options.opset}
+    given = [name for name, value in {"--pipeline": run_options.pipeline != "basic", **chosen}.items() if value]
+    options.require(not given, f"{', '.join(given)}: {options.TUNED} {file} says that")
+    return replace(run_options, pipeline=recipe.pipeline, skip=recipe.skip, enable=recipe.enable, opset=recipe.opset)
 
 
 def named_jobs(

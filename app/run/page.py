@@ -59,8 +59,9 @@ def page(
         "comparison": None,
         "profile": None,
         "quantization": None,
-        "lanes": "",
         "batch": None,
+        "tuning": None,
+        "lanes": "",
         **more,
     }
     return render_template(

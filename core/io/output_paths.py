@@ -89,7 +89,7 @@ class OutputPaths:
     """The files that a run writes, if any: the model, report, map of names, and page.
 
     `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile,
-    `journal` the results of trials, `table` a row for each model.
+    `journal` the results of trials, `table` a row for each model, `settings` and `script` those of sessions.
     """
 
     model: OutputFile | None = None
@@ -100,6 +100,8 @@ class OutputPaths:
     trace: OutputFile | None = None
     journal: OutputFile | None = None
     table: OutputFile | None = None
+    settings: OutputFile | None = None
+    script: OutputFile | None = None
 
     @classmethod
     def of(cls, *, repro_folder: str | Path | None = None, **paths: str | Path | None) -> Self:
@@ -116,6 +118,7 @@ class OutputPaths:
         """Raise ModelError unless all differ from each other and from the files in `read`."""
         written = {"model": self.model, "report": self.report, "map of names": self.name_map}
         written |= {"page": self.page, "trace": self.trace, "journal": self.journal, "table": self.table}
+        written |= {"settings": self.settings, "script": self.script}
         chosen = {what: f.path for what, f in written.items() if f is not None and f.folder is not None}
         if self.repro_folder is not None:
             chosen["repros"] = self.repro_folder

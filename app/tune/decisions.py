@@ -1,0 +1,107 @@
+"""Decisions of a search: the choices for models and for sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from ...core.ort.sessions import ALL_LEVELS, CPU
+from ...core.pass_manager.report import Report
+from ...passes.trades import OPTIONAL, TRADING
+from ..measure.execution_provider import ExecutionProvider, available_providers, short_name
+from ..measure.session_settings import SWITCHES, USUAL
+from .configuration import Choice
+
+OPSETS_WITH_FUSIONS = (13, 17, 20, 23)
+"""Opsets that brought operators or forms for which rules and onnxruntime's optimizers differ."""
+BLOCK_BASES = (2, 4, 8)
+WITHOUT_KERNELS = frozenset({"AzureExecutionProvider"})  # that calls services
+PROVIDER_OPTIONS: Mapping[str, Sequence[Mapping[str, str]]] = MappingProxyType({
+    "CUDAExecutionProvider": ({"cudnn_conv_algo_search": "HEURISTIC"}, {"cudnn_conv_use_max_workspace": "0"},
+                              {"enable_cuda_graph": "1"}, {"arena_extend_strategy": "kSameAsRequested"}),
+    "DnnlExecutionProvider": ({"enable_cpu_mem_arena": "0"},),
+    "OpenVINOExecutionProvider": ({"device_type": "CPU"}, {"device_type": "CPU", "num_streams": "2"}),
+    "XnnpackExecutionProvider": ({"intra_op_num_threads": "1"}, {"intra_op_num_threads": "2"}),
+})  # fmt: skip
+"""Options of execution providers that keep the precision, beside the defaults."""
+
+
+def pipeline_choices(pipelines: Sequence[str], schemes: Sequence[str]) -> list[Choice]:
+    """Pipelines, and schemes of `passes quantize`."""
+    made = [Choice("pipeline", name, {"pipeline": name, "scheme": ""}) for name in pipelines]
+    return [*made, *(Choice("pipeline", f"quantize {name}", {"scheme": name}) for name in schemes)]
+
+
+def opset_choices(own: int, made: int, highest: int) -> list[Choice]:
+    """Opsets from that of the original on, except that of the model so far, `made`."""
+    wanted = sorted({own, highest, *(n for n in OPSETS_WITH_FUSIONS if own < n < highest)})
+    return [Choice("opset", str(n), {"opset": n}) for n in wanted if n != made and n >= own]
+
+
+def rule_choices(report: Report) -> list[Choice]:
+    """Groups of rules that trade: off, those that changed something in a run, and on, those that it did not have."""
+    changed = {p.name for p in report.passes if p.changes}
+    off = [(name, tuple(p for p in passes if p in changed)) for name, passes in TRADING.items()]
+    on = [Choice(f"rules: {name}", "on", enable=passes) for name, passes in OPTIONAL.items()]
+    return [*(Choice(f"rules: {name}", "off", skip=passes) for name, passes in off if passes), *on]
+
+
+def optimizer_choices(names: Collection[str]) -> list[Choice]:
+    """Optimizers of onnxruntime that are left out."""
+    return [Choice(f"optimizer {name}", "off", session={"disabled_optimizers": (name,)}) for name in names]
+
+
+def session_choices(cores: int, providers: Sequence[ExecutionProvider], *, is_concurrent: bool) -> list[Choice]:
+    """Settings of onnxruntime; `is_concurrent`: several threads may call a session."""
+    choices = [
+        Choice("level", level, session={"optimization_level": own})
+        for level, own in ALL_LEVELS.items()
+        if own != USUAL.optimization_level
+    ]
+    choices += _thread_choices(cores)
+    if is_concurrent:
+        counts = sorted({2, cores} - {1})
+        choices += [Choice("callers", f"{n} of all threads", callers=n) for n in counts]
+        choices += [Choice("callers", f"{n} of 1 thread", session={"intra_op_threads": 1}, callers=n) for n in counts]
+    for name, words in SWITCHES.items():
+        if name != "parallel":
+            value = not getattr(USUAL, name)
+            choices.append(Choice(name.replace("_", " "), words[value], session={name: value}))
+    named = [(p, f"{short_name(p.name)}{_option_text(p)}") for p in providers]
+    choices += [
+        Choice("provider", text, session={"provider": p.name, "provider_options": p.options}) for p, text in named
+    ]
+    return choices
+
+
+def _thread_choices(cores: int) -> Iterator[Choice]:
+    counts = sorted({1, cores, *(1 << k for k in range(cores.bit_length()) if 1 << k <= cores)})
+    for n in counts:
+        yield Choice("intra-op threads", str(n), session={"intra_op_threads": n})
+    for n in counts[1:]:
+        chosen = {"parallel": True, "inter_op_threads": n}
+        yield Choice("execution", f"parallel, {n} inter-op threads", session=chosen)
+        if cores > n:
+            yield Choice(
+                "execution",
+                f"parallel, {n} inter-op threads of {cores // n}",
+                session={**chosen, "intra_op_threads": cores // n},
+            )
+    if cores > 1:
+        for base in BLOCK_BASES:
+            yield Choice("block size", f"dynamic, {base}", session={"dynamic_block_base": base})
+
+
+def installed_providers() -> list[ExecutionProvider]:
+    """The other execution providers of this onnxruntime, with their defaults and with options."""
+    names = [n for n in available_providers() if n != CPU and n not in WITHOUT_KERNELS]
+    found: list[ExecutionProvider] = []
+    for name in names:
+        found.append(ExecutionProvider(name))
+        found += [ExecutionProvider(name, tuple(options.items())) for options in PROVIDER_OPTIONS.get(name, ())]
+    return found
+
+
+def _option_text(provider: ExecutionProvider) -> str:
+    options = ",".join(f"{name}={text}" for name, text in provider.options)
+    return f"{{{options}}}" if options else ""

@@ -1,0 +1,82 @@
+"""Objectives of a search, as ratios of a figure of two measured models of which less is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log
+from typing import Literal, get_args
+
+from ...core.pass_manager.pass_selection import UsageError
+from ...core.support.intervals import RatioInterval
+from ..measure.metrics import ModelMetrics, combined_ratio, peak_ratio
+
+Goal = Literal["latency", "throughput", "memory", "size"]
+Quantile = Literal["p50", "p99"]
+GOALS: tuple[Goal, ...] = get_args(Goal)
+QUANTILES: tuple[Quantile, ...] = get_args(Quantile)
+LEAST_SETS = 3  # of processes for an interval that a decision rests on
+LOUD = 1.1  # the end of the interval of the original against itself from which a machine counts as busy
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A figure to make small: time of a call, time for a sample, peak memory, or bytes of the file."""
+
+    goal: Goal = "latency"
+    quantile: Quantile = "p50"
+
+    @classmethod
+    def of(cls, goal: str, quantile: str) -> Objective:
+        """The objective of these names. Raises UsageError."""
+        found = [cls(g, q) for g in GOALS for q in QUANTILES if (g, q) == (goal, quantile)]
+        for option, value, known in (("--for", goal, GOALS), ("--quantile", quantile, QUANTILES)):
+            if value not in known:
+                raise UsageError(f"{option} {value}: choose from {', '.join(known)}")
+        if quantile != "p50" and goal != "latency":
+            raise UsageError(f"--quantile {quantile} is for --for latency")
+        return found[0]
+
+    @property
+    def figure(self) -> str:
+        """The figure in words."""
+        words = {"throughput": "time for a sample", "memory": "peak memory", "size": "bytes"}
+        return words.get(self.goal, f"{self.quantile} latency")
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a time, of which others take none."""
+        return self.goal in {"latency", "throughput"}
+
+    def time_ratio(self, a: ModelMetrics, b: ModelMetrics) -> RatioInterval | None:
+        """The time of `a` divided by that of `b`, over all sizes; None where they were not measured together."""
+        return combined_ratio(a, b, tail=self.quantile == "p99")
+
+    def ratio(self, a: tuple[ModelMetrics, int], b: tuple[ModelMetrics, int]) -> RatioInterval | None:
+        """The figure of `a` divided by that of `b`, each with its bytes; None as above."""
+        if self.goal == "size":
+            share = a[1] / b[1]
+            return RatioInterval(share, share, share)
+        return peak_ratio(a[0], b[0]) if self.goal == "memory" else self.time_ratio(a[0], b[0])
+
+
+def inverse(ratio: RatioInterval) -> RatioInterval:
+    """The ratio the other way round."""
+    return RatioInterval(1 / ratio.ratio, 1 / ratio.high, 1 / ratio.low)
+
+
+def noise(control: RatioInterval | None, sets: int) -> float:
+    """The factor by which a model differs from itself, on a busy machine; 1 where it is quiet.
+
+    With fewer sets than LEAST_SETS the interval says nothing.
+    """
+    if control is None or sets < LEAST_SETS:
+        return 1.0
+    reach = max(control.high, 1 / control.low)
+    return reach if control.is_significant or reach > LOUD else 1.0
+
+
+def widened(ratio: RatioInterval, factor: float) -> RatioInterval:
+    """The interval, longer by a factor at both ends; one without noise is exact and stays."""
+    if ratio.low == ratio.high:
+        return ratio
+    return RatioInterval(ratio.ratio, exp(log(ratio.low) - log(factor)), exp(log(ratio.high) + log(factor)))

@@ -1,0 +1,111 @@
+"""Reports of searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ...core.support.intervals import RatioInterval
+from ...core.support.printable_text import json_text
+from ...core.verify.verdict import Verdict
+from ..measure.session_settings import settings_data, settings_words
+from .configuration import Configuration
+from .objective import Objective
+from .racing import Raced
+from .search import Decided, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The races of a model against itself: how many, how many of them on a busy machine, and the greatest factor.
+
+    By that factor intervals of its race are longer; 1 on a quiet machine.
+    """
+
+    races: int = 0
+    busy: int = 0
+    factor: float = 1.0
+
+    def __str__(self) -> str:
+        if not self.busy:
+            return ""
+        return (
+            f"the machine is busy: in {self.busy} of {self.races} races a model differed from itself, by up to a "
+            f"factor of {self.factor:.2f}, by which intervals are longer there; run it again on a quiet machine"
+        )
+
+
+@dataclass(slots=True)
+class TuneReport:
+    """The outcome: the `configuration` of the result, which is that of `start` if nothing was surely better.
+
+    `original` and `result` are figures of the last race, of fresh processes; `ratio` of the objective and `time` of a
+    call, to the original with the defaults of onnxruntime, are in `result`. `decisions`: what each brought. `verdict`
+    compares the result in its session with the original without optimizations; None for the original, or a quantized
+    model, whose accuracy is in the `notes`. `sizes` of the inputs, in words.
+    """
+
+    source: str
+    objective: Objective
+    start: Configuration
+    configuration: Configuration
+    original: Raced
+    result: Raced
+    decisions: list[Decided]
+    trials: list[Trial]
+    sizes: list[str]
+    verdict: Verdict | None
+    noise: Noise
+    notes: list[str]
+    machine: str
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+    written_to: list[str] = field(default_factory=list[str])
+
+    @property
+    def is_original(self) -> bool:
+        """Whether nothing was surely better than the original with the defaults of onnxruntime."""
+        return self.configuration == self.start
+
+    @property
+    def ratio(self) -> RatioInterval | None:
+        """The objective of the result divided by that of the original."""
+        return self.result.ratio if not self.is_original else None
+
+    @property
+    def words(self) -> list[str]:
+        """The result in words: the model, and the settings of its session that are not the defaults."""
+        recipe, callers = self.configuration.recipe, self.configuration.callers
+        model = f"quantize {recipe.scheme}" if recipe.scheme else recipe.pipeline
+        made = ["the original" if recipe.is_original else f"pipeline {model}"]
+        made += [f"without {', '.join(recipe.skip)}"] if recipe.skip else []
+        made += [f"with {', '.join(recipe.enable)}"] if recipe.enable else []
+        made += [f"opset {recipe.opset}"] if recipe.opset is not None else []
+        return [*made, *settings_words(self.configuration.session), *([f"{callers} callers"] if callers > 1 else [])]
+
+    def measured(self) -> Mapping[str, Any]:
+        """The figures for a file of settings."""
+        return {
+            "for": self.objective.goal,
+            "quantile": self.objective.quantile,
+            "sizes": self.sizes,
+            "ratio": None if self.ratio is None else asdict(self.ratio),
+            "seconds": self.result.seconds,
+            "machine": self.machine,
+            "versions": self.versions,
+        }
+
+    def to_json(self) -> str:
+        """The report as JSON text; times in seconds."""
+        data = asdict(replace(self, verdict=None))
+        data["verdict"] = None if self.verdict is None else self.verdict.to_data()
+        for name, configuration in (("start", self.start), ("configuration", self.configuration)):
+            data[name]["session"] = settings_data(configuration.session)
+        return json_text(data)
+
+    def _repr_html_(self) -> str:
+        """The card that a notebook shows."""
+        from .render import tune_card  # noqa: PLC0415 - imports rich and jinja2
+
+        return tune_card(self).html()

@@ -1,0 +1,248 @@
+"""Search for the best configuration: by decision, successive halving, then the best choices together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
+from typing import Protocol
+
+from ...core.errors import PassesError, format_error
+from ...core.support.intervals import RatioInterval
+from ..quantize.search import Limits, is_slower
+from .configuration import Choice, Configuration, configured
+from .objective import Objective, inverse
+from .racing import RUNGS, Raced, RaceResult, Rung
+
+MAX_TOGETHER = 8  # choices of different decisions that are raced together
+LEAST_KEPT = 3  # choices for the next round
+TAKEN, EARLIER, WORSE, LIMITED = "taken", "as another", "not better", "a limit was reached"
+Choices = Mapping[str, Choice]
+"""By decision."""
+
+
+class Race(Protocol):
+    """Races of configurations with the first of them."""
+
+    def identity(self, configuration: Configuration) -> str:
+        """A text that is equal for configurations that run the same. Raises PassesError if there is no model."""
+        ...
+
+    def __call__(self, configurations: Sequence[Configuration], rung: Rung) -> RaceResult:
+        """The figures of all, divided by those of the first."""
+        ...
+
+
+@dataclass(slots=True)
+class Trial:
+    """A choice in a race with the configuration so far: its last figures, and what came of it.
+
+    `to_original`: its time divided by that of the original, as far as it is known from a chain of races.
+    """
+
+    stage: str
+    choice: str
+    outcome: str = ""
+    raced: Raced | None = None
+    to_original: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision in a result: the figure with it divided by that without, all others being the same.
+
+    `is_kept`: without it, the result would be worse beyond the interval.
+    """
+
+    decision: str
+    label: str
+    brought: RatioInterval | None
+    is_kept: bool
+
+
+@dataclass
+class TuningSearch:
+    """A search from `start`; deterministic but for times. `chosen` are the choices so far.
+
+    `history` has those of each step that improved on the one before, the first being none.
+    """
+
+    race: Race
+    objective: Objective
+    limits: Limits
+    start: Configuration = field(default_factory=Configuration)
+    progress: Callable[[str], None] = lambda _: None
+    chosen: dict[str, Choice] = field(default_factory=dict[str, Choice], init=False)
+    history: list[dict[str, Choice]] = field(default_factory=list[dict[str, Choice]], init=False)
+    trials: list[Trial] = field(default_factory=list[Trial], init=False)
+    ratio: float = field(default=1.0, init=False)
+    time: float = field(default=1.0, init=False)
+    _raced: int = field(default=0, init=False)
+    _began: float = field(default_factory=monotonic, init=False)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether a limit is reached."""
+        return self._raced >= self.limits.trials or monotonic() - self._began > self.limits.seconds
+
+    @property
+    def incumbent(self) -> Configuration:
+        """The configuration of the choices so far."""
+        return self.configuration(self.chosen)
+
+    @property
+    def learnt(self) -> str:
+        """The best so far in words."""
+        if not self.chosen:
+            return "nothing is better than the original so far"
+        choices = "; ".join(map(str, self.chosen.values()))
+        return f"{self.ratio:.2f} of the original's {self.objective.figure} by {choices}"
+
+    def configuration(self, choices: Choices) -> Configuration:
+        """The configuration of choices."""
+        return configured(choices.values(), self.start)
+
+    def decide(self, stage: str, alternatives: Iterable[Choice]) -> None:
+        """Take those alternatives that are surely better than what was chosen so far, and so together."""
+        entries = self._distinct(stage, alternatives)
+        better = self._halved(stage, entries)
+        best: dict[str, tuple[Choice, Trial]] = {}
+        for choice, trial in better:
+            if choice.decision in best:
+                trial.outcome = f"{best[choice.decision][0].label} is better"
+            best.setdefault(choice.decision, (choice, trial))
+        if best:
+            self._take_together(stage, list(best.values())[:MAX_TOGETHER])
+
+    def _distinct(self, stage: str, alternatives: Iterable[Choice]) -> list[tuple[Choice, Trial]]:
+        """The alternatives that run differently from each other and from the incumbent, each with a trial."""
+        seen = {self.race.identity(self.incumbent)}
+        found: list[tuple[Choice, Trial]] = []
+        for choice in alternatives:
+            trial = Trial(stage, str(choice))
+            self.trials.append(trial)
+            if self.is_exhausted:
+                trial.outcome = LIMITED
+                continue
+            self.progress(f"tuning {stage}: making {choice}; {self.learnt}")
+            try:
+                identity = self.race.identity(self._with(choice))
+            except PassesError as e:
+                trial.outcome = f"invalid: {format_error(e)}"
+                continue
+            if identity in seen:
+                trial.outcome = EARLIER
+                continue
+            seen.add(identity)
+            found.append((choice, trial))
+            self._raced += 1
+        return found
+
+    def _with(self, *choices: Choice) -> Configuration:
+        return self.configuration({**self.chosen, **{c.decision: c for c in choices}})
+
+    def _halved(self, stage: str, entries: list[tuple[Choice, Trial]]) -> list[tuple[Choice, Trial]]:
+        """The alternatives that are surely better after all rungs, the best first."""
+        for number, rung in enumerate(RUNGS):
+            if not entries or (number and self.is_exhausted):
+                break
+            self.progress(f"tuning {stage}: round {number + 1}, racing {len(entries)}; {self.learnt}")
+            result = self.race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
+            for (_, trial), raced in zip(entries, result.raced[1:], strict=True):
+                self._note(trial, raced)
+            entries = sorted(filter(_may_win, entries), key=_figure)
+            kept = max(-(-len(entries) // 2), LEAST_KEPT) if number + 1 < len(RUNGS) else len(entries)
+            for _, trial in entries[kept:]:
+                trial.outcome = f"behind others in round {number + 1}"
+            entries = entries[:kept]
+        else:
+            return [entry for entry in entries if _is_better(entry)]
+        for _, trial in entries:
+            trial.outcome = LIMITED
+        return []
+
+    def _note(self, trial: Trial, raced: Raced) -> None:
+        trial.raced = raced
+        trial.outcome = f"invalid: {raced.failure}" if raced.failure else ""
+        trial.to_original = None if raced.time is None else raced.time.ratio * self.time
+
+    def _take_together(self, stage: str, best: Sequence[tuple[Choice, Trial]]) -> None:
+        """Take the best choices alone or with the next ones, as far as they still gain in a race of their own."""
+        self.progress(f"tuning {stage}: racing the best together; {self.learnt}")
+        together = [[choice for choice, _ in best[: n + 1]] for n in range(len(best))]
+        result = self.race([self.incumbent, *(self._with(*choices) for choices in together)], RUNGS[-1])
+        taken, least = 0, inf
+        for n, raced in enumerate(result.raced[1:], 1):
+            ratio = raced.ratio
+            if ratio is not None and ratio.high < 1 and ratio.ratio < least and self.is_allowed(raced):
+                taken, least = n, ratio.ratio
+        for n, (_, trial) in enumerate(best):
+            trial.outcome = TAKEN if n < taken else "no gain with the others" if taken else "no gain in a second race"
+        if taken:
+            self.history.append(dict(self.chosen))
+            self.chosen |= {choice.decision: choice for choice, _ in best[:taken]}
+            self._advance(result.raced[taken])
+
+    def is_allowed(self, raced: Raced) -> bool:
+        """Whether a configuration takes no longer than the first one of its race, where the objective is no time."""
+        return self.objective.is_time or (raced.time is not None and not is_slower(raced.time))
+
+    def _advance(self, raced: Raced) -> None:
+        assert raced.ratio is not None
+        assert raced.time is not None
+        self.ratio *= raced.ratio.ratio
+        self.time *= raced.time.ratio
+
+    def ablate(self) -> list[Decided]:
+        """What each decision of the result brings; decisions that bring nothing beyond the interval are taken back."""
+        if not self.chosen:
+            return []
+        self.progress(f"tuning: racing the result without each of its decisions; {self.learnt}")
+        without = [{d: c for d, c in self.chosen.items() if d != left} for left in self.chosen]
+        result = self.race([self.incumbent, *map(self.configuration, without)], RUNGS[-1])
+        found: list[Decided] = []
+        for choice, raced in zip(self.chosen.values(), result.raced[1:], strict=True):
+            brought = None if raced.ratio is None else inverse(raced.ratio)
+            found.append(Decided(choice.decision, choice.label, brought, brought is None or brought.high < 1))
+        return self._simplified({d.decision: self.chosen[d.decision] for d in found if d.is_kept}, found)
+
+    def _simplified(self, kept: dict[str, Choice], found: list[Decided]) -> list[Decided]:
+        """The decisions, without those that bring nothing unless they do so together."""
+        if len(kept) == len(self.chosen):
+            return found
+        simple = self.configuration(kept)
+        raced = self.race([self.incumbent, simple], RUNGS[-1]).raced[1]
+        if raced.ratio is None or is_slower(raced.ratio):
+            return [Decided(d.decision, d.label, d.brought, is_kept=True) for d in found]
+        self.history.append(dict(self.chosen))
+        self.chosen = kept
+        self._advance(raced)
+        return found
+
+
+def _may_win(entry: tuple[Choice, Trial]) -> bool:
+    """Whether it runs, and is not surely worse; its trial says so."""
+    _, trial = entry
+    ratio = trial.raced.ratio if trial.raced is not None else None
+    if ratio is None:
+        return False
+    if ratio.low >= 1:
+        trial.outcome = "worse"
+        return False
+    return True
+
+
+def _is_better(entry: tuple[Choice, Trial]) -> bool:
+    """Whether it is surely better; its trial says if not."""
+    _, trial = entry
+    ratio = trial.raced.ratio if trial.raced is not None else None
+    if ratio is not None and ratio.high < 1:
+        return True
+    trial.outcome = trial.outcome or WORSE
+    return False
+
+
+def _figure(entry: tuple[Choice, Trial]) -> float:
+    _, trial = entry
+    return trial.raced.ratio.ratio if trial.raced is not None and trial.raced.ratio is not None else inf

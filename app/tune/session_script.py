@@ -1,0 +1,47 @@
+"""Python files that make a session with the settings of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...core.ort.sessions import ALLOCATOR, SessionConfig, session_attributes, session_entries, session_providers
+from ...core.support.printable_text import printable_line
+from ..measure.session_settings import USUAL
+from .configuration import Configuration
+
+
+def session_script(configuration: Configuration, model: str, comment: str) -> str:
+    """The text of a file that makes `session` for a model, whose path is as seen from the file."""
+    config = configuration.session
+    disabled = f", disabled_optimizers={list(config.disabled_optimizers)!r}" if config.disabled_optimizers else ""
+    callers = configuration.callers
+    lines = [
+        f"# {printable_line(comment)}",
+        *([f"# Call it from {callers} threads at the same time."] if callers > 1 else []),
+        "from pathlib import Path",
+        "",
+        "import onnxruntime as ort",
+        "",
+        "options = ort.SessionOptions()",
+        *_option_lines(config),
+        f"model = Path(__file__).parent / {model!a}",
+        f"session = ort.InferenceSession(model, options, providers={session_providers(config)!r}{disabled})",
+    ]
+    return "\n".join(lines)
+
+
+def _option_lines(config: SessionConfig) -> Iterator[str]:
+    """The lines for settings that are not onnxruntime's own."""
+    usual = session_attributes(USUAL)
+    if config.optimization_level != USUAL.optimization_level:
+        yield f"options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_{config.optimization_level}"
+    if config.parallel:
+        yield "options.execution_mode = ort.ExecutionMode.ORT_PARALLEL"
+    for name, value in session_attributes(config).items():
+        if value != usual[name]:
+            yield f"options.{name} = {value!r}"
+    for key, value in session_entries(config).items():
+        yield f"options.add_session_config_entry({key!r}, {value!r})"
+    if config.shared_allocator:
+        yield 'memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)'
+        yield f"ort.create_and_register_allocator(memory, ort.OrtArenaCfg({dict(ALLOCATOR)!r}))"

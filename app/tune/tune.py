@@ -1,0 +1,236 @@
+"""`tune`: search for the fastest right way to run a model on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import onnx
+
+from ...core.errors import PassesError
+from ...core.io.convert import to_onnx
+from ...core.io.model import Model
+from ...core.io.model_source import ModelSource, model_source
+from ...core.io.output_paths import OutputFile, OutputPaths
+from ...core.io.publishing import Publication
+from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, LOADING, PhaseTimer
+from ...core.support.scratch_folder import ScratchFolder
+from ...core.verify.oracle_start import start_oracle_worker
+from ...core.verify.verification_spec import VerificationSpec
+from ..environment import machine_summary, versions
+from ..jobs.finished_jobs import content_digest, model_digest
+from ..measure.execution_provider import ExecutionProvider
+from ..measure.python_data import read_given
+from ..progress import phase_callback, shows_progress
+from ..quantize.journal import Journal
+from ..quantize.quantize import QuantizationOptions, quantize_model
+from ..quantize.search import Limits
+from ..run.run_options import with_keywords
+from .configuration import Configuration
+from .outcome import Checks, first_right
+from .racing import Racing
+from .report import Noise, TuneReport
+from .search import TuningSearch
+from .session_script import session_script
+from .stages import Stages
+from .tune_options import TuneOptions
+from .tuned_models import TunedModels
+from .tuned_settings import TunedSettings, relative_name
+from .workloads import Workload, make_workloads
+
+SEARCHING = "tuning"
+QUANTIZATION_SHARE = 0.5  # of the time of the search, for all schemes
+
+
+@dataclass(frozen=True, slots=True)
+class TuneResult:
+    """The model, the report, and the settings of its session."""
+
+    report: TuneReport
+    settings: TunedSettings
+    _model: Model = field(repr=False)
+    _is_external: bool = field(repr=False)
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model as a message."""
+        return to_onnx(self._model)
+
+    def stage(self, publication: Publication) -> None:
+        """Add the model to the files of `publication`."""
+        publication.add_model(self._model, external=self._is_external)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to `path`, whole or not at all; with external data if the original has some."""
+        with Publication(OutputPaths.of(model=path).model) as publication:
+            self.stage(publication)
+            publication.publish()
+
+    def _repr_html_(self) -> str:
+        """The card that a notebook shows."""
+        from .render import tune_card  # noqa: PLC0415 - imports rich and jinja2
+
+        return tune_card(self.report).html()
+
+
+def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> TuneResult:
+    """Search for the fastest right way to run a model on this machine: the model, and the settings of its session.
+
+    The baseline is the original in a session with the defaults of onnxruntime, with at most `threads` (0: one on each
+    core). `goal`: "latency" (`quantile` p50 or p99), "throughput" of several callers, "memory" or "size"; with the last
+    two the result is no slower. It is measured at all combinations of `dims`, lists of sizes by symbol, at the `shapes`
+    of inputs, or on `inputs` as for `optimize`. `pipelines` are tried with groups of rules switched off and on, and at
+    several opsets; `providers` beside the CPU (None: all that are installed). Only with a `budget` the schemes of
+    `quantize` are tried, with `scheme`, `data`, `labelled` and `metric` as documented there.
+
+    The search begins no race after so many raced `trials` or `seconds`; races have `min_time` seconds of calls for each
+    configuration. With a `journal`, an interrupted search goes on. The result is verified with `effort`, in its
+    session too, and raced once more against the original; if it is not surely better, an earlier one is taken, and in
+    the end the original.
+    `output`: where to write the model, `settings_to` its settings as JSON, `script_to` a Python file that makes the
+    session, `report_to` the report, `page_to` a page of HTML.
+
+    Raises ModelError for an unusable model or input, UsageError for unusable options, UnverifiableError if the original
+    runs on no inputs.
+    """
+    start_oracle_worker()
+    timer = PhaseTimer(phase_callback(options.progress))
+    objective = options.objective
+    source = model_source(model, inline=True)
+    paths = _paths(options, source)
+    journal = Journal(None if paths.journal is None else paths.journal.path, command="tune")
+    with ScratchFolder() as folder:
+        with timer.phase(LOADING):
+            loaded = source.load()
+            paths.require_distinct((*source.files, *options.input_files))
+            given = read_given(options.inputs, loaded)
+            spec = VerificationSpec.of(loaded, given, options.shapes or {}, effort=options.effort)
+            original = source.loadable_file(folder)
+        with timer.phase(CHOOSING_INPUTS):
+            workloads, notes = make_workloads(
+                source, given, dict(options.dims or {}), dict(options.shapes or {}), options.seed
+            )
+        journal.conditions = _conditions(original, options, workloads)
+        models = TunedModels(source, original, folder, partial(_quantize, original, options), options.seed)
+        racing = Racing(models, workloads, objective, options.min_time, options.seed, journal)
+        start = Configuration(session=ExecutionProvider().session_config("ENABLE_ALL", options.threads))
+        search = TuningSearch(
+            racing, objective, Limits(options.trials, options.seconds), start, progress=timer.progress
+        )
+        racing.progress = lambda text: timer.report(lambda: f"{text.rpartition(': ')[2]}; {search.learnt}")
+        stages = Stages(options, models, racing, search, folder, loaded.graph.opsets.get("", 0))
+        with timer.phase(SEARCHING):
+            stages.run()
+            decisions = search.ablate()
+        checks = Checks(source, spec, given, options, timer)
+        outcome = first_right(stages, checks, decisions)
+        report = TuneReport(
+            source.label,
+            objective,
+            start,
+            outcome.configuration,
+            outcome.original,
+            outcome.result,
+            outcome.decisions,
+            search.trials,
+            [w.name for w in workloads],
+            outcome.verdict,
+            _noise(racing),
+            [*notes, *checks.notes],
+            machine_summary(),
+            timer.seconds,
+            versions(),
+        )
+        made = models.get(outcome.configuration.recipe).path
+        settings = TunedSettings(
+            outcome.configuration, paths.model.name if paths.model is not None else "", report.measured()
+        )
+        loaded_result = model_source(made if not outcome.configuration.recipe.is_original else model, inline=False)
+        result = TuneResult(report, settings, loaded_result.load(), source.is_external)
+        _publish(result, paths)
+        return result
+
+
+tune = shows_progress(with_keywords(TuneOptions, "tune")(tune_model))
+
+
+def _noise(racing: Racing) -> Noise:
+    """The races on a busy machine."""
+    controlled = [r for r in racing.results if r.control is not None]
+    factors = [r.noise for r in controlled]
+    return Noise(len(controlled), sum(f > 1 for f in factors), max(factors, default=1.0))
+
+
+def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> None:
+    """Write the model of a scheme. Raises PassesError if none is within the budget and better than the original."""
+    assert options.budget is not None
+    chosen = QuantizationOptions(
+        data=options.data,
+        labelled=options.labelled,
+        metric=options.metric,
+        scheme=scheme,
+        budget=options.budget,
+        seconds=options.seconds * QUANTIZATION_SHARE / len(options.schemes),
+        threads=options.threads,
+        min_time=options.min_time,
+        seed=options.seed,
+        progress=options.progress,
+    )
+    made = quantize_model(model, chosen)
+    if made.report.is_original:
+        raise PassesError("no candidate is within the budget, and faster or smaller")
+    made.save(path)
+
+
+def _conditions(model: Path, options: TuneOptions, workloads: Sequence[Workload]) -> str:
+    """A digest of all that times depend on beside the configurations of a race."""
+    measured = (options.goal, options.quantile, options.threads, options.min_time, options.seed, options.budget)
+    inputs = [(w.name, w.samples) for w in workloads]
+    return content_digest([model_digest(model), measured, inputs, machine_summary(), versions()])
+
+
+def _paths(options: TuneOptions, source: ModelSource) -> OutputPaths:
+    """The paths to write; beside a model, its settings and the script of its session. Raises ModelError."""
+    settings, script = options.settings_to, options.script_to
+    if options.output is not None:
+        place = Path(options.output)
+        settings = settings or place.with_name(f"{place.stem}_settings.json")
+        script = script or place.with_name(f"{place.stem}_session.py")
+    paths = OutputPaths.of(
+        model=options.output,
+        report=options.report_to,
+        page=options.page_to,
+        journal=options.journal,
+        settings=settings,
+        script=script,
+    )
+    paths.require_distinct((*source.files, *options.input_files))
+    return paths
+
+
+def _publish(result: TuneResult, paths: OutputPaths) -> None:
+    """Write all files, the model first."""
+    report = result.report
+    written = (paths.model, paths.settings, paths.script)
+    report.written_to = [str(f.path) for f in written if f is not None]
+    with Publication(paths.model) as publication:
+        if paths.model is not None:
+            result.stage(publication)
+        publication.add_text(paths.settings, result.settings.to_json)
+        if paths.script is not None:
+            publication.add_text(paths.script, partial(_script, result, paths, paths.script))
+        publication.add_text(paths.report, report.to_json)
+        if paths.page is not None:
+            from .page import tune_page  # noqa: PLC0415 - seldom needed
+
+            publication.add_text(paths.page, partial(tune_page, report))
+        publication.publish()
+
+
+def _script(result: TuneResult, paths: OutputPaths, script: OutputFile) -> str:
+    """The text of the script; without a written model, it names `model.onnx` beside it."""
+    model = "model.onnx" if paths.model is None else relative_name(paths.model.path, script.path.parent)
+    comment = f"`passes tune`, on {result.report.machine}: {', '.join(result.report.words)}"
+    return session_script(result.settings.configuration, model, comment)

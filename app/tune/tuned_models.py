@@ -1,0 +1,99 @@
+"""Models of a search, made when they are first raced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import PassesError
+from ...core.io.model_source import ModelSource
+from ...core.pass_manager.report import Report
+from ...core.verify.given_samples import GivenSamples
+from ...core.verify.verification_spec import Effort
+from ..jobs.finished_jobs import model_digest
+from ..run.optimize import optimize
+from .configuration import Recipe
+
+Quantize = Callable[[str, Path], None]
+"""Writes the model of a scheme to a file. Raises PassesError if there is none within the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeModel:
+    """A model in a file: its bytes with those of external data, a digest of its content, and the report of the run."""
+
+    path: Path
+    bytes: int
+    digest: str
+    report: Report | None = None
+
+
+@dataclass
+class TunedModels:
+    """The models of recipes for one original, whose file is `original`, in files of a folder.
+
+    They are not verified but by `verify`.
+    """
+
+    source: ModelSource
+    original: Path
+    folder: Path
+    quantize: Quantize
+    seed: int = 0
+    _made: dict[Recipe, MadeModel | PassesError] = field(default_factory=dict[Recipe, MadeModel | PassesError])
+    _files: int = 0
+
+    def get(self, recipe: Recipe) -> MadeModel:
+        """The model of a recipe. Raises PassesError if it cannot be made."""
+        if recipe not in self._made:
+            try:
+                self._made[recipe] = self._make(recipe)
+            except PassesError as e:
+                self._made[recipe] = e
+        found = self._made[recipe]
+        if isinstance(found, PassesError):
+            raise found
+        return found
+
+    def keep(self, recipes: Collection[Recipe]) -> None:
+        """Remove the files of all other recipes, which are made again if they are needed."""
+        for recipe, made in list(self._made.items()):
+            if recipe not in recipes and isinstance(made, MadeModel) and not recipe.is_original:
+                del self._made[recipe]
+                for file in (made.path, *made.path.parent.glob(f"{made.path.name}.*")):
+                    file.unlink(missing_ok=True)
+
+    def verify(self, recipe: Recipe, inputs: GivenSamples | None, effort: Effort) -> Report:
+        """Make the model of a recipe anew, verified, in place of the one so far.
+
+        Raises VerificationError and UnverifiableError as `optimize` does.
+        """
+        path = self._new_path()
+        report = self._optimize(recipe, path, verify=effort, inputs=inputs)
+        self._made[recipe] = MadeModel(path, _bytes(path), model_digest(path), report)
+        return report
+
+    def _make(self, recipe: Recipe) -> MadeModel:
+        if recipe.is_original:
+            return MadeModel(self.original, self.source.size, model_digest(self.original))
+        path = self._new_path()
+        if recipe.scheme:
+            self.quantize(recipe.scheme, path)
+            return MadeModel(path, _bytes(path), model_digest(path))
+        report = self._optimize(recipe, path, verify=False)
+        return MadeModel(path, _bytes(path), model_digest(path), report)
+
+    def _optimize(self, recipe: Recipe, path: Path, **how: Any) -> Report:
+        passes = {"skip": recipe.skip, "enable": recipe.enable, "opset": recipe.opset}
+        made = optimize(self.original, recipe.pipeline, **passes, **how, seed=self.seed, output=path, progress=False)
+        return made.report
+
+    def _new_path(self) -> Path:
+        self._files += 1
+        return self.folder / f"{self._files}.onnx"
+
+
+def _bytes(path: Path) -> int:
+    return sum(file.stat().st_size for file in (path, *path.parent.glob(f"{path.name}.*")))

@@ -1,0 +1,128 @@
+"""Replays: a candidate for a counterexample counts if onnxruntime computes something else on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ..errors import EvaluationError
+from ..ir.tensor import Tensor
+from ..ort.evaluation_process import EvaluationAborted, EvaluationLimits, EvaluationProcess
+from ..rewriting.rules import EXACT, LOSSY
+from ..verify.output_comparison import compare_outputs
+from ..verify.referee.float64_evaluation import evaluate_in_float64
+from ..verify.referee.judgement import Decision, judge, kernel_error
+from .obligation import Obligation
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+LIMITS = EvaluationLimits(memory=1 << 30, seconds=10.0)
+SHOWN_ELEMENTS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Inputs on which the models differ in onnxruntime, and the difference in words."""
+
+    inputs: Arrays
+    reason: str
+
+
+def replay(obligation: Obligation, inputs: Arrays) -> Replay | None:
+    """Run both models on `inputs`; None if the second one gives what the contract asks for, or the first none.
+
+    An exact contract asks for equal bits, others for the numbers of float64 where the first model's results are finite.
+    A contract with a condition in prose alone is never violated, nor is a lossy one.
+    """
+    kind = obligation.contract.kind
+    if kind == LOSSY.kind or (kind == "conditional" and obligation.condition is None):
+        return None
+    feeds = {i.name: inputs[i.name] for i in obligation.inputs}
+    names = [o.name for o in obligation.before.model.graph.output]
+    with EvaluationProcess(LIMITS) as process:
+        if not _holds(process, obligation.condition, feeds):
+            return None
+        try:
+            wanted = _run(process, obligation.before.model, names, feeds)
+        except EvaluationError:
+            return None
+        try:
+            given = _run(process, obligation.after.model, names, feeds)
+        except EvaluationAborted:
+            return Replay(feeds, "the rewritten model ends onnxruntime")
+        except EvaluationError as e:
+            return Replay(feeds, f"the rewritten model does not run: {e}")
+    if any(a is None or b is None for a, b in zip(wanted, given, strict=True)):
+        return None
+    found = _bits(names, wanted, given) if kind == EXACT.kind else _numbers(obligation, names, wanted, given, feeds)
+    return None if found is None else Replay(feeds, f"{found} at {format_inputs(feeds)}")
+
+
+def _holds(process: EvaluationProcess, condition: onnx.ModelProto | None, feeds: Arrays) -> bool:
+    """Whether a condition is true for inputs."""
+    if condition is None:
+        return True
+    found = _run(process, condition, [o.name for o in condition.graph.output], feeds)
+    return all(v is not None and bool(v.all()) for v in found)
+
+
+def _run(process: EvaluationProcess, model: onnx.ModelProto, names: Sequence[str], feeds: Arrays) -> list[Any]:
+    used = {i.name for i in model.graph.input}
+    given = {name: Tensor.from_array(a) for name, a in feeds.items() if name in used}
+    return list(process.run(model.SerializeToString(), names, given, by_reference=False))
+
+
+def _bits(names: Sequence[str], wanted: Sequence[Any], given: Sequence[Any]) -> str | None:
+    for name, a, b in zip(names, wanted, given, strict=True):
+        if compare_outputs(a, b, exact=True).reason:
+            return _difference(name, a, b)
+    return None
+
+
+def _numbers(
+    obligation: Obligation, names: Sequence[str], wanted: Sequence[Any], given: Sequence[Any], feeds: Arrays
+) -> str | None:
+    """The first output with another number in float64, if any."""
+    models = (obligation.before.model, obligation.after.model)
+    if any(a.dtype.kind == "f" and not np.isfinite(a).all() for a in (*wanted, *feeds.values())):
+        return None
+    try:
+        truth, other = (evaluate_in_float64(m, feeds, names) for m in models)
+    except EvaluationError:
+        return None
+    for name, a, b in zip(names, wanted, given, strict=True):
+        judged = judge(name, a, b, truth, other, kernel_error(models[1], a.dtype))
+        if judged.decision is Decision.WRONG:
+            return _difference(name, a, b)
+    return None
+
+
+def _difference(name: str, a: Any, b: Any) -> str:
+    """The first elements that differ."""
+    x, y = np.asarray(a), np.asarray(b)
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return f"{name} is {x.dtype}{list(x.shape)}, then {y.dtype}{list(y.shape)}"
+    at = tuple(int(i) for i in np.argwhere(_differing(x, y))[0])
+    return f"{name}{list(at)} is {x[at]}, then {y[at]}"
+
+
+def _differing(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """The elements that are other numbers; zeros of other signs too, if all numbers are equal."""
+    off = np.asarray(a != b)
+    if a.dtype.kind != "f":
+        return off
+    off &= ~(np.isnan(a) & np.isnan(b))
+    return off if off.any() else np.asarray(np.signbit(a) != np.signbit(b))
+
+
+def format_inputs(inputs: Arrays) -> str:
+    """Inputs on one line, in part if they are long."""
+    return ", ".join(f"{name} = {_format_array(a)}" for name, a in inputs.items())
+
+
+def _format_array(array: np.ndarray[Any, Any]) -> str:
+    shown = ", ".join(str(v) for v in array.reshape(-1)[:SHOWN_ELEMENTS])
+    return f"{array.dtype}{list(array.shape)} [{shown}{', ...' if array.size > SHOWN_ELEMENTS else ''}]"

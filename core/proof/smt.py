@@ -1,0 +1,131 @@
+"""Proofs by z3, in a process of its own with limits of time and memory, since z3 does not always keep its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Self
+
+from onnx import TensorProto
+
+from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ..rewriting.rules import EXACT
+from .obligation import NotApplicable, Obligation
+from .replay import format_inputs, replay
+from .smt_answer import Answer, Outcome, Question, from_message, to_message
+from .verdict import Guarantee, Technique, Verdict
+
+FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+MEMORY = 2 << 30
+ELEMENT_SECONDS = 5.0
+SECONDS = 30.0
+MAX_SIZE = 4
+EXACT_NOTE = "a kernel gives equal bits for equal bits at one place of a tensor"
+
+
+@dataclass(slots=True)
+class SmtProver:
+    """Puts obligations to z3, at most `seconds` for one and `element_seconds` for an element. A context manager.
+
+    Raises NotApplicable without z3, see `is_available`.
+    """
+
+    seconds: float = SECONDS
+    element_seconds: float = ELEMENT_SECONDS
+    memory: int = MEMORY
+    _process: WorkerProcess = field(init=False)
+
+    def __post_init__(self) -> None:
+        worker = f"{__name__}_worker"
+        self._process = WorkerProcess(module_command(worker), self.seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._process.terminate()
+
+    def prove(self, obligation: Obligation) -> Verdict:
+        """The verdict on an obligation: exact if its contract is and z3 shows it, or else over the reals."""
+        if not is_available():
+            raise NotApplicable("z3 is not installed: pip install 'passwright[prove]'")
+        verdicts: list[Verdict] = []
+        for over_reals in readings(obligation):
+            verdict = self._judge(obligation, over_reals=over_reals)
+            if verdict.guarantee is not Guarantee.UNKNOWN:
+                return verdict
+            verdicts.append(verdict)
+        return verdicts[0]
+
+    def ask(self, obligation: Obligation, *, over_reals: bool) -> Answer:
+        """The answer of z3 alone, unknown if it did not end in time or lacked memory."""
+        question = Question(obligation, tuple(size_sets(obligation)), over_reals, self.element_seconds, self.memory)
+        try:
+            return from_message(self._process.request(to_message(question)))
+        except WorkerExit as e:
+            return Answer(Outcome.UNKNOWN, e.describe("z3"))
+        except RequestFailed as e:
+            if "MemoryError" in str(e) or "out of memory" in str(e):
+                self._process.terminate()
+                return Answer(Outcome.UNKNOWN, "z3 lacks memory")
+            raise
+
+    def _judge(self, obligation: Obligation, *, over_reals: bool) -> Verdict:
+        answer = self.ask(obligation, over_reals=over_reals)
+        if answer.outcome is Outcome.PROVED:
+            return _proved(obligation, answer, over_reals=over_reals)
+        shown = replay(obligation, answer.inputs) if answer.inputs is not None else None
+        if shown is not None:
+            return Verdict(Guarantee.REFUTED, Technique.SMT, reason=shown.reason, counterexample=shown.inputs)
+        if answer.outcome is Outcome.FEWER_INPUTS:
+            return Verdict(Guarantee.FEWER_INPUTS, Technique.SMT, reason=_at(answer))
+        reason = answer.reason
+        if answer.outcome is Outcome.DIFFERS:
+            reason = f"{answer.reason} for z3, but not in onnxruntime on its inputs"
+        return Verdict(Guarantee.UNKNOWN, Technique.SMT, reason=reason)
+
+
+def is_available() -> bool:
+    """Whether z3 is installed."""
+    return find_spec("z3") is not None
+
+
+def readings(obligation: Obligation) -> tuple[bool, ...]:
+    """The readings of floats to try, True for reals: bit for bit first where the contract is exact."""
+    return (False, True) if obligation.contract.kind == EXACT.kind else (True,)
+
+
+def size_sets(obligation: Obligation) -> Iterator[Mapping[str, int]]:
+    """Sizes for the symbols: all alike, and all different in both directions."""
+    symbols = obligation.symbols
+    yield dict.fromkeys(symbols, 2)
+    if symbols:
+        yield dict.fromkeys(symbols, 1)
+        yield dict.fromkeys(symbols, MAX_SIZE)
+    if len(symbols) > 1:
+        yield {s: 2 + i % 3 for i, s in enumerate(symbols)}
+        yield {s: 2 + (len(symbols) - i) % 3 for i, s in enumerate(symbols)}
+
+
+def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> Verdict:
+    types = sorted({i.dtype for i in obligation.inputs})
+    sizes = sorted({n for s in answer.sizes for n in s.values()})
+    at = [f"sizes {sizes[0]} to {sizes[-1]}"] if sizes else []
+    if over_reals and FLOATS & set(types):
+        notes = ("a float constant is the simplest fraction that rounds to it",)
+        return Verdict(Guarantee.REALS, Technique.SMT, tuple(at), notes=notes)
+    return Verdict(Guarantee.EXACT, Technique.SMT, (*map(_all_of, types), *at), notes=(EXACT_NOTE,))
+
+
+def _all_of(dtype: int) -> str:
+    """The domain of a proof for one element type."""
+    name = TensorProto.DataType.Name(dtype).lower()
+    name = {"float": "float32", "double": "float64"}.get(name, name)
+    return f"every {name} with overflow" if "int" in name else f"every {name}"
+
+
+def _at(answer: Answer) -> str:
+    """The inputs at which an element is no longer defined."""
+    return f"not at {format_inputs(answer.inputs)}" if answer.inputs else answer.reason

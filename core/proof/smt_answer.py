@@ -1,0 +1,59 @@
+"""Questions to z3 and their answers, as they pass between processes."""
+
+from __future__ import annotations
+
+import pickle
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from ..ort.worker_process import Message
+from .obligation import Obligation
+
+
+class Outcome(StrEnum):
+    """Outcomes of a question."""
+
+    PROVED = "proved"
+    FEWER_INPUTS = "fewer inputs"
+    DIFFERS = "differs"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether an obligation holds at `sizes`, with floats as reals or bit for bit; z3 gets `seconds` for an element."""
+
+    obligation: Obligation
+    sizes: tuple[Mapping[str, int], ...]
+    over_reals: bool
+    seconds: float
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outcome; `sizes` are those at which the models were compared.
+
+    `inputs` are candidates for a counterexample, at which terms differ or are no longer defined. They may come from a
+    value that z3 chose for an unknown function, so that only running both models decides.
+    """
+
+    outcome: Outcome
+    reason: str = ""
+    sizes: tuple[Mapping[str, int], ...] = ()
+    inputs: Mapping[str, np.ndarray[Any, Any]] | None = None
+
+
+def to_message(value: Question | Answer) -> Message:
+    """A question or an answer as an object of JSON."""
+    return {"pickle": b64encode(pickle.dumps(value)).decode("ascii")}
+
+
+def from_message(message: Message) -> Any:
+    """The question or answer of a message from a process of our own."""
+    return pickle.loads(b64decode(message["pickle"]))  # noqa: S301 - from a process of our own

@@ -30,9 +30,7 @@ def _names(*passes: Pass) -> tuple[str, ...]:
 TRADING: Mapping[str, tuple[str, ...]] = {
     "attention": _names(attention.FUSE_ATTENTION, attention.FUSE_INTO_ATTENTION, attention.FUSE_CACHE_INTO_ATTENTION),
     "rotary embeddings": _names(rotary.FUSE_ROTARY),
-    "normalizations": _names(
-        norms.FUSE_NORM, norms.FUSE_KERAS_LAYER_NORM, norms.FUSE_NORM_WEIGHTS, norms.FUSE_LP_NORM
-    ),
+    "normalizations": _names(norms.FUSE_NORM, norms.FUSE_KERAS_LAYER_NORM, norms.FUSE_NORM_WEIGHTS, norms.FUSE_LP_NORM),
     "norms apart": _names(skip_norms.KEEP_NORMS_APART),
     "activations": _names(
         activations.FUSE_GELU,

@@ -66,7 +66,6 @@ class CheckResult:
         why = "; ".join(w for w, _ in self.decline_counts.most_common(MAX_REASONS)) or "its pattern matched nowhere"
         return f"{name} never fired in {self.models} models ({why}): give examples in which it does"
 
-
     @property
     def proof_lines(self) -> list[str]:
         """The proof in words, indented; empty if none was asked for."""

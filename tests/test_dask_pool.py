@@ -16,9 +16,8 @@ from dask_cluster import DaskCluster, wait_until
 from passwright.app.jobs import dask_pool
 from passwright.app.jobs.dask_pool import DaskPool
 from passwright.app.jobs.dask_worker import installed_versions
-from passwright.core.errors import PassesError
+from passwright.core.errors import PassesError, UsageError
 from passwright.core.ort.worker_process import RequestFailed, WorkerExit
-from passwright.core.pass_manager.pass_selection import UsageError
 
 # A process that sleeps, crashes always, once or late, lacks a disk on one machine, or fails.
 PROCESS = """

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.errors import UsageError
 from ...core.io.output_paths import require_writable_folder
 from ...core.ort.process_limits import default_memory
-from ...core.pass_manager.pass_selection import UsageError
 from ..exit_codes import STANDARD_OUTPUT, USAGE, full_disk_behind_standard_output
 from ..jobs.finished_jobs import FinishedJob, FinishedJobs, open_record
 from ..jobs.job_exchange import VERIFY, JobReply, job_request

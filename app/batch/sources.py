@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.pass_manager.pass_selection import UsageError
+from ...core.errors import UsageError
 from ...core.support.regular_files import read_text, unreadable
 from ...core.support.suggestions import did_you_mean
 from ..jobs.model_files import ModelJob, is_folder, is_pattern, model_jobs, require_distinct

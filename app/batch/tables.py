@@ -9,9 +9,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from ...core.errors import UsageError
 from ...core.io.output_paths import OutputFile
 from ...core.io.publishing import Publication
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.support.printable_text import printable
 from ...core.support.regular_files import read_text, unreadable
 

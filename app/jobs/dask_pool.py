@@ -14,9 +14,8 @@ from threading import Thread
 from typing import Any
 from uuid import uuid4
 
-from ...core.errors import PassesError
+from ...core.errors import PassesError, UsageError
 from ...core.ort.worker_process import Message, RequestFailed, WorkerError
-from ...core.pass_manager.pass_selection import UsageError
 from . import dask_worker
 from .dask_worker import (
     ENDED,

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from ...core.errors import UsageError
 from ...core.ort.sessions import ALL_LEVELS, CPU, MAX_THREADS, SessionConfig
-from ...core.pass_manager.pass_selection import UsageError
 from .execution_provider import ExecutionProvider, optimization_level, parse_provider, short_name
 
 USUAL = ExecutionProvider().session_config(ALL_LEVELS["all"], 0)

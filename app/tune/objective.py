@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import exp, log
 from typing import Literal, get_args
 
-from ...core.pass_manager.pass_selection import UsageError
+from ...core.errors import UsageError
 from ...core.support.intervals import RatioInterval
 from ..measure.metrics import ModelMetrics, combined_ratio, peak_ratio
 

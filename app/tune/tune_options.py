@@ -9,8 +9,8 @@ from typing import Any
 
 import psutil
 
+from ...core.errors import UsageError
 from ...core.ort.sessions import MAX_THREADS
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.verify.verification_spec import Effort
 from ...passes.pipelines import PIPELINES
 from ..measure.python_data import data_files

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
+from ...core.errors import UsageError
 from ...core.ort.sessions import SessionConfig
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import read_text, unreadable
 from ...passes.pipelines import PIPELINES

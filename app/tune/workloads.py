@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from ...core.errors import UsageError
 from ...core.io.model_source import ModelSource
-from ...core.pass_manager.pass_selection import UsageError
 from ...core.verify.given_inputs import with_given_shapes
 from ...core.verify.given_samples import GivenSamples
 from ...core.verify.input_specs import input_specs

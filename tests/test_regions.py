@@ -453,14 +453,25 @@ def test_rounding_that_an_output_amplifies_is_right(factor: float, is_right: boo
         ("d = Cast<to=1>(m) c = Identity(d)", True),
         ("d = Cast<to=11>(m) c = Cast<to=1>(d)", True),
         ("d = Shape(m) c = Reshape(m, d)", True),
+        ("d = IsNaN(m) c = Where(d, x, m)", True),
+        ("d = Constant<value_float=0.3>() e = Div(m, d) f = Constant<value_float=0.3>() c = Mul(e, f)", True),
         ("d = Cast<to=7>(m) c = Cast<to=1>(d)", False),
         ("d = Equal(m, m) e = Cast<to=1>(d) c = Mul(m, e)", False),
     ],
 )
 def test_regions_that_never_jump_may_differ_by_the_rounding_of_weights(ops: str, is_same: bool) -> None:
-    """A cast to a float never jumps, nor does a shape; a cast to an integer or a comparison may."""
+    """Casts to floats, shapes and whether a number is NaN do not jump; a cast to an integer or a comparison may."""
     weights = {"w": np.random.default_rng(0).random((4, 4), np.float32), "p": np.array(2 * np.pi, np.float32)}
     weights["v"] = weights["w"] * weights["p"]
     regions = regions_of(f"m = MatMul(x, w) {ops} y = Mul(c, p)", "y = MatMul(x, v)", weights)
     feeds = {"x": np.round(X * 1e9), "c": np.array(True)}
     assert regions.are_same_in_float64(InputSet("normal", {}, feeds)) is is_same
+
+
+@pytest.mark.parametrize("constant", ["k = Identity(r)", "k = Constant<value = float {1.4142135}>()"])
+def test_constants_count_as_rounded_wherever_the_model_has_them(constant: str) -> None:
+    """A quotient by the root of two, and a product with its inverse, of which both are rounded."""
+    weights = {"r": np.array(np.sqrt(2), np.float32), "s": np.array(np.sqrt(0.5), np.float32)}
+    regions = regions_of(f"{constant} d = Div(x, k) y = Erf(d)", "d2 = Mul(x, s) y = Erf(d2)", weights)
+    x = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
+    assert regions.are_same_in_float64(InputSet("normal", {}, {"x": x, "c": np.array(True)}))

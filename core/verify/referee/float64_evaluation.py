@@ -185,11 +185,15 @@ class _Scope:
         raise EvaluationError(f"{name} has no value")
 
     def bind_constant(self, name: str, array: Array) -> None:
-        """Give a name a constant, which the policy may take for rounded, as rewrites fold numbers into them."""
+        """Give a name a constant."""
         self.bind(name, array)
-        held = self.values[name]
-        if isinstance(held, np.ndarray) and held.dtype == np.float64:
-            self.values[name] = self.policy(cast("Array", held), self.types[name], False)
+        self.values[name] = self.after_policy(self.values[name], self.types[name])
+
+    def after_policy(self, constant: Any, element_type: int) -> Any:
+        """A constant after the policy, which may take it for rounded, as rewrites fold numbers into them."""
+        if not isinstance(constant, np.ndarray) or cast("Array", constant).dtype != np.float64:
+            return constant
+        return self.policy(cast("Array", constant), element_type, False)
 
     def bind(self, name: str, value: Any, element_type: int = 0) -> None:
         """Give a name a value as the model has it."""
@@ -273,8 +277,8 @@ class _Evaluation:
         is_exact = function is not None or (not domain and node.op_type in EXACT)
         for name, (value, kind) in zip(node.output, results, strict=False):
             if name:
-                is_weight = node.op_type == "Constant" and np.ndim(value) > 1
-                scope.values[name] = self._finished(value, kind, is_exact and not is_weight)
+                held = scope.after_policy(value, kind) if node.op_type == "Constant" else value
+                scope.values[name] = self._finished(held, kind, is_exact)
                 scope.types[name] = kind
 
     def _compute(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.app.verify.render import verdict_lines
-from passwright.core.errors import EvaluationError, ModelError, ModelLoadError, UnverifiableError, VerificationError
+from passwright.core.errors import (
+    EvaluationError,
+    MemoryExhausted,
+    ModelError,
+    ModelLoadError,
+    UnverifiableError,
+    VerificationError,
+)
 from passwright.core.ort.backends import OnnxReference, OnnxRuntime
 from passwright.core.verify.input_generation import COMBINED_KINDS, KINDS, InputSet
 from passwright.core.verify.oracle import Verdict
@@ -633,3 +641,27 @@ def test_regions_are_compared_on_sets_of_each_kind_that_are_affordable(monkeypat
     assert verdict.notes == (*whole.notes, note)
     assert verdict.changed_regions == whole.changed_regions > 0
     assert len(set(compared)) == len(compared) == 2
+
+
+def test_lack_of_memory_is_a_fault_of_the_rewritten_model_only_where_values_are_small() -> None:
+    class Exhausted(OnnxRuntime):
+        def run(self, outputs: Any, feeds: Any, timeout: float | None = None) -> list[Any]:
+            if feeds["x"].size > least:
+                raise MemoryExhausted("onnxruntime needs more memory than there is")
+            return super().run(outputs, feeds, timeout)
+
+    model, least = load("g (float[N] x) => (float[N] y) { y = Neg(x) }"), 10
+    oracle = oracle_of(model)
+    spec = oracle.spec
+    oracle.spec = replace(spec, memory=1 << 30)
+    failure = oracle.compare(model.SerializeToString(), backend=Exhausted).failure
+    assert failure is not None
+    assert failure.reason == "onnxruntime needs more memory than there is"
+    oracle.spec = replace(spec, memory=1 << 6)
+    verdict = oracle.compare(model.SerializeToString(), backend=Exhausted)
+    assert verdict.failure is None
+    assert 0 < len(verdict.input_sets) < len(oracle.answers)
+    assert any("more memory than there is for the values of both models on" in note for note in verdict.notes)
+    least = 0
+    with pytest.raises(UnverifiableError, match="more memory than there is for the values of both models on"):
+        oracle.compare(model.SerializeToString(), input_sets=[oracle.answers[0].input_set], backend=Exhausted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
 from math import inf
@@ -19,6 +19,7 @@ from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableE
 from ..io.files import split_model
 from ..ort.backends import Arrays, OnnxRuntime
 from ..ort.call_monitor import call_facts
+from ..ort.process_limits import default_memory
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
@@ -167,7 +168,24 @@ SEARCH_SHARE, COMPARISON_SHARE = 0.4, 0.5
 REGION_SECONDS = MappingProxyType({"quick": 0.1, "default": 0.25, "thorough": inf})
 """CPU seconds of runs of a model, by effort, on whose input sets its changed regions are compared."""
 MIN_REGION_SETS = 2
+LARGE_VALUES_DIVISOR = 16  # of the memory, for values of the original with which a right rewrite may need more
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
+
+
+@dataclass(slots=True)
+class _Comparisons:
+    """The input sets on which outputs were compared, and the worst differences, by whether the inputs are finite.
+
+    `costs` are CPU seconds by the identity of the input set.
+    """
+
+    notes: list[str]
+    failure: Mismatch | None
+    labels: dict[bool, list[str]] = field(default_factory=lambda: {True: list[str](), False: list[str]()})
+    worst: dict[bool, dict[str, OutputDifference]] = field(
+        default_factory=lambda: {True: dict[str, OutputDifference](), False: dict[str, OutputDifference]()}
+    )
+    costs: dict[int, float] = field(default_factory=dict[int, float])
 
 
 class Oracle:
@@ -364,44 +382,61 @@ class Oracle:
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
         unmatched = [n for n in self.output_names if n in only_derived]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.answers[0].input_set, None) if unmatched else None
-        labels: dict[bool, list[str]] = {True: [], False: []}  # by whether the inputs are finite
-        worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
         regions = cache(partial(self._changed_regions, model)) if compare_regions else _no_regions
-        budget = self._budget(COMPARISON_SHARE)
-        costs: dict[int, float] = {}  # CPU seconds by the identity of the input set
-        for n, answer in enumerate(sorted(chosen, key=lambda a: not a.input_set.is_finite)):
-            if failure is not None:
-                break
-            if n and budget.left() <= 0:
-                left_out = f"{len(chosen) - n} of {len(chosen)} input sets were left out"
-                notes.append(f"{left_out} after {round(budget.seconds, 1):g} s")
-                break
-            finite = answer.input_set.is_finite
-            labels[finite].append(str(answer.input_set))
-            begin = thread_time()
-            with call_facts(input_set=answer.input_set, place=(n + 1, len(chosen))):
-                failure = self._compare_on(
-                    answer,
-                    derived,
-                    worst[finite],
-                    notes,
-                    regions,
-                    unseeded=unseeded,
-                    exact=exact,
-                    finite_only=finite_only,
-                    may_round=may_round,
-                )
-            costs[id(answer.input_set)] = thread_time() - begin
-        del derived  # its memory
+        compare_on = partial(
+            self._compare_on,
+            session=derived,
+            notes=notes,
+            regions=regions,
+            unseeded=unseeded,
+            exact=exact,
+            finite_only=finite_only,
+            may_round=may_round,
+        )
+        tried = _Comparisons(notes, failure=failure)
+        self._compare_in_time(chosen, compare_on, tried)
+        failure = tried.failure
+        del derived, compare_on  # its memory
         if compare_regions and self._segment_memory is None and (failure is None or failure.difference is not None):
             shown_by = None if failure is None else failure.input_set
-            tried = [a.input_set for a in chosen if shown_by is None or a.input_set is shown_by]
-            tried = self._affordable(list(filter(_is_usual, tried)), costs, notes)
-            failure, count = self._compare_regions(regions(), tried, failure, notes)
-        sets, nonfinite_sets, noted = tuple(labels[True]), tuple(labels[False]), tuple(dict.fromkeys(notes))
+            sets = [a.input_set for a in chosen if shown_by is None or a.input_set is shown_by]
+            sets = self._affordable(list(filter(_is_usual, sets)), tried.costs, notes)
+            failure, count = self._compare_regions(regions(), sets, failure, notes)
+        finite, nonfinite = (tuple(tried.labels[is_finite]) for is_finite in (True, False))
+        noted, worst = tuple(dict.fromkeys(notes)), tried.worst
         return Verdict(
-            self.backend, exact, sets, worst[True], unseeded, noted, failure, nonfinite_sets, worst[False], count
+            self.backend, exact, finite, worst[True], unseeded, noted, failure, nonfinite, worst[False], count
         )
+
+    def _compare_in_time(
+        self,
+        chosen: Sequence[Answer],
+        compare_on: Callable[[Answer, dict[str, OutputDifference]], Mismatch | None],
+        tried: _Comparisons,
+    ) -> None:
+        """Compare on the answers, finite ones first, up to a failure or the end of the time.
+
+        Raises UnverifiableError if there is too little memory for each of them.
+        """
+        budget = self._budget(COMPARISON_SHARE)
+        for n, answer in enumerate(sorted(chosen, key=lambda a: not a.input_set.is_finite)):
+            if tried.failure is not None:
+                return
+            if n and budget.left() <= 0:
+                left_out = f"{len(chosen) - n} of {len(chosen)} input sets were left out"
+                tried.notes.append(f"{left_out} after {round(budget.seconds, 1):g} s")
+                return
+            input_set, begin = answer.input_set, thread_time()
+            try:
+                with call_facts(input_set=input_set, place=(n + 1, len(chosen))):
+                    tried.failure = compare_on(answer, tried.worst[input_set.is_finite])
+            except MemoryExhausted as e:
+                tried.notes.append(f"{e} for the values of both models on {input_set}, which were left out")
+            else:
+                tried.labels[input_set.is_finite].append(str(input_set))
+            tried.costs[id(input_set)] = thread_time() - begin
+        if chosen and not any(tried.labels.values()):
+            raise UnverifiableError(tried.notes[-1])
 
     def _changed_regions(self, model: Loadable | SplitModel) -> ChangedRegions | None:
         """The changed regions; None where the session does not tell them, or outputs are random or depend on runs."""
@@ -498,11 +533,11 @@ class Oracle:
     def _compare_on(
         self,
         answer: Answer,
-        session: SeededSession,
         worst: dict[str, OutputDifference],
+        *,
+        session: SeededSession,
         notes: list[str],
         regions: Callable[[], ChangedRegions | None],
-        *,
         unseeded: Collection[str],
         exact: bool,
         finite_only: bool,
@@ -513,11 +548,9 @@ class Oracle:
         Elements may be finite where they are not in the original if that is because changed regions saturate less.
         """
         input_set = answer.input_set
-        try:
-            with call_facts(model=REWRITTEN):
-                results = session.run(self.output_names, input_set.feeds)
-        except EvaluationError as e:
-            return Mismatch("", str(e), input_set, None)
+        results = self._results(session, answer)
+        if isinstance(results, Mismatch):
+            return results
         is_counted = input_set.is_finite or not finite_only
         for name, got in zip(self.output_names, results, strict=True):
             has_values = name not in unseeded
@@ -552,6 +585,22 @@ class Oracle:
             if found.reason:
                 return Mismatch(name, found.reason, input_set, found, is_gain=is_gain)
         return None
+
+    def _results(self, session: SeededSession, answer: Answer) -> list[Any] | Mismatch:
+        """The outputs of a rewritten model, or its failure. Raises MemoryExhausted where values are large."""
+        try:
+            with call_facts(model=REWRITTEN):
+                return session.run(self.output_names, answer.input_set.feeds)
+        except EvaluationError as e:
+            if isinstance(e, MemoryExhausted) and self._is_large(answer):
+                raise
+            return Mismatch("", str(e), answer.input_set, None)
+
+    def _is_large(self, answer: Answer) -> bool:
+        """Whether what the original reads and writes is a large share of the memory."""
+        values = (*answer.input_set.feeds.values(), *answer.outputs.values())
+        most = self.spec.memory or default_memory()
+        return LARGE_VALUES_DIVISOR * sum(np.asarray(v).nbytes for v in values) > most
 
     def _run(self, input_set: InputSet, timeout: float | None = None) -> Mapping[str, Any]:
         emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(input_set.feeds.get(i.name, 0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import pickle
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ...core.ort.worker_process import Message
@@ -67,4 +68,5 @@ def job_request(job: ModelJob, options: str, *, keep: bool, finished: FinishedJo
     """
     known = None if finished is None else [finished.conditions, finished.result]
     output = None if job.output is None else str(job.output)
-    return {"model": str(job.model), "output": output, "options": options, "keep": keep, "finished": known, **more}
+    common = {"model": str(job.model), "output": output, "folder": str(Path.cwd()), "options": options, "keep": keep}
+    return {**common, "finished": known, **more}

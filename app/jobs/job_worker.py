@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from ...core.ort.worker_process import Message, serve
 from ...core.verify.oracle_start import start_oracle_worker
 from ..exit_codes import BAD_INPUT, GRACE_PERIOD, exit_on_bus_error, expected_failure, is_shortage, unwind_on_sigterm
 from .job_exchange import VERIFY, JobReply
+from .places import is_remote, place_of
 from .pool import SHORTAGE
 
 
@@ -47,6 +48,7 @@ class Task:
     def _reply(self, request: Message) -> JobReply:
         from .remote_files import job_files  # noqa: PLC0415 - the worker for verification is started first
 
+        _enter(request["folder"], (request["model"], request["output"] or ""))
         with job_files(request["model"], request["output"]) as files:
             conditions = self.conditions(files.model, request["options"]) if request["keep"] else ""
             finished = request["finished"]
@@ -58,6 +60,15 @@ class Task:
                 reply = replace(reply, conditions=conditions, result=_digest_of_result(files.output))
             files.publish()
         return reply
+
+
+def _enter(folder: str, places: Sequence[str]) -> None:
+    """Go to the folder of the command, which may be on another machine. Raises ModelError if `places` need it."""
+    try:
+        os.chdir(folder)
+    except OSError as e:
+        if any(place and not is_remote(place) and not Path(place_of(place)).is_absolute() for place in places):
+            raise ModelError(f"{places[0]}: {folder} is not a folder of this machine; give absolute paths") from e
 
 
 def _digest_of_result(result: Path | None) -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ...core.errors import ModelError, UsageError
+from .places import is_remote, place_of
 
 STREAM = Path("-")
 """Standard input or output in place of a file."""
@@ -46,7 +47,7 @@ def single_job(files: Sequence[Path], output: Path | None) -> ModelJob:
 
 
 def model_jobs(arguments: Sequence[Path], output_dir: Path | None = None, *, in_place: bool = False) -> list[ModelJob]:
-    """A job for each model that files, folders and patterns name, in their order, each model once.
+    """A job for each model that files, folders and patterns name, also by URLs, in their order, each model once.
 
     Results in `output_dir` keep their places below the folder that all models have in common. Of folders and patterns
     around `output_dir`, the models in it are left out. Raises UsageError for a result that would replace a model, or
@@ -55,7 +56,7 @@ def model_jobs(arguments: Sequence[Path], output_dir: Path | None = None, *, in_
     found = dict[Path, Path]()  # by absolute path, without links if models are replaced
     bases = list[Path]()
     for argument in arguments:
-        base, files = _named_files(argument, output_dir)
+        base, files = _named_files(Path(place_of(argument)), output_dir)
         bases.append(base)
         for file in files:
             found.setdefault(Path(os.path.realpath(file) if in_place else os.path.abspath(file)), file)  # noqa: PTH100
@@ -73,6 +74,8 @@ def _named_files(argument: Path, output_dir: Path | None) -> tuple[Path, Sequenc
     """The absolute folder below which an argument names models, and these. Raises UsageError if there are none."""
     if argument == STREAM:
         _refuse("- is standard input, for one model by itself: give -o FILE, or --check")
+    if is_remote(argument):
+        return _remote_files(argument)
     if is_folder(argument):
         base, files = argument, list(_models_below(argument))
         if not files:
@@ -88,6 +91,18 @@ def _named_files(argument: Path, output_dir: Path | None) -> tuple[Path, Sequenc
         if not files:
             _refuse(f"{argument} has no models but those in {output_dir}")
     return base, files
+
+
+def _remote_files(argument: Path) -> tuple[Path, Sequence[Path]]:
+    """The folder and the models of a URL, as `_named_files`, with URLs as if they were relative paths."""
+    from .remote_files import remote_models  # noqa: PLC0415 - imports onnx
+
+    files = [Path(url) for url in remote_models(place_of(argument), SUFFIX)]
+    if not files:
+        _refuse(f"{place_of(argument)} has no models: no file there is named *{SUFFIX}")
+    if has_magic(str(argument)):
+        return _absolute(Path(*argument.parts[: _first_magic(argument)])), files
+    return _absolute(argument.parent if files == [argument] else argument), files
 
 
 def _models_below(folder: Path) -> Iterator[Path]:

@@ -28,7 +28,7 @@ from .dask_worker import (
     known_versions,
     version_mismatch,
 )
-from .pool import MEMORY, REPEATED, SHORTAGE
+from .pool import MEMORY, REPEATED, SHORTAGE, PoolLost
 
 CONNECT_SECONDS = 10.0
 START_SECONDS = 10.0  # to wait for the first worker
@@ -131,7 +131,7 @@ class _Run:
         except KilledWorker:
             return WorkerError("each Dask worker that ran it died", {})
         except CancelledError as e:
-            raise PassesError(f"lost the Dask scheduler at {self.pool.address}") from e
+            raise PoolLost(f"lost the Dask scheduler at {self.pool.address}") from e
         if SHORTAGE in result:
             self.tried[number].add(result[WORKER])
             others = set(_workers(self.client)) - self.tried[number]

@@ -15,7 +15,7 @@ from ...core.support.folders import OpenFolder
 from ..exit_codes import BAD_INPUT, full_disk_behind_standard_output
 from .job_exchange import JobReply
 from .model_files import ModelJob
-from .pool import Pool
+from .pool import Pool, PoolLost
 
 if TYPE_CHECKING:
     from ..terminal import Terminal
@@ -38,7 +38,10 @@ class JobLoop:
     done: set[int] = field(default_factory=set[int], init=False)
 
     def run(self, pool: Pool, requests: Sequence[Message]) -> None:
-        """Do all jobs. Interrupted, remove what workers staged, and print the number of models that are done."""
+        """Do all jobs. Interrupted, remove what workers staged, and print the number of models that are done.
+
+        Raises PoolLost with that number, and other errors of the pool.
+        """
         try:
             with (
                 closing(pool.replies(requests)) as replies,
@@ -52,8 +55,10 @@ class JobLoop:
                     self.add(number, self._job_reply(self.jobs[number], reply))
                     self.done.add(number)
         except KeyboardInterrupt:
-            self._end_early()
+            self.terminal.warning(f"interrupted: {self._end_early()}")
             raise
+        except PoolLost as e:
+            raise PoolLost(f"{e}: {self._end_early()}") from e
 
     def _progress_text(self, pool: Pool) -> str:
         """The number of models that are done, and the names of those that are being run."""
@@ -72,11 +77,12 @@ class JobLoop:
         end = LATE if isinstance(reply, WorkerExit) and reply.code is None else CRASHED
         return JobReply(failure=f"{job.model}: {reason}", code=BAD_INPUT, end=end)
 
-    def _end_early(self) -> None:
+    def _end_early(self) -> str:
+        """Remove what workers staged; the number of models that are done, in words."""
         remove_stages(job for number, job in enumerate(self.jobs) if number not in self.done)
         kept = ", and their results are kept" if self.done and any(job.output for job in self.jobs) else ""
         again = "; --resume runs the others" if self.is_kept else ""
-        self.terminal.warning(f"interrupted: {len(self.done)} of {len(self.jobs)} models are done{kept}{again}")
+        return f"{len(self.done)} of {len(self.jobs)} models are done{kept}{again}"
 
 
 def show_failure(terminal: Terminal, job: ModelJob, reply: JobReply) -> None:

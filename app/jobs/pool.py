@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
+from ...core.errors import PassesError
 from ...core.ort.worker_process import Message, WorkerError
 
 MEMORY, SECONDS = "memory", "seconds"
@@ -13,6 +14,10 @@ REPEATED = "repeated"
 """Key that a pool may add to the reply to a repeated request: the end of the first worker, in words."""
 SHORTAGE = "shortage"
 """Key that a worker adds to its reply if the machine lacks something, such as space on a disk: that, in words."""
+
+
+class PoolLost(PassesError):
+    """All workers of a pool are lost, with the requests that have no reply yet."""
 
 
 class Pool(Protocol):
@@ -30,6 +35,7 @@ class Pool(Protocol):
 
         A request whose worker crashed or was killed for being late is repeated once, by another worker; the reply is a
         WorkerError if that one ends, too, and costs no other request. The generator has to be closed: then all
-        workers end, within seconds, and have the time to clean up. Raises PassesError if there is no worker at all.
+        workers end, within seconds, and have the time to clean up. Raises PassesError if there is no worker at all, and
+        PoolLost.
         """
         ...

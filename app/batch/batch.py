@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from ...core.errors import UsageError
@@ -15,6 +16,8 @@ from ..jobs.job_exchange import VERIFY, JobReply, job_request
 from ..jobs.job_loop import JobLoop, show_failure
 from ..jobs.job_pool import JobPool, default_processes, model_memory
 from ..jobs.job_worker import make_folder
+from ..jobs.model_files import ModelJob
+from ..jobs.places import place_of
 from ..jobs.pool import Pool
 from ..jobs.result_row import ResultRow, result_row
 from ..options import require
@@ -41,7 +44,7 @@ def run_batch(
     make_folder(places.folder)
     models = [path for job in jobs for path in (job.job.model, job.job.output)]
     paths = summary_paths(places, models)
-    batch = Batch(jobs, options, open_record(places.folder, terminal), terminal, quiet)
+    batch = Batch(jobs, options, open_record(places.folder, terminal), terminal, conditions.store, quiet)
     is_timed = options.action.is_timed(options.values())
     if is_timed and (conditions.processes or 1) > 1:
         terminal.warning("warning: models that are measured at the same time slow each other down")
@@ -75,6 +78,7 @@ class Batch:
     options: ActionOptions
     record: FinishedJobs
     terminal: Terminal
+    store: Path | None = None
     quiet: bool = False
     code: int = field(default=0, init=False)
     rows: dict[int, ResultRow] = field(default_factory=dict[int, ResultRow], init=False)
@@ -92,12 +96,13 @@ class Batch:
     def _request(self, job: BatchJob, conditions: Conditions) -> dict[str, Any]:
         output = job.job.output
         assert output is not None
+        stored = self._stored(job.job)
         return job_request(
-            job.job,
+            stored,
             self.options.text(job),
             keep=True,
             finished=self.record.get(output) if conditions.resume else None,
-            report=f"{output}{REPORT_SUFFIX}" if conditions.keep_reports else None,
+            report=f"{stored.output}{REPORT_SUFFIX}" if conditions.keep_reports else None,
             memory=model_memory(job.job.model),
             seconds=conditions.seconds,
         )
@@ -118,14 +123,20 @@ class Batch:
             self.record.add(job.output, FinishedJob(reply.conditions, reply.result or "", row))
             self._show(number, reply, row)
         self.rows[number] = row
-        self.shown[number] = ModelRow.of_result(str(job.model), shown, row)
+        self.shown[number] = ModelRow.of_result(place_of(job.model), shown, row)
         self.code = max(self.code, int(row["exit_code"] or 0))
+
+    def _stored(self, job: ModelJob) -> ModelJob:
+        """A job with the place that its result is written to, which is known by that in the folder of the record."""
+        if self.store is None or job.output is None:
+            return job
+        return replace(job, output=self.store / job.output.relative_to(self.record.folder))
 
     def _row(self, number: int, reply: JobReply) -> ResultRow:
         batch_job = self.jobs[number]
         outcome = reply.end or FAILURES.get(reply.code, FAILED)
         columns: ResultRow = reply.content or {}
-        row = result_row(batch_job.job, self.options.name, outcome, reply, columns)
+        row = result_row(self._stored(batch_job.job), self.options.name, outcome, reply, columns)
         row["options"] = " ".join(batch_job.arguments) or None
         if not self.options.action.output:
             row["output"] = None

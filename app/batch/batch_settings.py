@@ -32,13 +32,15 @@ class Places:
 class Conditions:
     """The seconds for a model; processes and bytes of memory, None for the defaults; the address of a cluster, or "".
 
-    `resume`: results that would be the same are kept; `keep_reports`: the report of each model is written.
+    `store`: a folder, or a URL, for the results in place of that with the record. `resume`: results that would be the
+    same are kept; `keep_reports`: the report of each model is written.
     """
 
     seconds: float
     processes: int | None = None
     memory: int | None = None
     cluster: str = ""
+    store: Path | None = None
     resume: bool = False
     keep_reports: bool = False
 

@@ -51,6 +51,14 @@ def batch(
     keep_reports: Annotated[
         bool, options.output_option("--keep-reports", help="Write the report of each model as JSON beside its result.")
     ] = False,
+    store: Annotated[
+        Path | None,
+        options.output_option(
+            metavar="PLACE",
+            help="A folder, or a URL such as s3://bucket/small, for the results; the other folder then has the record, "
+            "the table and the page.",
+        ),
+    ] = None,
     other: Annotated[
         Path | None, options.output_option(metavar="DIR", help="For verify: the folder of the models to compare with.")
     ] = None,
@@ -103,9 +111,8 @@ def batch(
         options.require(output_dir, "--output-dir DIR has to say where to write the results")
         with_other = [name for name, action in ACTIONS.items() if action.other]
         options.require(other is None or do in with_other, f"--other is for --do {' or '.join(with_other)}")
-        conditions = Conditions(
-            timeout, processes, options.parse_memory(max_memory, "--max-memory"), on, resume, keep_reports
-        )
+        memory = options.parse_memory(max_memory, "--max-memory")
+        conditions = Conditions(timeout, processes, memory, on, store, resume, keep_reports)
         from .batch import run_batch  # noqa: PLC0415 - imports onnx
         from .sources import Sources  # noqa: PLC0415 - as above
 

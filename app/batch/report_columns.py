@@ -9,7 +9,7 @@ from ..compare.row import ORIGINAL, OURS
 from ..jobs.result_row import ResultRow
 from ..run.many_render import NOT_VERIFIED, UNCHANGED, VERIFIED
 from ..run.run_columns import latency_columns, run_columns, verdict_columns
-from ..verify.render import BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG
+from ..verify.render import NO_DIFFERENCE, WITHIN_TOLERANCE, WRONG
 
 COMPRESSED, KEPT, COMPARED, UNVERIFIABLE = "compressed", "original kept", "compared", "unverifiable"
 
@@ -51,7 +51,6 @@ def comparison_columns(report: Mapping[str, Any]) -> ResultRow:
     if (ours := rows.get((OURS, True))) is None:
         return columns
     if (verdict := ours["verdict"]) is not None and not verdict["wrong"]:
-        is_exact = not (verdict["error"] or verdict["excused"])
-        columns["verdict"] = BIT_IDENTICAL if is_exact else WITHIN_TOLERANCE
+        columns["verdict"] = WITHIN_TOLERANCE if verdict["error"] or verdict["excused"] else NO_DIFFERENCE
     wrong = verdict["wrong"] if verdict is not None else ""
     return columns | latency_columns(ours["ratios"].values()) | {"error": ours["failure"] or wrong or None}

@@ -13,6 +13,7 @@ from ...core.errors import UsageError
 from ...core.support.regular_files import read_text, unreadable
 from ...core.support.suggestions import did_you_mean
 from ..jobs.model_files import ModelJob, is_folder, is_pattern, model_jobs, require_distinct
+from ..jobs.places import is_remote
 from ..settings import key_of, may_run_code, moved_paths
 from .tables import SUFFIXES, read_table
 
@@ -166,5 +167,7 @@ def _listed(file: Path) -> Iterator[Path]:
 
 
 def _below(folder: Path, name: str) -> Path:
-    """A path as seen from a folder."""
+    """A path as seen from a folder; a URL as it is."""
+    if is_remote(name):
+        return Path(name)
     return Path(os.path.normpath(folder / name)) if folder != Path() else Path(name)

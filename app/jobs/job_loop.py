@@ -15,6 +15,7 @@ from ...core.support.folders import OpenFolder
 from ..exit_codes import BAD_INPUT, full_disk_behind_standard_output
 from .job_exchange import JobReply
 from .model_files import ModelJob
+from .places import place_of
 from .pool import Pool, PoolLost
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class JobLoop:
         remove_stages([job])
         reason = reply.describe("the process") if isinstance(reply, WorkerExit) else str(reply)
         end = LATE if isinstance(reply, WorkerExit) and reply.code is None else CRASHED
-        return JobReply(failure=f"{job.model}: {reason}", code=BAD_INPUT, end=end)
+        return JobReply(failure=f"{place_of(job.model)}: {reason}", code=BAD_INPUT, end=end)
 
     def _end_early(self) -> str:
         """Remove what workers staged; the number of models that are done, in words."""
@@ -87,7 +88,8 @@ class JobLoop:
 
 def show_failure(terminal: Terminal, job: ModelJob, reply: JobReply) -> None:
     """Print the failure of a job."""
-    name = "" if str(job.model) in reply.failure else f"{job.model}: "
+    model = place_of(job.model)
+    name = "" if model in reply.failure else f"{model}: "
     terminal.warning(f"error: {name}{reply.failure}")
     for line in reply.traceback.splitlines():
         terminal.warning(line)

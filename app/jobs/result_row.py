@@ -7,6 +7,7 @@ from typing import Any
 
 from .job_exchange import JobReply
 from .model_files import ModelJob
+from .places import place_of
 
 Cell = str | int | float | None
 ResultRow = dict[str, Cell]
@@ -38,9 +39,10 @@ COLUMNS: Mapping[str, type[str | int | float]] = {
 }
 """The columns of a row and their types.
 
-`verdict`: "bit-identical" or "within tolerance"; `share_of_allowed`: the largest difference divided by the allowed one.
-`latency_ratio`: the latency divided by that of the original, with its 95 % interval. `rules`: the number of rewrites by
-rule, an object of JSON. `quarantined`: the rules and places of changes that were left out, pairs in a list of JSON.
+`verdict`: "bit-identical", "within tolerance" or "no difference seen"; `share_of_allowed`: the largest difference
+divided by the allowed one. `latency_ratio`: the latency divided by that of the original, with its 95 % interval.
+`rules`: the number of rewrites by rule, an object of JSON. `quarantined`: the rules and places of changes that were
+left out, pairs in a list of JSON.
 `repeated`: the end of the first process, where a second one did the job. `options`: those of this model.
 """
 
@@ -48,12 +50,12 @@ rule, an object of JSON. `quarantined`: the rules and places of changes that wer
 def result_row(job: ModelJob, command: str, outcome: str, reply: JobReply, columns: Mapping[str, Any]) -> ResultRow:
     """The row about a job, with the `columns` of its report."""
     return {
-        "model": str(job.model),
+        "model": place_of(job.model),
         "do": command,
         "outcome": outcome,
         "exit_code": reply.code,
         "error": reply.failure or None,
-        "output": None if reply.failure or job.output is None else str(job.output),
+        "output": None if reply.failure or job.output is None else place_of(job.output),
         "repeated": reply.repeated or None,
         **columns,
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.support.printable_text import json_text
 from ..jobs.result_row import ResultRow
-from ..verify.render import BIT_IDENTICAL, WITHIN_TOLERANCE
+from ..verify.render import BIT_IDENTICAL, NO_DIFFERENCE, WITHIN_TOLERANCE
 
 
 def run_columns(report: Mapping[str, Any]) -> ResultRow:
@@ -37,9 +37,11 @@ def verdict_columns(verdict: Mapping[str, Any] | None) -> ResultRow:
     """The verdict on outputs that agree, and the largest share of the allowed difference."""
     if verdict is None or verdict["failure"] is not None:
         return {}
-    shares = [d["share_of_allowed"] for d in verdict["differences"].values()]
-    share = max((s for s in shares if s is not None), default=0.0)
-    return {"verdict": BIT_IDENTICAL if verdict["exact"] else WITHIN_TOLERANCE, "share_of_allowed": share}
+    differences = verdict["differences"].values()
+    share = max((d["share_of_allowed"] for d in differences if d["share_of_allowed"] is not None), default=0.0)
+    is_different = any(d["error"] or d["excused"] for d in differences)
+    text = BIT_IDENTICAL if verdict["exact"] else WITHIN_TOLERANCE if is_different else NO_DIFFERENCE
+    return {"verdict": text, "share_of_allowed": share}
 
 
 def latency_columns(ratios: Iterable[Mapping[str, Any] | None]) -> ResultRow:

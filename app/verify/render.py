@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG, INVALID = "bit-identical", "within tolerance", "wrong", "invalid"
 """The verdicts: the first two are of correct models; `invalid` is a model to which the ONNX checker objects."""
+NO_DIFFERENCE = "no difference seen"  # where bits were not compared
 NOT_VERIFIED = "NOT VERIFIED, as requested"
 MAX_SHOWN_OUTPUTS = 3
 
@@ -99,7 +100,7 @@ def agreement_text(verdict: Verdict) -> str:
     if worst.error:
         return f"{WITHIN_TOLERANCE} (at most {worst.share_of_allowed:.0%} of what rounding allows)"
     are_excused = any(d.excused for d in verdict.differences.values())
-    return WITHIN_TOLERANCE if are_excused else "no difference seen"
+    return WITHIN_TOLERANCE if are_excused else NO_DIFFERENCE
 
 
 def input_sets_text(labels: Sequence[str]) -> str:

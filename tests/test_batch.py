@@ -18,7 +18,7 @@ import onnx
 import pytest
 from passwright.app.batch import batch_worker, conditions
 from passwright.app.batch.report_columns import comparison_columns
-from passwright.app.batch.summary import PAGE_NAME, TABLE_NAME
+from passwright.app.batch.summary_files import PAGE_NAME, TABLE_NAME
 from passwright.app.cli import app
 from passwright.app.jobs import job_pool
 from passwright.app.jobs.finished_jobs import FILE

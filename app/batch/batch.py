@@ -27,7 +27,8 @@ from .batch_settings import ActionOptions, Conditions, Places
 from .batch_worker import BATCH_WORKER
 from .render import left_out_lines, row_line
 from .sources import BatchJob
-from .summary import Summary, summary_paths, write_summary
+from .summary import Summary
+from .summary_files import summary_paths, write_summary
 
 REPORT_SUFFIX = ".json"  # behind the name of the result
 

@@ -104,7 +104,7 @@ def batch(
         options.require(not (summarize and sources), "--summarize takes no models: it reads the record of a folder")
         places = Places(summarize or output_dir or Path(), table, html, json)
         if summarize is not None:
-            from .summary import summarize_folder  # noqa: PLC0415 - imports onnx
+            from .summary_files import summarize_folder  # noqa: PLC0415 - imports onnx
 
             summarize_folder(places, quiet=quiet)
             return

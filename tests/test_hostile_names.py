@@ -127,6 +127,12 @@ COMMANDS: dict[str, list[list[str]]] = {
         [EVIL],
         [FILE_NAME, f"--{EVIL}"],
     ],
+    "batch": [
+        [FILE_NAME, "unknown.onnx", "--output-dir", "batch", "--no-verify", "-q", "--jobs", "1"],
+        [EVIL, "--output-dir", "batch"],
+        [FILE_NAME, "--do", EVIL, "--output-dir", "batch"],
+        [FILE_NAME, "--output-dir", "batch", "--outputs", EVIL, "--no-verify", "--json", "-"],
+    ],
     "list": [["--plugin", "plugin.py"], ["away", "--plugin", "plugin.py"], ["--op", EVIL], [EVIL], ["--search", EVIL]],
     "info": [[FILE_NAME, "unknown.onnx"], [FILE_NAME, "--json", "-"], [EVIL]],
     "quantize": [["unknown.onnx", "-o", "q.onnx"], [FILE_NAME, "-o", "q.onnx", "--leave", EVIL]],

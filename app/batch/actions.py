@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..jobs.result_row import ResultRow
-from .report_columns import comparison_columns, optimization_columns, quantization_columns, verification_columns
+from .report_columns import (
+    comparison_columns,
+    optimization_columns,
+    quantization_columns,
+    tuning_columns,
+    verification_columns,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,7 @@ class Action:
 ACTIONS = {
     "run": Action("files", optimization_columns, output="output", timed="check_speed"),
     "quantize": Action("model", quantization_columns, output="output", timed=True),
+    "tune": Action("model", tuning_columns, output="output", timed=True),
     "compare": Action("model", comparison_columns, timed=True),
     "verify": Action("original", verification_columns, other="other"),
 }

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..compare.row import ORIGINAL, OURS
+from ..exit_codes import UNVERIFIED
 from ..jobs.result_row import ResultRow
-from ..run.many_render import NOT_VERIFIED, UNCHANGED, VERIFIED
+from ..run.many_render import FAILURES, NOT_VERIFIED, UNCHANGED, VERIFIED
 from ..run.run_columns import latency_columns, run_columns, verdict_columns
 from ..verify.render import NO_DIFFERENCE, WITHIN_TOLERANCE, WRONG
 
-COMPRESSED, KEPT, COMPARED, UNVERIFIABLE = "compressed", "original kept", "compared", "unverifiable"
+COMPRESSED, TUNED, KEPT, COMPARED = "compressed", "tuned", "original kept", "compared"
 
 
 def optimization_columns(report: Mapping[str, Any]) -> ResultRow:
@@ -41,10 +42,24 @@ def quantization_columns(report: Mapping[str, Any]) -> ResultRow:
     }
 
 
+def tuning_columns(report: Mapping[str, Any]) -> ResultRow:
+    """The columns about `passes tune`."""
+    before, after, recipe = report["original"], report["result"], report["configuration"]["recipe"]
+    is_original = report["configuration"] == report["start"]
+    return {
+        "outcome": KEPT if is_original else TUNED,
+        "scheme": None if is_original else recipe["scheme"] or recipe["pipeline"],
+        "bytes_before": before["bytes"],
+        "bytes_after": after["bytes"],
+        **verdict_columns(report["verdict"]),
+        **latency_columns([] if is_original else [after["time"], after["ratio"]]),
+    }
+
+
 def comparison_columns(report: Mapping[str, Any]) -> ResultRow:
     """The columns about `passes compare`: those of our result beside the original, both under ORT ALL."""
     rows = {(row["made_by"], row["online"]): row for row in report["rows"]}
-    columns: ResultRow = {"outcome": COMPARED if report["is_verified"] else UNVERIFIABLE}
+    columns: ResultRow = {"outcome": COMPARED if report["is_verified"] else FAILURES[UNVERIFIED]}
     for when, made_by in (("before", ORIGINAL), ("after", OURS)):
         if (stats := rows.get((made_by, False), {}).get("stats")) is not None:
             columns |= {f"nodes_{when}": stats["nodes"], f"bytes_{when}": stats["bytes"]}

@@ -52,15 +52,17 @@ class DaskPool:
     running: set[int] = field(default_factory=set[int], init=False)
 
     def replies(self, requests: Sequence[Message]) -> Generator[tuple[int, Message | WorkerError]]:
-        """The replies, see Pool. Raises UsageError for a bad address.
+        """The replies, see Pool. Raises UsageError for a bad address, and PoolLost.
 
-        Raises PassesError for a cluster that does not answer, has no workers or other versions, and if it is lost.
+        Raises PassesError for a cluster that does not answer, has no workers, or other versions.
         """
         with _connected(self.address) as client:
             run = _Run(self, client, requests)
             try:
                 run.submit()
                 yield from run.replies()
+            except (CancelledError, OSError) as e:
+                raise PoolLost(f"lost the Dask scheduler at {self.address}") from e
             finally:
                 _call_briefly(run.end)
 
@@ -130,8 +132,6 @@ class _Run:
             return e
         except KilledWorker:
             return WorkerError("each Dask worker that ran it died", {})
-        except CancelledError as e:
-            raise PoolLost(f"lost the Dask scheduler at {self.pool.address}") from e
         if SHORTAGE in result:
             self.tried[number].add(result[WORKER])
             others = set(_workers(self.client)) - self.tried[number]

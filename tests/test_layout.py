@@ -44,15 +44,15 @@ def module_of(path: Path) -> str:
 MODULES = {module_of(path): path for path in SOURCES}
 
 
-def executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node outside of blocks for type checkers."""
-    for child in ast.iter_child_nodes(tree):
-        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-            for other in child.orelse:
-                yield from (other, *executed(other))
-            continue
-        yield child
-        yield from executed(child)
+def statements(tree: ast.AST, *, for_checkers: bool) -> Iterator[ast.AST]:
+    """Every statement; `for_checkers`: those in blocks for type checkers, too."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        is_left_out = not for_checkers and isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        parts = node.orelse if is_left_out else ast.iter_child_nodes(node)
+        left += (p for p in parts if not isinstance(p, ast.expr))
 
 
 def imports(module: str) -> set[str]:
@@ -60,7 +60,7 @@ def imports(module: str) -> set[str]:
     path = MODULES[module]
     package = module if path.stem == "__init__" else module.rpartition(".")[0]
     found: set[str] = set()
-    for node in executed(syntax_tree(path)):
+    for node in statements(syntax_tree(path), for_checkers=False):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package.split(".")[: len(package.split(".")) - node.level + 1]
             target = ".".join([*base, *([node.module] if node.module else [])])
@@ -78,7 +78,7 @@ def imports_by_module() -> dict[str, set[str]]:
 def absolute_imports(module: str) -> set[str]:
     tree = syntax_tree(MODULES[module])
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in statements(tree, for_checkers=True):
         if isinstance(node, ast.Import):
             found.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:

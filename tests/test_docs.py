@@ -12,8 +12,9 @@ from tiers import slow_unless
 DOCUMENTS = [ROOT / "README.md", *PAGES]
 
 
-# Pages that measure models or check rules take a minute; the tests of those commands run each time.
-QUICK = [d for d in DOCUMENTS if d.stem not in {"compare", "check-your-rules", "quantize"}]
+# Pages that measure models, check rules or run many take long; the tests of those commands run each time.
+LONG = {"check-your-rules", "compare", "exported-model", "quantize", "recipes"}
+QUICK = [d for d in DOCUMENTS if d.stem not in LONG]
 
 
 @pytest.mark.usefixtures("_commands_share_process")

@@ -10,9 +10,9 @@ from random_models import models
 from passwright import optimize
 
 
-# Of the 66 passes and rules that rewrite one of 250 models, 57 rewrite one of the first 100.
+# Of the 64 passes and rules that rewrite one of 250 models, 39 rewrite one of these 50, and 30 one of the first 20.
 @given(model=models())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_basic(model: onnx.ModelProto) -> None:
     require_preserved(model)
 
@@ -33,7 +33,7 @@ def require_preserved(model: onnx.ModelProto) -> None:
 
 
 @given(model=models())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_basic_is_idempotent(model: onnx.ModelProto) -> None:
     once = optimize(model, verify=False).model
     again = optimize(once, verify=False)

@@ -15,7 +15,7 @@ from passwright.testing.case import Fault, FaultKind
 from passwright.testing.check import DEFAULT_BUDGET
 from passwright.testing.comparison_process import ComparisonProcess
 from passwright.testing.fuzzing import RuleTester
-from tiers import is_in_first_half, slow_unless
+from tiers import quarter_of, slow_unless
 
 FOLDER = Path(__file__).parent / "planted"
 NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))
@@ -48,10 +48,10 @@ def is_wrong(name: str, rule: str) -> bool:
 
 ALL_RULES = [(name, r) for name in NAMES for r in rules(name).values()]
 WRONG = [
-    pytest.param(r, id=f"{name}-{r.name}", marks=[pytest.mark.slow] if is_in_first_half(name) else [])
+    pytest.param(r, id=f"{name}-{r.name}", marks=[pytest.mark.slow] if quarter_of(name) != 1 else [])
     for name, r in ALL_RULES
     if is_wrong(name, r.name) and r.name not in FOUND_IN_RUNS
-]  # of the first half, test_planted has those that are not slow
+]  # test_planted has others that are not slow
 RIGHT = [pytest.param(r, id=f"{name}-{r.name}") for name, r in ALL_RULES if not is_wrong(name, r.name)]
 
 
@@ -80,7 +80,7 @@ def test_wrong_rule_is_found(wrong: Rule, seed: int, process: ComparisonProcess)
 
 
 @pytest.mark.usefixtures("_without_minimization")
-@pytest.mark.parametrize("budget", slow_unless({100}, (100, DEFAULT_BUDGET)))
+@pytest.mark.parametrize("budget", slow_unless({50}, (50, DEFAULT_BUDGET)))
 @pytest.mark.parametrize("right", RIGHT)
 def test_sound_rule_is_not_reported(right: Rule, budget: int, process: ComparisonProcess) -> None:
     checked = examine(right, budget=budget, compare=process)

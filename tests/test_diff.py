@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from operation_counts import count_calls
@@ -621,14 +621,12 @@ def renamed(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 @given(models((5, 30)))
-@settings(max_examples=25, deadline=None)
 def test_renamed_model_is_equal(model: onnx.ModelProto) -> None:
     assert difference(model, model).is_identical
     assert difference(model, renamed(model)).is_empty
 
 
 @given(models((5, 30)), st.data())
-@settings(max_examples=40, deadline=None)
 def test_only_edits_are_found(model: onnx.ModelProto, data: st.DataObject) -> None:
     edited = renamed(model)
     count = data.draw(st.integers(1, 3))

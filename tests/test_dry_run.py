@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from passwright.app.cli import app
 from passwright.core import Graph, Ledger, Pass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
@@ -101,7 +101,6 @@ def test_savings_of_golden_models_are_exact(name: str) -> None:
     assert [c.ordinal for c in report.plan.changes] == list(range(sum(p.changes for p in report.passes)))
 
 
-@settings(max_examples=25, deadline=None)
 @given(models())
 def test_savings_of_random_models_are_exact(model: onnx.ModelProto) -> None:
     assert plan_of(model).unattributed == Savings()

@@ -18,6 +18,7 @@ from passwright.core.verify.noise import float_info
 from passwright.core.verify.referee.float64_evaluation import evaluate_in_float64
 from passwright.core.verify.referee.kernel_table import KERNELS
 from rewriting import load
+from tiers import slow_unless
 
 MAX_EPSILONS = 32  # of the type in the model, at the largest magnitude
 DIFFERENT = {
@@ -131,18 +132,16 @@ def test_operators_without_node_cases_agree_with_onnxruntime(row: tuple[str, ...
     assert problem(BackendCase(call, model, feeds)) == ""
 
 
-@pytest.fixture(scope="module")
-def problems() -> dict[str, str]:
-    """The problem of each case that onnxruntime runs, at each opset of its operator."""
+@pytest.mark.parametrize("at_older", slow_unless({False}, (False, True)), ids=["newest", "all"])
+def test_node_cases_agree_with_onnxruntime(at_older: bool) -> None:
+    """Each case that onnxruntime runs, perhaps at each opset of its operator too."""
     newest = highest_opset_of_onnxruntime()
     chosen = [c for n, c in cases().items() if not n.startswith((*RANDOM, *DIFFERENT)) and not n.endswith("_expanded")]
-    found = {c.name: problem(c) for x in chosen for c in (x, *at_older_opsets(x)) if opset_of(c.model) <= newest}
-    return {name: text for name, text in found.items() if text is not None}
-
-
-def test_node_cases_agree_with_onnxruntime(problems: dict[str, str]) -> None:
+    forms = ((c, *(at_older_opsets(c) if at_older else ())) for c in chosen)
+    found = {c.name: problem(c) for both in forms for c in both if opset_of(c.model) <= newest}
+    problems = {name: text for name, text in found.items() if text is not None}
     assert {name: text for name, text in problems.items() if text} == {}
-    assert len(problems) > 2000
+    assert len(problems) > (2000 if at_older else 900)
 
 
 def test_exceptions_differ() -> None:

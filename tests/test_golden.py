@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiers import GOLDEN_SAMPLE, quarter_of, slow_unless
 
 from passwright import optimize
 
@@ -21,7 +22,10 @@ def recorded(path: Path) -> dict[str, Any]:
     return json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem)
+FIRST = [p for p in MODELS if p.stem in GOLDEN_SAMPLE or quarter_of(p.stem) < 2]
+
+
+@pytest.mark.parametrize("path", slow_unless(FIRST, MODELS), ids=lambda p: p.stem)
 def test_basic(path: Path) -> None:
     report = optimize(path).report
     assert report.verification is not None

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from onnx import helper
 from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, to_onnx
 from passwright.core.ort.backends import OnnxRuntime
@@ -319,14 +319,12 @@ def test_paired_tensors_of_golden_models(path: Path) -> None:
 
 
 @given(model=models())
-@settings(max_examples=25)
 def test_paired_tensors_of_random_models(model: onnx.ModelProto) -> None:
     wrong, _ = differing(model)
     assert wrong == []
 
 
 @given(model=models())
-@settings(max_examples=25)
 def test_map_covers_all_nodes_and_initializers(model: onnx.ModelProto) -> None:
     after, found = mapped(model, BASIC)
     mapped_names = {name for names in found["nodes"].values() for name in names}

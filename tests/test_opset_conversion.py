@@ -520,7 +520,6 @@ def old_models(draw: st.DrawFn) -> onnx.ModelProto:
 
 
 @given(model=old_models())
-@settings(max_examples=40)
 def test_old_models(model: onnx.ModelProto) -> None:
     require_equivalent(model, converted(model, highest_opset_of_onnxruntime()), exact=True)
 
@@ -533,7 +532,6 @@ def test_random_models_raised_and_lowered(model: onnx.ModelProto) -> None:
 
 
 @given(model=models())
-@settings(max_examples=25)
 def test_random_models(model: onnx.ModelProto) -> None:
     loaded = from_onnx(model)
     plan = plan_highest_conversion(loaded.graph, highest_opset_of_onnxruntime(), runs_on_cpu)

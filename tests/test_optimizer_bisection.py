@@ -32,6 +32,7 @@ from passwright.core.support.binary_search import first_bad
 from passwright.core.verify.input_generation import InputSet
 from passwright.core.verify.output_comparison import compare_outputs
 from rewriting import load, oracle_of
+from tiers import slow_unless
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -82,7 +83,7 @@ def guarded(producer: str) -> str:
     return f"g (float[2,3] x, float[2,3] b) => (float[2,3] y) <float one = {{1.0}}> {{ {body} }}"
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", slow_unless({"basic", "all"}, LEVELS))
 def test_padding_merged_into_max_pool(level: str) -> None:
     found = blamed(PAD_MODEL, level)
     assert found is not None
@@ -149,7 +150,7 @@ def test_crash_is_a_failure() -> None:
     assert found.culprits[0].failure == found.failure
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", slow_unless({"basic", "all"}, LEVELS))
 def test_correct_model_has_no_culprit(level: str) -> None:
     said: list[str] = []
     model = load(RIGHT_MODEL)

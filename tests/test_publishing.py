@@ -115,7 +115,7 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param(None, True, id="nothing, then external data"),
+        pytest.param(None, True, id="nothing, then external data", marks=pytest.mark.slow),
         pytest.param(True, True, id="external data twice"),
         pytest.param(False, True, id="embedded, then external", marks=pytest.mark.slow),
         pytest.param(True, False, id="external, then embedded", marks=pytest.mark.slow),
@@ -274,7 +274,9 @@ def test_two_writers_in_any_order(tmp_path: Path, numbers: tuple[int, int]) -> N
 
 
 @pytest.mark.usefixtures("quiet_staging")
-@pytest.mark.parametrize("numbers", PAIRS)
+@pytest.mark.parametrize(
+    "numbers", [PAIRS[0], *(pytest.param(*p.values, id=p.id, marks=pytest.mark.slow) for p in PAIRS[1:])]
+)
 def test_two_writers_without_locks(tmp_path: Path, numbers: tuple[int, int]) -> None:
     """File systems without locks keep data, and the writers take their steps in any order."""
     assert run_in_all_orders(tmp_path, numbers, has_locks=False, excludes=False) > 50

@@ -284,7 +284,7 @@ def chain(*steps: str) -> onnx.ModelProto:
     return load(f"g (float[N,3] x) => (float[N,3] y) {{ {' '.join(lines)} y = Sum({last}, {', '.join(terms)}) }}")
 
 
-@pytest.mark.parametrize("at", slow_unless({0, 499}, [0, 1, 250, 498, 499]))
+@pytest.mark.parametrize("at", slow_unless({499}, [0, 1, 250, 498, 499]))
 def test_one_of_500_takes_few_replays(at: int) -> None:
     model = chain(*["right"] * at, "wrong", *["right"] * (499 - at))
     result = optimize(model, plugins=[drop_elu])

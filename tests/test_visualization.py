@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from passwright.app.cli import app
 from passwright.app.drawing.picture import BoxKind, Picture
 from passwright.app.run import page
@@ -247,7 +247,6 @@ def test_golden_models_are_drawn(name: str) -> None:
 
 
 @given(models())
-@settings(max_examples=30, deadline=None)
 def test_random_models_are_drawn(model: onnx.ModelProto) -> None:
     graph = from_onnx(model).graph
     require_whole(graph, graph_views(graph))

@@ -23,6 +23,7 @@ from passwright.core.io.model_source import model_source
 from passwright.passes.quantization.parameters import quantized_weight, required_spec, usable_scales, weight_scales
 from passwright.passes.targets import QUANTIZATION_TARGETS
 from rewriting import load, op_types, run
+from tiers import slow_unless
 
 SPEC = QUANTIZATION_TARGETS["portable"].spec({})
 RNG = np.random.default_rng(0)
@@ -200,15 +201,16 @@ def test_rules_of_plugins_take_part(tmp_path: Path) -> None:
         lossy_passes([cancel_negations])
 
 
-def test_a_model_is_quantized_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("schemes", slow_unless({"half-weights"}, ("half-weights", "static,half-weights")))
+def test_a_model_is_quantized_from_end_to_end(schemes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for sets in ("SEARCH_SETS", "FINAL_SETS"):
         monkeypatch.setattr(quantize, sets, 1)
     options = QuantizationOptions(
-        data=FEEDS * 3, scheme="static,half-weights", budget="5%", min_time=0.02, output=tmp_path / "q.onnx",
+        data=FEEDS * 3, scheme=schemes, budget="5%", min_time=0.02, output=tmp_path / "q.onnx",
         report_to=tmp_path / "report.json",
     )  # fmt: skip
     report = quantize_model(network(), options).report
-    assert {t.scheme for t in report.trials} == {"static", "half-weights"}
+    assert {t.scheme for t in report.trials} == {*schemes.split(",")}
     assert all(t.outcome for t in report.trials)
     assert (tmp_path / "report.json").stat().st_size > 100
     made = onnx.load(tmp_path / "q.onnx")

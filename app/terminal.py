@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import field
 from textwrap import wrap
 from time import monotonic
 
@@ -17,6 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from ..core.support.dataclass_decorator import dataclass
 from ..core.support.printable_text import printable, printable_line, printable_lines
 
 MIN_WIDTH, DEFAULT_WIDTH = 20, 80  # columns of a terminal

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
 from typing import NoReturn
 
 from ...core.errors import ModelError, UsageError
+from ...core.support.dataclass_decorator import dataclass
 from .places import is_remote, place_of
 
 STREAM = Path("-")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.pass_manager.report import Report
+from ...core.support.dataclass_decorator import dataclass
 from ..formats.finding import Document, Failure
 from ..formats.outputs import Outputs
 from ..pages.card import Card

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -30,6 +30,7 @@ from ...core.pass_manager.report import (
     pass_records,
 )
 from ...core.pass_manager.verified_run import Candidate, VerifiedRun
+from ...core.support.dataclass_decorator import dataclass
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
 from ...core.support.watchdog import lift_time_limit, time_limit

@@ -14,7 +14,6 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
 from types import TracebackType
@@ -24,6 +23,7 @@ from ..errors import ModelError
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ir.wire_format import FIXED32, FIXED64, LEN, VARINT
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH
+from ..support.dataclass_decorator import dataclass
 from ..support.folders import OpenFolder
 from ..support.scratch_folder import ScratchFolder, remove_abandoned
 from .files import MAX_NAME_BYTES, ReportBytes, data_name_pattern, write_model

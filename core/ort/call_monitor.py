@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from mmap import mmap
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
 from typing import Any
+
+from ..support.dataclass_decorator import dataclass
 
 Facts = Mapping[str, Any]
 CallMonitor = Callable[[Facts | None, float | None], None]

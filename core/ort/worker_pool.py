@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from math import inf
 
+from ..support.dataclass_decorator import dataclass
 from .worker_process import WorkerProcess, module_command
 
 Command = tuple[str, ...]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import reprlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..errors import GraphError, PassesError, PluginError, format_error
+from ..support.dataclass_decorator import dataclass
 from .report import SkippedPass
 
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ..errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed, format_error
 from ..io.model import Model, serialize
 from ..ir.context import ValueInfo
 from ..rewriting.changes import ChangeObserver, SizeAccounting
 from ..rewriting.ledger import NO_LIMIT, Exclusions, Ledger, ReplayLimit, Report
+from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import NoProgress, progress_watchdog
 from ..verify.input_generation import InputSet
 from ..verify.verdict import Mismatch

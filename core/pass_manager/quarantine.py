@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ..errors import FailureKind, NoFixpoint, PassFailed, RuleError, VerificationError
 from ..ir.context import FRESH_NAME_MARK
@@ -16,6 +16,7 @@ from ..rewriting.changes import Change
 from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
 from ..rewriting.rules import Contract
 from ..support.binary_search import first_bad, first_bad_at
+from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import NoProgress
 from ..verify.input_generation import InputSet
 from .pass_manager import Attempt, CheckOptions, Failure, PassManager

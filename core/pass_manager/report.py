@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 
 from ..io.model import Model
 from ..ir.graph import Graph
@@ -12,6 +12,7 @@ from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
+from ..support.dataclass_decorator import dataclass
 from ..support.intervals import RatioInterval
 from ..support.printable_text import json_text
 from ..verify.verdict import Verdict

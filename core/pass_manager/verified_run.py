@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ..io.model_source import ModelSource
 from ..io.publishing import Publication
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..rewriting.changes import ChangeObserver
+from ..support.dataclass_decorator import dataclass
 from ..support.gc_pause import gc_paused
 from ..verify.input_generation import InputSet
 from ..verify.oracle_process import OracleProcess

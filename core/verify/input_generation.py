@@ -18,7 +18,7 @@ end and out of range, negative pads. *lengths*: sequences of 0 to 7 tensors, abs
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from hashlib import blake2b
 from math import prod
@@ -29,6 +29,7 @@ import onnx
 from onnx import helper
 
 from ..ir.dtypes import INTEGER_DTYPES
+from ..support.dataclass_decorator import dataclass
 from .dim_expressions import Sizes, extent
 from .input_specs import OPTIONAL, SEQUENCE, InputSpec
 from .model_constants import NO_CONSTANTS, ModelConstants

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
+
+from ..support.dataclass_decorator import dataclass
 
 Result = TypeVar("Result")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, cast
 from ..ort.call_monitor import CallFile
 from ..ort.sessions import SessionConfig
 from ..ort.split_models import SplitModel, load_split
+from ..support.dataclass_decorator import dataclass
 from .given_samples import KEPT_BYTES
 from .input_generation import InputSet
 from .kept_values import FileValues, LazyValues, ValueCache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from ..ort.backends import Arrays, OnnxRuntime
 from ..ort.sessions import UNOPTIMIZED, Loadable, SessionConfig
 from ..ort.split_models import SplitModel
 from ..serialization.proto_queries import subgraphs
+from ..support.dataclass_decorator import dataclass
 from .regions.region_models import value_type
 from .regions.value_graph import ValueGraph
 

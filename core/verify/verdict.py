@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from ..errors import VerificationError
+from ..support.dataclass_decorator import dataclass
 from .input_generation import InputSet
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from onnx import TensorProto
 
 from ...core import Ledger, Model
 from ...core.errors import UsageError
+from ...core.support.dataclass_decorator import dataclass
 from ...core.transform.interface_types import cast_inputs, make_interface_half
 
 

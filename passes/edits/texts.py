@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import onnx
@@ -14,6 +13,7 @@ from ...core.ir.graph import defined_values
 from ...core.pass_manager.hints import Hint
 from ...core.pass_manager.report import Report
 from ...core.serialization.provenance import PROVENANCE_KEYS
+from ...core.support.dataclass_decorator import dataclass
 
 MIN_SHARE = 0.1  # of the written model, from which a hint names texts
 

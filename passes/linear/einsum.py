@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Declined, RulePass, Value, conditional, require, rule, same_extent
 from ...core.ir.dims import Shape
+from ...core.support.dataclass_decorator import dataclass
 from .weighted_products import GEMM_TYPES, build_gemm, require_ort_matmul
 
 Term = tuple[str, ...]

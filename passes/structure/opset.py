@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ...core import Graph, Ledger, Model
@@ -12,6 +11,7 @@ from ...core.ir.op_schemas import ONNX_DOMAIN, latest_opset_version
 from ...core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
 from ...core.pass_manager.hints import Hint
 from ...core.pass_manager.report import Report
+from ...core.support.dataclass_decorator import dataclass
 from ...core.transform.opset_conversion import (
     MissingKernel,
     OpsetConversion,

@@ -6,7 +6,7 @@ import sys
 from collections import ChainMap, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from ...errors import EvaluationError, ModelLoadError
 from ...ir.tensor import Tensor, element_bits
 from ...ort.backends import Arrays
 from ...ort.sessions import SessionConfig
+from ...support.dataclass_decorator import dataclass
 from ..input_generation import InputSet
 from ..kept_values import value_bytes
 from ..noise import is_float

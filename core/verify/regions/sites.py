@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Collection, Hashable, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import onnx
 from onnx import AttributeProto
@@ -12,6 +12,7 @@ from onnx import AttributeProto
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor, digest, tensors_equal
 from ...serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
+from ...support.dataclass_decorator import dataclass
 from .value_graph import ValueGraph, constant_tensor, sorted_nodes
 
 MAX_DIGESTED_BYTES = 64 << 10  # bytes of a constant up to which equal ones of other names are recognized

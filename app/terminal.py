@@ -8,9 +8,9 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import field
 from textwrap import wrap
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.live import Live
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.spinner import Spinner
@@ -19,6 +19,9 @@ from rich.text import Text
 
 from ..core.support.dataclass_decorator import dataclass
 from ..core.support.printable_text import printable, printable_line, printable_lines
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 MIN_WIDTH, DEFAULT_WIDTH = 20, 80  # columns of a terminal
 MIN_NAME_WIDTH = 12  # columns for names in a table, where they are folded
@@ -115,9 +118,14 @@ class Terminal:
         """
         with nullcontext() if self._takes_stdout else redirect_stdout(sys.stderr):
             is_shown = self.err.is_terminal and sys.stderr.isatty()  # FORCE_COLOR makes a terminal of a log
-            line = Live(console=self.err, transient=True, get_renderable=lambda: self.phase.shown(self.err.width))
-            with line if is_shown else nullcontext():
+            with self._live_line() if is_shown else nullcontext():
                 yield self.phase.change
+
+    def _live_line(self) -> Live:
+        """The line of the current phase, shown in its context."""
+        from rich.live import Live  # noqa: PLC0415 - for terminals alone
+
+        return Live(console=self.err, transient=True, get_renderable=lambda: self.phase.shown(self.err.width))
 
     def lines(self, texts: Iterable[str]) -> None:
         """Print lines of plain text."""

@@ -19,8 +19,7 @@ from ..core.rewriting.pattern import match_op
 from ..core.rewriting.rules import EXACT, ROUNDING, Contract, Rule
 from ..core.serialization.proto_queries import subgraphs
 from ..core.verify.empty_tensor_support import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
-from ..core.verify.input_generation import InputSet
-from ..core.verify.input_search import Answer
+from ..core.verify.input_sets import Answer, InputSet
 from ..core.verify.oracle import Oracle
 from ..core.verify.referee.float64_evaluation import evaluate_in_float64
 from ..core.verify.referee.judgement import Decision, judge, kernel_error

@@ -15,8 +15,8 @@ from passwright.core import Model, Op, PassesError, Value, from_onnx, to_onnx
 from passwright.core.ir.dims import Shape, is_unresolved
 from passwright.core.ir.expressions import MAX_EXPR_SIZE, Atom, Expr, SymInt, Unknown, atoms, expr_size, substitute
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.input_generation import InputSet
 from passwright.core.verify.input_search import InputSearch
+from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import input_specs
 from rewriting import load
 

@@ -14,10 +14,10 @@ from passwright.core.errors import ModelError, UnverifiableError
 from passwright.core.verify.dim_expressions import extent
 from passwright.core.verify.input_generation import (
     KINDS,
-    InputSet,
     distinct_kinds,
     generate_input_sets,
 )
+from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import InputSpec, free_symbols, input_specs
 from passwright.core.verify.size_assignments import MAX_ELEMENTS, element_count, size_assignments, with_ones
 from rewriting import load, oracle_of

@@ -29,7 +29,7 @@ from passwright.core.ort.backends import ModelLoadError, OnnxRuntime
 from passwright.core.ort.sessions import LEVELS, SessionConfig
 from passwright.core.ort.worker_process import WorkerProcess
 from passwright.core.support.binary_search import first_bad
-from passwright.core.verify.input_generation import InputSet
+from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.output_comparison import compare_outputs
 from rewriting import load, oracle_of
 from tiers import slow_unless

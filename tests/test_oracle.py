@@ -20,7 +20,8 @@ from passwright.core.errors import (
     VerificationError,
 )
 from passwright.core.ort.backends import OnnxReference, OnnxRuntime
-from passwright.core.verify.input_generation import COMBINED_KINDS, KINDS, InputSet
+from passwright.core.verify.input_generation import COMBINED_KINDS, KINDS
+from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.oracle import Verdict
 from passwright.core.verify.regions.region_comparison import ChangedRegions
 from passwright.core.verify.verdict import MismatchError

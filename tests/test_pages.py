@@ -24,7 +24,7 @@ from passwright.app.pages.rendering import compress_json, decompress_json
 from passwright.app.profile.page import profile_page, timeline_data
 from passwright.app.run.page import CHUNK_SIZE, PicturePool, rewrite_data, rewrites_by_rule, run_page, verdict_banner
 from passwright.app.visualization.visualization import Visualization
-from passwright.core.verify.input_generation import InputSet
+from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.verdict import Mismatch, Verdict
 from sample_reports import HOSTILE, comparison, picture, profile_pair, report, trace
 

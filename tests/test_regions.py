@@ -9,7 +9,7 @@ import pytest
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.worker_process import WorkerExit
-from passwright.core.verify.input_generation import InputSet
+from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.oracle_exchange import CHANGED_REGION
 from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.regions import region_comparison

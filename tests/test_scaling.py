@@ -19,8 +19,8 @@ from passwright.core.ort.split_models import SplitModel
 from passwright.core.rewriting.driver import RuleIndex, Worklist
 from passwright.core.support.gc_pause import gc_paused
 from passwright.core.verify.input_draws import combined_plans
-from passwright.core.verify.input_generation import InputSet
 from passwright.core.verify.input_search import InputSearch
+from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.model_constants import NO_CONSTANTS
 from passwright.core.verify.regions.group_plan import plan_groups

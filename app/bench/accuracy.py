@@ -14,7 +14,7 @@ from ...core.errors import EvaluationError, ModelError
 from ...core.io.array_files import read_arrays
 from ...core.plugins.discovery import function_in_file, plugin_errors
 from ...core.verify.given_inputs import checked_inputs
-from ...core.verify.input_generation import InputSet
+from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import InputSpec
 from ...core.verify.seeded_session import Session
 from ..measure.feeds import batch_symbol, fixed_batch

@@ -20,8 +20,9 @@ from ...core.support.suggestions import did_you_mean
 from ...core.verify.dim_expressions import Sizes, dim_symbols
 from ...core.verify.given_inputs import fitting_inputs, sizes_from_shapes, with_given_shapes
 from ...core.verify.given_samples import GivenSamples, Inputs
-from ...core.verify.input_generation import InputSet, generate_input_sets
+from ...core.verify.input_generation import generate_input_sets
 from ...core.verify.input_search import require_generatable, with_tried_ranks, with_unit_interval_floats
+from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec, free_symbols, input_specs
 from ...core.verify.size_assignments import (
     MAX_ELEMENTS,

@@ -15,7 +15,7 @@ from ...core.io.model_source import ModelSource
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import fitting_inputs
 from ...core.verify.given_samples import GivenSample, read_samples
-from ...core.verify.input_generation import InputSet
+from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec
 from ..bench.accuracy import LABELS
 from ..measure.feeds import batch_symbol, drawn_feeds, fixed_batch

@@ -18,7 +18,7 @@ from ...core.rewriting.rules import Rule
 from ...core.support.dataclass_decorator import dataclass
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import BUILT_IN, EDITS, OPTIONAL_PASSES, PIPELINES, STAGES
-from ..adapters import adapter
+from .. import adapters
 
 PluginLike = str | Path | Pass | Rule | Edit | Placed | Plugin
 """A Python file with passes, edits or rules, or an object with or of them."""
@@ -89,7 +89,7 @@ def search_passes(
 
 def _candidate_passes(name: str, registry: PassRegistry, broken: LoadErrors) -> Iterator[list[Pass]]:
     yield [found.item for found in registry.passes.values()]
-    if (other := adapter(name)) is not None:
+    if (other := adapters.adapter(name)) is not None:
         yield [other]
     yield [found.item for found in full_registry(registry, InstalledPlugins(), broken).passes.values()]
 

@@ -31,7 +31,7 @@ from ...core.plugins.pass_spec import PassSpec
 from ...core.serialization.exporter import node_bytes
 from ...core.support.printable_text import file_name, printable
 from ...core.support.scratch_folder import staging_folder
-from ...core.verify.input_generation import InputSet
+from ...core.verify.input_sets import InputSet
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Mismatch
 from ...core.verify.verification_spec import VerificationSpec

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.pass_manager.report import Report
 from ...core.support.dataclass_decorator import dataclass
-from ..formats.finding import Document, Failure
 from ..formats.outputs import Outputs
-from ..pages.card import Card
 from ..terminal import Terminal
-from .document import run_document
 from .render import show_plan, show_report
+
+if TYPE_CHECKING:  # content of formats other than text
+    from ..formats.finding import Document, Failure
+    from ..pages.card import Card
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Display:
 
     def document(self, outcomes: Sequence[Report | Failure | Card]) -> Document:
         """The content of all formats; a card is that of a model which was not run."""
+        from .document import run_document  # noqa: PLC0415 - seldom needed
+
         return run_document(outcomes, is_check=self.is_check)
 
     def show(self, terminal: Terminal, report: Report) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ...core.errors import UsageError
 from ...core.pass_manager.report import Report
 from ..exit_codes import WRONG, show_progress_and_report
-from ..formats.finding import Document
 from ..formats.outputs import TEXT
 from ..jobs.model_files import STREAM, ModelJob
 from ..options import STANDARD_OUTPUT
@@ -21,6 +20,9 @@ from .display import Display
 from .optimize import run_pipeline
 from .run_options import RunOptions
 from .streams import opened_model, require_no_terminal, write_to_standard_output
+
+if TYPE_CHECKING:
+    from ..formats.finding import Document
 
 
 def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:

@@ -12,7 +12,7 @@ from ..rewriting.changes import ChangeObserver, SizeAccounting
 from ..rewriting.ledger import NO_LIMIT, Exclusions, Ledger, ReplayLimit, Report
 from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import NoProgress, progress_watchdog
-from ..verify.input_generation import InputSet
+from ..verify.input_sets import InputSet
 from ..verify.verdict import Mismatch
 from .interface import Interface
 from .name_map import NameTracker

@@ -18,7 +18,7 @@ from ..rewriting.rules import Contract
 from ..support.binary_search import first_bad, first_bad_at
 from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import NoProgress
-from ..verify.input_generation import InputSet
+from ..verify.input_sets import InputSet
 from .pass_manager import Attempt, CheckOptions, Failure, PassManager
 from .pipeline import RulePass, find_pass, leaves, rule_names, rules_in
 

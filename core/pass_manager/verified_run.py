@@ -17,7 +17,7 @@ from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..rewriting.changes import ChangeObserver
 from ..support.dataclass_decorator import dataclass
 from ..support.gc_pause import gc_paused
-from ..verify.input_generation import InputSet
+from ..verify.input_sets import InputSet
 from ..verify.oracle_process import OracleProcess
 from ..verify.verdict import Mismatch, Verdict
 from .name_map import name_map

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 from math import comb
-from statistics import fmean, stdev
 
 from .dataclass_decorator import dataclass
 
@@ -32,6 +31,8 @@ class RatioInterval:
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """The mean of two or more numbers, and the ends of its interval."""
+    from statistics import fmean, stdev  # noqa: PLC0415 - imports fractions and decimal
+
     middle = fmean(values)
     reach = student_t(len(values) - 1) * stdev(values) / len(values) ** 0.5
     return middle, middle - reach, middle + reach

@@ -15,7 +15,7 @@ from ..ir.tensor import dims_text, first_line
 from ..support.printable_text import is_utf8
 from ..transform.specialize import bind_dims, require_input_name
 from .dim_expressions import Sizes
-from .input_generation import InputSet
+from .input_sets import InputSet
 from .input_specs import OPTIONAL, SEQUENCE, TENSOR, InputSpec
 
 MAX_LISTED_NAMES = 10  # names that a message lists

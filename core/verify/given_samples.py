@@ -23,7 +23,7 @@ from ..support.scratch_folder import ScratchFolder
 from ..support.watchdog import time_limit_end
 from .decision_boundaries import NO_BOUNDARIES
 from .given_inputs import checked_inputs, fitting_inputs, header_check
-from .input_generation import InputSet
+from .input_sets import InputSet
 from .input_specs import OPTIONAL, SEQUENCE, TENSOR, InputSpec
 from .kept_values import FileValues, ValueCache, value_bytes
 

@@ -18,11 +18,10 @@ end and out of range, negative pads. *lengths*: sequences of 0 to 7 tensors, abs
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import onnx
@@ -31,13 +30,13 @@ from onnx import helper
 from ..ir.dtypes import INTEGER_DTYPES
 from ..support.dataclass_decorator import dataclass
 from .dim_expressions import Sizes, extent
+from .input_sets import InputSet
 from .input_specs import OPTIONAL, SEQUENCE, InputSpec
 from .model_constants import NO_CONSTANTS, ModelConstants
 from .noise import is_float
 from .number_generation import (
     MIXED,
     MIXED_KINDS,
-    NONFINITE_VALUES,
     Range,
     adjacent_floats,
     adjacent_integers,
@@ -75,7 +74,6 @@ COMBINED_KINDS = (
 )  # fmt: skip
 """The kinds of input sets in which each input has a kind of its own, besides further ones of *boundaries*."""
 ALL_KINDS = (*KINDS, *COMBINED_KINDS)
-NONFINITE_KINDS = frozenset({*NONFINITE_VALUES, "nonfinite"})
 LARGE_INPUT_KINDS = ("normal", "large", "nan")  # for large inputs of floats, beside mixed ones
 # The value of a scalar bool: one bit of the position of the kind here, another bit for each such input, so that two of
 # them meet in every combination, and from the fourth on the parity of several bits. Zeros are all false, negative
@@ -90,45 +88,6 @@ LENGTHS, TRIPS = (0, 7, 3, 1, 5, 4, 6), (0, 33, 65, 1, 2)  # of sequences, and t
 MAX_VARIANT = 1 << 16
 MAX_CONTROL = 2048  # the largest magnitude of integers that control a run
 MAX_SINGLE_ELEMENT_POINTS = 3  # boundaries on, between and beyond which inputs of one element are put, one at a time
-
-
-@dataclass(frozen=True, slots=True)
-class InputSet:
-    """One set of inputs: `kind` names the distribution of the numbers, `sizes` has the symbolic dims.
-
-    `input_kinds` are the kinds of its inputs if they are not all of that kind.
-    """
-
-    kind: str
-    sizes: Sizes = field(default_factory=dict[str, int])
-    feeds: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    input_kinds: frozenset[str] = frozenset()
-
-    def __str__(self) -> str:
-        sizes = ", ".join(f"{k}={v}" for k, v in self.sizes.items())
-        return f"{self.kind} inputs" + (f" with {sizes}" if sizes else "")
-
-    @property
-    def all_kinds(self) -> frozenset[str]:
-        """The kinds of its inputs."""
-        return self.input_kinds or frozenset({self.kind})
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether its kinds have no NaN and no infinity."""
-        return self.all_kinds.isdisjoint(NONFINITE_KINDS)
-
-    def content(self) -> Hashable:
-        """A key that is equal for two sets only if they have the same tensors, bit for bit."""
-        return tuple(sorted(self.sizes.items())), tuple((name, _content(x)) for name, x in sorted(self.feeds.items()))
-
-
-def _content(x: Any) -> Hashable:
-    if isinstance(x, list):
-        return tuple(map(_content, cast("list[Any]", x)))
-    if x is None or x.dtype == np.object_:
-        return None if x is None else (x.shape, tuple(x.reshape(-1).tolist()))
-    return x.shape, blake2b(x.tobytes(), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)

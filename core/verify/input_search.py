@@ -18,12 +18,12 @@ from .dim_expressions import Sizes
 from .input_draws import KindRecord, Plan, combined_plans, plans_near
 from .input_generation import (
     KIND_ORDER,
-    InputSet,
     distinct_kinds,
     generate_combined,
     generate_input_sets,
     variant_count,
 )
+from .input_sets import Answer, InputSet
 from .input_specs import GENERATABLE, InputSpec, free_symbols
 from .model_constants import NO_CONSTANTS, ModelConstants
 from .noise import is_float
@@ -68,14 +68,6 @@ CHEAP_RUN = 0.003  # CPU seconds; a model with such runs gets all combined input
 GROWING_SHARE = 0.001  # of the time of the fastest run
 MEASUREMENT_NOISE = 0.002  # CPU seconds by which runs of one size may differ
 COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """The outputs of the original for an input set, by name."""
-
-    input_set: InputSet
-    outputs: Mapping[str, Any] = field(repr=False)
 
 
 @dataclass(slots=True)

@@ -23,8 +23,8 @@ from ..ort.process_limits import default_memory
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
-from .input_generation import InputSet
-from .input_search import CHEAP_ELEMENTS, Answer, InputSearch, OutOfTime, TimeBudget
+from .input_search import CHEAP_ELEMENTS, InputSearch, OutOfTime, TimeBudget
+from .input_sets import Answer, InputSet
 from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_constants import NO_CONSTANTS, constants_of

@@ -15,7 +15,7 @@ from ..ort.sessions import SessionConfig
 from ..ort.split_models import SplitModel, load_split
 from ..support.dataclass_decorator import dataclass
 from .given_samples import KEPT_BYTES
-from .input_generation import InputSet
+from .input_sets import InputSet
 from .kept_values import FileValues, LazyValues, ValueCache
 from .verification_spec import VerificationSpec
 

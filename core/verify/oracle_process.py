@@ -19,8 +19,7 @@ from ..ort.worker_folder import private_folder
 from ..ort.worker_pool import worker_pool
 from ..ort.worker_process import Message, WorkerExit
 from ..support.watchdog import call_every, time_limit_end
-from .input_generation import InputSet
-from .input_search import Answer
+from .input_sets import Answer, InputSet
 from .kept_values import LazyValues
 from .oracle_exchange import (
     CHANGED_REGION,

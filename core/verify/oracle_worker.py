@@ -24,7 +24,7 @@ from ..ort.process_limits import limit_memory, prepare_to_crash
 from ..ort.split_models import SplitModel
 from ..ort.worker_process import Message, serve
 from ..support.dataclass_decorator import dataclass
-from .input_generation import InputSet
+from .input_sets import InputSet
 from .oracle import Oracle
 from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile
 from .verdict import Verdict

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import VerificationError
 from ..support.dataclass_decorator import dataclass
-from .input_generation import InputSet
+from .input_sets import InputSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from .dim_expressions import Sizes
 from .empty_tensor_support import require_nonempty_filters
 from .given_inputs import sizes_from_shapes, with_given_shapes
 from .given_samples import GivenSamples, Inputs, read_inputs
-from .input_generation import InputSet
+from .input_sets import InputSet
 from .input_specs import InputSpec, input_specs
 from .seeded_session import random_outputs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ...core import Graph, Ledger, Model
 from ...core.errors import Declined, ModelError, UnverifiableError, UsageError
@@ -12,12 +12,9 @@ from ...core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
 from ...core.pass_manager.hints import Hint
 from ...core.pass_manager.report import Report
 from ...core.support.dataclass_decorator import dataclass
-from ...core.transform.opset_conversion import (
-    MissingKernel,
-    OpsetConversion,
-    plan_conversion,
-    plan_highest_conversion,
-)
+
+if TYPE_CHECKING:
+    from ...core.transform.opset_conversion import OpsetConversion
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +52,8 @@ class RaiseOpset:
         return [obstacle] if obstacle else []
 
     def _plan(self, graph: Graph, *, exact: bool) -> OpsetConversion:
+        from ...core.transform.opset_conversion import plan_highest_conversion  # noqa: PLC0415 - few runs convert
+
         runs = graph.context.runs or (None if self.to else runs_on_cpu)
         return plan_highest_conversion(graph, self.highest, runs, same_kernels=exact or not self.to)
 
@@ -106,6 +105,12 @@ class ConvertOpset:
         return 1
 
     def _plan(self, graph: Graph, version: int, *, exact: bool) -> OpsetConversion:
+        from ...core.transform.opset_conversion import (  # noqa: PLC0415 - few runs convert
+            MissingKernel,
+            plan_conversion,
+            plan_highest_conversion,
+        )
+
         if self.for_onnxruntime and version > (newest := highest_opset_of_onnxruntime()):
             raise UnverifiableError(
                 f"opset {version} is above {newest}, the highest that the installed onnxruntime runs: "

@@ -19,7 +19,7 @@ from ...ir.tensor import Tensor, element_bits
 from ...ort.backends import Arrays
 from ...ort.sessions import SessionConfig
 from ...support.dataclass_decorator import dataclass
-from ..input_generation import InputSet
+from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..noise import is_float
 from ..referee.judgement import Decision, Judgement

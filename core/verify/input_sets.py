@@ -1,0 +1,62 @@
+"""Input sets, and the answers of the original to them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import field
+from hashlib import blake2b
+from typing import Any, cast
+
+import numpy as np
+
+from ..support.dataclass_decorator import dataclass
+from .dim_expressions import Sizes
+
+NONFINITE_KINDS = frozenset({"nan", "inf", "nonfinite"})
+
+
+@dataclass(frozen=True, slots=True)
+class InputSet:
+    """One set of inputs: `kind` names the distribution of the numbers, `sizes` has the symbolic dims.
+
+    `input_kinds` are the kinds of its inputs if they are not all of that kind.
+    """
+
+    kind: str
+    sizes: Sizes = field(default_factory=dict[str, int])
+    feeds: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    input_kinds: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{k}={v}" for k, v in self.sizes.items())
+        return f"{self.kind} inputs" + (f" with {sizes}" if sizes else "")
+
+    @property
+    def all_kinds(self) -> frozenset[str]:
+        """The kinds of its inputs."""
+        return self.input_kinds or frozenset({self.kind})
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether its kinds have no NaN and no infinity."""
+        return self.all_kinds.isdisjoint(NONFINITE_KINDS)
+
+    def content(self) -> Hashable:
+        """A key that is equal for two sets only if they have the same tensors, bit for bit."""
+        return tuple(sorted(self.sizes.items())), tuple((name, _content(x)) for name, x in sorted(self.feeds.items()))
+
+
+def _content(x: Any) -> Hashable:
+    if isinstance(x, list):
+        return tuple(map(_content, cast("list[Any]", x)))
+    if x is None or x.dtype == np.object_:
+        return None if x is None else (x.shape, tuple(x.reshape(-1).tolist()))
+    return x.shape, blake2b(x.tobytes(), digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """The outputs of the original for an input set, by name."""
+
+    input_set: InputSet
+    outputs: Mapping[str, Any] = field(repr=False)

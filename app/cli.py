@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
 from ..core.errors import ModelError
-from ..core.ort.process_limits import limit_memory
+from ..core.ort.process_limits import let_idle_threads_sleep, limit_memory
 from ..core.support.printable_text import printable_line
 from .exit_codes import INTERRUPTED, USAGE, exit_on_bus_error, one_line_errors, unwind_on_sigterm
 from .help_pages import HELP, GroupedHelp, page_width, write_rows
@@ -211,6 +211,7 @@ def require_current_folder() -> None:
 def main() -> None:
     """Run the command, and exit."""
     limit_memory(None)
+    let_idle_threads_sleep()
     exit_on_bus_error()
     prepare_standard_streams()
     with unwind_on_sigterm():

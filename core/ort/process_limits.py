@@ -1,4 +1,4 @@
-"""Limits of worker processes: memory, core files, and the choice of Linux when memory runs out."""
+"""Limits of processes of our own: memory, core files, the choice of Linux when memory runs out, and idle threads."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from pathlib import Path
 MACHINE_SHARE = 0.75
 """Of the memory of the machine, or of the container: the limit of a process without one of its own."""
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+IDLE_THREADS = {"OPENBLAS_THREAD_TIMEOUT": "4"}  # the logarithm of the cycles to spin
+"""Variables for processes in which idle threads of NumPy sleep.
+
+By default they spin for 0.1 s, which takes a core from onnxruntime, first when NumPy is imported.
+"""
 
 
 def machine_memory() -> int:
@@ -39,6 +44,12 @@ def limit_memory(size: int | None) -> None:
     limit = default_memory() if size is None else size
     given = [n for n in _limits_at_start() if n != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_DATA, (min((limit, *given)), _limits_at_start()[1]))
+
+
+def let_idle_threads_sleep() -> None:
+    """Let idle threads of NumPy sleep, in this process, which has not imported it yet, and those that it starts."""
+    for name, value in IDLE_THREADS.items():
+        os.environ.setdefault(name, value)
 
 
 @cache

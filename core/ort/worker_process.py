@@ -26,6 +26,7 @@ from weakref import WeakSet, finalize
 
 from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import call_after, require_time, time_limit_end
+from .process_limits import IDLE_THREADS
 
 Message = dict[str, Any]
 NEXT_WITHIN = "next_within"
@@ -240,7 +241,7 @@ class WorkerProcess:
                 stderr=log,
                 text=True,
                 encoding="utf-8",
-                env=os.environ | {"PYTHONPATH": path},
+                env={**IDLE_THREADS, **os.environ, "PYTHONPATH": path},
             )
         self._terminate_process = finalize(self, _kill_and_wait, process, os.getpid())
         _processes_to_leave_to_parent().add(process)

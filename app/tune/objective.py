@@ -15,7 +15,7 @@ Quantile = Literal["p50", "p99"]
 GOALS: tuple[Goal, ...] = get_args(Goal)
 QUANTILES: tuple[Quantile, ...] = get_args(Quantile)
 LEAST_SETS = 3  # of processes for an interval that a decision rests on
-LOUD = 1.1  # the end of the interval of the original against itself from which a machine counts as busy
+LOUD = 1.1  # times itself, from which a machine counts as busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def inverse(ratio: RatioInterval) -> RatioInterval:
 
 
 def noise(control: RatioInterval | None, sets: int) -> float:
-    """The factor by which a model differs from itself, on a busy machine; 1 where it is quiet.
+    """The factor by which a model differs from itself, to the far end of the interval; 1 where that is no difference.
 
-    With fewer sets than LEAST_SETS the interval says nothing.
+    A wide interval that contains 1 counts too. With fewer sets than LEAST_SETS it says nothing.
     """
     if control is None or sets < LEAST_SETS:
         return 1.0

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from ...core.errors import UnverifiableError, VerificationError
 from ...core.io.model_source import ModelSource
 from ...core.ort.sessions import SessionConfig
 from ...core.pass_manager.phase_timer import COMPARING, MEASURING, PhaseTimer
+from ...core.pass_manager.report import Report
+from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_samples import GivenSamples
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
+from ..bisect.probe_process import probe, probe_process, write_case
 from ..measure.session_settings import settings_words
-from .configuration import Configuration
+from .configuration import Configuration, Recipe
 from .racing import RUNGS, Raced
-from .search import Decided
+from .search import Choices, Decided
 from .stages import Stages
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
@@ -31,6 +35,7 @@ class Checks:
     options: TuneOptions
     timer: PhaseTimer
     notes: list[str] = field(default_factory=list[str])
+    _verified: dict[Recipe, Report] = field(default_factory=dict[Recipe, Report], init=False)
 
     def verdict(self, models: TunedModels, configuration: Configuration, start: SessionConfig) -> Verdict | None:
         """The verdict about a model in its session; None for a quantized one, which was measured instead.
@@ -41,11 +46,11 @@ class Checks:
         if configuration.recipe.scheme:
             self.notes.append(f"quantized within {self.options.budget} of accuracy, and not verified as others are")
             return None
-        report = None
-        if not configuration.recipe.is_original:
+        recipe = configuration.recipe
+        if not recipe.is_original and recipe not in self._verified:
             with self.timer.phase("verifying the model"):
-                report = models.verify(configuration.recipe, self.given, self.options.effort)
-        path = models.get(configuration.recipe).path
+                self._verified[recipe] = models.verify(recipe, self.given, self.options.effort)
+        path = models.get(recipe).path
         with (
             self.timer.phase(COMPARING),
             OracleProcess(
@@ -53,6 +58,7 @@ class Checks:
             ) as oracle,
         ):
             found = oracle.wait().compare(path, config=configuration.session)
+            _require_no_denormals(oracle, path, configuration.session)
             if found.failure is None:
                 return found
             usual = oracle.compare(self.source.loadable(), config=start)
@@ -62,7 +68,22 @@ class Checks:
             "onnxruntime with its defaults is wrong about the original, so the result was verified without "
             "optimizations: see `passes bisect --ort all`"
         )
-        return report.verification if report is not None else None
+        return self._verified[recipe].verification if recipe in self._verified else None
+
+
+def _require_no_denormals(oracle: OracleProcess, path: Path, session: SessionConfig) -> None:
+    """Raise VerificationError if denormals as zero, where they are, make a difference beyond rounding.
+
+    The first session of a process decides about them for its main thread, so that a process of its own has to run it.
+    """
+    if not session.denormals_as_zero:
+        return
+    with ScratchFolder() as folder:
+        write_case(oracle, path, folder)
+        with probe_process(folder) as process:
+            failure = probe(process, session)
+    if failure is not None:
+        raise VerificationError(f"in its session, with denormals as zero, {failure}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +101,25 @@ def first_right(stages: Stages, checks: Checks, decisions: list[Decided]) -> Out
     """The result of the search, or else an earlier one, that is right and surely better than the original."""
     search = stages.search
     tried: set[str] = set()
-    for choices in (search.chosen, *reversed(search.history)):
+    steps = [search.chosen, *reversed(search.history)]
+    for choices in (c for step in steps for c in (step, _without_denormals(step))):
         configuration = search.configuration(choices)
         if not choices or configuration.key in tried:
             continue
         tried.add(configuration.key)
         found = _checked(stages, checks, configuration)
         if found is not None:
-            names = set(choices)
-            is_last = choices is search.chosen
-            shown = decisions if is_last else [replace(d, is_kept=d.decision in names) for d in decisions]
-            return replace(found, decisions=shown)
+            return replace(found, decisions=[replace(d, is_kept=d.decision in choices) for d in decisions])
     with checks.timer.phase(MEASURING):
         (raced,) = stages.racing([search.start], RUNGS[-1]).raced
     if raced.failure:
         raise UnverifiableError(f"the original does not run in onnxruntime: {raced.failure}")
     return Outcome(search.start, raced, raced, [replace(d, is_kept=False) for d in decisions])
+
+
+def _without_denormals(choices: Choices) -> Choices:
+    """The choices without those that take denormals for zero, which changes values."""
+    return {decision: c for decision, c in choices.items() if "denormals_as_zero" not in c.session}
 
 
 def _checked(stages: Stages, checks: Checks, configuration: Configuration) -> Outcome | None:

@@ -16,8 +16,9 @@ from .objective import Objective, inverse
 from .racing import RUNGS, Raced, RaceResult, Rung
 
 MAX_TOGETHER = 8  # choices of different decisions that are raced together
+EQUAL = 1.01  # times the figure of the best choice, up to which the first of several is taken: searches then agree
 LEAST_KEPT = 3  # choices for the next round
-TAKEN, EARLIER, WORSE, LIMITED = "taken", "as another", "not better", "a limit was reached"
+TAKEN, EARLIER, WORSE, SLOWER, LIMITED = "taken", "as another", "not better", "slower", "a limit was reached"
 Choices = Mapping[str, Choice]
 """By decision."""
 
@@ -106,14 +107,18 @@ class TuningSearch:
     def decide(self, stage: str, alternatives: Iterable[Choice]) -> None:
         """Take those alternatives that are surely better than what was chosen so far, and so together."""
         entries = self._distinct(stage, alternatives)
-        better = self._halved(stage, entries)
-        best: dict[str, tuple[Choice, Trial]] = {}
-        for choice, trial in better:
-            if choice.decision in best:
-                trial.outcome = f"{best[choice.decision][0].label} is better"
-            best.setdefault(choice.decision, (choice, trial))
+        order = [str(choice) for choice, _ in entries]
+        by_decision: dict[str, list[tuple[Choice, Trial]]] = {}
+        for entry in self._halved(stage, entries):
+            by_decision.setdefault(entry[0].decision, []).append(entry)
+        best: list[tuple[Choice, Trial]] = []
+        for found in by_decision.values():
+            equal = [entry for entry in found if _figure(entry) <= EQUAL * _figure(found[0])]
+            best.append(min(equal, key=lambda entry: order.index(str(entry[0]))))
+            for _, trial in (entry for entry in found if entry is not best[-1]):
+                trial.outcome = f"{best[-1][0].label} is better, or as good"
         if best:
-            self._take_together(stage, list(best.values())[:MAX_TOGETHER])
+            self._take_together(stage, best[:MAX_TOGETHER])
 
     def _distinct(self, stage: str, alternatives: Iterable[Choice]) -> list[tuple[Choice, Trial]]:
         """The alternatives that run differently from each other and from the incumbent, each with a trial."""
@@ -151,16 +156,36 @@ class TuningSearch:
             result = self.race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
             for (_, trial), raced in zip(entries, result.raced[1:], strict=True):
                 self._note(trial, raced)
-            entries = sorted(filter(_may_win, entries), key=_figure)
+            entries = sorted(filter(self._may_win, entries), key=_figure)
             kept = max(-(-len(entries) // 2), LEAST_KEPT) if number + 1 < len(RUNGS) else len(entries)
             for _, trial in entries[kept:]:
                 trial.outcome = f"behind others in round {number + 1}"
             entries = entries[:kept]
         else:
-            return [entry for entry in entries if _is_better(entry)]
+            return [entry for entry in entries if self._is_better(entry)]
         for _, trial in entries:
             trial.outcome = LIMITED
         return []
+
+    def _may_win(self, entry: tuple[Choice, Trial]) -> bool:
+        """Whether it runs, and is not surely worse or, where that counts, slower; its trial says so."""
+        _, trial = entry
+        ratio = trial.raced.ratio if trial.raced is not None else None
+        time = trial.raced.time if trial.raced is not None else None
+        if ratio is None or time is None:
+            return False
+        is_slow = not self.objective.is_time and time.low > 1
+        trial.outcome = "worse" if ratio.low >= 1 else SLOWER if is_slow else ""
+        return not trial.outcome
+
+    def _is_better(self, entry: tuple[Choice, Trial]) -> bool:
+        """Whether it is surely better, and where that counts no slower; its trial says if not."""
+        _, trial = entry
+        if trial.raced is None or trial.raced.ratio is None:
+            return False
+        is_better, is_allowed = trial.raced.ratio.high < 1, self.is_allowed(trial.raced)
+        trial.outcome = trial.outcome or ("" if is_better and is_allowed else SLOWER if is_better else WORSE)
+        return is_better and is_allowed
 
     def _note(self, trial: Trial, raced: Raced) -> None:
         trial.raced = raced
@@ -219,28 +244,6 @@ class TuningSearch:
         self.chosen = kept
         self._advance(raced)
         return found
-
-
-def _may_win(entry: tuple[Choice, Trial]) -> bool:
-    """Whether it runs, and is not surely worse; its trial says so."""
-    _, trial = entry
-    ratio = trial.raced.ratio if trial.raced is not None else None
-    if ratio is None:
-        return False
-    if ratio.low >= 1:
-        trial.outcome = "worse"
-        return False
-    return True
-
-
-def _is_better(entry: tuple[Choice, Trial]) -> bool:
-    """Whether it is surely better; its trial says if not."""
-    _, trial = entry
-    ratio = trial.raced.ratio if trial.raced is not None else None
-    if ratio is not None and ratio.high < 1:
-        return True
-    trial.outcome = trial.outcome or WORSE
-    return False
 
 
 def _figure(entry: tuple[Choice, Trial]) -> float:

@@ -50,7 +50,7 @@ class Stages:
             self.models.keep({search.incumbent.recipe, *(search.configuration(c).recipe for c in search.history)})
             if self.search.objective.goal != "size":
                 search.decide("optimizers", optimizer_choices(self._modifying_optimizers(search.incumbent)))
-            if search.chosen == before:
+            if search.chosen == before or search.is_exhausted:
                 return
 
     def _decide_pipelines(self) -> None:

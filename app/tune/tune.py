@@ -29,6 +29,7 @@ from ..quantize.quantize import QuantizationOptions, quantize_model
 from ..quantize.search import Limits
 from ..run.run_options import with_keywords
 from .configuration import Configuration
+from .objective import LOUD
 from .outcome import Checks, first_right
 from .racing import Racing
 from .report import Noise, TuneReport
@@ -160,7 +161,7 @@ def _noise(racing: Racing) -> Noise:
     """The races on a busy machine."""
     controlled = [r for r in racing.results if r.control is not None]
     factors = [r.noise for r in controlled]
-    return Noise(len(controlled), sum(f > 1 for f in factors), max(factors, default=1.0))
+    return Noise(len(controlled), sum(f > LOUD for f in factors), max(factors, default=1.0))
 
 
 def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> None:

@@ -1,0 +1,615 @@
+"""`passes tune`: the search on simulated machines, its outcome, and the files that it writes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import exp, log
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import psutil
+import pytest
+from passwright.app.cli import app
+from passwright.app.measure import benchmark
+from passwright.app.measure.benchmark import BenchmarkTarget
+from passwright.app.measure.metrics import Latency, ModelMetrics, combined_ratio, peak_ratio
+from passwright.app.quantize.journal import Journal
+from passwright.app.quantize.search import Limits
+from passwright.app.tune.command import parse_sizes
+from passwright.app.tune.configuration import USERS_SESSION, Choice, Configuration, Recipe, configured
+from passwright.app.tune.decisions import (
+    installed_providers,
+    opset_choices,
+    optimizer_choices,
+    pipeline_choices,
+    session_choices,
+)
+from passwright.app.tune.objective import Objective, noise, widened
+from passwright.app.tune.racing import RUNGS, Racing
+from passwright.app.tune.search import LIMITED, TuningSearch
+from passwright.app.tune.tuned_models import MadeModel
+from passwright.app.tune.workloads import Workload, make_workloads
+from passwright.core.errors import ModelError, PassesError
+from passwright.core.io.model_source import model_source
+from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.support.intervals import RatioInterval
+from passwright.core.verify.given_samples import read_samples
+from passwright.core.verify.input_specs import input_specs
+from passwright.passes.pipelines import BASIC, BUILT_IN, OPTIONAL_PASSES
+from passwright.passes.targets import ORT
+from passwright.passes.trades import OPTIONAL, TRADING
+from passwright.testing.rewriting import load, op_types
+from simulated_races import SimulatedMachine
+from typer.testing import CliRunner
+
+from passwright import tune
+
+pytestmark = pytest.mark.usefixtures("_commands_share_process")
+TEXT = """g (float[N,4] x) => (float[N,4] y) <float[4] w = {1, 2, 3, 4}>
+{ a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) }"""
+LATENCY = Objective()
+LONG = Limits(1000, 1e9)
+QUIET, BUSY = 0.005, 0.35  # the spread of processes
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "m.onnx"
+    onnx.save(load(TEXT, 17), path)
+    return path
+
+
+@dataclass
+class Models:
+    """Models without files: each recipe has a digest of its own, and `sizes` in bytes."""
+
+    sizes: Mapping[Recipe, int] = field(default_factory=dict[Recipe, int])
+    failing: frozenset[Recipe] = frozenset()
+
+    def get(self, recipe: Recipe) -> MadeModel:
+        if recipe in self.failing:
+            raise PassesError(f"{recipe.pipeline} fails")
+        return MadeModel(Path(repr(recipe)), self.sizes.get(recipe, 1000), repr(recipe))
+
+
+def simulated(
+    machine: SimulatedMachine,
+    monkeypatch: pytest.MonkeyPatch,
+    objective: Objective = LATENCY,
+    limits: Limits = LONG,
+    journal: Journal | None = None,
+    models: Models | None = None,
+) -> TuningSearch:
+    monkeypatch.setattr(benchmark, "run_benchmark", machine.run_benchmark)
+    workloads = [Workload("N=1", 1, {}), Workload("N=8", 8, {})]
+    made: Any = models or Models()
+    racing = Racing(made, workloads, objective, 1.0, 0, journal or Journal())
+    return TuningSearch(racing, objective, limits)
+
+
+def effects(factors: Mapping[str, float]) -> Any:
+    """The time of a target: 1 ms times the factors of the settings and pipelines that it has."""
+
+    def seconds(target: BenchmarkTarget) -> float:
+        session = target.config
+        has = {
+            "one thread": session.intra_op_threads == 1, "two threads": session.intra_op_threads == 2,
+            "sleep": not session.allow_spinning, "no arena": not session.cpu_arena, "parallel": session.parallel,
+            "callers": target.callers > 1, "basic": "basic" in str(target.model), "ort": "'ort'" in str(target.model),
+            "extended": session.optimization_level == "ENABLE_EXTENDED", "opset": "opset=20" in str(target.model),
+        }  # fmt: skip
+        return 1e-3 * exp(sum(log(factor) for name, factor in factors.items() if has[name]))
+
+    return seconds
+
+
+def search_all(search: TuningSearch, *, is_concurrent: bool = False) -> TuningSearch:
+    """The stages with the choices of a machine of two cores."""
+    search.decide("pipelines", pipeline_choices(["basic", "ort"], []))
+    search.decide("sessions", session_choices(2, [], is_concurrent=is_concurrent))
+    search.decide("opsets", opset_choices(17, 17, 23))
+    return search
+
+
+def test_search_finds_what_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = {"ort": 0.8, "basic": 0.9, "one thread": 0.7, "two threads": 1.01, "sleep": 1.3, "no arena": 0.9}
+    machine = SimulatedMachine(effects(true), spread=QUIET)
+    search = search_all(simulated(machine, monkeypatch))
+    assert {d: c.label for d, c in search.chosen.items()} == {
+        "pipeline": "ort", "intra-op threads": "1", "cpu arena": "no arena",
+    }  # fmt: skip
+    assert search.ratio == pytest.approx(0.8 * 0.7 * 0.9, rel=0.02)
+    outcomes = {t.choice: t.outcome for t in search.trials}
+    assert outcomes["pipeline: basic"] == "ort is better, or as good"
+    assert outcomes["allow spinning: threads sleep"] in {"worse", "behind others in round 1"}
+    assert [o for o in outcomes.values() if not o] == []
+    decisions = {d.decision: d for d in search.ablate()}
+    for name, factor in (("pipeline", 0.8), ("intra-op threads", 0.7), ("cpu arena", 0.9)):
+        brought = decisions[name].brought
+        assert brought is not None
+        assert (brought.ratio, decisions[name].is_kept) == (pytest.approx(factor, rel=0.02), True)
+        assert brought.low <= factor * 1.01
+        assert brought.high >= factor * 0.99
+    assert "0.50 of the original's p50 latency by pipeline: ort" in search.learnt
+
+
+def test_search_is_deterministic_but_for_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run() -> tuple[list[Any], list[Any]]:
+        machine = SimulatedMachine(effects({"ort": 0.8, "one thread": 0.9}), seed=3)
+        search = search_all(simulated(machine, monkeypatch))
+        return search.trials, machine.races
+
+    assert run() == run()
+
+
+def test_choice_that_is_worse_leaves_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimulatedMachine(effects({"sleep": 5.0, "one thread": 0.8, "parallel": 4.0, "extended": 3.0}))
+    search = simulated(machine, monkeypatch)
+    search.decide("sessions", session_choices(2, [], is_concurrent=False))
+    raced_slow = sum(any(not t.config.allow_spinning for t in race) for race in machine.races)
+    raced_fast = sum(any(t.config.intra_op_threads == 1 for t in race) for race in machine.races)
+    assert (raced_slow, raced_fast) == (1, len(RUNGS) + 1)
+    lengths = [len(race) for race in machine.races]
+    assert all(a > b for a, b in pairwise(lengths))
+
+
+def test_redundant_decision_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two choices gains alone, and nothing beside the other."""
+
+    def seconds(target: BenchmarkTarget) -> float:
+        return 0.7e-3 if target.config.intra_op_threads == 1 or not target.config.allow_spinning else 1e-3
+
+    search = simulated(SimulatedMachine(seconds, jitter=0.001), monkeypatch)
+    choices = {str(c): c for c in session_choices(2, [], is_concurrent=False)}
+    both = [choices["intra-op threads: 1"], choices["allow spinning: threads sleep"]]
+    search.chosen = {c.decision: c for c in both}
+    decisions = search.ablate()
+    assert [d.is_kept for d in decisions] == [True, True]  # without both, it is slower
+    search.chosen = {c.decision: c for c in (both[0], choices["cpu arena: no arena"])}
+    assert [d.is_kept for d in search.ablate()] == [True, False]
+    assert list(search.chosen) == ["intra-op threads"]
+
+
+@pytest.mark.parametrize(
+    ("objective", "taken"),
+    [
+        (Objective("latency"), {"intra-op threads": "1"}),
+        (Objective("throughput"), {"callers": "2 of 1 thread"}),
+        (Objective("memory"), {"cpu arena": "no arena"}),
+        (Objective("size"), {"pipeline": "basic"}),
+    ],
+)
+def test_objectives(monkeypatch: pytest.MonkeyPatch, objective: Objective, taken: dict[str, str]) -> None:
+    """Without an arena it takes less memory; sleeping threads take least, but longer."""
+
+    def peak(target: BenchmarkTarget) -> int:
+        return (
+            30_000_000 if not target.config.allow_spinning else 50_000_000 - 10_000_000 * (not target.config.cpu_arena)
+        )
+
+    models = Models({Recipe("basic"): 800, Recipe("ort"): 700})
+    machine = SimulatedMachine(effects({"one thread": 0.9, "callers": 0.8, "sleep": 1.5, "ort": 1.2}), peak=peak)
+    search = simulated(machine, monkeypatch, objective, models=models)
+    search_all(search, is_concurrent=objective.goal == "throughput")
+    assert {d: c.label for d, c in search.chosen.items()} == taken
+
+
+def test_tail_of_the_latency(monkeypatch: pytest.MonkeyPatch) -> None:
+    def metrics(middle: float, tail: float) -> ModelMetrics:
+        rounds, tails = ((middle,) * 3,) * 3, (tail, tail * 1.01, tail * 0.99)
+        return ModelMetrics(latencies={0: Latency(0, 9, middle, middle, middle, tail, tail, rounds, tails)})
+
+    a, b = metrics(1.0, 2.0), metrics(0.5, 4.0)
+    middle, tail = Objective().time_ratio(a, b), Objective("latency", "p99").time_ratio(a, b)
+    assert middle is not None
+    assert tail is not None
+    assert (middle.ratio, tail.ratio) == (pytest.approx(2.0), pytest.approx(0.5))
+    assert combined_ratio(a, ModelMetrics()) is None
+    assert peak_ratio(a, b) is None
+
+
+def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimulatedMachine(effects({"one thread": 0.7}))
+    search = simulated(machine, monkeypatch, limits=Limits(2, 1e9))
+    search_all(search)
+    raced = [t.choice for t in search.trials if t.raced is not None]
+    assert raced == ["pipeline: basic", "pipeline: ort"]
+    assert {t.outcome for t in search.trials[2:]} == {LIMITED}
+    nothing = simulated(machine, monkeypatch, limits=Limits(100, -1.0))
+    races = len(machine.races)
+    search_all(nothing)
+    assert ({t.outcome for t in nothing.trials}, len(machine.races)) == ({LIMITED}, races)
+
+
+def test_models_that_fail_are_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seconds(target: BenchmarkTarget) -> float | str:
+        return "onnxruntime crashed" if target.config.parallel else 1e-3
+
+    models = Models(failing=frozenset({Recipe("ort")}))
+    search = search_all(simulated(SimulatedMachine(seconds), monkeypatch, models=models))
+    outcomes = {t.choice: t.outcome for t in search.trials}
+    assert outcomes["pipeline: ort"] == "invalid: ort fails"
+    assert outcomes["execution: parallel, 2 inter-op threads"] == "invalid: onnxruntime crashed"
+    assert search.chosen == {}
+
+
+def test_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    true = effects({"ort": 0.8, "one thread": 0.7, "no arena": 0.9})
+    whole = SimulatedMachine(true)
+    expected = search_all(simulated(whole, monkeypatch))
+
+    class Interrupted(SimulatedMachine):
+        def run_benchmark(self, *arguments: Any) -> list[ModelMetrics]:
+            if len(self.races) == 5:
+                raise KeyboardInterrupt
+            return super().run_benchmark(*arguments)
+
+    first = Interrupted(true)
+    path = tmp_path / "journal.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        search_all(simulated(first, monkeypatch, journal=Journal(path, "c")))
+    path.write_text(path.read_text() + '["c race 5 cut')  # killed as it wrote
+    second = SimulatedMachine(true)
+    second.races = list(first.races)  # the seeds of races go on
+    found = search_all(simulated(second, monkeypatch, journal=Journal(path, "c")))
+    assert found.trials == expected.trials
+    assert found.chosen == expected.chosen
+    assert len(second.races) == len(whole.races)
+    other = SimulatedMachine(true)
+    search_all(simulated(other, monkeypatch, journal=Journal(path, "of another model")))
+    assert len(other.races) == len(whole.races)
+
+
+# Interference: the machine is simulated, as a real load would decide differently each time.
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_busy_machine_has_no_false_winner(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """All choices take the same time, and processes differ by a third; a race at the end decides as `tune` does."""
+    machine = SimulatedMachine(effects({}), seed=seed, spread=BUSY)
+    search = search_all(simulated(machine, monkeypatch))
+    search.ablate()
+    race: Any = search.race
+    last = race([search.start, search.incumbent], RUNGS[-1])
+    is_winner = bool(search.chosen) and last.raced[1].ratio.high < 1
+    assert not is_winner
+    controlled = [r for r in race.results if r.control is not None]
+    assert controlled
+    assert any(r.noise > 1.1 for r in controlled)
+    assert all(r.noise == 1.0 for r in race.results if r.sets < 3)
+
+
+def test_quiet_machine_is_not_called_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    noises: list[float] = []
+    for seed in range(8):
+        search = search_all(simulated(SimulatedMachine(effects({}), seed=seed), monkeypatch))
+        race: Any = search.race
+        noises += [r.noise for r in race.results if r.control is not None]
+        assert search.chosen == {}
+    assert sum(n > 1 for n in noises) <= len(noises) / 8  # one in twenty by the intervals alone
+    assert max(noises) < 1.1
+
+
+def test_intervals_are_wider_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths: dict[float, float] = {}
+    for spread in (QUIET, BUSY):
+        machine = SimulatedMachine(effects({"one thread": 0.5}), spread=spread, seed=1)
+        search = simulated(machine, monkeypatch)
+        race: Any = search.race
+        faster = replace(Configuration(), session=replace(USERS_SESSION, intra_op_threads=1))
+        result = race([search.start, faster], RUNGS[-1])
+        ratio = result.raced[1].ratio
+        assert ratio.low < 0.5 < ratio.high or spread == QUIET
+        assert (result.noise > 1) is (spread == BUSY)
+        widths[spread] = ratio.high / ratio.low
+    assert log(widths[BUSY]) > 20 * log(widths[QUIET])
+
+
+def test_noise_and_widening() -> None:
+    assert noise(RatioInterval(1.0, 0.98, 1.02), 5) == 1.0
+    assert noise(RatioInterval(1.03, 1.01, 1.05), 5) == 1.05  # it differs from itself
+    assert noise(RatioInterval(1.0, 0.8, 1.25), 5) == 1.25
+    assert noise(RatioInterval(1.0, 0.5, 1.02), 5) == 2.0
+    assert noise(RatioInterval(1.0, 0.5, 2.0), 2) == 1.0  # of two sets it says nothing
+    assert noise(None, 5) == 1.0
+    wide = widened(RatioInterval(0.9, 0.8, 0.95), 1.25)
+    assert (wide.ratio, wide.low, wide.high) == (0.9, pytest.approx(0.64), pytest.approx(1.1875))
+    assert widened(RatioInterval(0.5, 0.5, 0.5), 2.0) == RatioInterval(0.5, 0.5, 0.5)
+
+
+def _burn(seconds: float) -> None:
+    end = monotonic() + seconds
+    while monotonic() < end:
+        pass
+
+
+@pytest.mark.slow
+def test_real_load(model: Path) -> None:
+    """Processes that compute beside the search: the result is the original, or better even so."""
+    spawn = multiprocessing.get_context("spawn")
+    burners = [spawn.Process(target=_burn, args=(600.0,), daemon=True) for _ in range(2 * (psutil.cpu_count() or 1))]
+    for burner in burners:
+        burner.start()
+    try:
+        report = tune(model, pipelines=["none"], seconds=60, min_time=0.2).report
+    finally:
+        for burner in burners:
+            burner.terminate()
+    assert report.noise.races > 0
+    if not report.is_original:
+        assert report.ratio is not None
+        assert report.ratio.high < 1
+    if report.noise.busy:
+        assert str(report.noise).startswith("the machine is busy: in ")
+
+
+# The whole of it, with simulated times: those of a model are by the number of its nodes.
+
+
+def by_nodes(factors: Mapping[str, float], nodes: Mapping[int, float] | None = None) -> Any:
+    """The time of a target: its nodes, or the seconds for so many, times the factors of its session."""
+    of_session = effects(factors)
+
+    def seconds(target: BenchmarkTarget) -> float:
+        count = len(op_types(onnx.load(target.model)))
+        return (nodes or {}).get(count, count) * of_session(target)
+
+    return seconds
+
+
+def tuned(model: Path, machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
+    monkeypatch.setattr(benchmark, "run_benchmark", machine.run_benchmark)
+    return tune(model, **{"effort": "quick", "threads": 2, "providers": (), **options})
+
+
+def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    progress: list[str] = []
+    machine = SimulatedMachine(by_nodes({"one thread": 0.7, "sleep": 0.8}))
+    result = tuned(
+        model, machine, monkeypatch, output=tmp_path / "t.onnx", report_to=tmp_path / "r.json",
+        page_to=tmp_path / "p.html", dims={"N": [1, 8]}, progress=progress.append,
+    )  # fmt: skip
+    report = result.report
+    assert op_types(onnx.load(tmp_path / "t.onnx")) == ["Relu", "Mul"] == op_types(result.model)
+    session = report.configuration.session
+    assert (session.intra_op_threads, session.allow_spinning, session.parallel) == (1, False, False)
+    assert report.ratio.ratio == pytest.approx(2 / 4 * 0.7 * 0.8, rel=0.02)
+    assert report.verdict.failure is None
+    assert (report.sizes, report.noise.busy) == (["N=1", "N=8"], 0)
+    assert {d.decision: d.is_kept for d in report.decisions} == {
+        "pipeline": True, "intra-op threads": True, "allow spinning": True,
+    }  # fmt: skip
+    data = json.loads((tmp_path / "r.json").read_text())
+    assert data["result"]["ratio"]["high"] < 0.3
+    assert data["configuration"]["session"]["intra_op_threads"] == 1
+    page = (tmp_path / "p.html").read_text()
+    assert all(text in page for text in ("What each decision brought", "Peak memory", "threads sleep", "taken"))
+    assert any("round 1, racing" in text and "of the original's p50 latency by pipeline" in text for text in progress)
+    last = machine.races[-1]
+    assert [len(op_types(onnx.load(t.model))) if t.model.exists() else 0 for t in last[:1]] in ([4], [0])
+    assert [t.config for t in last] == [USERS_SESSION_OF_TWO, session, USERS_SESSION_OF_TWO]
+
+
+USERS_SESSION_OF_TWO = replace(USERS_SESSION, intra_op_threads=2)
+
+
+def test_script_makes_the_session(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimulatedMachine(by_nodes({"one thread": 0.7, "parallel": 0.8, "extended": 0.9, "no arena": 0.9}))
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    tuned(model, machine, monkeypatch, output=tmp_path / "t'.onnx", script_to=folder / "s.py")
+    text = (folder / "s.py").read_text()
+    made: dict[str, Any] = {"__file__": str(folder / "s.py")}
+    exec(compile(text, "s.py", "exec"), made)
+    options = made["session"].get_session_options()
+    assert (options.intra_op_num_threads, options.enable_cpu_mem_arena) == (1, False)
+    assert options.graph_optimization_level == ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    assert options.execution_mode == ort.ExecutionMode.ORT_PARALLEL
+    x = np.array([[-1, 2, 3, -4]], np.float32)
+    (expected,) = ort.InferenceSession(model).run(None, {"x": x})
+    assert np.array_equal(made["session"].run(None, {"x": x})[0], expected)
+    assert len(text.splitlines()) <= 15
+
+
+def test_choice_that_is_slower_in_the_last_race_is_left_out(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine changes its mind about one thread before the last race: an earlier result is taken."""
+    machine = SimulatedMachine(by_nodes({}))
+
+    def seconds(target: BenchmarkTarget) -> float:
+        is_last = len(machine.races) > 1 and len(machine.races[-1]) == 3 and len(machine.races[-2]) == 4
+        factor = 1.0 if target.config.intra_op_threads != 1 else 9.0 if is_last else 0.7
+        return factor * len(op_types(onnx.load(target.model)))
+
+    machine.time = seconds
+    report = tuned(model, machine, monkeypatch, output=tmp_path / "t.onnx").report
+    assert [n for n in report.notes if n.startswith("left out")] == [
+        "left out: basic, 1 intra-op thread: it is not surely better than the original in the last race"
+    ]
+    assert report.configuration.recipe.pipeline == "basic"
+    assert report.configuration.session == USERS_SESSION_OF_TWO
+    kept = {d.decision: d.is_kept for d in report.decisions}
+    assert kept == {"pipeline": True, "intra-op threads": False}
+
+
+def test_nothing_better_keeps_the_original(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimulatedMachine(lambda _: 1.0)
+    result = tuned(model, machine, monkeypatch, output=tmp_path / "t.onnx")
+    assert result.report.is_original
+    assert onnx.load(tmp_path / "t.onnx") == onnx.load(model)
+    settings = json.loads((tmp_path / "t_settings.json").read_text())
+    assert (settings["run"]["pipeline"], settings["session"]["intra_op_threads"]) == ("none", 2)
+
+
+def test_session_that_is_wrong_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers that are too small to be normalized count: with zeros in their place it is faster, but wrong."""
+    text = """g (float[4] x) => (float[4] y) <float[1] s = {1e-20}, float[1] t = {1e-20}, float[1] u = {1e20}>
+    { a = Mul(x, s) b = Mul(a, t) c = Relu(b) d = Mul(c, u) y = Mul(d, u) }"""
+    path = tmp_path / "m.onnx"
+    onnx.save(load(text, 17), path)
+
+    def seconds(target: BenchmarkTarget) -> float:
+        one_thread = 0.9 if target.config.intra_op_threads == 1 else 1.0
+        return one_thread * (0.5 if target.config.denormals_as_zero else 1.0)
+
+    report = tuned(path, SimulatedMachine(seconds), monkeypatch, pipelines=["none"]).report
+    assert report.configuration.session == replace(USERS_SESSION_OF_TWO, intra_op_threads=1)
+    (note,) = [n for n in report.notes if n.startswith("left out")]
+    assert "denormals as zero" in note
+    assert "in its session" in note
+    assert report.verdict.failure is None
+
+
+def test_original_that_does_not_run_is_an_error(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "run_benchmark", SimulatedMachine(lambda _: "a bad kernel").run_benchmark)
+    result = CliRunner().invoke(app, ["tune", str(model), "-o", str(model.with_name("t.onnx")), "--verify", "quick"])
+    assert (result.exit_code, result.stderr) == (4, "error: the original does not run in onnxruntime: a bad kernel\n")
+    assert not model.with_name("t.onnx").exists()
+
+
+def test_quantized_model_is_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheme is raced as any pipeline, and its loss is the budget of the search in `quantize`."""
+    made: list[str] = []
+
+    def quantize(_: Path, options: Any, scheme: str, path: Path) -> None:
+        made.append(f"{scheme} {options.budget}")
+        if scheme == "weights8":
+            raise PassesError("no candidate is within the budget, and faster or smaller")
+        onnx.save(load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", 17), path)
+
+    monkeypatch.setattr("passwright.app.tune.tune._quantize", quantize)
+    path = tmp_path / "m.onnx"
+    onnx.save(load(TEXT, 17), path)
+    machine = SimulatedMachine(by_nodes({"one thread": 0.7}))
+    result = tuned(path, machine, monkeypatch, budget="1%", scheme="dynamic,weights8", output=tmp_path / "t.onnx")
+    assert made == ["dynamic 1%", "weights8 1%"]
+    assert result.report.configuration.recipe == Recipe(scheme="dynamic")
+    assert result.report.verdict is None
+    assert any("within 1% of accuracy" in note for note in result.report.notes)
+    run = CliRunner().invoke(app, ["run", str(path), "--settings", str(tmp_path / "t_settings.json")])
+    assert run.exit_code == 2
+    assert "the model is quantized: `passes quantize --scheme dynamic` makes it" in run.stderr
+
+
+# Choices and configurations.
+
+
+def test_groups_name_passes_that_exist() -> None:
+    of_pipelines = {p.name for p in (*BUILT_IN, *ORT.last)}
+    assert {n for names in TRADING.values() for n in names} <= of_pipelines
+    assert {n for names in OPTIONAL.values() for n in names} <= {p.name for p in OPTIONAL_PASSES} - of_pipelines
+    assert BASIC.name == "basic"
+    every = [n for names in (*TRADING.values(), *OPTIONAL.values()) for n in names]
+    assert len(every) == len(set(every))
+
+
+def test_configured() -> None:
+    ort_choice, swish = pipeline_choices(["ort"], [])[0], Choice("rules: Swish", "on", enable=("fuse-swish",))
+    off = optimizer_choices(["A", "B"])
+    zero = Choice("denormals as zero", "on", session={"denormals_as_zero": True})
+    found = configured([ort_choice, swish, *off, zero], Configuration())
+    assert found.recipe == Recipe("ort", enable=("fuse-swish",))
+    assert found.session.disabled_optimizers == ("A", "B")
+    assert configured([swish, zero], Configuration()).recipe == Recipe()
+    scheme = pipeline_choices([], ["dynamic"])[0]
+    quantized = configured([scheme, swish, zero], Configuration())
+    assert quantized == Configuration(Recipe(scheme="dynamic"))
+
+
+def test_choices_of_machines() -> None:
+    for cores in (1, 2, 6, 64):
+        choices = session_choices(cores, installed_providers(), is_concurrent=True)
+        names = [str(c) for c in choices]
+        assert len(names) == len(set(names))
+        threads = [c.session["intra_op_threads"] for c in choices if c.decision == "intra-op threads"]
+        assert (min(threads), max(threads)) == (1, cores)
+        assert any(c.decision == "block size" for c in choices) is (cores > 1)
+    assert [c.label for c in opset_choices(14, 14, 23)] == ["17", "20", "23"]
+    assert [c.label for c in opset_choices(14, 23, 23)] == ["14", "17", "20"]
+
+
+def test_workloads(tmp_path: Path) -> None:
+    source = model_source(load("g (float[N,S] x) => (float[N,S] y) { y = Relu(x) }", 17), inline=True)
+    found, notes = make_workloads(source, None, {"N": [1, 8], "S": [3, 5]}, {}, 0)
+    assert [(w.name, w.samples, w.feeds["x"].shape) for w in found] == [
+        ("N=1,S=3", 1, (1, 3)), ("N=8,S=3", 8, (8, 3)), ("N=1,S=5", 1, (1, 5)), ("N=8,S=5", 8, (8, 5)),
+    ]  # fmt: skip
+    assert notes == []
+    x = np.ones((2, 7), np.float32)
+    given = read_samples({"x": x}, input_specs(source.load()))
+    assert [w.name for w in make_workloads(source, given, {}, {}, 0)[0]] == ["N=2,S=7"]
+    assert [w.feeds["x"].shape for w in make_workloads(source, given, {"N": [3]}, {}, 0)[0]] == [(3, 7)]
+    with pytest.raises(UsageError, match="the sizes of given inputs are theirs"):
+        make_workloads(source, given, {"S": [3]}, {}, 0)
+    with pytest.raises(UsageError, match="more than 16 combinations"):
+        make_workloads(source, None, {"N": list(range(1, 9)), "S": [1, 2, 3]}, {}, 0)
+    with pytest.raises(ModelError, match="no such symbol"):
+        make_workloads(source, None, {"Q": [3]}, {}, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--for", "speed"], "--for speed: choose from latency, throughput, memory, size"),
+        (["--quantile", "p95"], "--quantile p95: choose from p50, p99"),
+        (["--quantile", "p99", "--for", "size"], "--quantile p99 is for --for latency"),
+        (["--pipeline", "basic,fast"], "--pipeline fast: choose from none, basic, ort"),
+        (["--data", "x.npz"], "--data is for models of another accuracy: give --budget"),
+        (["--scheme", "static"], "--scheme is for models of another accuracy: give --budget"),
+        (["--budget", "1"], "--budget 1: not of the form 1% (relative) or 0.5pt (absolute)"),
+        (["--budget", "1%", "--scheme", "tiny"], "--scheme tiny: choose from auto"),
+        (["--dim", "N=0"], "--dim N=0: not of the form batch=1,8"),
+        (["--dim", "N=1,x"], "--dim N=1,x: not of the form batch=1,8"),
+        (["--dim", "N=1", "--dim", "N=2"], "--dim N: given twice"),
+        (["--threads", "2000"], "threads 2000: onnxruntime gets 1024 at most"),
+        (["--ep", "cuda"], "this onnxruntime has no execution provider cuda"),
+        (["--settings", "m.onnx"], "the settings would overwrite"),
+        (["--script", "t.onnx"], "cannot hold both the model and the script"),
+    ],
+)
+def test_bad_options(model: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], error: str) -> None:
+    monkeypatch.chdir(model.parent)
+    machine = SimulatedMachine(lambda _: 1.0)
+    monkeypatch.setattr(benchmark, "run_benchmark", machine.run_benchmark)
+    result = CliRunner().invoke(app, ["tune", "m.onnx", "-o", "t.onnx", "--verify", "quick", *arguments])
+    assert result.exit_code in {1, 2}
+    assert result.stderr.startswith("error: ")
+    assert error in result.stderr
+    assert [p.name for p in model.parent.iterdir()] == ["m.onnx"]
+
+
+def test_journal_of_another_command(model: Path) -> None:
+    journal = model.with_name("j")
+    journal.write_text("1 2 3\n")
+    result = CliRunner().invoke(
+        app, ["tune", str(model), "-o", str(model.with_name("t.onnx")), "--journal", str(journal)]
+    )
+    assert (result.exit_code, result.stderr) == (
+        1, f"error: {journal} is not a journal of `passes tune`; name another file\n",
+    )  # fmt: skip
+
+
+def test_sizes() -> None:
+    assert parse_sizes(["N=8,1,8", "a=b=3"]) == {"N": [1, 8], "a=b": [3]}
+
+
+def test_output_of_the_command(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(model.parent)
+    monkeypatch.setattr(benchmark, "run_benchmark", SimulatedMachine(by_nodes({"one thread": 0.7})).run_benchmark)
+    result = CliRunner().invoke(app, ["tune", "m.onnx", "-o", "t.onnx", "--verify", "quick"], env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    text = result.stdout
+    assert re.search(r"0\.35 \(0\.3\d-0\.3\d\) of the original's p50 latency: pipeline basic, 1 intra-op thread", text)
+    assert re.search(r"intra-op threads +│ 1 +│ +0\.70 \(0\.\d\d-0\.\d\d\)", text)
+    assert text.endswith("written to t.onnx, t_settings.json, t_session.py\n")
+    assert {p.name for p in model.parent.iterdir()} == {"m.onnx", "t.onnx", "t_settings.json", "t_session.py"}

@@ -96,9 +96,9 @@ def test_package_exports() -> None:
     assert set(passwright.__all__) == {
         "BenchReport", "BenchmarkConfig", "ComparisonReport", "Conditions", "DiffReport", "Explanation",
         "InfoReport", "ModelInfo", "info",
-        "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "Result", "VerificationReport",
+        "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "Result", "TuneReport", "TuneResult", "VerificationReport",
         "__version__", "bench", "bisect_ort", "compare", "convert_opset", "diff", "explain", "optimize", "profile",
-        "quantize", "verify",
+        "quantize", "tune", "verify",
     }  # fmt: skip
     assert all(hasattr(passwright, name) for name in passwright.__all__)
     assert passwright.Result is Result

@@ -136,6 +136,11 @@ COMMANDS: dict[str, list[list[str]]] = {
     "list": [["--plugin", "plugin.py"], ["away", "--plugin", "plugin.py"], ["--op", EVIL], [EVIL], ["--search", EVIL]],
     "info": [[FILE_NAME, "unknown.onnx"], [FILE_NAME, "--json", "-"], [EVIL]],
     "quantize": [["unknown.onnx", "-o", "q.onnx"], [FILE_NAME, "-o", "q.onnx", "--leave", EVIL]],
+    "tune": [
+        ["unknown.onnx", "-o", "t.onnx"],
+        [FILE_NAME, "-o", "t.onnx", "--dim", f"{EVIL}=2"],
+        [FILE_NAME, "-o", "t.onnx", "--journal", "wrong.onnx"],
+    ],
     "verify": [[FILE_NAME, "wrong.onnx"], [FILE_NAME, "wrong.onnx", "--json", "-"], [FILE_NAME, "unknown.onnx"]],
     "bisect": [[FILE_NAME, "--plugin", "plugin.py", "--enable", "evil"], [FILE_NAME, "--ort", EVIL]],
     "explain": [
@@ -154,6 +159,7 @@ COMMANDS: dict[str, list[list[str]]] = {
 BRIEFLY = ["--min-time", "0.01", "--json", "report.json"]
 MEASUREMENTS: dict[str, list[str]] = {
     "quantize": [FILE_NAME, "-o", "q.onnx", "--trials", "1", "--html", "q.html", *BRIEFLY],
+    "tune": [FILE_NAME, "-o", "t.onnx", "--trials", "2", "--html", "t.html", *BRIEFLY],
     "compare": [FILE_NAME, "--with", "ort", "--batch", "1", "--html", "c.html", *BRIEFLY],
     "bench": [FILE_NAME, "wrong.onnx", "--batch", "1", *BRIEFLY],
     "profile": [FILE_NAME, "--trace", "t.json", "--html", "p.html", *BRIEFLY],

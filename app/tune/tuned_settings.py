@@ -101,7 +101,7 @@ def _recipe(data: object) -> Recipe:
     if unknown := [name for name in given if name not in known]:
         raise UsageError(f"run: {unknown[0]} is unknown; there are {', '.join(known)}")
     chosen = known | given
-    if chosen["pipeline"] not in PIPELINES:
+    if not isinstance(chosen["pipeline"], str) or chosen["pipeline"] not in PIPELINES:
         raise UsageError(f"run: pipeline is none of {', '.join(PIPELINES)}")
     groups = {"skip": TRADING, "enable": OPTIONAL}
     passes = {name: _passes(name, chosen[name], groups[name]) for name in groups}

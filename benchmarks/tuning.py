@@ -1,0 +1,188 @@
+"""Results of `passes tune` against the original under ORT ALL and against `--pipeline ort`, and against a second run.
+
+Each model is tuned `--runs` times, with a search of `--time` seconds each. Then the original and the result of
+`--pipeline ort`, both in sessions with onnxruntime's defaults, and all tuned ones in theirs run side by side in one
+race. `--json` holds the results, and a folder beside it the files, settings and journals; a second call continues with
+what is missing. The models: five golden ones, and three larger ones that `generated.py` makes.
+
+    python benchmarks/tuning.py --json tuning.json --time 300
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from measured_runs import run_script
+from nodes_left import BLOCKS, GENERATED, GOLDEN
+from passwright.app.environment import machine_summary, versions
+from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
+from passwright.app.measure.feeds import make_feeds
+from passwright.app.measure.metrics import ModelMetrics, combined_ratio
+from passwright.app.tune.configuration import USERS_SESSION
+from passwright.app.tune.tuned_settings import read_tuned_settings
+from speedup import write_results
+from table import markdown
+
+from passwright import optimize, tune
+
+DEFAULT_GOLDEN = ("bert_dynamo", "gpt2", "resnet_dynamo", "mobilenet_dynamo", "crnn")
+ORIGINAL, ORT = "original", "pipeline ort"
+SETS = 7  # of processes in the last race
+HEADER = ("model", "original", "tuned / original", "tuned / pipeline ort", "second / first", "found", "search")
+
+
+def selected_models(options: argparse.Namespace, folder: Path) -> list[Path]:
+    """The models of the command line, or golden and larger ones."""
+    found = options.paths or [*(GOLDEN / f"{name}.onnx" for name in DEFAULT_GOLDEN), *larger_models(folder)]
+    return [path.resolve() for path in found if not options.models or path.stem in options.models]
+
+
+def larger_models(folder: Path) -> Iterator[Path]:
+    """Models written as exporters write them, made once."""
+    for kind in GENERATED:
+        path = folder / f"{kind}_{BLOCKS}.onnx"
+        if not path.exists() and (failure := run_script("generated.py", kind, str(BLOCKS), path)):
+            sys.exit(f"generated.py {kind} {failure}")
+        yield path
+
+
+def tuned_file(model: Path, folder: Path, run: int) -> Path:
+    return folder / f"{model.stem}-tuned-{run}.onnx"
+
+
+def tune_model(model: Path, folder: Path, run: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Search once; the settings found in words, what each decision brought, and the seconds that it took."""
+    start = perf_counter()
+    file = tuned_file(model, folder, run)
+    report = tune(
+        model,
+        output=file,
+        report_to=file.with_suffix(".json"),
+        page_to=file.with_suffix(".html"),
+        journal=file.with_suffix(".jsonl"),
+        seconds=options.time,
+        trials=options.trials,
+        min_time=options.min_time,
+        threads=options.threads,
+        progress=options.verbose,
+    ).report
+    return {
+        "words": report.words,
+        "decisions": {d.decision: d.label for d in report.decisions if d.is_kept},
+        "noise": report.noise.factor,
+        "busy": report.noise.busy,
+        "notes": report.notes,
+        "raced": sum(t.raced is not None for t in report.trials),
+        "seconds": perf_counter() - start,
+    }
+
+
+def race(model: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """The last race: ratios of the time of a call, with their intervals, by pair of names."""
+    usual = replace(USERS_SESSION, intra_op_threads=options.threads)
+    ort = folder / f"{model.stem}-ort.onnx"
+    optimize(model, "ort", output=ort)
+    targets = {ORIGINAL: BenchmarkTarget(model, usual), ORT: BenchmarkTarget(ort, usual)}
+    for run in range(1, options.runs + 1):
+        file = tuned_file(model, folder, run)
+        settings = read_tuned_settings(settings_file(file))
+        callers = settings.configuration.callers
+        targets[f"run {run}"] = BenchmarkTarget(file, settings.session, callers=callers)
+    effort = BenchmarkConfig(options.min_time * 2, SETS)
+    measured = run_benchmark([*targets.values()], make_feeds(model).by_batch, effort)
+    figures = dict(zip(targets, measured, strict=True))
+    return {
+        "machine": machine_summary(),
+        "versions": versions(),
+        "median": next((x.median for x in figures[ORIGINAL].latencies.values()), None),
+        "ratios": {
+            f"{a} / {b}": found for a, b in pairs([*targets]) if (found := interval(figures[a], figures[b])) is not None
+        },
+        "failures": {name: m.failure for name, m in figures.items() if m.failure},
+    }
+
+
+def settings_file(model: Path) -> Path:
+    return model.with_name(f"{model.stem}_settings.json")
+
+
+def pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each name with all before it."""
+    return ((a, b) for i, a in enumerate(names) for b in names[:i])
+
+
+def interval(a: ModelMetrics, b: ModelMetrics) -> list[float] | None:
+    found = combined_ratio(a, b)
+    return None if found is None else [found.ratio, found.low, found.high]
+
+
+def cell(bounds: list[float] | None) -> str:
+    """A ratio with its interval, in bold where it is not 1."""
+    if bounds is None:
+        return ""
+    ratio, low, high = bounds
+    text = f"{ratio:.2f} ({low:.2f}-{high:.2f})"
+    return text if low <= 1 <= high else f"**{text}**"
+
+
+def table(results: dict[str, Any]) -> Iterator[str]:
+    """The table, and in how many cases the result is faster, equal or slower."""
+    done = {name: facts for name, facts in results.items() if "race" in facts}
+    yield from markdown(HEADER, (row(name, facts) for name, facts in done.items()))
+    yield ""
+    for title, key in (("the original under ORT ALL", f"run 1 / {ORIGINAL}"), ("--pipeline ort", f"run 1 / {ORT}")):
+        bounds = [b for facts in done.values() if (b := facts["race"]["ratios"].get(key))]
+        faster, slower = sum(high < 1 for _, _, high in bounds), sum(low > 1 for _, low, _ in bounds)
+        yield f"- against {title}: faster {faster}, no difference {len(bounds) - faster - slower}, slower {slower}"
+    agreeing = [b for facts in done.values() if (b := facts["race"]["ratios"].get("run 2 / run 1"))]
+    agreed = sum(low <= 1 <= high for _, low, high in agreeing)
+    yield f"- two runs agree within the interval: {agreed} of {len(agreeing)}"
+
+
+def row(name: str, facts: dict[str, Any]) -> list[str]:
+    ratios, median = facts["race"]["ratios"], facts["race"]["median"]
+    keys = (f"run 1 / {ORIGINAL}", f"run 1 / {ORT}", "run 2 / run 1")
+    first = facts["runs"]["1"]
+    time = "" if median is None else f"{median * 1e3:.3g} ms"
+    return [name, time, *(cell(ratios.get(k)) for k in keys), ", ".join(first["words"]), f"{first['seconds']:.0f} s"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", type=Path, help="models (default: golden and larger ones)")
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="of the default ones only these")
+    parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the results")
+    parser.add_argument("--time", type=float, default=300, metavar="SECONDS", help="of each search")
+    parser.add_argument("--trials", type=int, default=200, metavar="N", help="choices that a search races")
+    parser.add_argument("--min-time", type=float, default=1.0, metavar="SECONDS", help="of calls in a race")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="that a session may have; 0: all cores")
+    parser.add_argument("--runs", type=int, default=2, metavar="N", help="searches of each model")
+    parser.add_argument("--table", action="store_true", help="only write the table of the results")
+    parser.add_argument("--verbose", action="store_true", help="show the progress of each search")
+    options = parser.parse_args()
+    results: dict[str, Any] = json.loads(options.json.read_text()) if options.json.exists() else {}
+    folder = options.json.resolve().with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    for model in [] if options.table else selected_models(options, folder):
+        facts = results.setdefault(model.stem, {"runs": {}})
+        for run in range(1, options.runs + 1):
+            if str(run) not in facts["runs"]:
+                facts["runs"][str(run)] = tune_model(model, folder, run, options)
+                facts.pop("race", None)
+                write_results(results, options.json)
+                print(f"{model.stem}, run {run}: {facts['runs'][str(run)]['words']}", file=sys.stderr, flush=True)
+        if "race" not in facts:
+            facts["race"] = race(model, folder, options)
+            write_results(results, options.json)
+    print(*table(results), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

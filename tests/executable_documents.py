@@ -104,8 +104,11 @@ def run_document(document: Path, folder: Path, *, in_process: bool = True) -> in
     return commands
 
 
-def run_program(code: str, folder: Path) -> str:
-    """Run a Python program in this process; return its output. Modules that it imports from `folder` are removed."""
+def run_program(code: str, folder: Path, file: str = "program.py") -> str:
+    """Run a Python program, of a `file` in `folder`, in this process; return its output.
+
+    Modules that it imports from `folder` are removed.
+    """
     printed = StringIO()
     with (
         chdir(folder),
@@ -116,7 +119,7 @@ def run_program(code: str, folder: Path) -> str:
     ):
         warnings.simplefilter("ignore", ResourceWarning)  # as Python does; one line leaves files open
         try:
-            exec(compile(code, "<document>", "exec"), {"__name__": "__main__"})
+            exec(compile(code, "<document>", "exec"), {"__name__": "__main__", "__file__": str(folder / file)})
         finally:
             for name, module in list(sys.modules.items()):
                 if Path(getattr(module, "__file__", None) or ROOT).is_relative_to(folder):
@@ -133,8 +136,10 @@ def require_output(command: str, expected: str, folder: Path, *, in_process: boo
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
         out, err = result.stdout, result.stderr
     elif program == "python" and in_process and arguments[0] != "-m":
-        is_text = arguments[0] == "-c"
-        out, err = run_program(arguments[1] if is_text else (folder / arguments[0]).read_text("utf-8"), folder), ""
+        if arguments[0] == "-c":
+            out, err = run_program(arguments[1], folder), ""
+        else:
+            out, err = run_program((folder / arguments[0]).read_text("utf-8"), folder, arguments[0]), ""
     else:
         done = subprocess.run(
             [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=TIMEOUT

@@ -38,9 +38,8 @@ from passwright.app.tune.racing import RUNGS, Racing
 from passwright.app.tune.search import LIMITED, TuningSearch
 from passwright.app.tune.tuned_models import MadeModel
 from passwright.app.tune.workloads import Workload, make_workloads
-from passwright.core.errors import ModelError, PassesError
+from passwright.core.errors import ModelError, PassesError, UsageError
 from passwright.core.io.model_source import model_source
-from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.support.intervals import RatioInterval
 from passwright.core.verify.given_samples import read_samples
 from passwright.core.verify.input_specs import input_specs
@@ -224,6 +223,10 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     raced = [t.choice for t in search.trials if t.raced is not None]
     assert raced == ["pipeline: basic", "pipeline: ort"]
     assert {t.outcome for t in search.trials[2:]} == {LIMITED}
+    assert search.chosen == {}
+    found = simulated(SimulatedMachine(effects({"ort": 0.8})), monkeypatch, limits=Limits(2, 1e9))
+    search_all(found)
+    assert {c.label for c in found.chosen.values()} == {"ort"}  # what seemed best was raced once more
     nothing = simulated(machine, monkeypatch, limits=Limits(100, -1.0))
     races = len(machine.races)
     search_all(nothing)

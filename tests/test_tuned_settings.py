@@ -20,8 +20,8 @@ from passwright.app.measure.session_settings import SWITCHES, USUAL, settings_da
 from passwright.app.tune.configuration import Configuration, Recipe
 from passwright.app.tune.session_script import session_script
 from passwright.app.tune.tuned_settings import TunedSettings, read_tuned_settings
+from passwright.core.errors import UsageError
 from passwright.core.ort.sessions import SessionConfig, create_session, session_entries
-from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.testing.rewriting import load, op_types
 from typer.testing import CliRunner
 

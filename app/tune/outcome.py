@@ -18,7 +18,7 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.probe_process import probe, probe_process, write_case
 from ..measure.session_settings import settings_words
 from .configuration import Configuration, Recipe
-from .racing import RUNGS, Raced
+from .racing import LAST, RUNGS, Raced
 from .search import Choices, Decided
 from .stages import Stages
 from .tune_options import TuneOptions
@@ -132,7 +132,7 @@ def _checked(stages: Stages, checks: Checks, configuration: Configuration) -> Ou
         checks.notes.append(f"left out: {named}: {e}")
         return None
     with checks.timer.phase(MEASURING):
-        raced = stages.racing([search.start, configuration], RUNGS[-1])
+        raced = stages.racing([search.start, configuration], LAST)
     original, result = raced.raced
     is_better = result.ratio is not None and result.ratio.high < 1
     if not is_better or not search.is_allowed(result):

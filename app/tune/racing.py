@@ -28,6 +28,8 @@ class Rung:
 
 RUNGS = (Rung(2, 0.25), Rung(LEAST_SETS, 0.5), Rung(5, 1.0))
 """Of successive halving: each has about half of the configurations of the one before."""
+LAST = Rung(9, 2.0)
+"""Of the result against the original."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,9 +148,14 @@ class TuningSearch:
         return self.configuration({**self.chosen, **{c.decision: c for c in choices}})
 
     def _halved(self, stage: str, entries: list[tuple[Choice, Trial]]) -> list[tuple[Choice, Trial]]:
-        """The alternatives that are surely better after all rungs, the best first."""
+        """The alternatives that are surely better after all rungs, the best first.
+
+        At a limit, those that seem best so far: another race decides about them in any case.
+        """
         for number, rung in enumerate(RUNGS):
-            if not entries or (number and self.is_exhausted):
+            if number and self.is_exhausted:
+                return self._seeming_best(entries)
+            if not entries:
                 break
             self.progress(f"tuning {stage}: round {number + 1}, racing {len(entries)}; {self.learnt}")
             result = self.race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
@@ -161,11 +166,13 @@ class TuningSearch:
             for _, trial in entries[kept:]:
                 trial.outcome = f"behind others in round {number + 1}"
             entries = entries[:kept]
-        else:
-            return [entry for entry in entries if self._is_better(entry)]
+        return [entry for entry in entries if self._is_better(entry)]
+
+    def _seeming_best(self, entries: list[tuple[Choice, Trial]]) -> list[tuple[Choice, Trial]]:
+        """The first alternatives that were better in the last race."""
         for _, trial in entries:
             trial.outcome = LIMITED
-        return []
+        return [entry for entry in entries if _figure(entry) < 1][:LEAST_KEPT]
 
     def _may_win(self, entry: tuple[Choice, Trial]) -> bool:
         """Whether it runs, and is not surely worse or, where that counts, slower; its trial says so."""

@@ -20,7 +20,7 @@ from ..ort import value_files
 from ..support.dataclass_decorator import dataclass
 from ..support.regular_files import is_folder
 from ..support.scratch_folder import ScratchFolder
-from ..support.watchdog import time_limit_end
+from ..support.watchdog import TimedNote, time_limit_end
 from .decision_boundaries import NO_BOUNDARIES
 from .given_inputs import checked_inputs, fitting_inputs, header_check
 from .input_sets import InputSet
@@ -128,7 +128,8 @@ def read_inputs(given: Inputs | GivenSamples, inputs: Sequence[InputSpec]) -> tu
     notes = list(found.notes)
     for n, sample in enumerate(found.samples):
         if n and monotonic() > until:
-            notes.append(f"{len(found.samples) - n} of {len(found.samples)} samples were left out for lack of time")
+            left = f"{len(found.samples) - n} of {len(found.samples)} samples were left out for lack of time"
+            notes.append(TimedNote(left))
             break
         feeds = fitting_inputs(InputSet(sample.kind, {}, sample.load()), inputs).feeds
         size = 0 if sample.is_in_memory else value_bytes(feeds)
@@ -327,7 +328,8 @@ class _SampleReader:
         if not count or self.until == inf or monotonic() < self.until:
             return False
         of_all = f" of {total:,}" if total else ""
-        self.notes.append(f"of {source}, {count:,}{of_all} samples were read in time; the others were left out")
+        read = f"of {source}, {count:,}{of_all} samples were read in time; the others were left out"
+        self.notes.append(TimedNote(read))
         return True
 
 

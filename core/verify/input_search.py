@@ -14,6 +14,7 @@ from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError
 from ..support.dataclass_decorator import dataclass
+from ..support.watchdog import TimedNote
 from .dim_expressions import Sizes
 from .input_draws import KindRecord, Plan, combined_plans, plans_near
 from .input_generation import (
@@ -136,7 +137,7 @@ class InputSearch:
         ordered += [k for k in others if k not in ordered]
         for n, kind in enumerate(ordered):
             if kind not in ALWAYS_KINDS and budget.is_spent():
-                self.notes.append(f"no {', '.join(ordered[n:])} inputs: a run takes too long")
+                self.notes.append(TimedNote(f"no {', '.join(ordered[n:])} inputs: a run takes too long"))
                 return
             yield from _new(self._answers_of_kind(kind, plans), seen)
 
@@ -180,7 +181,8 @@ class InputSearch:
             if answer is not None:
                 yield answer
         if late:
-            self.notes.append(f"{late} of {len(plans)} combined input sets were left out: runs take too long")
+            left_out = f"{late} of {len(plans)} combined input sets were left out: runs take too long"
+            self.notes.append(TimedNote(left_out))
 
     def _answer(self, input_set: InputSet) -> Answer | None:
         """The answer to a combined input set, None if the model refuses it."""

@@ -22,6 +22,7 @@ from ..ort.call_monitor import call_facts
 from ..ort.process_limits import default_memory
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
+from ..support.watchdog import TimedNote
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_search import CHEAP_ELEMENTS, InputSearch, OutOfTime, TimeBudget
 from .input_sets import Answer, InputSet
@@ -260,7 +261,8 @@ class Oracle:
         for n, input_set in enumerate(given):
             if n and self._search_budget.left() <= 0:
                 seconds = round(self._search_budget.seconds, 1)
-                self.notes.append(f"{len(given) - n} of {len(given)} samples were left out: runs took {seconds:g} s")
+                left_out = f"{len(given) - n} of {len(given)} samples were left out: runs took {seconds:g} s"
+                self.notes.append(TimedNote(left_out))
                 return
             try:
                 with call_facts(place=(n + 1, len(given))):
@@ -298,7 +300,7 @@ class Oracle:
             spent = thread_time() - start
             most = most or max(MIN_SEGMENTED_SECONDS, MAX_SEGMENTED_RUNS * spent)
             if self._segment_memory is not None and spent > most:
-                self.notes.append(f"further inputs were left out: runs of the original took {spent:.0f} s")
+                self.notes.append(TimedNote(f"further inputs were left out: runs of the original took {spent:.0f} s"))
                 return
         if not self.answers:
             limit = self._first_budget.seconds
@@ -309,8 +311,8 @@ class Oracle:
         try:
             yield from answers
         except OutOfTime:
-            limit = self._search_budget.seconds
-            self.notes.append(f"further inputs were left out: runs of the original took {round(limit, 1):g} s")
+            limit = round(self._search_budget.seconds, 1)
+            self.notes.append(TimedNote(f"further inputs were left out: runs of the original took {limit:g} s"))
 
     def check(
         self,
@@ -424,7 +426,7 @@ class Oracle:
                 return
             if n and budget.left() <= 0:
                 left_out = f"{len(chosen) - n} of {len(chosen)} input sets were left out"
-                tried.notes.append(f"{left_out} after {round(budget.seconds, 1):g} s")
+                tried.notes.append(TimedNote(f"{left_out} after {round(budget.seconds, 1):g} s"))
                 return
             input_set, begin = answer.input_set, thread_time()
             try:
@@ -465,9 +467,8 @@ class Oracle:
         if self.spec.max_region_sets is not None:
             return kept[: self.spec.max_region_sets]
         if len(kept) < len(by_turn):
-            notes.append(
-                f"changed regions were compared on {len(kept)} of {len(by_turn)} input sets: runs take too long"
-            )
+            compared = f"changed regions were compared on {len(kept)} of {len(by_turn)} input sets"
+            notes.append(TimedNote(f"{compared}: runs take too long"))
         return kept
 
     def _answers_to(self, input_sets: Collection[InputSet] | None) -> list[Answer]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-
-import onnx
+from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError
-from ..core.support.suggestions import did_you_mean
-from ..passes.targets import QUANTIZATION_TARGETS, QuantizationTarget
 
+if TYPE_CHECKING:
+    from ..passes.targets import QuantizationTarget
+
+SOURCE_FOLDERS = tuple(Path(__file__).parents[1] / name for name in ("app", "core", "passes"))
+"""The folders of this package with the code on which results depend."""
 CPUINFO = Path("/proc/cpuinfo")
 VNNI_FLAGS = frozenset({"avx512_vnni", "avx_vnni"})  # of Linux
+VECTOR_FLAGS = ("amx", "asimd", "avx", "bf16", "f16c", "fma", "i8mm", "sse4", "sve")
+"""The first letters of flags of instructions for which onnxruntime has kernels of their own."""
 
 
 def quantization_target(name: str = "") -> QuantizationTarget:
@@ -21,6 +26,9 @@ def quantization_target(name: str = "") -> QuantizationTarget:
 
     Where the flags of an x86 processor are unknown, VNNI counts as missing. Raises UsageError for an unknown name.
     """
+    from ..core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
+    from ..passes.targets import QUANTIZATION_TARGETS  # noqa: PLC0415 - imports onnx
+
     if name and name not in QUANTIZATION_TARGETS:
         near = did_you_mean(name, QUANTIZATION_TARGETS) or f" (there are {', '.join(QUANTIZATION_TARGETS)})"
         raise UsageError(f"--for {name}: no target has that name{near}")
@@ -43,7 +51,7 @@ def _cpu_field(name: str) -> str:
 
 def machine_summary() -> str:
     """Processor, physical cores, memory and operating system."""
-    import psutil  # noqa: PLC0415 - takes a while
+    import psutil  # noqa: PLC0415 - used seldom
 
     processor = _cpu_field("model name") or platform.processor() or platform.machine()
     memory = psutil.virtual_memory().total / (1 << 30)
@@ -51,6 +59,18 @@ def machine_summary() -> str:
     return f"{processor}, {cores} core{'s' * (cores != 1)}, {memory:.0f} GB, {platform.system()}"
 
 
+def vector_instructions() -> list[str]:
+    """The flags of this processor, as far as they are known, that decide which kernels onnxruntime runs."""
+    flags = f"{_cpu_field('flags')} {_cpu_field('Features')}".split()  # of x86, and of ARM
+    return sorted(flag for flag in flags if flag.startswith(VECTOR_FLAGS))
+
+
+def own_files() -> Iterator[Path]:
+    """The source files of this package on which results depend, in order."""
+    for folder in SOURCE_FOLDERS:
+        yield from sorted(folder.rglob("*.py"))
+
+
 def versions() -> dict[str, str]:
     """The versions of this package and of those that influence results."""
-    return {"passwright": version("passwright"), "onnx": onnx.__version__, "onnxruntime": version("onnxruntime")}
+    return {name: version(name) for name in ("passwright", "onnx", "onnxruntime")}

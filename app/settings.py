@@ -30,8 +30,11 @@ SHARED = frozenset(f.name for group in (options.PipelineOptions, options.Verific
 """Options of `passes run` whose settings are those of all commands that have them."""
 OTHER_MEANING = frozenset({("verify", "exact")})
 """Options of commands that mean something else."""
-FILES_READ = frozenset({"plugin", "inputs", "labelled"})
-"""Options with paths of files to read. All others with paths write, and are for the command line alone."""
+FILES_READ = frozenset({"plugin", "inputs", "labelled", "cache"})
+"""Options with paths of files to read, and the folder of the cache.
+
+All others with paths write, and are for the command line alone.
+"""
 TEXTS_WITH_FILES = frozenset({"data", "metric"})
 SPECS = frozenset({"pipeline", "enable"})
 TYPED_ALONE = frozenset(
@@ -179,10 +182,10 @@ def moved_paths(name: str, value: Any, folder: Path) -> Any:
 
 
 def may_run_code(name: str, value: Any) -> bool:
-    """Whether the value of an option may execute code other than passes that are installed."""
+    """Whether the value of an option may execute code other than passes that are installed, or have made results."""
     if isinstance(value, list):
         return any(may_run_code(name, v) for v in cast("list[Any]", value))
-    if name == "plugin" or (name == "ep" and "{" in value) or ".py" in str(value):
+    if name in {"plugin", "cache"} or (name == "ep" and "{" in value) or ".py" in str(value):
         return True
     return name in SPECS and _spec_may_run_code(value)
 

@@ -221,8 +221,8 @@ def test_mistakes_of_this_program_end_one_run(monkeypatch: pytest.MonkeyPatch) -
 
     real = optimize.run_pipeline
 
-    def fail(model: Any, options: Any) -> Any:
-        return real(model, options) if "a.onnx" not in str(model) else 1 / 0
+    def fail(model: Any, *options: Any) -> Any:
+        return real(model, *options) if "a.onnx" not in str(model) else 1 / 0
 
     monkeypatch.setattr(optimize, "run_pipeline", fail)
     result = run("a.onnx", "c.onnx", "--check", code=BAD)
@@ -411,6 +411,7 @@ def test_interrupted_runs_keep_what_is_done(folder: Path, how: signal.Signals) -
     )  # fmt: skip
     try:
         wait_until((folder / "told").exists)
+        wait_until((folder / "out" / FILE).exists)  # the command has read the reply about the first model
         process.send_signal(how)
         _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode in {128 + how, -how}

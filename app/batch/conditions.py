@@ -6,16 +6,16 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 from ...core.errors import ModelError
-from ..environment import versions
-from ..jobs.finished_jobs import content_digest, file_content_digest, model_digest
+from ..jobs.content_digests import content_digest, file_content_digest, model_digest
 from ..jobs.model_files import SUFFIX
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
-from ..run.run_conditions import pipeline_files
+from ..run.run_conditions import Dependencies, surroundings
 
 SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
 
@@ -29,8 +29,8 @@ def action_conditions(model: Path, text: str) -> str:
 def _options_digest(text: str) -> str:
     """A digest of options, of the files that they name, of the files with the passes and rules, and of versions."""
     name, given = json.loads(text)
-    files = [*_named_files(given), *pipeline_files(_pipeline(given))]
-    return content_digest([name, given, [(str(file), _file_digest(file)) for file in files], versions()])
+    files = [(str(file), _file_digest(file)) for file in _named_files(given)]
+    return content_digest([name, given, files, asdict(Dependencies.of({}, _pipeline(given))), *surroundings()])
 
 
 def _pipeline(given: Mapping[str, Any]) -> ResolvedPipeline:

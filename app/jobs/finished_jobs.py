@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import ModelError
-from ...core.io.files import ModelFile, load
 from ...core.io.output_paths import OutputFile, require_writable_folder
 from ...core.io.publishing import publish_text
 from ...core.support.printable_text import json_text
-from ...core.support.regular_files import open_descriptor, open_regular
+from ...core.support.regular_files import open_regular
+from .content_digests import bytes_digest
 
 if TYPE_CHECKING:
     from ..terminal import Terminal
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
 FILE = ".passwright-finished.jsonl"
 MAX_BYTES = 1 << 30  # of that file
-DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,42 +106,13 @@ def open_record(folder: Path, terminal: Terminal) -> FinishedJobs:
 
 def _line(name: str, job: FinishedJob) -> bytes:
     text = json_text([name, asdict(job)], indent=None).encode()
-    return _digest(text).encode() + b" " + text
+    return bytes_digest(text).encode() + b" " + text
 
 
 def _parse(line: bytes) -> tuple[str, FinishedJob]:
     """The name and the job of a line. Raises ValueError and TypeError for a damaged one."""
     digest, _, text = line.partition(b" ")
-    if digest.decode() != _digest(text):
+    if digest.decode() != bytes_digest(text):
         raise ValueError
     name, fields = json.loads(text)
     return name, FinishedJob(**fields)
-
-
-def content_digest(data: Any) -> str:
-    """A digest of data of JSON types and others that have a text."""
-    return _digest(json_text(data, indent=None, default=str).encode())
-
-
-def _digest(content: bytes) -> str:
-    return blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
-
-
-def file_content_digest(path: Path) -> str:
-    """A digest of the content of a file, or of the names and contents of the files in a folder; "" for none."""
-    if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.is_file())
-        return content_digest([(p.relative_to(path).as_posix(), file_content_digest(p)) for p in files])
-    with suppress(OSError), os.fdopen(open_descriptor(path), "rb") as file:
-        return file_digest(file, lambda: blake2b(digest_size=DIGEST_BYTES)).hexdigest()
-    return ""
-
-
-def model_digest(path: Path) -> str:
-    """A digest of the contents of a model and of its external data. Raises ModelError if it cannot be loaded."""
-    file = ModelFile(path)
-    load(file, inline=False)
-    data = sorted(file.external_files)
-    folder = path.resolve().parent
-    named = [(p.relative_to(folder).as_posix(), file_content_digest(p)) for p in data]
-    return content_digest([file_content_digest(path), named])

@@ -73,7 +73,7 @@ def _enter(folder: str, places: Sequence[str]) -> None:
 
 def _digest_of_result(result: Path | None) -> str | None:
     """The digest of a result; "" if there is none, None if it is damaged."""
-    from .finished_jobs import model_digest  # noqa: PLC0415 - the worker for verification is started first
+    from .content_digests import model_digest  # noqa: PLC0415 - the worker for verification is started first
 
     with suppress(ModelError):
         return model_digest(result) if result is not None and os.path.lexists(result) else ""

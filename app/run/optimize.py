@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import onnx
 
-from ...core.errors import UsageError
 from ...core.io.files import ModelFile
 from ...core.io.graph_interface import default_values
 from ...core.io.model_source import ModelSource, edited_source, model_source
@@ -33,6 +32,7 @@ from ...core.pass_manager.verified_run import Candidate, VerifiedRun
 from ...core.support.dataclass_decorator import dataclass
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
+from ...core.support.scratch_folder import ScratchFolder
 from ...core.support.watchdog import lift_time_limit, time_limit
 from ...core.transform.specialize import Specialize
 from ...core.verify.oracle_start import start_oracle_worker
@@ -44,6 +44,7 @@ from ..measure.python_data import read_given
 from ..progress import phase_callback, shows_progress
 from ..registry.resolved_pipeline import resolve_pipeline
 from .attempts import Attempts
+from .cached_runs import CachedRun
 from .run_options import ConversionOptions, RunOptions, SharedOptions, with_keywords
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Result:
     _source: ModelSource
     _candidate: Candidate
     visualization: Visualization | None = None
+    _folder: ScratchFolder | None = None  # of a model from a cache
 
     @cached_property
     def model(self) -> onnx.ModelProto:
@@ -95,7 +97,7 @@ class Result:
         return run_card(self.report, in_notebook=True).html()
 
 
-def run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:
+def find_or_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:
     """Rewrite a model, and verify with onnxruntime that its outputs stay the same.
 
     `pipeline`: names of pipelines and passes, as in `basic,my-pass{n=3}`, or a Pass. `plugins`: Python files, Plugins,
@@ -133,6 +135,12 @@ def run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunOp
     slower, beyond the 95 % interval of the ratio, the result of the pipeline's fallback is taken, if it has one, and
     in the end the original: `Result.report.speed` has the ratios, `Result.report.pipeline` the pipeline taken.
 
+    `cache`: a folder in which verified results are kept, up to `cache_size` bytes, the most recently used ones. Where
+    the model, its external data, given inputs, the options, the sources of plugins, versions and the instructions of
+    the processor are those of an earlier run, its result is taken, and nothing is run: `Result.report.cache` says so.
+    Samples and passes that are no files are not looked for. The folder is trusted: it is to be writable for this user
+    alone.
+
     A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
@@ -141,19 +149,41 @@ def run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunOp
     For an `opset` that an op cannot be converted to ModelError, if its conversion is wrong VerificationError, and
     UnverifiableError if onnxruntime runs it there no more, unless `verify` is False.
     """
+    cached = CachedRun.of(model, options)
+    if cached is not None and (report := cached.answer()) is not None:
+        return found_result(model, options, cached, report)
+    return run_pipeline(model, options, cached)
+
+
+def found_result(
+    model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, cached: CachedRun, report: Report
+) -> Result:
+    """The result that a cache has, with its report. Raises ModelError if it was damaged since."""
+    source = model_source(model, inline=not options.keep_functions)
+    source.load()  # its external data are not to be overwritten
+    candidate, folder = cached.candidate()
+    return Result(report, source, candidate, _folder=folder)
+
+
+def run_pipeline(
+    model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, cached: CachedRun | None = None
+) -> Result:
+    """Rewrite a model, and keep the result in a cache, if there is one; see `find_or_run`."""
     timer = PhaseTimer(phase_callback(options.progress))
     label = model.name if isinstance(model, ModelFile) else "the model" if isinstance(model, onnx.ModelProto) else model
     with time_limit(options.time_limit, lambda: f"{label}: {timer.current}"):
-        return _run_pipeline(model, options, timer)
+        return _run_pipeline(model, options, timer, cached)
 
 
-def _run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, timer: PhaseTimer) -> Result:
+def _run_pipeline(
+    model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, timer: PhaseTimer, cached: CachedRun | None
+) -> Result:
     effort = options.effort
     if options.verify:
         start_oracle_worker()
     source = model_source(model, inline=not options.keep_functions)
     paths = OutputPaths.of(
-        model=_place_of_result(source, options),
+        model=options.place_of_result(source.files[0] if source.files else None),
         report=options.report_to,
         name_map=options.map_to,
         repro_folder=options.repro_to,
@@ -211,12 +241,14 @@ def _run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunO
             [EditRecord(e.item.name, e.changes) for e in edits if e.unfit is None],
         )
         report.hints = run_hints(choice.others, candidate.model, report)
-        if paths.model is not None and _is_wanted(report, options):
+        names = run.name_map() if paths.name_map is not None else None
+        report.cache = None if cached is None else cached.keep(report, candidate, source, choice, names)
+        if paths.model is not None and options.wants(report):
             report.written_to = str(paths.model.path)
         elif paths.model is not None:
             publication.discard_model()
         publication.add_text(paths.report, report.to_json)
-        publication.add_text(paths.name_map, lambda: json_text(run.name_map()))
+        publication.add_text(paths.name_map, lambda: json_text(names))
         if visualization is not None and paths.page is not None:
             from .page import run_page  # noqa: PLC0415 - seldom needed
 
@@ -225,17 +257,6 @@ def _run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunO
         lift_time_limit()
         publication.publish()
     return Result(report, source, candidate, visualization)
-
-
-def _place_of_result(source: ModelSource, options: RunOptions) -> str | Path | None:
-    """The path for the result. Raises UsageError for two, and for a model in memory that is to be replaced."""
-    if not options.in_place:
-        return options.output
-    if options.output is not None:
-        raise UsageError("output and in_place exclude each other")
-    if not source.files:
-        raise UsageError("in_place needs the path of a model")
-    return source.files[0]
 
 
 def optional_edits(options: SharedOptions) -> list[RequestedEdit]:
@@ -255,18 +276,12 @@ def optional_edits(options: SharedOptions) -> list[RequestedEdit]:
     return list(map(RequestedEdit, edits))
 
 
-def _is_wanted(report: Report, options: RunOptions) -> bool:
-    """Whether to write the result: a model that is to be replaced stays as it is if nothing changed it."""
-    is_rewritten = report.has_changes or options.value_info is not None or options.external_data != "auto"
-    return not options.in_place or is_rewritten
-
-
 def _files_to_keep(source: ModelSource, options: RunOptions) -> tuple[Path, ...]:
     """The files of the original that no output may replace."""
     return () if options.in_place else source.files
 
 
-optimize = shows_progress(with_keywords(RunOptions, "optimize")(run_pipeline))
+optimize = shows_progress(with_keywords(RunOptions, "optimize")(find_or_run))
 
 
 @shows_progress

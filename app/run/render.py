@@ -35,6 +35,7 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
     terminal.wrapped(verdict_line(report.verification))
     terminal.wrapped_lines(edit_line(report))
     terminal.lines(speed_lines(report))
+    terminal.lines(cache_line(report))
     terminal.line("nothing written: this was a dry run")
 
 
@@ -79,6 +80,7 @@ def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, 
         terminal.wrapped(verdict_line(report.verification))
     terminal.wrapped_lines(edit_line(report))
     terminal.lines(speed_lines(report))
+    terminal.lines(cache_line(report))
     if report.nonstandard_ops:
         terminal.line(
             f"not in the ONNX standard, so other runtimes may not run it: {', '.join(report.nonstandard_ops)}"
@@ -96,6 +98,12 @@ def edit_line(report: Report) -> Iterator[str]:
     """The edits that changed the model, with which the result was compared."""
     if made := [e.name for e in report.edits if e.changes]:
         yield f"compared with the model after {', '.join(made)}"
+
+
+def cache_line(report: Report) -> Iterator[str]:
+    """The origin of a result that was found in a cache."""
+    if report.cache is not None and report.cache.is_found:
+        yield "from the cache: an earlier run of the same model and options made and verified it"
 
 
 def size_line(report: Report) -> str:
@@ -120,7 +128,7 @@ def show_left_out(terminal: Terminal, report: Report) -> None:
 def warning_lines(report: Report) -> Iterator[str]:
     """Warnings of what was left out, and the notes of passes."""
     yield from (f"warning: {line}" for line in left_out_lines(report))
-    yield from (f"note: {note}" for note in report.notes)
+    yield from (f"note: {note}" for note in (*report.notes, *(report.cache.notes if report.cache is not None else ())))
 
 
 def left_out_lines(report: Report) -> Iterator[str]:

@@ -1,25 +1,71 @@
-"""Digest of all on which the result of a run depends: model, options, files, sources of passes, versions."""
+"""Conditions of a run, on which its result depends: model, options, files, sources of passes, versions, processor."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import fields
+import os
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from time import time_ns
+from typing import TYPE_CHECKING, Any, cast
 
-from ...core.pass_manager.pipeline import Pass, RulePass, leaves
-from ..environment import versions
-from ..jobs.finished_jobs import content_digest, file_content_digest, model_digest
-from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
-from .run_exchange import options_from_text
+from ..environment import own_files, vector_instructions, versions
+from ..jobs.content_digests import (
+    bytes_digest,
+    content_digest,
+    file_content_digest,
+    model_digest,
+    regular_file_digest,
+)
+from .run_options import RunOptions
+
+if TYPE_CHECKING:  # these import onnx
+    from ..registry.resolved_pipeline import ResolvedPipeline
 
 WITHOUT_INFLUENCE = frozenset({
-    "output", "in_place", "map_to", "repro_to", "page_to", "report_to", "plan", "visualize", "progress",
+    "output", "in_place", "map_to", "repro_to", "page_to", "report_to", "visualize", "progress", "cache", "cache_size",
 })  # fmt: skip
 """Options that change no result."""
-PACKAGE = Path(__file__).parents[2]
+PIPELINES_FILE = Path("pipelines.toml")
+START = time_ns()
+"""The time at which this process began, or a little later: modules of passes were not imported before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """Digests of the files that a run read beside those that its options name, and versions of packages, by name.
+
+    `data` are the external data of the model, by their path from its folder, `sources` files of passes and pipelines.
+    """
+
+    data: Mapping[str, str]
+    sources: Mapping[str, str]
+    packages: Mapping[str, str]
+
+    @classmethod
+    def of(cls, data: Mapping[str, str], choice: ResolvedPipeline) -> Dependencies:
+        """Those of a run of a pipeline, on a model with these external data."""
+        from ..registry.plugin_sources import plugin_sources  # noqa: PLC0415 - imports the adapters
+
+        found = plugin_sources(choice)
+        files = sorted({_seen_from_here(file) for file in (*choice.read_files, *found.files)})
+        return cls(
+            data,
+            {file: regular_file_digest(Path(file)) for file in files},
+            {package: _version(package) for package in sorted(found.packages)},
+        )
+
+    def as_now(self, folder: Path) -> Dependencies:
+        """The digests and versions as they are now, for a model in `folder`, which is not searched beyond itself."""
+        inner = {name: folder / name for name in self.data if not Path(name).is_absolute() and ".." not in name}
+        return Dependencies(
+            {name: regular_file_digest(inner[name]) if name in inner else "" for name in self.data},
+            {file: regular_file_digest(Path(file)) for file in self.sources},
+            {package: _version(package) for package in self.packages},
+        )
 
 
 def run_conditions(model: Path, text: str) -> str:
@@ -29,31 +75,80 @@ def run_conditions(model: Path, text: str) -> str:
 
 @cache
 def _options_digest(text: str) -> str:
-    """A digest of options, of the files that they name, of the files with the passes and rules, and of versions."""
+    """The digest for the text of options, and for all files and packages that their pipeline reads."""
+    from ..registry.resolved_pipeline import resolve_pipeline  # noqa: PLC0415 - imports onnx and the passes
+    from .run_exchange import options_from_text  # noqa: PLC0415 - of a worker
+
     options = options_from_text(text)
     choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
-    files = [(str(file), file_content_digest(file)) for file in (*options.input_files, *pipeline_files(choice))]
-    values = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in WITHOUT_INFLUENCE}
-    return content_digest([values, files, versions()])
+    return content_digest([options_digest(options), asdict(Dependencies.of({}, choice))])
 
 
-def pipeline_files(choice: ResolvedPipeline) -> list[Path]:
-    """The files that a pipeline names, and those of plugins in which its passes and rules are defined."""
-    makers = {maker for p in (choice.pipeline, *choice.fallbacks) for maker in _makers(p)}
-    return [*choice.read_files, *_source_files((*makers, *(type(edit.item) for edit in choice.edits)))]
+def options_digest(options: RunOptions) -> str:
+    """The digest of all but the model that is known before a run: options, files that they name, versions, processor.
+
+    Of Python code that gives inputs, the file counts.
+    """
+    counted = (f.name for f in fields(options) if f.name not in WITHOUT_INFLUENCE | {"inputs"})
+    values = {name: getattr(options, name) or None for name in counted}  # no list, or an empty one
+    named = [(str(file), file_content_digest(file)) for file in (*options.plugin_files, PIPELINES_FILE)]
+    return content_digest([values, _inputs_digest(options.inputs), named, *surroundings()])
 
 
-def _makers(pipeline: Pass) -> Iterator[Callable[..., object]]:
-    """The types of passes, and the functions of rules."""
-    for p in leaves(pipeline):
-        yield type(p)
-        yield from (rule.build for rule in p.rules) if isinstance(p, RulePass) else ()
+def _inputs_digest(given: Any) -> Any:
+    """Data that change with given inputs: files, folders, and arrays by name."""
+    if isinstance(given, list | tuple):
+        return [_inputs_digest(entry) for entry in cast("Sequence[object]", given)]
+    if isinstance(given, str | Path):
+        text = str(given)
+        file = text if text.endswith(".py") or ".py:" not in text else text.rpartition(":")[0]
+        return [text, file_content_digest(Path(file))]
+    if isinstance(given, Mapping):
+        return {str(name): _array_digest(array) for name, array in cast("Mapping[object, object]", given).items()}
+    return given
 
 
-def _source_files(makers: Iterable[Callable[..., object]]) -> list[Path]:
-    """The files of plugins in which passes and rules are defined, sorted."""
-    files = set[Path]()
-    for maker in makers:
-        with suppress(TypeError, OSError):  # defined in no file
-            files.add(Path(inspect.getfile(maker)))
-    return sorted(file for file in files if not file.is_relative_to(PACKAGE))
+def _array_digest(array: object) -> str:
+    import numpy as np  # noqa: PLC0415 - used seldom
+
+    found = np.asarray(array)
+    content = repr(found.tolist()).encode() if found.dtype.hasobject else found.tobytes()
+    return content_digest([str(found.dtype), found.shape, bytes_digest(content)])
+
+
+def surroundings() -> list[object]:
+    """Versions of packages, Python, the sources of this package, and the processor, on which every result depends."""
+    return [versions(), *_machine()]
+
+
+@cache
+def _machine() -> list[object]:
+    """Python, the sources of this package, and the processor, as far as kernels are chosen by it."""
+    own = [regular_file_digest(file) for file in own_files()]
+    machine = [platform.system(), platform.machine(), *vector_instructions()]
+    return [_version("numpy"), platform.python_version(), machine, content_digest(own)]
+
+
+def changed_file(files: Iterable[Path], since: int) -> Path | None:
+    """The first of the files that was written, moved or removed since that time, in nanoseconds."""
+    return next((file for file in files if _changed(file) > since), None)
+
+
+def _changed(file: Path) -> int:
+    try:
+        return file.stat().st_ctime_ns
+    except OSError:
+        return time_ns()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _seen_from_here(file: Path) -> str:
+    """A path from the current folder for what is in it, so that a project may be moved; of others, the absolute one."""
+    path = Path(os.path.abspath(file))  # noqa: PTH100 - links stay
+    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else str(path)

@@ -15,6 +15,7 @@ from ..progress import Progress
 
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ...core.pass_manager.pipeline import Pass
+    from ...core.pass_manager.report import Report
     from ...core.verify.given_samples import GivenSamples, Inputs
     from ...core.verify.verification_spec import Effort
     from ..registry.pass_sources import PluginLike
@@ -75,11 +76,28 @@ class RunOptions(SharedOptions):
     min_time: float = 2.0
     memory: int | None = None
     time_limit: float | None = None
+    cache: str | Path | None = None
+    cache_size: int = 1 << 30
 
     @property
     def enabled(self) -> list[str]:
         """The passes to add, with the conversion to `opset`; without verification, onnxruntime need not run that."""
         return with_conversion(self.enable, self.opset, "" if self.verify else ",for_onnxruntime=false")
+
+    def place_of_result(self, model: Path | None) -> str | Path | None:
+        """The path for the result. Raises UsageError for two, and for a model in memory that is to be replaced."""
+        if not self.in_place:
+            return self.output
+        if self.output is not None:
+            raise UsageError("output and in_place exclude each other")
+        if model is None:
+            raise UsageError("in_place needs the path of a model")
+        return model
+
+    def wants(self, report: Report) -> bool:
+        """Whether to write the result: a model that is to be replaced stays as it is if nothing changed it."""
+        is_rewritten = report.has_changes or self.value_info is not None or self.external_data != "auto"
+        return not self.in_place or is_rewritten
 
     @property
     def effort(self) -> Effort:

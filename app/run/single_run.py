@@ -11,13 +11,14 @@ import typer
 
 from ...core.errors import UsageError
 from ...core.pass_manager.report import Report
+from ...core.verify.oracle_start import start_oracle_worker
 from ..exit_codes import WRONG, show_progress_and_report
 from ..formats.outputs import TEXT
 from ..jobs.model_files import STREAM, ModelJob
 from ..options import STANDARD_OUTPUT
+from .cached_runs import CachedRun
 from .declines import recorded_declines
 from .display import Display
-from .optimize import run_pipeline
 from .run_options import RunOptions
 from .streams import opened_model, require_no_terminal, write_to_standard_output
 
@@ -40,7 +41,19 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
     with display.outputs.failures_of("passes run", job.model, typer.echo), opened_model(job.model) as model:
 
         def compute(**progress: Any) -> Report:
-            result = run_pipeline(model, replace(options, output=output, **progress))
+            given = replace(options, output=output, **progress)
+            cached = CachedRun.of(model, given)
+            report = cached.answer() if cached is not None else None
+            if report is not None and not is_streamed:
+                return report
+            if options.verify and report is None:
+                start_oracle_worker()
+            from .optimize import found_result, run_pipeline  # noqa: PLC0415 - what was found needs no passes
+
+            if cached is not None and report is not None:
+                result = found_result(model, given, cached, report)
+            else:
+                result = run_pipeline(model, given, cached)
             if is_streamed:
                 write_to_standard_output(result, stream)
             return result.report

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.errors import PassesError, format_error
 from ...core.support.intervals import RatioInterval
-from ..jobs.finished_jobs import content_digest
+from ..jobs.content_digests import content_digest
 from ..measure import benchmark
 from ..measure.metrics import ModelMetrics
 from ..quantize.journal import Journal

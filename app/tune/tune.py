@@ -20,7 +20,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
 from ..environment import machine_summary, versions
-from ..jobs.finished_jobs import content_digest, model_digest
+from ..jobs.content_digests import content_digest, model_digest
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.python_data import read_given
 from ..progress import phase_callback, shows_progress

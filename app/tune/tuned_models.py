@@ -12,7 +12,7 @@ from ...core.io.model_source import ModelSource
 from ...core.pass_manager.report import Report
 from ...core.verify.given_samples import GivenSamples
 from ...core.verify.verification_spec import Effort
-from ..jobs.finished_jobs import model_digest
+from ..jobs.content_digests import model_digest
 from ..run.optimize import optimize
 from .configuration import Recipe
 

@@ -90,6 +90,14 @@ class Publication:
 
         return self._add(self.model, "model.onnx", write).path
 
+    def add_written(self, write: Callable[[Path], object]) -> Path:
+        """Stage the model, without external data, that `write` makes. Raises ModelError, and the errors of `write`."""
+
+        def write_alone(path: Path) -> None:
+            write(path)
+
+        return self._add(self.model, "model.onnx", write_alone).path
+
     def discard_model(self) -> None:
         """Remove the staged model."""
         model = self._staged.pop(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, field, replace
+from typing import Any, Self
 
 from ..io.model import Model
 from ..ir.graph import Graph
@@ -15,6 +16,7 @@ from ..rewriting.ledger import Ledger
 from ..support.dataclass_decorator import dataclass
 from ..support.intervals import RatioInterval
 from ..support.printable_text import json_text
+from ..support.typed_data import read_data
 from ..verify.verdict import Verdict
 from .pipeline import Pass, leaves
 from .quarantine import Quarantined
@@ -193,6 +195,18 @@ class RunHint:
         return f"{self.text}: {self.option}"
 
 
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """The use that a run made of a cache of results: `is_found` if report and result are those of an earlier run.
+
+    `is_kept`: whether they are in the cache from now on. `notes` say why not, or what was wrong with the cache.
+    """
+
+    is_found: bool = False
+    is_kept: bool = False
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Report:
     """The report of a run. `seconds` has an entry for each phase, `plan` one for each change.
@@ -203,7 +217,8 @@ class Report:
     that are inputs as well, which therefore are not constants. `edits` were made first, and the result was compared
     with the edited model; `before` is the size of the file. `hints` name passes that would change the result.
     `written_to` is the file of the result, None if it was not written, as where a model that is to be replaced stays as
-    it is.
+    it is. `cache` is None without a cache; all else in a report from a cache, and all times, are those of the run that
+    made it.
     """
 
     source: str
@@ -225,6 +240,7 @@ class Report:
     edits: list[EditRecord] = field(default_factory=list[EditRecord])
     hints: list[RunHint] = field(default_factory=list[RunHint])
     written_to: str | None = None
+    cache: CacheUse | None = None
 
     @property
     def has_changes(self) -> bool:
@@ -235,6 +251,11 @@ class Report:
     def nonstandard_ops(self) -> list[str]:
         """The operators outside the ONNX standard that the run added."""
         return [name for name in self.after.ops if split_op_type(name)[0] and name not in self.before.ops]
+
+    @classmethod
+    def from_data(cls, data: Any) -> Self:
+        """The report in data of JSON, which `asdict` made. Raises ValueError for any other data."""
+        return read_data(cls, data)
 
     def to_json(self) -> str:
         """The report as JSON text."""

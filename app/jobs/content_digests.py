@@ -1,0 +1,57 @@
+"""Digests of contents: of data, files and models."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from hashlib import blake2b, file_digest
+from pathlib import Path
+from typing import Any
+
+from ...core.support.printable_text import json_text
+from ...core.support.regular_files import open_descriptor
+
+DIGEST_BYTES = 16
+
+
+def bytes_digest(content: bytes) -> str:
+    """A digest of bytes, in 32 hexadecimal digits."""
+    return blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def content_digest(data: Any) -> str:
+    """A digest of data of JSON types and others that have a text."""
+    return bytes_digest(json_text(data, indent=None, default=str).encode())
+
+
+def regular_file_digest(path: Path) -> str:
+    """A digest of the content of a file; "" for none, and for what is no regular file."""
+    with suppress(OSError), os.fdopen(open_descriptor(path), "rb") as file:
+        return file_digest(file, lambda: blake2b(digest_size=DIGEST_BYTES)).hexdigest()
+    return ""
+
+
+def file_content_digest(path: Path) -> str:
+    """A digest of the content of a file, or of the names and contents of the files in a folder; "" for none."""
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.is_file())
+        return content_digest([(p.relative_to(path).as_posix(), regular_file_digest(p)) for p in files])
+    return regular_file_digest(path)
+
+
+def model_digest(path: Path) -> str:
+    """A digest of the contents of a model and of its external data. Raises ModelError if it cannot be loaded."""
+    return content_digest([regular_file_digest(path), external_data_digests(path)])
+
+
+def external_data_digests(path: Path) -> dict[str, str]:
+    """The digest of each file with external data of a model, by its path from the folder of the model.
+
+    Raises ModelError if the model cannot be loaded.
+    """
+    from ...core.io.files import ModelFile, load  # noqa: PLC0415 - imports onnx
+
+    file = ModelFile(path)
+    load(file, inline=False)
+    folder = path.resolve().parent
+    return {p.relative_to(folder).as_posix(): regular_file_digest(p) for p in sorted(file.external_files)}

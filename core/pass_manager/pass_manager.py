@@ -9,7 +9,7 @@ from ..errors import FailureKind, GraphError, InterfaceError, ModelError, PassFa
 from ..io.model import Model, serialize
 from ..ir.context import ValueInfo
 from ..rewriting.changes import ChangeObserver, SizeAccounting
-from ..rewriting.ledger import NO_LIMIT, Exclusions, Ledger, ReplayLimit, Report
+from ..rewriting.ledger import NO_LIMIT, DetailReporter, Exclusions, Ledger, ReplayLimit
 from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import NoProgress, progress_watchdog
 from ..verify.input_sets import InputSet
@@ -61,7 +61,7 @@ class PassManager:
     exclusions: Exclusions = field(default_factory=Exclusions)
     no_progress_timeout: float = NO_PROGRESS_TIMEOUT
     value_info: ValueInfo = "keep"
-    report: Report | None = None
+    report: DetailReporter | None = None
 
     def run(
         self,

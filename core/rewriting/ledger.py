@@ -49,7 +49,7 @@ class Exclusions:
     atomic_passes: set[str] = field(default_factory=set[str])
 
 
-class Report(Protocol):
+class DetailReporter(Protocol):
     """Reports how far something is, unless it did so just now, or `always`."""
 
     def __call__(self, describe: Callable[[], str], /, *, always: bool = False) -> object:
@@ -83,7 +83,7 @@ class Ledger:
     notes: list[str] = field(default_factory=list[str])
     missing_operators: dict[tuple[str, int], set[str]] = field(default_factory=dict[tuple[str, int], set[str]])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
-    report: Report | None = None
+    report: DetailReporter | None = None
     _stopped: bool = False
     _change_limit: int | None = None  # the change count at which the running pass must end
     _running_passes: list[str] = field(default_factory=list[str])

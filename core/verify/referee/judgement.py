@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 
 from ...errors import EvaluationError
+from ...ir.traits import Trait, ops_with
 from ...serialization.proto_queries import all_nodes
 from ...support.dataclass_decorator import dataclass
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
@@ -31,7 +32,7 @@ MAX_SUBNORMAL_ULPS = 8  # ulps of the smallest numbers, which kernels may flush 
 
 
 KERNEL_EPSILONS = 0.25  # the absolute error of onnxruntime's Sigmoid, Tanh and Erf, of which 8 times are allowed
-BOUNDED_OPS = frozenset({"Sigmoid", "Tanh", "Erf", "LSTM", "GRU", "RNN"})
+APPROXIMATED_OPS = ops_with(Trait.APPROXIMATED)
 
 
 class Decision(StrEnum):
@@ -78,8 +79,8 @@ def judge(
 
 def kernel_error(model: onnx.ModelProto, dtype: np.dtype[Any]) -> float:
     """The absolute error of kernels of bounded functions in a model, which are not exact for tiny results."""
-    is_bounded = any(node.op_type in BOUNDED_OPS for node in all_nodes(model.graph.node))
-    return KERNEL_EPSILONS * float(float_info(dtype).eps) if is_bounded and is_float(dtype) else 0.0
+    is_approximated = any(node.op_type in APPROXIMATED_OPS for node in all_nodes(model.graph.node))
+    return KERNEL_EPSILONS * float(float_info(dtype).eps) if is_approximated and is_float(dtype) else 0.0
 
 
 def are_same(

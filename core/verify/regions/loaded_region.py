@@ -22,12 +22,7 @@ from .region_models import RegionModel
 
 LoadRegion = Callable[[SplitModel], Session]
 """Loads a model. Raises ModelLoadError."""
-STEPWISE_OPS = frozenset({"Loop", "Scan", "LSTM", "GRU", "RNN"})
-STEADY_QUERIES = ops_with(Trait.READS_SHAPE) | {"IsInf", "IsNaN"}
-JUMPING_OPS = (ops_with(Trait.QUERIES) - STEADY_QUERIES) | ops_with(Trait.DATA_DEPENDENT) | {
-    "Cast", "CastLike", "Ceil", "DynamicQuantizeLinear", "Floor", "Mod", "QLinearConv", "QLinearMatMul",
-    "QuantizeLinear", "Round", "Shrink", "ThresholdedRelu",
-}  # fmt: skip
+STEPWISE_OPS, JUMPING_OPS = ops_with(Trait.STEPWISE), ops_with(Trait.JUMPS)
 
 
 @dataclass(frozen=True, slots=True)

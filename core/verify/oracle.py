@@ -66,7 +66,7 @@ def has_generic_values(input_set: InputSet) -> bool:
 
 
 class Sensitivity:
-    """The noise of the `original`'s outputs. If no input is a float, its weights are perturbed instead.
+    """The noise of the outputs of an original, given by `split`. If no input is a float, its weights are perturbed.
 
     The typical noise of an output is that on the input set of `first_answer`; on zeros, for one, there is none. Each
     run is made once, when it is needed.
@@ -74,13 +74,13 @@ class Sensitivity:
 
     def __init__(
         self,
-        original: Loadable | SplitModel,
+        split: Callable[[], SplitModel],
         session: SeededSession,
         names: list[str],
         first_answer: Answer,
         budget: float,
     ) -> None:
-        self.original, self.session, self.names, self.first_answer = original, session, names, first_answer
+        self._split, self.session, self.names, self.first_answer = split, session, names, first_answer
         self._is_small = sum(np.size(v) for v in first_answer.input_set.feeds.values()) <= CHEAP_ELEMENTS
         self._perturbed_outputs = ValueCache[list[Outputs]](budget / 2)
         self._more_perturbed_outputs = ValueCache[list[tuple[Outputs, int]]](budget / 2)
@@ -138,27 +138,27 @@ class Sensitivity:
 
     def _run_with_perturbed_weights(self, feeds: Arrays, seed: int, ulps: int) -> list[Any]:
         key = (100 + seed, ulps)
-        session = self._kept.get(key) or with_perturbed_weights(self.original, self.session, *key)
+        session = self._kept.get(key) or with_perturbed_weights(self._split(), self.session, *key)
         if self._has_small_weights:
             self._kept[key] = session
         return session.run(self.names, feeds)
 
     @cached_property
     def _has_small_weights(self) -> bool:
-        return sum(t.nbytes for t in split_model(self.original).tensors.values()) <= MAX_KEPT_WEIGHT_BYTES
+        return sum(t.nbytes for t in self._split().tensors.values()) <= MAX_KEPT_WEIGHT_BYTES
 
     def _run_perturbed(self, feeds: Arrays, seed: int, ulps: int = 1) -> list[Any]:
         return self.session.run(self.names, perturb(feeds, seed + 1000 * (ulps - 1), ulps))
 
     @cached_property
     def _prepacked(self) -> SeededSession:
-        return with_prepacked_weights(self.original, self.session)
+        return with_prepacked_weights(self._split(), self.session)
 
     @cached_property
     def _weight_perturbed(self) -> list[SeededSession]:
         """Two models with perturbed weights; empty if they would take too much memory or do not load."""
         with suppress(EvaluationError):
-            return [with_perturbed_weights(self.original, self.session, seed) for seed in range(2)]
+            return [with_perturbed_weights(self._split(), self.session, seed) for seed in range(2)]
         return []
 
 
@@ -290,7 +290,8 @@ class Oracle:
 
     @cached_property
     def _sensitivity(self) -> Sensitivity:
-        return Sensitivity(self._model, self._original, self.output_names, self.answers[0], self.spec.value_budget)
+        budget = self.spec.value_budget
+        return Sensitivity(lambda: self._split, self._original, self.output_names, self.answers[0], budget)
 
     def _take_answers(self, answers: Iterator[Answer]) -> None:
         """Take all answers; those of a model in segments until its runs have taken long."""

@@ -18,6 +18,7 @@ from ...core.pass_manager.pass_selection import (
 )
 from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves
 from ...core.pass_manager.report import SkippedPass
+from ...core.pass_manager.run_opsets import RunOpsets
 from ...core.plugins.pass_placement import insert_passes
 from ...core.plugins.pass_registry import PassEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
@@ -57,15 +58,10 @@ class ResolvedPipeline:
         that comes first.
         """
         names = {self.pipeline.name, *(p.name for p in nested_passes(self.pipeline))}
-        opset = opsets.get("")
-        actual, present = _opsets_in_run(self.pipeline, opset)
-        unfit: list[SkippedPass] = []
-        for name, entry in self.opset_limited.items():
-            assert entry.opsets is not None
-            first, last = entry.opsets
-            if name in names and (opset is None or not first <= min(present) <= max(present) <= last):
-                reason = f"{entry.source} supports opsets {first} to {last}, the model {actual}"
-                unfit.append(SkippedPass(name, reason))
+        present = _opsets_in_run(self.pipeline, opsets.get(""))
+        limited = {name: entry for name, entry in self.opset_limited.items() if name in names}
+        found = (present.misfit(name, entry.source, entry.opsets) for name, entry in limited.items())
+        unfit = [skipped for skipped in found if skipped is not None]
         return exclude(self.pipeline, [u.pass_name for u in unfit]), unfit
 
 
@@ -131,19 +127,17 @@ def resolve_pipeline(
     )
 
 
-def _opsets_in_run(pipeline: Pass, opset: int | None) -> tuple[str, list[int]]:
-    """The opsets of a model with `opset` in a run of a pipeline, in words too."""
+def _opsets_in_run(pipeline: Pass, opset: int | None) -> RunOpsets:
+    """The opsets of a model with `opset` in a run of a pipeline."""
+    found = RunOpsets.of(opset)
     if opset is None:
-        return "imports no standard one", []
-    text, found = f"has {opset}", [opset]
+        return found
     for i, p in enumerate(leaves(pipeline)):
         if isinstance(p, RaiseOpset) and p.highest > opset:
-            text += f" and is raised up to {p.highest}"
-            found.append(p.highest)
+            found = found.then(p.highest, f"raised up to {p.highest}")
         elif isinstance(p, ConvertOpset) and p.opset != opset:
-            text += f" and is converted to {p.opset}"
-            found = [p.opset] if i == 0 else [*found, p.opset]
-    return text, found
+            found = found.then(p.opset, f"converted to {p.opset}", is_first=i == 0)
+    return found
 
 
 def _convert_first(p: Pass, conversions: Sequence[Pass]) -> Pass:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..errors import GraphError, PassesError, PluginError, format_error
 from ..support.dataclass_decorator import dataclass
-from .report import SkippedPass
+from .run_opsets import RunOpsets
 
 if TYPE_CHECKING:
     from ..io.model import Model
     from ..ir.graph import Graph
     from ..rewriting.ledger import Ledger
+    from .report import SkippedPass
 
 
 @runtime_checkable
@@ -72,11 +73,9 @@ class RequestedEdit:
 
     def __call__(self, model: Model) -> None:
         """Edit `model`. Raises ModelError, and PluginError if the edit fails or breaks the graph."""
-        opset, name = model.graph.opsets.get(""), self.item.name
-        if self.opsets is not None and (opset is None or not self.opsets[0] <= opset <= self.opsets[1]):
-            first, last = self.opsets
-            actual = "imports no standard one" if opset is None else f"has {opset}"
-            self.unfit = SkippedPass(name, f"{self.source} supports opsets {first} to {last}, the model {actual}")
+        name, opset = self.item.name, model.graph.opsets.get("")
+        self.unfit = RunOpsets.of(opset).misfit(name, self.source, self.opsets)
+        if self.unfit is not None:
             return
         try:
             returned: Any = self.item.edit(model)

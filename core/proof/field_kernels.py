@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,46 @@ import numpy as np
 from . import finite_field as ff
 from .finite_field import FieldArray
 from .finite_field_constants import lift
+from .obligation import NotApplicable
 from .shadow_array import ShadowArray, field_of, is_float, plain, shadowed
 
 Array = np.ndarray[Any, Any]
 MAX_WHOLE_EXPONENT = 64
+MAX_NAMED_FOLD = 64  # elements of a reduction of which only the name is known
 ONE, TWO = lift(1.0), lift(2.0)
+
+
+BY_NAME: ContextVar[bool] = ContextVar("BY_NAME", default=False)
+"""Whether each operation is a function of which only the name is known, so that equal results have equal bits."""
+
+
+@contextmanager
+def operations_by_name() -> Generator[None]:
+    """Take each operation for a function that nothing is known of, but that sums and products commute."""
+    token = BY_NAME.set(True)
+    try:
+        yield
+    finally:
+        BY_NAME.reset(token)
+
+
+def named(name: str, *operands: FieldArray) -> FieldArray:
+    """The result of an operation of which only the name is known."""
+    if name in COMMUTATIVE and len(operands) == 2:
+        a, b = operands
+        sums, products = ff.add(a, b), ff.multiply(a, b)
+        return ff.apply_function(name, keyed(sums), keyed(products))
+    return ff.apply_function(name, *operands)
+
+
+def keyed(a: FieldArray) -> FieldArray:
+    """An array for a hash of both residues, known or not."""
+    return a.with_rows(has_modulus=1, has_exponent=1)
+
+
+COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
+KEPT = frozenset({"negative", "positive", "absolute"})
+"""Operations whose bits follow from the number."""
 
 
 def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -61,9 +98,13 @@ def written(found: Any, field: FieldArray | None, target: Any) -> Any:
     return result
 
 
-def field_result(ufunc: Any, floats: Sequence[Any], operands: list[FieldArray], found: Any) -> FieldArray:
+def field_result(ufunc: Any, floats: Sequence[Any], operands: list[FieldArray], found: Any) -> FieldArray | None:
     """The field elements of the result of a ufunc on numbers; of an unknown one, a hash of its operands."""
     name = ufunc.__name__
+    if BY_NAME.get() and name not in KEPT:
+        if name == "matmul":
+            return None
+        return with_limits(name, floats, named(name, *operands), np.asarray(found))
     if name in UNARY and len(operands) == 1:
         made = UNARY[name](operands[0])
     elif name in BY_NUMBERS:
@@ -105,12 +146,14 @@ def _chosen(is_first: Callable[[Any, Any], Any]) -> Callable[..., FieldArray]:
     return choose
 
 
-def _matmul(a: FieldArray, b: FieldArray) -> FieldArray:
+def _matmul(a: FieldArray, b: FieldArray) -> FieldArray | None:
     return bilinear(np.matmul, a, b)
 
 
-def bilinear(function: Callable[..., Any], *operands: FieldArray) -> FieldArray:
+def bilinear(function: Callable[..., Any], *operands: FieldArray) -> FieldArray | None:
     """A function that is linear in each operand, on residues and, for masks and regions, on marks."""
+    if BY_NAME.get():
+        return None
     rows: list[Any] = [np.asarray(_residue_product(function, operands, row)) for row in (ff.MODULUS, ff.EXPONENT)]
     data = np.zeros((ff.ROWS, *rows[0].shape), np.int64)
     data[ff.MODULUS], data[ff.EXPONENT] = rows
@@ -170,7 +213,7 @@ UNARY: Mapping[str, Callable[[FieldArray], FieldArray]] = {
     "sinh": lambda a: ff.divide(ff.subtract(ff.exp(a), ff.exp(ff.negative(a))), TWO),
     "cosh": lambda a: ff.divide(ff.add(ff.exp(a), ff.exp(ff.negative(a))), TWO),
 }
-BINARY: Mapping[str, Callable[[FieldArray, FieldArray], FieldArray]] = {
+BINARY: Mapping[str, Callable[[FieldArray, FieldArray], FieldArray | None]] = {
     "add": ff.add,
     "subtract": ff.subtract,
     "multiply": ff.multiply,
@@ -290,10 +333,20 @@ def _reduction(function: Any, fold: Reduction) -> Callable[..., Any]:
         numbers = plain(x)
         moved = np.moveaxis(numbers, axes, range(len(axes)))
         moved = moved.reshape(-1, *moved.shape[len(axes) :])
-        found = fold(FieldArray(_merged(field.data, axes)), moved)
+        parts = FieldArray(_merged(field.data, axes))
+        found = _folded_by_name(function.__name__, parts) if BY_NAME.get() else fold(parts, moved)
         return shadowed(floats, FieldArray(found.data.reshape(ff.ROWS, *np.shape(floats))))
 
     return reduced
+
+
+def _folded_by_name(name: str, x: FieldArray) -> FieldArray:
+    """A reduction over the first axis of which only the name, and the number and the order of elements are known."""
+    if x.shape[0] > MAX_NAMED_FOLD:
+        raise NotApplicable(f"{x.shape[0]} elements of a {name} are too many to compare one by one")
+    parts = [FieldArray(x.data[:, i]) for i in range(x.shape[0])]
+    found = reduce(partial(ff.apply_function, name), parts)
+    return ff.apply_function(f"{name} of {len(parts)}", found)
 
 
 def _sum(x: FieldArray, _: Array) -> FieldArray:
@@ -345,8 +398,9 @@ def _cumulation(function: Any, combine: Callable[[FieldArray, FieldArray], Field
             return floats
         rows = np.moveaxis(field.data, axis % np.ndim(x) + 1, 1)
         parts = [FieldArray(rows[:, 0])]
+        join = partial(named, combine.__name__) if BY_NAME.get() else combine
         for i in range(1, rows.shape[1]):
-            parts.append(combine(parts[-1], FieldArray(rows[:, i])))
+            parts.append(join(parts[-1], FieldArray(rows[:, i])))
         stacked = np.stack([p.data for p in parts], axis=1)
         return shadowed(floats, FieldArray(np.moveaxis(stacked, 1, axis % np.ndim(x) + 1)))
 
@@ -368,7 +422,12 @@ def _einsum(equation: str, *operands: Any, **_: Any) -> Any:
     if any(f is None for f in fields):
         return floats
     known = [f for f in fields if f is not None]
-    return shadowed(floats, bilinear(lambda *residues: np.einsum(equation, *residues), *known))
+    return kept(floats, bilinear(lambda *residues: np.einsum(equation, *residues), *known))
+
+
+def kept(floats: Any, field: FieldArray | None) -> Any:
+    """A result with its field elements, if there are any."""
+    return floats if field is None else shadowed(floats, field)
 
 
 def _dot(a: Any, b: Any, *_: Any) -> Any:
@@ -376,7 +435,7 @@ def _dot(a: Any, b: Any, *_: Any) -> Any:
     fields = (field_of(a), field_of(b))
     if fields[0] is None or fields[1] is None:
         return floats
-    return shadowed(floats, bilinear(np.dot, fields[0], fields[1]))
+    return kept(floats, bilinear(np.dot, fields[0], fields[1]))
 
 
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
@@ -384,7 +443,7 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     fields = (field_of(a), field_of(b))
     if fields[0] is None or fields[1] is None:
         return floats
-    return shadowed(floats, bilinear(lambda x, y: np.tensordot(x, y, axes), fields[0], fields[1]))
+    return kept(floats, bilinear(lambda x, y: np.tensordot(x, y, axes), fields[0], fields[1]))
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002 - as in NumPy

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import onnx
@@ -13,9 +16,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS, INTEGERS
+from ..rewriting.rules import EXACT, Contract
 from ..verify.referee.float64_evaluation import evaluate_by_policy
 from . import finite_field as ff
+from .field_kernels import operations_by_name
+from .field_symbols import SymbolicInputs, symbolic_inputs
 from .finite_field import FieldArray
+from .finite_field_constants import lift
 from .obligation import Fragment, NotApplicable, Obligation, size_sets
 from .shadow_array import Array, ShadowArray, lifted, shadowed
 from .verdict import Guarantee, Technique, Verdict
@@ -25,6 +32,7 @@ ENOUGH_DRAWS = 6
 MAX_DRAWS = 64
 STUCK_DRAWS = 16  # after which an element that was never defined is given up
 MAX_SEEDS = 32
+MAX_LISTED_BOOLS = 2
 BRANCH_DRAWS, MAX_BRANCH_DRAWS = 32, 400  # if the outputs depend on decisions
 MAX_RARE = 0.1  # of the elements that were compared, in regions that occurred once
 MAX_ELEMENTS = 1 << 16  # of an input
@@ -44,6 +52,13 @@ RANDOM_OPS = frozenset(
 )
 
 
+DIFFERENT_NUMBERS = "elements differ"
+DIFFERENT_RESIDUES = "elements differ by less than float64 shows, or by a law that the field lacks"
+DIFFERENT_INTEGERS = "integers or bools differ"
+DIFFERENCES = frozenset({DIFFERENT_NUMBERS, DIFFERENT_RESIDUES, DIFFERENT_INTEGERS})
+"""Reasons of unknown verdicts that speak against a rule, as a kernel that is not there does not."""
+
+
 class Difference(Exception):
     """Raised for outputs that differ; `values` are the inputs, `kind` the guarantee that this leaves."""
 
@@ -57,15 +72,15 @@ class Difference(Exception):
 class Coverage:
     """The elements of the outputs that were compared so far: how often each, and in which regions."""
 
+    least: int = ENOUGH_DRAWS
     draws: int = 0
-    compared: list[Any] = field(default_factory=list[Any])
+    compared: dict[object, Any] = field(default_factory=dict[object, Any])
     regions: Counter[int] = field(default_factory=Counter[int])
 
     def add(self, index: int, defined: Any, regions: Any) -> None:
         """Count the elements of an output that are defined."""
-        while len(self.compared) <= index:
-            self.compared.append(0)
-        self.compared[index] = self.compared[index] + defined.astype(np.int64)
+        key = (index, defined.shape)  # the shape may depend on a draw
+        self.compared[key] = self.compared.get(key, 0) + defined.astype(np.int64)
         self.regions.update(regions[defined].ravel().tolist())
 
     @property
@@ -82,26 +97,26 @@ class Coverage:
     @property
     def is_complete(self) -> bool:
         """Whether each element was compared often enough."""
-        enough = all(np.min(c, initial=ENOUGH_DRAWS) >= ENOUGH_DRAWS for c in self.compared)
+        enough = all(np.min(c, initial=ENOUGH_DRAWS) >= ENOUGH_DRAWS for c in self.compared.values())
         return enough and (not self.has_branches or (self.draws >= BRANCH_DRAWS and self.rare <= MAX_RARE / 10))
 
     @property
     def is_stuck(self) -> bool:
         """Whether an element was defined in no draw at all."""
-        return any(np.min(c, initial=1) == 0 for c in self.compared)
+        return any(np.min(c, initial=1) == 0 for c in self.compared.values())
 
     def wants_draws(self, limit: int = 0) -> bool:
         """Whether more draws are due, up to a limit, or else while they add something."""
         if limit:
             return self.draws < limit and not self.is_complete
-        if self.draws < ENOUGH_DRAWS:
+        if self.draws < self.least:
             return True
         most = MAX_BRANCH_DRAWS if self.has_branches else MAX_DRAWS
         return self.draws < most and not self.is_complete and not (self.is_stuck and self.draws >= STUCK_DRAWS)
 
     def require_enough(self) -> None:
         """Raise NotApplicable for an element that was hardly ever defined, and for regions hardly ever seen."""
-        if any(np.min(c, initial=ENOUGH_DRAWS) < ENOUGH_DRAWS for c in self.compared):
+        if any(np.min(c, initial=ENOUGH_DRAWS) < ENOUGH_DRAWS for c in self.compared.values()):
             raise NotApplicable("an element of the outputs is hardly ever defined in the field")
         if self.rare > MAX_RARE:
             raise NotApplicable(f"{len(self.regions)} regions of maxima and comparisons are too many to be drawn")
@@ -117,36 +132,84 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
     Where its constants have roots that the field lacks, the obligation is evaluated with others from `redraw`. A
     difference is no refutation: a function of which nothing is known, or an order, may be on the way.
     """
-    require_applicable(obligation)
-    shown: list[str] = []
+    symbolic = symbolic_inputs(obligation)
+    require_applicable(obligation, symbolic)
+    coverage = covered_bits(obligation, symbolic) if promises_bits(obligation.contract) else ()
+    if coverage:
+        return [Verdict(Guarantee.EXACT, Technique.FINITE_FIELD, ("equal operations on equal elements", *coverage))]
+    points = Points(symbolic)
+    shown: list[Mapping[str, int]] = []
     reasons: list[str] = []
     regions = 0
     for sizes in size_sets(obligation):
         try:
-            coverage = compare_at(obligation, redraw, sizes)
+            coverage = compare_at(obligation, redraw, sizes, points)
         except (EvaluationError, NotApplicable) as why:  # a size that the fragment does not take
             reasons.append(str(why))
             continue
-        shown.append(size_words(sizes))
+        shown.append(sizes)
         regions = max(regions, len(coverage.regions) if coverage.has_branches else 0)
     if not shown:
         raise NotApplicable(reasons[0])
     notes = (f"{regions} regions of maxima and comparisons",) if regions else ()
-    return [Verdict(guarantee_of(obligation), Technique.FINITE_FIELD, tuple(dict.fromkeys(shown)), notes=notes)]
+    guarantee, domain = guarantee_of(obligation, symbolic)
+    return [Verdict(guarantee, Technique.FINITE_FIELD, (*domain, *size_words(shown)), notes=notes)]
 
 
-def size_words(sizes: Mapping[str, int]) -> str:
-    """Sizes as words: `N=2, M=3`; those of a fragment without symbols are its own."""
-    return ", ".join(f"{name}={n}" for name, n in sizes.items()) or "its own size"
+def promises_bits(contract: Contract) -> bool:
+    """Whether a contract says that bits are kept, for some type at least."""
+    return EXACT in (contract, contract.for_dtypes)
 
 
-def guarantee_of(obligation: Obligation) -> Guarantee:
-    """The guarantee of a comparison without a difference."""
-    if any(i.dtype not in FLOATS for i in obligation.inputs):
-        return Guarantee.DRAWN_INTEGERS
+def covered_bits(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[str, ...]:
+    """The sizes at which both fragments apply the same operations to the same elements; none if at one they do not."""
+    if any(
+        i.dtype not in FLOATS and i.name not in symbolic.names | listed_bools(obligation).keys()
+        for i in obligation.inputs
+    ):
+        return ()
+    points = Points(symbolic)
+    shown: list[Mapping[str, int]] = []
+    with operations_by_name():
+        for sizes in size_sets(obligation):
+            try:
+                compare_at(obligation, None, sizes, points)
+            except EvaluationError:
+                continue
+            except (Difference, NotApplicable):
+                return ()
+            shown.append(sizes)
+    return size_words(shown)
+
+
+def size_words(shown: Sequence[Mapping[str, int]]) -> tuple[str, ...]:
+    """The sizes of symbols in words: `sizes 1 to 6 and 130`; those of a fragment without symbols are its own."""
+    sizes = sorted({n for given in shown for n in given.values()})
+    if not sizes:
+        return ("its own sizes",) if shown else ()
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(sizes), key=lambda at: at[1] - at[0])]
+    words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    return (f"sizes {' and '.join(filter(None, (', '.join(words[:-1]), words[-1])))}",)
+
+
+def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guarantee, tuple[str, ...]]:
+    """The guarantee of a comparison without a difference, and the domain of elements that it covers."""
+    if symbolic.is_ring:
+        return Guarantee.EXACT, ("every integer, with overflow",)
+    if any(
+        i.dtype not in FLOATS and i.name not in symbolic.names | listed_bools(obligation).keys()
+        for i in obligation.inputs
+    ):
+        return Guarantee.DRAWN_INTEGERS, ()
     operators = {n.op_type for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph)}
     jumps = (operators & STEPS) - CONTINUOUS_STEPS
-    return Guarantee.ALMOST_EVERYWHERE if jumps else Guarantee.REALS
+    return (Guarantee.ALMOST_EVERYWHERE if jumps else Guarantee.REALS), ()
+
+
+def listed_bools(obligation: Obligation) -> dict[str, int]:
+    """The inputs of one bool each, of which every combination is drawn, with their numbers."""
+    single = [i.name for i in obligation.inputs if i.dtype == TensorProto.BOOL and all(d == 1 for d in i.dims)]
+    return {name: bit for bit, name in enumerate(single[:MAX_LISTED_BOOLS])}
 
 
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
@@ -158,10 +221,10 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
                 yield from all_nodes(body)
 
 
-def require_applicable(obligation: Obligation) -> None:
+def require_applicable(obligation: Obligation, symbolic: SymbolicInputs) -> None:
     """Raise NotApplicable for types and operators that have no meaning in the field."""
     for given in obligation.inputs:
-        if given.dtype not in FLOATS | INTEGERS | {TensorProto.BOOL}:
+        if given.name not in symbolic.names and given.dtype not in FLOATS | INTEGERS | {TensorProto.BOOL}:
             raise NotApplicable(f"input {given.name} has elements of type {TensorProto.DataType.Name(given.dtype)}")
     for fragment in (obligation.before, obligation.after):
         for node in all_nodes(fragment.model.graph):
@@ -185,9 +248,9 @@ def require_no_rounding_casts(model: onnx.ModelProto) -> None:
 
 
 class Evaluator:
-    """Evaluates a fragment on shadow arrays; its constants are lifted once."""
+    """Evaluates a fragment on shadow arrays; its constants, and others of `symbolic` names, are lifted once."""
 
-    def __init__(self, fragment: Fragment) -> None:
+    def __init__(self, fragment: Fragment, symbolic: frozenset[str] = frozenset()) -> None:
         self.model = onnx.ModelProto()
         self.model.CopyFrom(fragment.model)
         graph = self.model.graph
@@ -196,7 +259,10 @@ class Evaluator:
         constants |= {n.output[0]: numpy_helper.to_array(n.attribute[0].t) for n in lifted_nodes}
         for node in lifted_nodes:
             graph.node.remove(node)
-        self.constants = {name: self._shadow(name, a, fragment) for name, a in constants.items()}
+        self.constants = {
+            name: lifted_codes(a) if name in symbolic else self._shadow(name, a, fragment)
+            for name, a in constants.items()
+        }
 
     @staticmethod
     def _shadow(name: str, array: Array, fragment: Fragment) -> Array:
@@ -215,6 +281,13 @@ class Evaluator:
         return [found[v.name] for v in self.model.graph.output]
 
 
+def lifted_codes(array: Array) -> ShadowArray:
+    """Integers, bools or strings as field elements: numbers themselves, strings by a hash."""
+    if array.dtype.kind in "OSU":
+        array = np.array([crc32(str(x).encode()) for x in array.ravel().tolist()], np.int64).reshape(array.shape)
+    return shadowed(array.astype(np.float64), lift(array))
+
+
 def exact_policy(array: Array, element_type: int, is_exact: bool) -> Array:
     """A result of an op; one without field elements is lifted if it is made of single-precision constants.
 
@@ -229,16 +302,15 @@ def exact_policy(array: Array, element_type: int, is_exact: bool) -> Array:
     return lifted(numbers)
 
 
-def compare_at(obligation: Obligation, redraw: Redraw | None, sizes: Mapping[str, int]) -> Coverage:
+def compare_at(obligation: Obligation, redraw: Redraw | None, sizes: Mapping[str, int], points: Points) -> Coverage:
     """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
-    coverage = Coverage()
-    rng = np.random.default_rng(1)
-    add_draws(coverage, obligation, sizes, rng)
+    coverage = Coverage(ENOUGH_DRAWS << len(listed_bools(obligation)))
+    add_draws(coverage, obligation, sizes, points)
     for seed in range(1, MAX_SEEDS) if redraw is not None and coverage.is_stuck else ():
         if coverage.is_complete or (other := redraw(seed)) is None:
             break
         try:
-            add_draws(coverage, other, sizes, rng, limit=coverage.draws + ENOUGH_DRAWS)
+            add_draws(coverage, other, sizes, points, limit=coverage.draws + ENOUGH_DRAWS)
         except Difference as why:  # it holds for these constants alone
             raise NotApplicable("an element of the outputs is never defined in the field") from why
     coverage.require_enough()
@@ -246,14 +318,15 @@ def compare_at(obligation: Obligation, redraw: Redraw | None, sizes: Mapping[str
 
 
 def add_draws(
-    coverage: Coverage, obligation: Obligation, sizes: Mapping[str, int], rng: np.random.Generator, limit: int = 0
+    coverage: Coverage, obligation: Obligation, sizes: Mapping[str, int], points: Points, limit: int = 0
 ) -> None:
     """Add draws until all is covered, or no draw adds anything."""
-    evaluators = Evaluator(obligation.before), Evaluator(obligation.after)
+    beside = points.symbolic.constants
+    evaluators = Evaluator(obligation.before, beside), Evaluator(obligation.after, beside)
     condition = None if obligation.condition is None else Evaluator(Fragment(obligation.condition))
     failures = refused = 0
     while coverage.wants_draws(limit):
-        feeds = draw(obligation, sizes, rng, INTEGER_LIMITS[failures])
+        feeds = points.draw(obligation, sizes, coverage.draws, INTEGER_LIMITS[failures])
         if condition is not None and not all(np.asarray(v).all() for v in condition(feeds)):
             refused += 1
             if refused == MAX_REFUSED:
@@ -271,20 +344,31 @@ def add_draws(
             compare_output(index, x, y, coverage, feeds)
 
 
-def draw(obligation: Obligation, sizes: Mapping[str, int], rng: np.random.Generator, limit: int) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Points:
     """Random inputs: normal numbers of several scales, each with the residues of a number of its sign."""
-    feeds: dict[str, Any] = {}
-    for given, shape in obligation.concrete_inputs(sizes):
-        if int(np.prod(shape)) > MAX_ELEMENTS:
-            raise NotApplicable(f"input {given.name} is larger than the field evaluates")
-        if given.dtype in FLOATS:
-            numbers = rng.standard_normal(shape) * SCALES[int(rng.integers(len(SCALES)))]
-            feeds[given.name] = shadowed(numbers, random_elements(rng, numbers))
-        elif given.dtype == TensorProto.BOOL:
-            feeds[given.name] = rng.integers(0, 2, shape).astype(np.bool_)
-        else:
-            feeds[given.name] = rng.integers(0, limit, shape).astype(helper.tensor_dtype_to_np_dtype(given.dtype))
-    return feeds
+
+    symbolic: SymbolicInputs
+    rng: np.random.Generator = field(default_factory=partial(np.random.default_rng, 1))
+
+    def draw(self, obligation: Obligation, sizes: Mapping[str, int], number: int, limit: int) -> dict[str, Any]:
+        """The inputs of a draw; integers that are no field elements are below a limit. Raises NotApplicable."""
+        feeds: dict[str, Any] = {}
+        bools = listed_bools(obligation)
+        for given, shape in obligation.concrete_inputs(sizes):
+            if int(np.prod(shape)) > MAX_ELEMENTS:
+                raise NotApplicable(f"input {given.name} is larger than the field evaluates")
+            if given.dtype in FLOATS or given.name in self.symbolic.names:
+                numbers = self.rng.standard_normal(shape) * SCALES[int(self.rng.integers(len(SCALES)))]
+                feeds[given.name] = shadowed(numbers, random_elements(self.rng, numbers))
+            elif given.name in bools:
+                feeds[given.name] = np.full(shape, bool(number >> bools[given.name] & 1))
+            elif given.dtype == TensorProto.BOOL:
+                feeds[given.name] = self.rng.integers(0, 2, shape).astype(np.bool_)
+            else:
+                dtype = helper.tensor_dtype_to_np_dtype(given.dtype)
+                feeds[given.name] = self.rng.integers(0, limit, shape).astype(dtype)
+        return feeds
 
 
 def random_elements(rng: np.random.Generator, numbers: Array) -> FieldArray:
@@ -307,7 +391,7 @@ def compare_output(index: int, x: Any, y: Any, coverage: Coverage, feeds: Mappin
         raise Difference(f"an output has shape {list(np.shape(x))} and becomes {list(np.shape(y))}", feeds)
     if not (isinstance(x, ShadowArray) and isinstance(y, ShadowArray) and x.field and y.field):
         if not np.array_equal(np.asarray(x), np.asarray(y)):
-            raise Difference("integers or bools differ", feeds)
+            raise Difference(DIFFERENT_INTEGERS, feeds)
         return
     first, second = np.asarray(x), np.asarray(y)
     lost = np.isfinite(first) & np.isnan(second)
@@ -318,6 +402,5 @@ def compare_output(index: int, x: Any, y: Any, coverage: Coverage, feeds: Mappin
     if (usable & ~equal).any():
         near = np.abs(first - second) <= RELATIVE_AGREEMENT * np.maximum(np.abs(first), np.abs(second))
         wrong = usable & ~equal
-        words = "differ in the field alone" if near[wrong].all() else "differ"
-        raise Difference(f"elements {words}", feeds)
+        raise Difference(DIFFERENT_RESIDUES if near[wrong].all() else DIFFERENT_NUMBERS, feeds)
     coverage.add(index, usable, x.field.data[ff.REGION])

@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 
 from ..errors import PassesError
-from ..rewriting.rules import EXACT, Rule
-from .finite_field_proof import Difference, Redraw, prove_by_field
+from ..rewriting.rules import Rule
+from .finite_field_proof import DIFFERENCES, Difference, Redraw, promises_bits, prove_by_field
 from .obligation import NotApplicable, Obligation
 from .rule_obligation import build_sites, obligation_of
 from .verdict import PROOFS, STRENGTH, Guarantee, Technique, Verdict, strongest
@@ -70,9 +70,8 @@ def as_input(array: Any, dtype: int) -> np.ndarray[Any, Any]:
 
 def is_open(obligation: Obligation, best: Verdict) -> bool:
     """Whether another technique may show more: exactness of an exact rule, or anything of one that is not proved."""
-    contract = obligation.contract
-    promises_bits = EXACT in (contract, contract.for_dtypes)
-    return best.guarantee is not Guarantee.EXACT and (promises_bits or best.guarantee is not Guarantee.REALS)
+    wants_bits = promises_bits(obligation.contract)
+    return best.guarantee is not Guarantee.EXACT and (wants_bits or best.guarantee is not Guarantee.REALS)
 
 
 def attempt_proof(obligation: Obligation, technique: Technique, backend: Backend) -> list[Verdict]:
@@ -97,6 +96,13 @@ class ProvedModel:
         """The verdict that says most."""
         return strongest(self.verdicts)
 
+    @property
+    def contradicts(self) -> bool:
+        """Whether the rewritten model differs from the original in something that no other technique explains."""
+        found = self.best
+        differs = found.guarantee is Guarantee.UNKNOWN and found.reason in DIFFERENCES
+        return differs or found.guarantee in (Guarantee.REFUTED, Guarantee.FEWER_INPUTS)
+
 
 @dataclass(frozen=True, slots=True)
 class RuleProof:
@@ -107,19 +113,24 @@ class RuleProof:
     sites: frozenset[int] = frozenset()
 
     @property
-    def decisive(self) -> tuple[ProvedModel, ...]:
-        """The models that decide: all with a verdict, and one without for a build site that has no other."""
-        known = [m for m in self.models if m.best.guarantee is not Guarantee.UNKNOWN]
-        differing = [m for m in self.models if m.best.guarantee is Guarantee.UNKNOWN and m.best.reason in DIFFERENCES]
-        reached = {m.build_site for m in known}
-        unproved = {m.build_site: m for m in self.models if m.build_site not in reached}
-        return (*known, *differing, *unproved.values())
-
-    @property
     def guarantee(self) -> Guarantee:
-        """The weakest guarantee of the models that decide."""
-        found = [m.best.guarantee for m in self.decisive]
-        return min(found, key=STRENGTH.__getitem__, default=Guarantee.UNKNOWN)
+        """The weakest guarantee of the build sites that were reached, each with the weakest proof among its models.
+
+        A site without a proof has the strongest guarantee of its models. A model that contradicts the rule outweighs
+        all others.
+        """
+        against = [m.best.guarantee for m in self.models if m.contradicts]
+        if against:
+            return min(against, key=STRENGTH.__getitem__)
+        found: dict[int, list[Guarantee]] = {}
+        for m in self.models:
+            found.setdefault(m.build_site, []).append(m.best.guarantee)
+        proofs = {site: [g for g in given if g in PROOFS] for site, given in found.items()}
+        sites = [
+            min(proofs[site], key=STRENGTH.__getitem__) if proofs[site] else max(given, key=STRENGTH.__getitem__)
+            for site, given in found.items()
+        ]
+        return min(sites, key=STRENGTH.__getitem__, default=Guarantee.UNKNOWN)
 
     @property
     def is_proved(self) -> bool:
@@ -127,9 +138,14 @@ class RuleProof:
         return self.guarantee in PROOFS
 
     @property
+    def holding(self) -> list[ProvedModel]:
+        """The models with the guarantee of the rule, or a stronger one."""
+        return [m for m in self.models if STRENGTH[m.best.guarantee] >= STRENGTH[self.guarantee]]
+
+    @property
     def reached_sites(self) -> frozenset[int]:
         """The build sites of the models with the guarantee of the rule, or a stronger one."""
-        return frozenset(m.build_site for m in self.models if STRENGTH[m.best.guarantee] >= STRENGTH[self.guarantee])
+        return frozenset(m.build_site for m in self.holding)
 
     @property
     def reasons(self) -> Counter[str]:
@@ -149,7 +165,7 @@ class RuleProof:
     def lines(self) -> Iterator[str]:
         """The proof in words: the guarantee with what it covers, exactness, and reasons for what is open."""
         yield f"{self.guarantee}{self._details()}"
-        if EXACT in (self.rule.contract, self.rule.contract.for_dtypes) and not self.keeps_bits:
+        if promises_bits(self.rule.contract) and not self.keeps_bits:
             yield "bits: compared on numbers only"
         for reason, count in self.reasons.most_common(MAX_REASONS):
             yield f"{count} of {len(self.models)} models: {reason}"
@@ -157,7 +173,7 @@ class RuleProof:
     def _details(self) -> str:
         if self.guarantee not in PROOFS | {Guarantee.DRAWN_INTEGERS, Guarantee.FEWER_INPUTS}:
             return ""
-        holding = [m for m in self.models if STRENGTH[m.best.guarantee] >= STRENGTH[self.guarantee]]
+        holding = self.holding
         words = [f"{len(holding)} of {len(self.models)} models"]
         if self.sites:
             words.append(f"{len(self.reached_sites & self.sites)} of {len(self.sites)} build sites")
@@ -169,8 +185,6 @@ class RuleProof:
 
 
 MAX_REASONS = 3
-DIFFERENCES = frozenset({"elements differ", "integers or bools differ"})
-"""Reasons of unknown verdicts that speak against a rule, as a kernel that is not there does not."""
 
 
 def prove_rule(rule: Rule, models: Sequence[onnx.ModelProto], prover: Prover) -> RuleProof:

@@ -1,0 +1,122 @@
+"""Inputs of integers, bools and strings whose elements a fragment only moves, or adds and multiplies.
+
+Moved elements may be any, and an equation of sums and products of integers holds modulo any number if it holds for
+all: such inputs are drawn as field elements. Others, such as indices, are drawn as numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import onnx
+
+from ..ir.dtypes import FLOATS, INTEGERS
+from ..ir.traits import Trait, data_inputs, ops_with
+from .obligation import Obligation
+
+MAX_TRIED = 5  # inputs of which all sets are tried
+DATA_POSITIONS: Mapping[str, Collection[int]] = {
+    "CenterCropPad": (0,), "ConcatFromSequence": (0,), "Optional": (0,), "OptionalGetElement": (0,), "Pad": (0, 2),
+    "ScatterElements": (0, 2), "ScatterND": (0, 2), "SequenceAt": (0,), "SequenceErase": (0,), "SequenceInsert": (0, 1),
+    "SplitToSequence": (0,), "Trilu": (0,), "Where": (1, 2),
+}  # fmt: skip
+MOVING = ops_with(Trait.MOVES_DATA) | {"Concat", "SequenceConstruct", *DATA_POSITIONS}
+COMPUTING = frozenset({"Add", "Sub", "Mul", "Neg", "Sum", "MatMul", "Einsum"})
+VARIADIC = COMPUTING | {"Concat", "SequenceConstruct"}
+REDUCTIONS = frozenset({"CumSum", "ReduceSum", "ReduceSumSquare", "ReduceProd"})
+RING = COMPUTING | REDUCTIONS
+READS_SHAPE = frozenset({"OptionalHasElement", "SequenceLength", "Shape", "Size"})
+
+
+@dataclass(slots=True)
+class Symbols:
+    """The values of a model that are field elements in place of their own: `inputs`, and `constants` beside them.
+
+    `computes`: they are added or multiplied somewhere. `failed`: an operator needs them as they are.
+    """
+
+    inputs: frozenset[str]
+    values: set[str] = field(default_factory=set[str])
+    constants: set[str] = field(default_factory=set[str])
+    computes: bool = False
+    failed: bool = False
+
+
+def data_positions(node: onnx.NodeProto) -> Collection[int]:
+    """The inputs of a node whose elements are moved, added or multiplied; none for other operators."""
+    if node.domain not in ("", "ai.onnx"):
+        return ()
+    if node.op_type in VARIADIC:
+        return range(len(node.input))
+    if node.op_type in REDUCTIONS:
+        return (0,)
+    if node.op_type in MOVING and not any(a.name == "reduction" and a.s not in (b"", b"none") for a in node.attribute):
+        return DATA_POSITIONS.get(node.op_type) or [i for i in range(len(node.input)) if i in data_inputs(node.op_type)]
+    return ()
+
+
+def symbols_of(model: onnx.ModelProto, inputs: frozenset[str]) -> Symbols:
+    """Follow inputs through a model."""
+    found = Symbols(inputs, set(inputs))
+    constants = {t.name for t in model.graph.initializer}
+    constants |= {n.output[0] for n in model.graph.node if n.op_type == "Constant"}
+    for node in model.graph.node:
+        if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute):
+            found.failed |= not found.values.isdisjoint(names_in(node))
+            continue
+        positions = data_positions(node)
+        read = [i for i, name in enumerate(node.input) if name in found.values]
+        if not read or node.op_type in READS_SHAPE:
+            continue
+        companions = {node.input[i] for i in positions if i < len(node.input)} - found.values - {""}
+        found.failed |= any(i not in positions for i in read) or not companions <= constants
+        found.constants |= companions
+        found.computes |= node.op_type in RING
+        found.values |= set(node.output)
+    for node in model.graph.node:  # a constant beside them must have no other use
+        uses = {i for i, name in enumerate(node.input) if name in found.constants}
+        reads_values = any(name in found.values for name in node.input)
+        found.failed |= bool(uses) and not (reads_values and uses <= set(data_positions(node)))
+    found.failed |= not found.constants.isdisjoint(o.name for o in model.graph.output)
+    return found
+
+
+def names_in(node: onnx.NodeProto) -> Iterator[str]:
+    """All names that a node and its bodies read."""
+    yield from node.input
+    for a in node.attribute:
+        for body in (a.g, *a.graphs) if a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) else ():
+            yield from (o.name for o in body.output)
+            for inner in body.node:
+                yield from names_in(inner)
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicInputs:
+    """The inputs of an obligation that are drawn as field elements in place of their type.
+
+    `constants` are those of both fragments that go with them. `is_ring`: there are no other inputs, and they are added
+    and multiplied.
+    """
+
+    names: frozenset[str] = frozenset()
+    constants: frozenset[str] = frozenset()
+    is_ring: bool = False
+
+
+def symbolic_inputs(obligation: Obligation) -> SymbolicInputs:
+    """The largest set of inputs that can be drawn as field elements."""
+    models = (obligation.before.model, obligation.after.model)
+    types = {i.name: i.dtype for i in obligation.inputs if i.dtype not in FLOATS}
+    tried = list(types)[:MAX_TRIED]
+    for count in range(len(tried), 0, -1):
+        for names in combinations(tried, count):
+            followed = [symbols_of(m, frozenset(names)) for m in models]
+            computes = any(s.computes for s in followed)
+            if any(s.failed for s in followed) or (computes and any(types[n] not in INTEGERS for n in names)):
+                continue
+            is_ring = computes and count == len(obligation.inputs)
+            return SymbolicInputs(frozenset(names), frozenset(c for s in followed for c in s.constants), is_ring)
+    return SymbolicInputs()

@@ -1,0 +1,80 @@
+"""Records the guarantee of each built-in rule: `python docs/catalogue/prove.py [NAME ...]`.
+
+Each rule is proved on its smallest example and on models generated from its pattern on which it fires. `passes list`, the
+catalogue and the report of a run show what is recorded. With names, only those rules are proved anew.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from time import perf_counter
+
+import numpy as np
+import onnx
+from facts import passes_by_family
+from passwright.app.registry.guarantees import RecordedProof, recorded_proofs, write_proofs
+from passwright.core import Rule, RulePass
+from passwright.core.proof.prover import Prover, RuleProof, prove_rule
+from passwright.testing.check import default_prover
+from passwright.testing.guided_search import guided_search
+from record import load_examples
+
+ATTEMPTS = 80
+MAX_FIRED = 12
+
+
+def main(names: Iterable[str]) -> int:
+    """Prove rules, record the results and print a summary."""
+    wanted = set(names)
+    known = dict(recorded_proofs()) if wanted else {}
+    start = perf_counter()
+    prover = default_prover()
+    for rule in built_in_rules():
+        if not wanted or rule.name in wanted:
+            began = perf_counter()
+            found = known[rule.name] = record(proof_of(rule, prover))
+            sys.stdout.write(f"{rule.name}: {found.guarantee}, {perf_counter() - began:.1f} s\n")
+            sys.stdout.flush()
+    write_proofs(known)
+    counts = Counter(r.guarantee for r in known.values())
+    proved = sum(r.is_proved for r in known.values())
+    sys.stdout.write(f"{proved} of {len(known)} proved in {perf_counter() - start:.0f} s: {dict(counts)}\n")
+    return 0
+
+
+def built_in_rules() -> Iterator[Rule]:
+    """Each rule of the catalogue once."""
+    rules = (r for ps in passes_by_family().values() for p in ps if isinstance(p, RulePass) for r in p.rules)
+    return iter(dict.fromkeys(rules))
+
+
+def models_of(rule: Rule, attempts: int = ATTEMPTS) -> list[onnx.ModelProto]:
+    """The smallest example of a rule, and generated models on which it fires."""
+    example = load_examples().get(rule.name)
+    given = [example.model()] if example is not None else []
+    with np.errstate(all="ignore"):
+        found = (c.case for c in guided_search(rule, examples=given).generate(attempts) if c.fired)
+        generated = list(islice((c.model for c in found if not c.no_fire_reason), MAX_FIRED))
+    return [*given, *generated]
+
+
+def proof_of(rule: Rule, prover: Prover, attempts: int = ATTEMPTS) -> RuleProof:
+    """The proof of a rule on its models."""
+    return prove_rule(rule, models_of(rule, attempts), prover)
+
+
+def record(proof: RuleProof) -> RecordedProof:
+    """The recorded part of a proof."""
+    lines = list(proof.lines())
+    reasons = tuple(reason for reason, _ in proof.reasons.most_common(2))
+    holding = len(proof.holding)
+    found = RecordedProof(proof.guarantee, lines[0], proof.keeps_bits, holding, len(proof.models))
+    return replace(found, reached_sites=len(proof.reached_sites & proof.sites), sites=len(proof.sites), reasons=reasons)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

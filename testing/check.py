@@ -17,7 +17,9 @@ import onnx
 from onnx import parser
 
 from ..core.errors import UsageError
+from ..core.proof.backends import default_backends
 from ..core.proof.prover import Prover, prove_rule
+from ..core.proof.replay import replay
 from ..core.rewriting.rules import Rule
 from .case import Case, Fault, FaultKind
 from .fault_report import CheckResult
@@ -99,8 +101,8 @@ def examine(
 
 
 def default_prover() -> Prover:
-    """The techniques that are installed."""
-    return Prover()
+    """The techniques that are installed; their worker processes end with it."""
+    return Prover(default_backends(), replay)
 
 
 def add_proof(result: CheckResult, prover: Prover) -> None:

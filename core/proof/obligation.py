@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import onnx
 
-from ..rewriting.rules import Contract
+from ..rewriting.rules import EXACT, Contract
 
 ExactArray = np.ndarray[Any, Any]
 """Exact elements of a float constant: an object array of `fractions.Fraction`; other elements are irrational."""
@@ -49,7 +49,8 @@ class Obligation:
 
     `condition` is a model with the inputs of both whose outputs are bools, all of which are assumed to be true. The
     outputs of both fragments have the same names and order. `build_site` is the line of the rule that returned the
-    replacement, counted from its first one; 0 if it is not known.
+    replacement, counted from its first one; 0 if it is not known. `retyped` gives the obligation of the same rule on
+    the model with another type in place of float32 (TensorProto.DataType); None if it does not fire.
     """
 
     before: Fragment
@@ -59,6 +60,7 @@ class Obligation:
     condition: onnx.ModelProto | None = None
     rule: str = ""
     build_site: int = 0
+    retyped: Callable[[int], Obligation | None] | None = field(default=None, repr=False, compare=False)
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -68,6 +70,11 @@ class Obligation:
     def concrete_inputs(self, sizes: Mapping[str, int]) -> Iterator[tuple[InputType, tuple[int, ...]]]:
         """Each input with its shape at those sizes."""
         return ((i, i.shape(sizes)) for i in self.inputs)
+
+
+def promises_bits(contract: Contract) -> bool:
+    """Whether a contract promises equal bits, for some element types at least."""
+    return EXACT in (contract, contract.for_dtypes)
 
 
 class NotApplicable(Exception):

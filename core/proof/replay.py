@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,42 +22,36 @@ LIMITS = EvaluationLimits(memory=1 << 30, seconds=10.0)
 SHOWN_ELEMENTS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """Inputs on which the models differ in onnxruntime, and the difference in words."""
+def replay(obligation: Obligation, inputs: Arrays) -> str:
+    """The difference that running both models on `inputs` shows, in words; "" if there is none.
 
-    inputs: Arrays
-    reason: str
+    There is none if the second model gives what the contract asks for, or the first one nothing.
 
-
-def replay(obligation: Obligation, inputs: Arrays) -> Replay | None:
-    """Run both models on `inputs`; None if the second one gives what the contract asks for, or the first none.
-
-    An exact contract asks for equal bits, others for the numbers of float64 where the first model's results are finite.
+    An exact contract asks for equal bits, others for the numbers of float64 on finite inputs.
     A contract with a condition in prose alone is never violated, nor is a lossy one.
     """
     kind = obligation.contract.kind
     if kind == LOSSY.kind or (kind == "conditional" and obligation.condition is None):
-        return None
+        return ""
     feeds = {i.name: inputs[i.name] for i in obligation.inputs}
     names = [o.name for o in obligation.before.model.graph.output]
     with EvaluationProcess(LIMITS) as process:
         if not _holds(process, obligation.condition, feeds):
-            return None
+            return ""
         try:
             wanted = _run(process, obligation.before.model, names, feeds)
         except EvaluationError:
-            return None
+            return ""
         try:
             given = _run(process, obligation.after.model, names, feeds)
         except EvaluationAborted:
-            return Replay(feeds, "the rewritten model ends onnxruntime")
+            return f"the rewritten model ends onnxruntime at {format_inputs(feeds)}"
         except EvaluationError as e:
-            return Replay(feeds, f"the rewritten model does not run: {e}")
+            return f"the rewritten model does not run: {e}"
     if any(a is None or b is None for a, b in zip(wanted, given, strict=True)):
-        return None
+        return ""
     found = _bits(names, wanted, given) if kind == EXACT.kind else _numbers(obligation, names, wanted, given, feeds)
-    return None if found is None else Replay(feeds, f"{found} at {format_inputs(feeds)}")
+    return f"{found} at {format_inputs(feeds)}" if found else ""
 
 
 def _holds(process: EvaluationProcess, condition: onnx.ModelProto | None, feeds: Arrays) -> bool:
@@ -75,38 +68,38 @@ def _run(process: EvaluationProcess, model: onnx.ModelProto, names: Sequence[str
     return list(process.run(model.SerializeToString(), names, given, by_reference=False))
 
 
-def _bits(names: Sequence[str], wanted: Sequence[Any], given: Sequence[Any]) -> str | None:
+def _bits(names: Sequence[str], wanted: Sequence[Any], given: Sequence[Any]) -> str:
     for name, a, b in zip(names, wanted, given, strict=True):
         if compare_outputs(a, b, exact=True).reason:
             return _difference(name, a, b)
-    return None
+    return ""
 
 
 def _numbers(
     obligation: Obligation, names: Sequence[str], wanted: Sequence[Any], given: Sequence[Any], feeds: Arrays
-) -> str | None:
+) -> str:
     """The first output with another number in float64, if any."""
     models = (obligation.before.model, obligation.after.model)
-    if any(a.dtype.kind == "f" and not np.isfinite(a).all() for a in (*wanted, *feeds.values())):
-        return None
+    if any(a.dtype.kind == "f" and not np.isfinite(a).all() for a in feeds.values()):
+        return ""
     try:
         truth, other = (evaluate_in_float64(m, feeds, names) for m in models)
     except EvaluationError:
-        return None
+        return ""
     for name, a, b in zip(names, wanted, given, strict=True):
         judged = judge(name, a, b, truth, other, kernel_error(models[1], a.dtype))
         if judged.decision is Decision.WRONG:
             return _difference(name, a, b)
-    return None
+    return ""
 
 
 def _difference(name: str, a: Any, b: Any) -> str:
     """The first elements that differ."""
     x, y = np.asarray(a), np.asarray(b)
     if x.shape != y.shape or x.dtype != y.dtype:
-        return f"{name} is {x.dtype}{list(x.shape)}, then {y.dtype}{list(y.shape)}"
+        return f"{name} is {x.dtype}{list(x.shape)}, then {y.dtype}{list(y.shape)},"
     at = tuple(int(i) for i in np.argwhere(_differing(x, y))[0])
-    return f"{name}{list(at)} is {x[at]}, then {y[at]}"
+    return f"{name}{list(at)} is {x[at]}, then {y[at]},"
 
 
 def _differing(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:

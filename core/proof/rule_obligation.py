@@ -26,6 +26,7 @@ from ..rewriting.rules import Rule
 from . import finite_field as ff
 from .finite_field_constants import lift
 from .obligation import ExactArray, Fragment, Obligation, input_types
+from .retyping import retyped_model
 from .shadow_array import ShadowArray, shadowed
 
 MAX_EXACT = 256  # elements of a constant whose fractions are listed
@@ -52,6 +53,7 @@ def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligati
         rule.contract,
         rule=rule.name,
         build_site=sites[-1] if sites else 0,
+        retyped=lambda dtype: obligation_of(rule, retyped_model(model, dtype), seed),
     )
 
 

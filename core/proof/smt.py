@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
@@ -11,8 +10,7 @@ from typing import Self
 from onnx import TensorProto
 
 from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
-from ..rewriting.rules import EXACT
-from .obligation import NotApplicable, Obligation
+from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .replay import format_inputs, replay
 from .smt_answer import Answer, Outcome, Question, from_message, to_message
 from .verdict import Guarantee, Technique, Verdict
@@ -21,16 +19,12 @@ FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, 
 MEMORY = 2 << 30
 ELEMENT_SECONDS = 5.0
 SECONDS = 30.0
-MAX_SIZE = 4
 EXACT_NOTE = "a kernel gives equal bits for equal bits at one place of a tensor"
 
 
 @dataclass(slots=True)
 class SmtProver:
-    """Puts obligations to z3, at most `seconds` for one and `element_seconds` for an element. A context manager.
-
-    Raises NotApplicable without z3, see `is_available`.
-    """
+    """Puts obligations to z3, at most `seconds` for one and `element_seconds` for an element. A context manager."""
 
     seconds: float = SECONDS
     element_seconds: float = ELEMENT_SECONDS
@@ -47,21 +41,25 @@ class SmtProver:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.terminate()
 
-    def prove(self, obligation: Obligation) -> Verdict:
-        """The verdict on an obligation: exact if its contract is and z3 shows it, or else over the reals."""
+    def prove(self, obligation: Obligation) -> list[Verdict]:
+        """The verdict on an obligation: exact if its contract is and z3 shows it, or else over the reals.
+
+        Raises NotApplicable without z3.
+        """
         if not is_available():
             raise NotApplicable("z3 is not installed: pip install 'passwright[prove]'")
         verdicts: list[Verdict] = []
         for over_reals in readings(obligation):
             verdict = self._judge(obligation, over_reals=over_reals)
             if verdict.guarantee is not Guarantee.UNKNOWN:
-                return verdict
+                return [verdict]
             verdicts.append(verdict)
-        return verdicts[0]
+        return verdicts[:1]
 
     def ask(self, obligation: Obligation, *, over_reals: bool) -> Answer:
         """The answer of z3 alone, unknown if it did not end in time or lacked memory."""
-        question = Question(obligation, tuple(size_sets(obligation)), over_reals, self.element_seconds, self.memory)
+        sizes = tuple(s for s in size_sets(obligation) if LARGE_SIZE not in s.values())
+        question = Question(lean(obligation), sizes, over_reals, self.element_seconds, self.memory)
         try:
             return from_message(self._process.request(to_message(question)))
         except WorkerExit as e:
@@ -76,9 +74,9 @@ class SmtProver:
         answer = self.ask(obligation, over_reals=over_reals)
         if answer.outcome is Outcome.PROVED:
             return _proved(obligation, answer, over_reals=over_reals)
-        shown = replay(obligation, answer.inputs) if answer.inputs is not None else None
-        if shown is not None:
-            return Verdict(Guarantee.REFUTED, Technique.SMT, reason=shown.reason, counterexample=shown.inputs)
+        shown = replay(obligation, answer.inputs) if answer.inputs is not None else ""
+        if shown:
+            return Verdict(Guarantee.REFUTED, Technique.SMT, reason=shown, counterexample=answer.inputs)
         if answer.outcome is Outcome.FEWER_INPUTS:
             return Verdict(Guarantee.FEWER_INPUTS, Technique.SMT, reason=_at(answer))
         reason = answer.reason
@@ -94,19 +92,13 @@ def is_available() -> bool:
 
 def readings(obligation: Obligation) -> tuple[bool, ...]:
     """The readings of floats to try, True for reals: bit for bit first where the contract is exact."""
-    return (False, True) if obligation.contract.kind == EXACT.kind else (True,)
+    return (False, True) if promises_bits(obligation.contract) else (True,)
 
 
-def size_sets(obligation: Obligation) -> Iterator[Mapping[str, int]]:
-    """Sizes for the symbols: all alike, and all different in both directions."""
-    symbols = obligation.symbols
-    yield dict.fromkeys(symbols, 2)
-    if symbols:
-        yield dict.fromkeys(symbols, 1)
-        yield dict.fromkeys(symbols, MAX_SIZE)
-    if len(symbols) > 1:
-        yield {s: 2 + i % 3 for i, s in enumerate(symbols)}
-        yield {s: 2 + (len(symbols) - i) % 3 for i, s in enumerate(symbols)}
+def lean(obligation: Obligation) -> Obligation:
+    """The obligation without what z3 does not read, to be sent to another process."""
+    before, after = (Fragment(f.model, f.exact) for f in (obligation.before, obligation.after))
+    return replace(obligation, before=before, after=after, retyped=None)
 
 
 def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> Verdict:

@@ -78,7 +78,8 @@ def map_elements(function: Callable[..., Any], *arrays: Array) -> Array:
 
 def fold_elements(function: Callable[[Element, Element], Element], elements: Array, axis: int) -> Array:
     """The elements along an axis combined from the first on; there is at least one."""
-    return reduce(partial(map_elements, function), np.moveaxis(elements, axis, 0))
+    rows = np.moveaxis(elements, axis, 0)
+    return reduce(partial(map_elements, function), (rows[i, ...] for i in range(rows.shape[0])))
 
 
 @dataclass(slots=True)

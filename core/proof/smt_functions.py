@@ -103,15 +103,35 @@ class Functions:
             self._applied.setdefault(name, {})[value.get_id()] = (arguments[0], value)
         return value
 
-    def statements(self) -> Iterator[Term]:
-        """What is true of the applications so far, which are of real numbers."""
+    def statements(self, claim: Term) -> Iterator[Term]:
+        """What is true of the applications in a claim, which are of real numbers."""
+        inside = subterms(claim)
         for name, applied in self._applied.items():
+            found = [pair for key, pair in applied.items() if key in inside]
             if name in STATEMENTS:
-                for x, y in applied.values():
+                for x, y in found:
                     yield from STATEMENTS[name](x, y)
-            if name in PAIR_STATEMENTS and len(applied) <= MAX_COMPARED:
-                for (a, y), (b, z) in combinations(applied.values(), 2):
+            if name in PAIR_STATEMENTS and len(found) <= MAX_COMPARED:
+                for (a, y), (b, z) in combinations(found, 2):
                     yield from PAIR_STATEMENTS[name](a, b, y, z)
+
+
+def subterms(term: Term) -> dict[int, Term]:
+    """A term and all terms in it, by id."""
+    found: dict[int, Term] = {}
+    queue = [term]
+    while queue:
+        next_term = queue.pop()
+        if next_term.get_id() not in found:
+            found[next_term.get_id()] = next_term
+            queue += next_term.children()
+    return found
+
+
+def has_unknown_functions(term: Term) -> bool:
+    """Whether uninterpreted functions are applied in a term, for which z3 chooses values."""
+    applied = (t for t in subterms(term).values() if z3.is_app(t) and t.num_args())
+    return any(t.decl().kind() == z3.Z3_OP_UNINTERPRETED for t in applied)
 
 
 def _short(name: str) -> str:

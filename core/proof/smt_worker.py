@@ -21,8 +21,9 @@ from ..ort.worker_process import Message, serve
 from .obligation import Fragment, InputType, NotApplicable, Obligation
 from .smt_answer import Answer, Outcome, Question, from_message, to_message
 from .smt_evaluation import CannotRun, TermEvaluation, TermTensor, Value, variable_name
+from .smt_functions import Functions, has_unknown_functions
 from .smt_tensor_kernels import TENSOR_KERNELS
-from .smt_terms import FALSE, TRUE, Arithmetic, Element, Term, all_of, z3
+from .smt_terms import TRUE, Arithmetic, Element, Term, all_of, z3
 
 MAX_REASON = 160
 VARIABLE = re.compile(r"\|[^|]*#\d+\|")
@@ -54,6 +55,8 @@ class Comparison:
     question: Question
     sizes: Mapping[str, int]
     seen: set[str] = field(default_factory=set[str])
+    functions: Functions = field(default_factory=Functions)
+    assumed: Sequence[Term] = ()
 
     def answer(self) -> Answer:
         """Evaluate and compare. Raises CannotRun if the first model does not run at these sizes."""
@@ -67,9 +70,10 @@ class Comparison:
             after = evaluation.run(obligation.after, feeds)
         except CannotRun as e:
             return Answer(Outcome.DIFFERS, f"the rewritten model cannot run: {e}", (self.sizes,), self._inputs(None))
-        assumed = self._assumptions(evaluation, obligation, feeds)
+        self.functions = evaluation.functions
+        self.assumed = self._assumptions(evaluation, obligation, feeds)
         for name, value in before.items():
-            found = self._compare(value, after[name], [*assumed, *evaluation.functions.statements()])
+            found = self._compare(value, after[name])
             if found is not None:
                 return found
         return Answer(Outcome.PROVED, sizes=(self.sizes,))
@@ -83,39 +87,40 @@ class Comparison:
         found = evaluation.run(Fragment(obligation.condition), feeds).values()
         return [all_of(e.defined, e.term) for v in found for e in elements_of(v)]
 
-    def _compare(self, a: Value, b: Value, assumed: Sequence[Term]) -> Answer | None:
+    def _compare(self, a: Value, b: Value) -> Answer | None:
         """The answer on one output, None if it is the same."""
         if isinstance(a, list) or isinstance(b, list):
-            return self._compare_sequences(a, b, assumed)
+            return self._compare_sequences(a, b)
         if a is None or b is None:
             return None if a is b else self._differs("an optional is empty in one model")
         if (a.dtype, a.elements.shape) != (b.dtype, b.elements.shape):
             shapes = (list(t.elements.shape) for t in (a, b))
             return self._differs("{} became {}".format(*shapes))
         for x, y in zip(a.elements.reshape(-1), b.elements.reshape(-1), strict=True):
-            found = self._compare_elements(x, y, assumed)
+            found = self._compare_elements(x, y)
             if found is not None:
                 return found
         return None
 
-    def _compare_sequences(self, a: Value, b: Value, assumed: Sequence[Term]) -> Answer | None:
+    def _compare_sequences(self, a: Value, b: Value) -> Answer | None:
         if not isinstance(a, list) or not isinstance(b, list) or len(a) != len(b):
             return self._differs("sequences of other lengths")
-        found = (self._compare(x, y, assumed) for x, y in zip(a, b, strict=True))
+        found = (self._compare(x, y) for x, y in zip(a, b, strict=True))
         return next((f for f in found if f is not None), None)
 
     def _differs(self, reason: str) -> Answer:
         return Answer(Outcome.DIFFERS, reason, (self.sizes,), self._inputs(None))
 
-    def _compare_elements(self, x: Element, y: Element, assumed: Sequence[Term]) -> Answer | None:
+    def _compare_elements(self, x: Element, y: Element) -> Answer | None:
         if x is y or (x.term.eq(y.term) and (y.defined is TRUE or y.defined.eq(x.defined))):
             return None
-        shrinks = z3.simplify(z3.And(x.defined, z3.Not(y.defined))) if y.defined is not TRUE else FALSE
-        differs = z3.simplify(z3.And(x.defined, y.defined, x.term != y.term))
+        shrinks = z3.And(x.defined, z3.Not(y.defined))
+        differs = z3.And(x.defined, y.defined, x.term != y.term)
         for claim, outcome in ((shrinks, Outcome.FEWER_INPUTS), (differs, Outcome.DIFFERS)):
-            if z3.is_false(claim) or not self._is_new(claim):
+            simple = z3.simplify(claim)
+            if z3.is_false(simple) or not self._is_new(simple):
                 continue
-            found = self._refute(claim, outcome, assumed)
+            found = self._refute(claim, outcome)
             if found is not None:
                 return found
         return None
@@ -129,17 +134,21 @@ class Comparison:
         self.seen.add(text)
         return True
 
-    def _refute(self, claim: Term, outcome: Outcome, assumed: Sequence[Term]) -> Answer | None:
+    def _refute(self, claim: Term, outcome: Outcome) -> Answer | None:
         """The answer if numbers exist for which `claim` is true, or that is not known."""
         solver = z3.Solver()
         solver.set("timeout", int(self.question.seconds * 1000))
-        solver.add(*assumed, claim)
+        whole = z3.And(claim, *self.assumed)
+        solver.add(whole, *self.functions.statements(whole))
         status = solver.check()
         if status == z3.unsat:
             return None
         if status == z3.sat:
-            reason = "elements differ" if outcome is Outcome.DIFFERS else "an element is not defined any more"
-            return Answer(outcome, reason, (self.sizes,), self._inputs(solver.model()))
+            is_certain = outcome is Outcome.DIFFERS or not has_unknown_functions(claim)
+            reason = "elements differ" if outcome is Outcome.DIFFERS else "an element may not be defined any more"
+            return Answer(
+                outcome if is_certain else Outcome.UNKNOWN, reason, (self.sizes,), self._inputs(solver.model())
+            )
         return Answer(Outcome.UNKNOWN, f"z3: {solver.reason_unknown()}", (self.sizes,))
 
     def _inputs(self, model: Any) -> dict[str, np.ndarray[Any, Any]]:

@@ -1,0 +1,129 @@
+"""Exactness by exhaustion: both models in onnxruntime on every number of a 16- or 32-bit float type.
+
+A rule that promises equal bits is tried on every float16, at which its own replacement is made, if each output element
+depends on one element of a single input. NaN equals NaN.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from onnx import TensorProto
+
+from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
+from .element_dependence import require_single_dependence
+from .obligation import LARGE_SIZE, InputType, NotApplicable, Obligation, promises_bits, size_sets
+from .verdict import Guarantee, Technique, Verdict
+
+FLOAT32_ELEMENTS = 1 << 22
+"""Elements of an input that holds float32 numbers, if its dims are free."""
+MIN_FLOAT32_ELEMENTS = 1 << 12
+SECONDS = 120.0
+FLOAT32_SECONDS = 3600.0
+
+
+@dataclass(slots=True)
+class Exhaustion:
+    """Runs models on every float16, and on every float32 with `float32`, which takes minutes; in a worker process."""
+
+    float32: bool = False
+    _process: WorkerProcess = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._process = WorkerProcess(module_command(f"{__name__}_worker"), SECONDS)
+
+    def prove(self, obligation: Obligation) -> list[Verdict]:
+        """The verdict on an obligation. Raises NotApplicable."""
+        if not promises_bits(obligation.contract):
+            raise NotApplicable("its contract does not promise equal bits")
+        dtype = _input_of(obligation).dtype
+        wanted = [TensorProto.FLOAT16, *([TensorProto.FLOAT] if self.float32 and dtype == TensorProto.FLOAT else [])]
+        found = [self._judge(_retyped(obligation, w), w) for w in wanted]
+        worse = [v for v in found if v.guarantee is not Guarantee.EXACT]
+        if worse:
+            return worse
+        coverage = tuple(c for v in found for c in v.coverage)
+        return [Verdict(Guarantee.EXACT, Technique.EXHAUSTION, coverage)]
+
+    def _judge(self, obligation: Obligation, dtype: int) -> Verdict:
+        given = _input_of(obligation)
+        models = (obligation.before.model, obligation.after.model)
+        before, after = (require_single_dependence(m, given.name) for m in models)
+        is_uniform = before and after
+        if dtype == TensorProto.FLOAT and not is_uniform:
+            raise NotApplicable("every float32 at every place takes too many runs")
+        reason = "no sizes at which the first model runs"
+        for shape in _shapes(obligation, given, dtype):
+            request: Message = {
+                "models": [b64encode(m.SerializeToString()).decode("ascii") for m in models],
+                "name": given.name,
+                "outputs": [o.name for o in models[0].graph.output],
+                "shape": shape,
+                "bits": 16 if dtype == TensorProto.FLOAT16 else 32,
+                "every_place": not is_uniform,
+            }
+            reply = self._reply(request, SECONDS if dtype == TensorProto.FLOAT16 else FLOAT32_SECONDS)
+            if (reason := reply.get("skipped", "")) == "":
+                return _verdict(given, reply, dtype)
+        return Verdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=reason)
+
+    def _reply(self, request: Message, seconds: float) -> Message:
+        try:
+            return self._process.request(request, seconds)
+        except WorkerExit as e:
+            return {"skipped": e.describe("onnxruntime")}
+        except RequestFailed as e:
+            return {"skipped": str(e)}
+
+
+def _input_of(obligation: Obligation) -> InputType:
+    """The only input. Raises NotApplicable if there are several, or it is no float of 16 or 32 bits."""
+    if len(obligation.inputs) != 1:
+        raise NotApplicable("it has several inputs" if obligation.inputs else "it has no input")
+    if obligation.inputs[0].dtype not in {TensorProto.FLOAT, TensorProto.FLOAT16}:
+        raise NotApplicable("its input is no float32 or float16")
+    return obligation.inputs[0]
+
+
+def _retyped(obligation: Obligation, dtype: int) -> Obligation:
+    """The obligation of the same rule on floats of another type. Raises NotApplicable."""
+    if _input_of(obligation).dtype == dtype:
+        return obligation
+    found = obligation.retyped(dtype) if obligation.retyped is not None else None
+    if found is None:
+        raise NotApplicable("the rule does not fire at float16")
+    _input_of(found)
+    return found
+
+
+def _shapes(obligation: Obligation, given: InputType, dtype: int) -> Iterator[tuple[int, ...]]:
+    """Shapes to try: the smallest first, or for float32 a large one."""
+    if dtype == TensorProto.FLOAT16:
+        yield from (given.shape(s) for s in size_sets(obligation) if LARGE_SIZE not in s.values())
+        return
+    fixed = prod(d for d in given.dims if isinstance(d, int))
+    names = [d for d in given.dims if isinstance(d, str)]
+    for name in dict.fromkeys(names):
+        rest = dict.fromkeys(names, 2) | {name: 1}
+        count = max(1, FLOAT32_ELEMENTS // max(1, prod(given.shape(rest))))
+        yield given.shape(rest | {name: count})
+    if not names and fixed >= MIN_FLOAT32_ELEMENTS:
+        yield given.shape({})
+    elif not names:
+        raise NotApplicable(f"an input of {fixed} elements takes too many runs for every float32")
+
+
+def _verdict(given: InputType, reply: Message, dtype: int) -> Verdict:
+    name = "float16" if dtype == TensorProto.FLOAT16 else "float32"
+    if "counterexample" not in reply:
+        return Verdict(Guarantee.EXACT, Technique.EXHAUSTION, (f"every {name}",))
+    if name == "float16":  # in which onnxruntime computes with 32 bits between ops: no contract promises equal bits
+        reason = f"on float16, {reply['difference']}"
+        return Verdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=reason)
+    bits = np.array(reply["counterexample"], np.uint32)
+    shown = {given.name: bits.view(np.float32).reshape(reply["shape"])}
+    return Verdict(Guarantee.REFUTED, Technique.EXHAUSTION, reason=reply["difference"], counterexample=shown)

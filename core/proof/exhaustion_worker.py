@@ -1,0 +1,56 @@
+"""Worker that runs two models on every number of a float type: `python -m <this module>`."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..errors import EvaluationError, ModelError
+from ..ort.backends import OnnxRuntime
+from ..ort.process_limits import prepare_to_crash
+from ..ort.sessions import SessionConfig
+from ..ort.worker_process import Message, serve
+from ..verify.output_comparison import compare_outputs
+
+Array = np.ndarray[Any, Any]
+
+
+def reply(request: Message) -> Iterator[Message]:
+    """Compare the models of a request on all numbers, each at one place of the input at least, or at every place."""
+    config = SessionConfig(intra_op_threads=1)
+    names, shape = request["outputs"], tuple(request["shape"])
+    try:
+        first, second = (OnnxRuntime(b64decode(m), config) for m in request["models"])
+        first.run(names, {request["name"]: np.zeros(shape, f"float{request['bits']}")})
+    except (EvaluationError, ModelError) as e:
+        yield {"skipped": str(e)}
+        return
+    for numbers in numbers_of(request["bits"], int(np.prod(shape)), every_place=request["every_place"]):
+        given = {request["name"]: numbers.view(f"float{request['bits']}").reshape(shape)}
+        wanted, found = first.run(names, given), second.run(names, given)
+        if all(a.tobytes() == b.tobytes() for a, b in zip(wanted, found, strict=True)):
+            continue
+        differences = (compare_outputs(a, b, exact=True).reason for a, b in zip(wanted, found, strict=True))
+        for name, reason in zip(names, differences, strict=True):
+            if reason:
+                shown = numbers.reshape(-1)
+                yield {"counterexample": shown.tolist(), "shape": shape, "difference": f"{name}: {reason}"}
+                return
+    yield {}
+
+
+def numbers_of(bits: int, count: int, *, every_place: bool) -> Iterator[Array]:
+    """Arrays of so many numbers, as bits, that hold every number once, or each at every place."""
+    dtype, total = np.dtype(f"uint{bits}"), 1 << bits
+    step = 1 if every_place else count
+    places = np.arange(count, dtype=np.uint64)
+    for begin in range(0, total, step):
+        yield ((begin + places) % total).astype(dtype)
+
+
+if __name__ == "__main__":
+    prepare_to_crash()
+    serve(reply)

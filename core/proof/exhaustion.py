@@ -19,8 +19,8 @@ from .element_dependence import require_single_dependence
 from .obligation import LARGE_SIZE, InputType, NotApplicable, Obligation, promises_bits, size_sets
 from .verdict import Guarantee, Technique, Verdict
 
-FLOAT32_ELEMENTS = 1 << 22
-"""Elements of an input that holds float32 numbers, if its dims are free."""
+FLOAT16_ELEMENTS, FLOAT32_ELEMENTS = 1 << 12, 1 << 22
+"""Elements of an input whose dims are free."""
 MIN_FLOAT32_ELEMENTS = 1 << 12
 SECONDS = 120.0
 FLOAT32_SECONDS = 3600.0
@@ -57,7 +57,7 @@ class Exhaustion:
         if dtype == TensorProto.FLOAT and not is_uniform:
             raise NotApplicable("every float32 at every place takes too many runs")
         reason = "no sizes at which the first model runs"
-        for shape in _shapes(obligation, given, dtype):
+        for shape in _shapes(obligation, given, dtype, is_uniform=is_uniform):
             request: Message = {
                 "models": [b64encode(m.SerializeToString()).decode("ascii") for m in models],
                 "name": given.name,
@@ -100,21 +100,24 @@ def _retyped(obligation: Obligation, dtype: int) -> Obligation:
     return found
 
 
-def _shapes(obligation: Obligation, given: InputType, dtype: int) -> Iterator[tuple[int, ...]]:
-    """Shapes to try: the smallest first, or for float32 a large one."""
+def _shapes(obligation: Obligation, given: InputType, dtype: int, *, is_uniform: bool) -> Iterator[tuple[int, ...]]:
+    """Shapes to try: large ones first if all places matter alike, since few runs then hold all numbers."""
+    if is_uniform and obligation.symbols:
+        elements = FLOAT16_ELEMENTS if dtype == TensorProto.FLOAT16 else FLOAT32_ELEMENTS
+        yield from _large_shapes(obligation, given, elements)
     if dtype == TensorProto.FLOAT16:
         yield from (given.shape(s) for s in size_sets(obligation) if LARGE_SIZE not in s.values())
-        return
-    fixed = prod(d for d in given.dims if isinstance(d, int))
-    names = [d for d in given.dims if isinstance(d, str)]
-    for name in dict.fromkeys(names):
-        rest = dict.fromkeys(names, 2) | {name: 1}
-        count = max(1, FLOAT32_ELEMENTS // max(1, prod(given.shape(rest))))
-        yield given.shape(rest | {name: count})
-    if not names and fixed >= MIN_FLOAT32_ELEMENTS:
-        yield given.shape({})
-    elif not names:
-        raise NotApplicable(f"an input of {fixed} elements takes too many runs for every float32")
+    elif (count := prod(given.shape(dict.fromkeys(obligation.symbols, 1)))) >= MIN_FLOAT32_ELEMENTS:
+        yield given.shape(dict.fromkeys(obligation.symbols, 1))
+    elif not obligation.symbols:
+        raise NotApplicable(f"an input of {count} elements takes too many runs for every float32")
+
+
+def _large_shapes(obligation: Obligation, given: InputType, elements: int) -> Iterator[tuple[int, ...]]:
+    """Shapes of about so many elements, by one symbol after another."""
+    for name in obligation.symbols:
+        sizes = dict.fromkeys(obligation.symbols, 2) | {name: 1}
+        yield given.shape(sizes | {name: max(1, elements // max(1, prod(given.shape(sizes))))})
 
 
 def _verdict(given: InputType, reply: Message, dtype: int) -> Verdict:

@@ -16,14 +16,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS, INTEGERS
-from ..rewriting.rules import EXACT, Contract
 from ..verify.referee.float64_evaluation import evaluate_by_policy
 from . import finite_field as ff
 from .field_kernels import operations_by_name
 from .field_symbols import SymbolicInputs, symbolic_inputs
 from .finite_field import FieldArray
 from .finite_field_constants import lift
-from .obligation import Fragment, NotApplicable, Obligation, size_sets
+from .obligation import Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .shadow_array import Array, ShadowArray, lifted, shadowed
 from .verdict import Guarantee, Technique, Verdict
 
@@ -154,11 +153,6 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
     notes = (f"{regions} regions of maxima and comparisons",) if regions else ()
     guarantee, domain = guarantee_of(obligation, symbolic)
     return [Verdict(guarantee, Technique.FINITE_FIELD, (*domain, *size_words(shown)), notes=notes)]
-
-
-def promises_bits(contract: Contract) -> bool:
-    """Whether a contract says that bits are kept, for some type at least."""
-    return EXACT in (contract, contract.for_dtypes)
 
 
 def covered_bits(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ import onnx
 
 from ..errors import PassesError
 from ..rewriting.rules import Rule
-from .finite_field_proof import DIFFERENCES, Difference, Redraw, promises_bits, prove_by_field
-from .obligation import NotApplicable, Obligation
+from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
+from .obligation import NotApplicable, Obligation, promises_bits
 from .rule_obligation import build_sites, obligation_of
 from .verdict import PROOFS, STRENGTH, Guarantee, Technique, Verdict, strongest
 

@@ -19,7 +19,7 @@ from ..ir.dtypes import FLOATS, INTEGERS
 from ..verify.referee.float64_evaluation import evaluate_by_policy
 from . import finite_field as ff
 from .field_kernels import operations_by_name
-from .field_symbols import SymbolicInputs, symbolic_inputs
+from .field_symbols import READS_SHAPE, SymbolicInputs, symbolic_inputs
 from .finite_field import FieldArray
 from .finite_field_constants import lift
 from .obligation import Fragment, NotApplicable, Obligation, promises_bits, size_sets
@@ -162,6 +162,8 @@ def covered_bits(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[str,
         for i in obligation.inputs
     ):
         return ()
+    if not all(keeps_floats(f.model) for f in (obligation.before, obligation.after)):
+        return []
     points = Points(symbolic)
     shown: list[Mapping[str, int]] = []
     with operations_by_name():
@@ -231,11 +233,8 @@ def require_no_rounding_casts(model: onnx.ModelProto) -> None:
     """Raise NotApplicable for a Cast of floats to integers or bools."""
     if not any(n.op_type in ("Cast", "CastLike") for n in all_nodes(model.graph)):
         return
-    inferred = onnx.shape_inference.infer_shapes(model).graph
-    values = (*inferred.input, *inferred.output, *inferred.value_info)
-    types = {v.name: v.type.tensor_type.elem_type for v in values}
-    types |= {t.name: t.data_type for t in inferred.initializer}
-    for node in all_nodes(inferred):
+    types = element_types(model)
+    for node in all_nodes(model.graph):
         if node.op_type in ("Cast", "CastLike") and types.get(node.input[0], 0) in FLOATS | {0}:
             if types.get(node.output[0], 0) not in FLOATS:
                 raise NotApplicable("a Cast of floats rounds to integers or bools")

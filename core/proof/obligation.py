@@ -81,6 +81,8 @@ class NotApplicable(Exception):
     """Raised by a technique for an obligation outside its domain; the message is the reason."""
 
 
+OVERRIDABLE_SINCE = 4
+"""The IR version from which on initializers that are inputs are their defaults; they are constants before."""
 SMALL_SIZES = ((2, 3), (3, 2), (1, 2), (4, 4), (6, 1), (5, 5))
 """Sizes of alternate symbols, one set after another."""
 LARGE_SIZE = 130
@@ -88,10 +90,12 @@ LARGE_SIZE = 130
 
 
 def input_types(model: onnx.ModelProto) -> tuple[InputType, ...]:
-    """The inputs without a default. Raises NotApplicable for one that is no tensor, or of unknown rank or type."""
+    """The inputs. Raises NotApplicable for one with a default, that is no tensor, or of unknown rank or type."""
     constants = {t.name for t in model.graph.initializer}
     found: list[InputType] = []
     for value in model.graph.input:
+        if value.name in constants and model.ir_version >= OVERRIDABLE_SINCE:
+            raise NotApplicable(f"input {value.name} has a default, which a caller may override")
         if value.name in constants:
             continue
         tensor = value.type.tensor_type

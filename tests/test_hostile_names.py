@@ -128,10 +128,10 @@ COMMANDS: dict[str, list[list[str]]] = {
         [FILE_NAME, f"--{EVIL}"],
     ],
     "batch": [
-        [FILE_NAME, "unknown.onnx", "--output-dir", "batch", "--no-verify", "-q", "--jobs", "1"],
+        [FILE_NAME, "unknown.onnx", "--do", "verify", "--other", ".", "--output-dir", "batch", "--effort", "quick"],
         [EVIL, "--output-dir", "batch"],
         [FILE_NAME, "--do", EVIL, "--output-dir", "batch"],
-        [FILE_NAME, "--output-dir", "batch", "--outputs", EVIL, "--no-verify", "--json", "-"],
+        [FILE_NAME, "--output-dir", "batch", "--outputs", EVIL, "--no-verify"],
     ],
     "list": [["--plugin", "plugin.py"], ["away", "--plugin", "plugin.py"], ["--op", EVIL], [EVIL], ["--search", EVIL]],
     "info": [[FILE_NAME, "unknown.onnx"], [FILE_NAME, "--json", "-"], [EVIL]],

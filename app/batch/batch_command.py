@@ -8,6 +8,7 @@ from typing import Any
 from ..command_class import IGNORE, TRUST, Command
 from ..help_pages import help_row, write_rows
 from ..settings import is_settable, key_of, types_of
+from .action_command import action_command
 from .actions import ACTIONS, DEFAULT
 
 DO = "--do"
@@ -29,7 +30,7 @@ class BatchCommand(Command):
             return super().parse_args(ctx, args)
         ctx.meta[CHOSEN] = chosen
         own = {option: p for p in self.get_params(ctx) for option in p.opts if p.param_type_name == "option"}
-        others = {o: p for p in action_options(ctx, name).values() for o in p.opts if o not in own}
+        others = {o: p for p in action_options(name).values() for o in p.opts if o not in own}
         kept, given = _split(args, own, others)
         ctx.meta[ARGUMENTS] = [*given, *(choice for choice in (IGNORE, TRUST) if choice in kept)]
         return super().parse_args(ctx, kept)
@@ -38,7 +39,7 @@ class BatchCommand(Command):
         """Write the options, then those of the command that is done, if there is a choice of one."""
         super().format_options(ctx, formatter)
         if (name := ctx.meta.get(CHOSEN)) is not None:
-            rows = [help_row(p, ctx) for p in action_options(ctx, name).values()]
+            rows = [help_row(p, ctx) for p in action_options(name).values()]
             write_rows(formatter, f"Options of passes {name}", rows)
 
 
@@ -68,14 +69,9 @@ def _split(args: Sequence[str], own: Mapping[str, Any], others: Mapping[str, Any
     return kept, given
 
 
-def action_command(ctx: Any, name: str) -> Any:
-    """The command that is done."""
-    return ctx.parent.command.get_command(ctx.parent, name)
-
-
-def action_options(ctx: Any, name: str) -> dict[str, Any]:
+def action_options(name: str) -> dict[str, Any]:
     """The options of the command that is done, by name without dashes, as far as a batch takes them."""
-    command = action_command(ctx, name)
+    command = action_command(name)
     types = types_of(command.function)
     return {key_of(p): p for p in command.params if p.param_type_name == "option" and _is_taken(p.name, types[p.name])}
 

@@ -11,8 +11,9 @@ import typer
 
 from ...core.support.printable_text import json_text
 from ..options import require
+from .action_command import action_command
 from .actions import ACTIONS, Action
-from .batch_command import ARGUMENTS, action_command
+from .batch_command import ARGUMENTS
 
 if TYPE_CHECKING:
     from .sources import BatchJob
@@ -79,7 +80,7 @@ class ActionOptions:
         return json_text([self.name, values], indent=None, default=str)
 
     def _parse(self, arguments: Sequence[str], place: str) -> dict[str, Any]:
-        command, action = action_command(self.ctx, self.name), self.action
+        command, action = action_command(self.name), self.action
         stand_in = [*["--output=model"] * bool(action.output), "--", "model", *["other"] * bool(action.other)]
         try:
             ctx = command.make_context(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import redirect_stderr, redirect_stdout
-from functools import cache
 from io import StringIO
 from pathlib import Path
 from time import perf_counter
@@ -13,10 +12,10 @@ from typing import Any
 import typer
 
 from ...core.ort.worker_process import Message, module_command
-from ..cli import COMMANDS, load_command
 from ..exit_codes import STANDARD_OUTPUT
 from ..jobs.job_exchange import JobReply
 from ..jobs.job_worker import Task, make_folder, serve_jobs
+from .action_command import action_command
 
 BATCH_WORKER = module_command(f"{__package__}.batch_worker")
 
@@ -29,7 +28,7 @@ def do_action(request: Message, output: Path | None) -> JobReply:
     from .actions import ACTIONS  # noqa: PLC0415 - the worker for verification is started first
 
     name, given = json.loads(request["options"])
-    action, command = ACTIONS[name], _command(name)
+    action, command = ACTIONS[name], action_command(name)
     takes_several = any(p.nargs == -1 for p in command.params if p.name == action.model)
     given[action.model] = [request["model"]] if takes_several else request["model"]
     if output is not None:
@@ -63,12 +62,6 @@ def publish_report(place: Path, text: str) -> None:
     from ...core.io.publishing import publish_text  # noqa: PLC0415 - as above
 
     publish_text(OutputFile.at(place), lambda: text.rstrip("\n"))
-
-
-@cache
-def _command(name: str) -> Any:
-    """A command, imported once."""
-    return load_command(name, COMMANDS[name])
 
 
 def _conditions(model: Path, text: str) -> str:

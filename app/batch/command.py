@@ -117,7 +117,7 @@ def batch(
         from .sources import Sources  # noqa: PLC0415 - as above
 
         is_trusted = TRUST in ctx.meta[ARGUMENTS]
-        named = Sources(sources or (), action_options(ctx, do), is_trusted)
+        named = Sources(sources or (), action_options(do), is_trusted)
         jobs = named.jobs(places.folder, other)
         if code := run_batch(jobs, ActionOptions(ctx, do), places, conditions, quiet=quiet):
             raise typer.Exit(code)

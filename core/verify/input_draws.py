@@ -85,6 +85,7 @@ def combined_plans(
     limits = [max(n, element_count(list(inputs), base)) for n in (max_elements, MAX_GROWN_ELEMENTS)]
     by_kind: dict[str, list[Plan]] = {}
     most, others = _max_plans(inputs), _other_kinds(inputs)
+    many_rows = _with_many_rows(inputs, base, fixed, max_elements)
     for kind, count in COUNTS.items():
         number = len(by_kind) * 1000
         if kind == "sizes":
@@ -99,11 +100,8 @@ def combined_plans(
             ]
         else:
             drawn = min(count, most)
-            found = list(
-                _plans_of_kind(kind, drawn, inputs, others, accepted, base, constants, fixed, rng, number, max_elements)
-            )
-        by_kind[kind] = [p for p in found if element_count(list(inputs), p.sizes) <= limits[kind == "sizes"]]
-        by_kind[kind] = by_kind[kind][: min(count, most)]
+            found = list(_plans_of_kind(kind, drawn, inputs, others, accepted, base, constants, many_rows, rng, number))
+        by_kind[kind] = _fitting(found, inputs, limits[kind == "sizes"])[: min(count, most)]
     return [plan for _, plan in sorted(_ranked(by_kind), key=lambda ranked: ranked[0])]
 
 
@@ -123,10 +121,16 @@ def plans_near(
     plans = [Plan("sizes", sizes, {}, 10_000 + n) for n, sizes in enumerate(near)]
     if constants.numbers or constants.words:
         count, others = min(COUNTS["constants"] // 2, _max_plans(inputs)), _other_kinds(inputs)
-        plans += _plans_of_kind(
-            "constants", count, inputs, others, accepted, base, constants, fixed, rng, 11_000, max_elements
-        )
-    return [p for p in plans if element_count(list(inputs), p.sizes) <= MAX_GROWN_ELEMENTS]
+        many_rows = _with_many_rows(inputs, base, fixed, max_elements)
+        plans += _plans_of_kind("constants", count, inputs, others, accepted, base, constants, many_rows, rng, 11_000)
+    return _fitting(plans, inputs, MAX_GROWN_ELEMENTS)
+
+
+def _fitting(plans: Sequence[Plan], inputs: Sequence[InputSpec], most: int) -> list[Plan]:
+    """The plans with at most so many elements; most plans have the same sizes."""
+    distinct = {id(p.sizes): p.sizes for p in plans}
+    fitting = {key for key, sizes in distinct.items() if element_count(list(inputs), sizes) <= most}
+    return [p for p in plans if id(p.sizes) in fitting]
 
 
 def _ranked(by_kind: Mapping[str, list[Plan]]) -> Iterator[tuple[float, Plan]]:
@@ -150,17 +154,16 @@ def _plans_of_kind(
     accepted: Sequence[Sizes],
     base: Sizes,
     constants: ModelConstants,
-    fixed: frozenset[str],
+    many_rows: Sizes,
     rng: np.random.Generator,
     number: int,
-    max_elements: int,
 ) -> Iterator[Plan]:
     """Plans in which some inputs have the kind, and the rest any of their `others`; "combined" ones have any kinds."""
     if kind == "combined":
         able = [i for i in inputs if own_kinds(i) - {"normal"}]
         count = count if len(inputs) > 1 else count // 3
     else:
-        able = [i for i in inputs if kind in own_kinds(i) | special_kinds(i) and _is_served(i, kind, constants)]
+        able = [i for i in inputs if kind in others[i.name] and _is_served(i, kind, constants)]
         able = able if kind not in PAIRED_KINDS or len(able) > 1 else []  # each input alone had such numbers before
     for n in range(count if able else 0):
         chosen = _some_kinds(inputs, kind, rng, others) if kind == "combined" else {}
@@ -170,7 +173,7 @@ def _plans_of_kind(
             chosen |= _some_kinds([i for i in inputs if i.name not in chosen], "", rng, others)
         sizes = base if rng.random() < 0.5 else accepted[int(rng.integers(len(accepted)))]
         if kind in MANY_ROW_KINDS and n % 2 == 0:
-            sizes = _with_many_rows(inputs, base, fixed, max_elements)
+            sizes = many_rows
         yield Plan(kind, sizes, chosen, number + n)
 
 

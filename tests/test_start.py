@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
 from passwright.app.cli import COMMANDS, app
+from passwright.core.ort.worker_process import WorkerProcess
 from rewriting import load
 from typer import BadParameter
 from typer.main import get_command
@@ -24,18 +28,60 @@ FOR_HELP = {"passwright", "passwright.core", "passwright.core.support", "passwri
 SLOW = {"typer.rich_utils", "rich.markdown", "rich.progress", "pydantic", "tomllib", "multiprocessing", "asyncio"}
 
 
-def modules_after(folder: Path, *arguments: str) -> set[str]:
-    """The modules that a command imports, except those of the standard library."""
-    code = (  # hooks of the environment have imported some before
-        f"import sys; before = {{*sys.modules}}; sys.argv = ['passes', *{arguments!r}]\n"
-        "from passwright.__main__ import main\n"
-        "try: main()\nfinally: print(*(sys.modules.keys() - before), file=sys.stderr)"
+SELDOM_NEEDED = {
+    f"passwright.{name}"
+    for name in (
+        "app.adapters.adapter_names", "app.formats.finding", "app.pages.card", "app.run.document",
+        "core.transform.opset_conversion", "core.verify.input_generation", "core.verify.input_search",
+        "core.verify.oracle",
     )
+} | {"networkx", "psutil", "rich.live", "statistics"}  # fmt: skip
+"""Modules that the process of a small run does not need; some are for the worker."""
+
+
+def start_of(folder: Path, *arguments: str) -> dict[str, Any]:
+    """The start of a command: its modules but those of the standard library, and what else takes time."""
+    code = f"""
+import gc, json, os, sys
+before = {{*sys.modules}}  # hooks of the environment have imported some
+sys.argv = ["passes", *{arguments!r}]
+import passwright.core.ort.worker_process as workers
+start, imported_before = workers.WorkerProcess._start, []
+def begin(worker):
+    imported_before.append("onnx" in sys.modules)
+    return start(worker)
+workers.WorkerProcess._start = begin
+compiled = []  # functions of dataclasses
+def compiled_functions():
+    classes = [c for n, m in sys.modules.items() if n.startswith("passwright.") for c in vars(m).values()]
+    for c in {{c for c in classes if isinstance(c, type) and "__dataclass_fields__" in vars(c)}}:
+        is_derived = any(hasattr(base, "__dataclass_fields__") for base in c.__bases__)
+        code = getattr(vars(c).get("__eq__"), "__code__", None)
+        if c.__module__.startswith("passwright.") and not is_derived and code and code.co_filename == "<string>":
+            yield c.__module__
+def collections():
+    return sum(s["collections"] for s in gc.get_stats())
+from passwright.__main__ import main
+collections_before = collections()
+try:
+    main()
+finally:
+    found = {{
+        "modules": [*(sys.modules.keys() - before)], "compiled": [*compiled_functions()],
+        "onnx_before_worker": imported_before, "frozen": gc.get_freeze_count(), "threshold": gc.get_threshold()[0],
+        "collections": collections() - collections_before, "idle": os.environ["OPENBLAS_THREAD_TIMEOUT"],
+    }}
+    print(json.dumps(found), file=sys.stderr)
+"""
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stdout
-    found = set(done.stderr.split()) - (sys.stdlib_module_names - SLOW)
+    return json.loads(done.stderr)
+
+
+def without_standard_library(modules: Iterable[str]) -> set[str]:
+    found = set(modules) - (sys.stdlib_module_names - SLOW)
     return {m for m in found if m.partition(".")[0] not in sys.stdlib_module_names - SLOW}
 
 
@@ -44,21 +90,57 @@ def packages(modules: set[str]) -> set[str]:
 
 
 def test_modules_of_help(tmp_path: Path) -> None:
-    found = modules_after(tmp_path, "--help")
+    code = (
+        "import sys; before = {*sys.modules}; sys.argv = ['passes', '--help']\n"
+        "from passwright.__main__ import main\n"
+        "try: main()\nfinally: print(*(sys.modules.keys() - before), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout
+    found = without_standard_library(done.stderr.split())
     assert {m for m in found if m.startswith("passwright")} == FOR_HELP | {"passwright.__main__"}
     assert packages(found) <= FRAMEWORK | {"passwright"}
     assert found.isdisjoint(SLOW)
 
 
-def test_modules_of_a_small_run(tmp_path: Path) -> None:
+def test_start_of_a_small_run(tmp_path: Path) -> None:
     onnx.save(load("g (float[2] x) => (float[2] y) { a = Identity(x) y = Relu(a) }"), tmp_path / "m.onnx")
-    found = modules_after(tmp_path, "run", "m.onnx", "--seed", "3")
+    start = start_of(tmp_path, "run", "m.onnx", "--seed", "3")
+    found = without_standard_library(start["modules"])
     assert {"onnx", "numpy", "rich"} <= packages(found) <= FRAMEWORK | {
-        "passwright", "onnx", "numpy", "google", "ml_dtypes", "psutil", "rich",
+        "passwright", "onnx", "numpy", "google", "ml_dtypes", "rich",
     }  # fmt: skip
-    assert found.isdisjoint(SLOW)
+    assert set(start["modules"]) & (SLOW | SELDOM_NEEDED) == set()
     others = {name for name in COMMANDS if f"passwright.app.{name}.command" in found}
     assert others == {"run"}
+    assert start["onnx_before_worker"] == [False]  # its imports take place beside those of the command
+    assert start["compiled"] == []  # a module imports `dataclass` of the standard library, not ours
+    assert start["collections"] == 0
+    assert start["frozen"] > 50_000  # objects among which Python looks for no garbage as it ends
+    assert start["idle"] == "4"
+
+
+def test_modules_of_the_worker() -> None:
+    code = "import sys, passwright.core.verify.oracle_worker; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    found = set(done.stdout.split())
+    assert packages(found) & {"numpy", "onnx", "onnxruntime", "networkx", "rich", "typer"} == {"numpy", "onnx"}
+    assert found.isdisjoint(SLOW | {"psutil", "statistics"})
+    floors = {".".join(m.split(".")[:3]) for m in found if m.startswith("passwright.")}
+    assert floors & {"passwright.app", "passwright.passes", "passwright.core.rewriting"} == set()
+
+
+def test_idle_threads_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = "import json, os, sys; sys.stdin.readline(); v = os.environ['OPENBLAS_THREAD_TIMEOUT']"
+    worker += "; print(json.dumps({'found': v, 'failure': None}), flush=True)"
+    for given, wanted in (None, "4"), ("26", "26"):
+        if given is None:
+            monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+        else:
+            monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", given)
+        with WorkerProcess((sys.executable, "-c", worker), 60.0) as process:
+            assert process.request({}) == {"found": wanted}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

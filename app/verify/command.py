@@ -50,7 +50,8 @@ def verify(
     with one_line_errors():
         start_oracle_worker()
         from ..run.run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
-        from .render import show_verification, verification_document  # noqa: PLC0415 - imports rich
+        from .document import verification_document  # noqa: PLC0415 - imports rich
+        from .render import show_verification  # noqa: PLC0415 - as above
         from .verify import verify as compare  # noqa: PLC0415 - imports onnx and numpy
 
         outputs = Outputs.parse(formats, json)

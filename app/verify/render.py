@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from ...core.verify.verdict import OutputDifference, Verdict
-from ..formats.finding import Document, Finding, Level
-from ..pages.card import Card
 from ..terminal import Terminal, add_row, new_table, plural
 
 if TYPE_CHECKING:
@@ -30,31 +28,6 @@ def show_verification(terminal: Terminal, report: VerificationReport) -> None:
         terminal.wrapped(f"{report.other} is {WRONG}: {verdict.failure.describe('it')}")
     elif verdict is not None:
         terminal.wrapped_lines(verdict_lines(verdict))
-
-
-def verification_card(report: VerificationReport) -> Card:
-    """The card of a comparison of two models."""
-    verdict = report.verdict
-    folds = [("Outputs", output_table(verdict))] if verdict is not None else []
-    notes = [f"note: {note}" for note in verdict.notes] if verdict is not None else []
-    text = verdict_line(verdict, with_notes=True) if verdict is not None else "not compared: the interfaces differ"
-    if verdict is not None and verdict.failure is not None:
-        text = f"{WRONG}: {verdict.failure.describe('it')}"
-    tone, subject = "good" if report.agrees else "bad", f"{report.other} against {report.original}"
-    return Card("passes verify", subject, tone, text, warnings=report.interface_differences, notes=notes, folds=folds)
-
-
-def verification_document(report: VerificationReport) -> Document:
-    """The content of all formats: a finding for each difference."""
-    findings = [
-        Finding(Level.ERROR, "interface-changed", "the interface differs", line, report.other)
-        for line in report.interface_differences
-    ]
-    if report.verdict is not None and (failure := report.verdict.failure) is not None:
-        places = list(filter(None, (failure.site, failure.output)))
-        message = failure.describe("it")
-        findings.append(Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, places))
-    return Document([verification_card(report)], findings)
 
 
 def output_table(verdict: Verdict) -> Table:

@@ -55,7 +55,7 @@ class VerificationReport:
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""
-        from .render import verification_card  # noqa: PLC0415 - imports rich and jinja2
+        from .document import verification_card  # noqa: PLC0415 - imports rich and jinja2
 
         return verification_card(self).html()
 

@@ -251,6 +251,7 @@ def test_options_of_each_row(folder: Path, suffix: str) -> None:
     path = folder / f"zoo/t{suffix}"
     if suffix == ".csv":
         with path.open("w", newline="") as file:
+            file.write("# two models\n# and one\n")
             writer = csv.DictWriter(file, names)
             writer.writeheader()
             writer.writerows(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from io import StringIO
@@ -17,6 +18,7 @@ from ...core.support.regular_files import read_text, unreadable
 
 CSV, PARQUET = SUFFIXES = (".csv", ".parquet")
 MAX_BYTES = 1 << 28  # of a table in CSV
+COMMENTS = re.compile(r"\A(?:#.*(?:\r\n|\r|\n|\Z))+")  # before the header
 csv.field_size_limit(MAX_BYTES)
 Table = list[dict[str, Any]]
 
@@ -31,7 +33,8 @@ def read_table(path: Path) -> Table:
 
 def _read_csv(path: Path) -> Table:
     try:
-        reader = csv.DictReader(StringIO(read_text(path, MAX_BYTES), newline=""), strict=True)
+        text = COMMENTS.sub("", read_text(path, MAX_BYTES))
+        reader = csv.DictReader(StringIO(text, newline=""), strict=True)
         rows = list(reader)
     except OSError as e:
         raise UsageError(unreadable(path, e, "table")) from e

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+from passwright.app.batch.summary import Summary
 from passwright.app.compare.comparison_report import ComparisonReport, OnlineOptimization
 from passwright.app.compare.row import Row, RowVerdict
 from passwright.app.drawing.graph_layout import GraphLayout, Link, Point
 from passwright.app.drawing.picture import Box, BoxKind, Picture
+from passwright.app.jobs.result_row import ResultRow
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
 from passwright.app.profile.profile_report import NodeTime, Profile, ProfileReport, TypeTime
@@ -244,3 +248,18 @@ def profile(label: str, size: int, scale: float, names: list[str] | None = None)
         sums[node.op] += node.seconds
     types = [TypeTime(op, counts[op], float(counts[op]), sums[op]) for op in counts]
     return Profile(label, 200, clock * 1.04, sum(sums.values()), nodes, types, Path("trace.json"))
+
+
+def batch_summary(count: int = 3, names: Sequence[str] = ("a", "b", "c")) -> Summary:
+    """The rows about models of a batch: verified ones, with rules of these names, and each third one failed."""
+    rows = list[ResultRow]()
+    for number in range(count):
+        name = names[number % len(names)]
+        row: ResultRow = {"model": f"{name} {number}.onnx", "do": "run", "exit_code": 0, "error": None}
+        if number % 3 == 2:
+            rows.append(row | {"outcome": "failed", "exit_code": 1, "error": f"{name} is no model"})
+            continue
+        sizes: ResultRow = {"nodes_before": 10 + number, "nodes_after": 5, "bytes_before": 1000, "bytes_after": 900}
+        by_rule = {"rules": json.dumps({name: 2}), "rewrites": 2, "quarantined": json.dumps([[name, name]])}
+        rows.append(row | sizes | by_rule | {"outcome": "verified", "seconds": number + 0.5})
+    return Summary(rows)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from dask_cluster import DaskCluster, kill
 from passwright.app.batch import batch_worker, conditions
 from passwright.app.batch.report_columns import comparison_columns
 from passwright.app.batch.summary_files import PAGE_NAME, TABLE_NAME
@@ -462,6 +463,10 @@ def golden_results(models: Sequence[Path], *options: str) -> None:
     process = start(*map(str, models), "--output-dir=out", "--verify=quick", *options)
     _, errors = process.communicate(timeout=PATIENCE * 10)
     assert process.returncode == OK, errors
+    require_results_of_single_runs(models)
+
+
+def require_results_of_single_runs(models: Sequence[Path]) -> None:
     for model in models:
         result = CliRunner().invoke(app, ["run", str(model), "-o", "single.onnx", "--verify", "quick"])
         assert result.exit_code == OK
@@ -470,6 +475,22 @@ def golden_results(models: Sequence[Path], *options: str) -> None:
 
 def test_results_are_those_of_single_runs() -> None:
     golden_results([GOLDEN / "crnn.onnx", GOLDEN / "cnn_qdq.onnx"])
+
+
+@pytest.mark.slow
+def test_results_of_a_cluster_are_those_of_single_runs(folder: Path) -> None:
+    """Of two Dask workers, one is killed after the first result."""
+    models = [GOLDEN / f"{name}.onnx" for name in ("cnn_half", "cnn_qdq", "cond_dynamo", "crnn")]
+    (folder / "dask").mkdir()
+    with DaskCluster(folder / "dask", workers=2) as cluster:
+        process = start(*map(str, models), "--output-dir=out", "--verify=quick", f"--on={cluster.address}")
+        assert process.stdout is not None
+        process.stdout.readline()
+        kill(cluster.workers[0])
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == OK, errors
+    require_results_of_single_runs(models)
+    assert sorted(cells("outcome")) == [model.name for model in models]
 
 
 @pytest.mark.slow

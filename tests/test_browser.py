@@ -18,6 +18,7 @@ from typing import Any
 
 import onnx
 import pytest
+from passwright.app.batch.page import batch_page
 from passwright.app.compare.page import compare_page
 from passwright.app.compare.row import RowVerdict
 from passwright.app.drawing.graph_layout import GraphLayout
@@ -28,7 +29,7 @@ from passwright.app.profile.profile import profile
 from passwright.app.run.page import run_page
 from passwright.app.visualization.visualization import GraphView, NodeView, Visualization
 from playwright.sync_api import sync_playwright
-from sample_reports import HOSTILE, comparison, profile_pair, report, row, trace
+from sample_reports import HOSTILE, batch_summary, comparison, profile_pair, report, row, trace
 from tiers import slow_unless
 
 from passwright import optimize
@@ -93,6 +94,8 @@ MAKERS: dict[str, Callable[[], str]] = {
         ),
     ),
     "no node": lambda: run_page(report(), Visualization([], [GraphView("main", [], [], EMPTY)], [])),
+    "batch": lambda: batch_page(batch_summary(500)),
+    "hostile batch": lambda: batch_page(batch_summary(9, HOSTILE)),
     "no time": lambda: profile_page(profile_pair(0), report(), Visualization([], [], [])),
     "1000": lambda: run_page(report(), trace(1000, changes=300)),
     "5000": lambda: run_page(report(), trace(5000, changes=300)),
@@ -232,7 +235,7 @@ def paeth_predictor(left: int, up: int, corner: int) -> int:
     return min((left, up, corner), key=lambda n: abs(left + up - corner - n))
 
 
-@pytest.mark.parametrize("name", ["run", "compare", "profile"])
+@pytest.mark.parametrize("name", ["run", "compare", "profile", "batch"])
 def test_page_is_not_blank_and_fits_phone(opened: Any, name: str) -> None:
     with opened(name, width=390, height=500) as page:
         colours = colours_of(page.screenshot(clip={"x": 0, "y": 60, "width": 390, "height": 150}))
@@ -393,6 +396,34 @@ def test_hostile_names_are_shown_as_text(opened: Any) -> None:
         assert HOSTILE[0] in page.locator("#side").text_content()
         page.fill("#search", "right to left")
         assert "\\u202eright to left" in page.locator("#side").text_content()
+        assert page.locator("img").count() == 0
+
+
+def test_models_are_sorted_and_filtered(opened: Any) -> None:
+    with opened("batch") as page:
+        rows = page.locator("#models-body tr")
+        assert rows.count() == 200
+        page.get_by_role("button", name="Show more").click()
+        assert rows.count() == 400
+        heading = page.locator("#models-head th", has_text="seconds")
+        heading.locator("button").click()
+        assert heading.get_attribute("aria-sort") == "descending"
+        assert rows.first.locator("th").text_content() == "b 499.onnx"
+        heading.locator("button").click()
+        assert rows.first.locator("th").text_content() == "a 0.onnx"
+        page.select_option("#models-outcome", "failed")
+        assert page.locator("#models-count").text_content() == "166 of 500 models"
+        assert rows.first.get_attribute("class") == "wrong"
+        page.fill("#models-filter", "c 11.onnx")
+        assert rows.all_text_contents() == ["c 11.onnxfailedc is no model"]
+
+
+def test_hostile_names_of_a_batch_are_text(opened: Any) -> None:
+    with opened("hostile batch") as page:
+        page.locator("#models-body tr").first.wait_for()
+        assert f"{HOSTILE[0]} 0.onnx" in page.locator("#models-body").text_content()
+        assert HOSTILE[0] in page.locator("#rules-of-all").text_content()
+        assert "\\u202eright to left" in page.locator("#models-body").text_content()
         assert page.locator("img").count() == 0
 
 

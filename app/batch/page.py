@@ -17,23 +17,24 @@ from ..pages.rendering import compress_json
 from ..pages.tile import Tile
 from ..run.page import page
 from ..terminal import plural
-from .render import quarantined
+from .render import quarantined, rewrites
 from .summary import Summary
 
 MAX_BARS = 12  # of the slowest and of the largest models
 MAX_PLACES = 20  # at which a rule was left out
-HIDDEN = frozenset({"exit_code", "rules", "latency_low", "latency_high"})
+HIDDEN = frozenset({"exit_code", "output", "rules", "latency_low", "latency_high"})
 """Columns that are in others, or in tables of their own."""
 
 
 def batch_page(summary: Summary) -> str:
     """The page of `passes batch`: all models, the rules, and the slowest and largest models."""
-    columns = [name for name in COLUMNS if name not in HIDDEN and any(row.get(name) for row in summary.rows)]
+    columns = shown_columns(summary.rows)
+    commands = " and ".join(sorted({f"passes {row['do']}" for row in summary.rows}))
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.outcomes.items())
     return page(
         "batch",
         plural(len(summary.rows), "model"),
-        counts,
+        f"{commands}: {counts}",
         versions(),
         batch_tiles(summary),
         None,
@@ -43,8 +44,24 @@ def batch_page(summary: Summary) -> str:
         batch_rules=summary.rules,
         most_places=MAX_PLACES,
         extremes=list(extreme_charts(summary.rows)),
-        batch_rows=compress_json({"columns": columns, "rows": [_cells(row, columns) for row in summary.rows]}),
+        batch_rows=compress_json(
+            {
+                "columns": columns,
+                "rows": [_cells(row, columns) for row in summary.rows],
+                "rules": ["\n".join(rewrites(row)) for row in summary.rows],
+            }
+        ),
     )
+
+
+def shown_columns(rows: Sequence[ResultRow]) -> list[str]:
+    """The columns of the table of models: those that say something, and that no other one says."""
+    same = {
+        "do": len({row["do"] for row in rows}) == 1,
+        "opset_after": all(row.get("opset_after") == row.get("opset_before") for row in rows),
+    }
+    hidden = HIDDEN | {name for name, is_same in same.items() if is_same}
+    return [name for name in COLUMNS if name not in hidden and any(row.get(name) for row in rows)]
 
 
 def batch_tiles(summary: Summary) -> Iterator[Tile]:

@@ -19,7 +19,6 @@ from ...core.support.regular_files import read_text, unreadable
 CSV, PARQUET = SUFFIXES = (".csv", ".parquet")
 MAX_BYTES = 1 << 28  # of a table in CSV
 COMMENTS = re.compile(r"\A(?:#.*(?:\r\n|\r|\n|\Z))+")  # before the header
-csv.field_size_limit(MAX_BYTES)
 Table = list[dict[str, Any]]
 
 
@@ -32,6 +31,7 @@ def read_table(path: Path) -> Table:
 
 
 def _read_csv(path: Path) -> Table:
+    csv.field_size_limit(MAX_BYTES)
     try:
         text = COMMENTS.sub("", read_text(path, MAX_BYTES))
         reader = csv.DictReader(StringIO(text, newline=""), strict=True)

@@ -9,9 +9,10 @@ const cellText = (column, value) => {
 };
 
 class ModelTable {
-  constructor({ columns, rows }) {
+  constructor({ columns, rows, rules }) {
     Object.assign(this, { columns, rows, sorted: null, isDown: false });
-    this.words = new Map(rows.map((row) => [row, row.filter((cell) => typeof cell === "string").join("\n").toLowerCase()]));
+    const wordsOf = (row, place) => [...row.filter((cell) => typeof cell === "string"), rules[place]].join("\n").toLowerCase();
+    this.words = new Map(rows.map((row, place) => [row, wordsOf(row, place)]));
     this.outcome = columns.indexOf("outcome");
     this.isNumber = columns.map((_, place) => rows.some((row) => typeof row[place] === "number"));
     this.body = byId("models-body");

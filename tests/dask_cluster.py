@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-PATIENCE = 60.0  # seconds for a step that takes one or two
+PATIENCE = 300.0  # seconds, used up by failures only
 SCHEDULER = """import sys
 sys.modules["passwright"] = None
 from distributed.cli.dask_scheduler import main
@@ -32,7 +32,16 @@ class DaskCluster:
     def start_scheduler(self, port: int = 0) -> subprocess.Popen[bytes]:
         file = self.folder / "scheduler.json"
         file.unlink(missing_ok=True)
-        places = ["--no-dashboard", "--host", "127.0.0.1", "--port", str(port), "--scheduler-file", str(file)]
+        places = [
+            "--dashboard-address",
+            ":0",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--scheduler-file",
+            str(file),
+        ]
         process = self._start("scheduler", [sys.executable, "-c", SCHEDULER, *places], {})
         wait_until(lambda: file.is_file() and file.read_text().endswith("}"))
         self.address: str = json.loads(file.read_text())["address"]

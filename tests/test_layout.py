@@ -50,9 +50,10 @@ def statements(tree: ast.AST, *, for_checkers: bool) -> Iterator[ast.AST]:
     while left:
         node = left.pop()
         yield node
-        is_left_out = not for_checkers and isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-        parts = node.orelse if is_left_out else ast.iter_child_nodes(node)
-        left += (p for p in parts if not isinstance(p, ast.expr))
+        if isinstance(node, ast.If) and not for_checkers and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            left += node.orelse
+        else:
+            left += (part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr))
 
 
 def imports(module: str) -> set[str]:

@@ -14,7 +14,7 @@ import pytest
 from passwright.app.cli import COMMANDS, app
 from passwright.core.ort.worker_process import WorkerProcess
 from rewriting import load
-from typer import BadParameter
+from typer import BadParameter, Context
 from typer.main import get_command
 
 FRAMEWORK = {"typer", "click", "shellingham", "annotated_doc", "typing_extensions"}  # of commands
@@ -145,8 +145,9 @@ def test_idle_threads_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_values_are_those_of_typer(name: str) -> None:
-    command = get_command(app).commands[name]  # type: ignore[attr-defined]
-    ctx = command.make_context(name, [], resilient_parsing=True)
+    group = get_command(app)
+    command = group.commands[name]  # type: ignore[attr-defined]
+    ctx = command.make_context(name, [], parent=Context(group), resilient_parsing=True)
     ctx.resilient_parsing = False
     given = (
         None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
 from math import inf
@@ -22,6 +22,7 @@ from ..ort.call_monitor import call_facts
 from ..ort.process_limits import default_memory
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
+from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import TimedNote
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_search import CHEAP_ELEMENTS, InputSearch, OutOfTime, TimeBudget

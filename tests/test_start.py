@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from typing import Any
 import onnx
 import pytest
 from passwright.app.cli import COMMANDS, app
+from passwright.core.ort.process_limits import IDLE_THREADS
 from passwright.core.ort.worker_process import WorkerProcess
 from rewriting import load
 from typer import BadParameter, Context
@@ -73,9 +75,11 @@ finally:
     }}
     print(json.dumps(found), file=sys.stderr)
 """
+    environment = {name: value for name, value in os.environ.items() if name not in IDLE_THREADS}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True, timeout=300
-    )
+        [sys.executable, "-c", code],
+        cwd=folder, capture_output=True, text=True, check=True, timeout=300, env=environment,
+    )  # fmt: skip
     assert done.stdout
     return json.loads(done.stderr)
 

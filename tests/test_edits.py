@@ -465,3 +465,28 @@ def test_edits_of_the_caller() -> None:
         optimize(model, plugins=[Break()], enable=["break-it"])
     report = optimize(model, enable=["unique-node-names{nameless=true}"]).report
     assert [(e.name, e.changes) for e in report.edits] == [("unique-node-names", 2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "tensors", "removed"),
+    [
+        ({"enable": ["short-names"]}, {"a": "x", "b": "v4", "c": "v4", "w": "v1", "d": None, "z": "z"}, {}),
+        ({"outputs": ["y"]}, {"b": "b", "u": None, "d": None, "z": None}, {"d": None, "z": None}),
+        ({"cut_inputs": ["b"]}, {"a": None, "b": "b", "c": "c"}, {"a": None, "b": None}),
+    ],
+    ids=lambda value: next(iter(value), ""),
+)
+def test_name_maps_begin_before_edits(
+    tmp_path: Path, options: dict[str, Any], tensors: dict[str, str | None], removed: dict[str, str | None]
+) -> None:
+    """Names of the file lead to those of the result; what an edit removed has no rule."""
+    text = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
+        a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) d = Neg(x) z = Add(d, u)
+    }"""
+    model = load(text, weights={"w": np.full(4, 2, np.float32), "u": np.full(4, 3, np.float32)})
+    optimize(model, map_to=tmp_path / "map.json", verify=False, **options)
+    found = json.loads((tmp_path / "map.json").read_text())
+    assert found["tensors"].items() >= tensors.items()
+    assert {"x", "y", "z", "u", "w"} <= found["tensors"].keys()
+    by_edits = {name: by for name, by in found["removed"]["nodes"].items() if by is None}
+    assert by_edits == removed

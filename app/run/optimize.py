@@ -17,6 +17,7 @@ from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
 from ...core.pass_manager.edits import Edit, RequestedEdit
 from ...core.pass_manager.hints import run_hints
+from ...core.pass_manager.name_map import log_replacements
 from ...core.pass_manager.phase_timer import DRAWING, LOADING, WRITING, PhaseTimer
 from ...core.pass_manager.pipeline import Pass
 from ...core.pass_manager.report import (
@@ -198,7 +199,7 @@ def _run_pipeline(
             original = source.load()
             before = Stats.of(original, source.size)
             if edits:
-                source = edited_source(source, edits)
+                source = edited_source(source, [*[log_replacements] * (options.map_to is not None), *edits])
                 original = source.load()
             size_before = graph_size(original.graph) if options.plan else None
             is_specified = options.verify or options.inputs is not None  # given inputs are checked in any case

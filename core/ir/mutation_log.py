@@ -65,8 +65,13 @@ class ReplacementLog:
 
     `replaced_values`: the replacement of a value. `derived_ops`: the ops made from an op. `equivalent_ops`: the op
     whose outputs replace those of another. `original_labels`: the label of an op before its outputs changed.
-    `removed_ops`: in the order of removal.
+    `removed_ops`: in the order of removal. `value_names`, `op_names`: unique names of all values and ops when the log
+    began, `initializers` those of the values that had no producer and a content.
     """
+
+    value_names: dict[Value, str]
+    op_names: dict[Op, str]
+    initializers: tuple[Value, ...]
 
     replaced_values: dict[Value, Value] = field(default_factory=dict[Value, Value])
     derived_ops: dict[Op, dict[Op, None]] = field(default_factory=dict[Op, dict[Op, None]])

@@ -86,12 +86,20 @@ def _disambiguate(items: Iterable[tuple[T, str, str]]) -> dict[T, str]:
 FORMAT_VERSION = 1
 
 
+def log_replacements(model: Model) -> ReplacementLog:
+    """Log replacements in `model`, just loaded, from now on, with the names that it has now. O(V + E)."""
+    names = UniqueNames.of(model.graph)
+    initializers = [v for g in model.graph.with_subgraphs() for v in (*g.initializers, *g.input_defaults)]
+    log = model.graph.context.replacement_log = ReplacementLog(names.values, names.ops, tuple(initializers))
+    return log
+
+
 @dataclass(frozen=True, slots=True)
 class NameTracker:
     """The values and ops of a model before any rewrite, and the log of their replacements.
 
-    `producers` are those of computed values, not of constants. Removed ops stay in memory, so it is for runs that write
-    a name map.
+    `names` are those of the model when the log began, before its edits, `producers` those of computed values, not of
+    constants. Removed ops stay in memory, so it is for runs that write a name map.
     """
 
     names: UniqueNames
@@ -102,12 +110,11 @@ class NameTracker:
 
     @classmethod
     def of(cls, model: Model) -> NameTracker:
-        """Start to track `model`, just loaded. O(V + E)."""
-        names = UniqueNames.of(model.graph)
-        log = model.graph.context.replacement_log = ReplacementLog()
+        """Start to track `model`, just loaded, and edited after its log began, if it has one. O(V + E)."""
+        log = model.graph.context.replacement_log or log_replacements(model)
+        names = UniqueNames(log.value_names, log.op_names)
         producers = {v: op for op in names.ops for v in op.outputs if v.tensor is None}
-        initializers = {v: v.name for g in model.graph.with_subgraphs() for v in (*g.initializers, *g.input_defaults)}
-        return cls(names, log, producers, {op: op.label for op in names.ops}, initializers)
+        return cls(names, log, producers, {op: op.label for op in names.ops}, {v: v.name for v in log.initializers})
 
 
 def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> dict[str, object]:

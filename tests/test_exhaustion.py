@@ -150,11 +150,10 @@ def test_float32_needs_a_large_input() -> None:
         next(_shapes(given, given.inputs[0], TensorProto.FLOAT, is_uniform=True))
 
 
-@pytest.mark.slow
-def test_every_float32() -> None:
-    given = "(float[N] x) => (float[N] y)"
-    (found,) = Exhaustion(float32=True).prove(of_rule(keep_exp_of_relu, given))
-    assert found.coverage == ("every float16", "every float32")
+def test_float32_takes_few_runs_on_a_large_input() -> None:
+    given = of_rule(keep_exp_of_relu, "(float[N,3] x) => (float[N,3] y)")
+    shape = next(_shapes(given, given.inputs[0], TensorProto.FLOAT, is_uniform=True))
+    assert shape == ((1 << 22) // 3, 3)
 
 
 @pytest.mark.parametrize("text", ["{ y = Cast<to=1>(x) }", "{ c = Constant<value_float=0.1>() y = Mul(x, c) }"])

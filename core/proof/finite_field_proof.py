@@ -188,6 +188,28 @@ def size_words(shown: Sequence[Mapping[str, int]]) -> tuple[str, ...]:
     return (f"sizes {' and '.join(filter(None, (', '.join(words[:-1]), words[-1])))}",)
 
 
+def keeps_floats(model: onnx.ModelProto) -> bool:
+    """Whether operators that read floats give floats of the same type, and none computes bools or places from them.
+
+    Comparisons and ArgMax are evaluated at random points, without ties and NaN, and a Cast there rounds nothing.
+    """
+    types = element_types(model)
+    for node in all_nodes(model.graph):
+        read = {types.get(name, 0) for name in node.input if name} & (FLOATS | {0})
+        made = {types.get(name, 0) for name in node.output if name}
+        if read and node.op_type not in READS_SHAPE and (len(read | made) != 1 or 0 in read | made):
+            return False
+    return True
+
+
+def element_types(model: onnx.ModelProto) -> dict[str, int]:
+    """The element types of the values of a model, as far as ONNX infers them."""
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    values = (*inferred.input, *inferred.output, *inferred.value_info)
+    types = {v.name: v.type.tensor_type.elem_type for v in values}
+    return types | {t.name: t.data_type for t in inferred.initializer}
+
+
 def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guarantee, tuple[str, ...]]:
     """The guarantee of a comparison without a difference, and the domain of elements that it covers."""
     if symbolic.is_ring:

@@ -123,7 +123,8 @@ def check(
 ) -> CheckReport:
     """Check the rules of Python files and rules and passes by name, or all that are built in.
 
-    Names select from the files, if there are any. With `prove`, results have proofs. Raises UsageError, and PluginError for a file that cannot be loaded.
+    Names select from the files, if there are any. With `prove`, results have proofs. Raises UsageError, and
+    PluginError for a file that cannot be loaded.
     """
     passes = select_passes(targets, built_in=built_in)
     paths = OutputPaths.of(report=report_to, repro_folder=repro_to)

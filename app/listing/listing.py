@@ -21,6 +21,7 @@ from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import STAGES
 from .. import adapters
 from ..environment import versions
+from ..registry.guarantees import NO_GUARANTEE, recorded_proof
 from ..registry.name_resolver import FilePipeline, NameResolver
 from ..registry.pass_sources import PluginLike
 
@@ -29,7 +30,7 @@ EDIT = "edit"
 
 @dataclass(frozen=True, slots=True)
 class RuleInfo:
-    """A rule: its pass, equation and contract, and the operators of its pattern."""
+    """A rule: its pass, equation and contract, the operators of its pattern, and its recorded guarantee, in full."""
 
     name: str
     pass_name: str
@@ -38,6 +39,8 @@ class RuleInfo:
     doc: str
     fragile: tuple[float, ...]
     operators: tuple[str, ...]
+    guarantee: str = NO_GUARANTEE
+    proof: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +213,18 @@ def _rule_infos(p: Pass) -> Iterator[RuleInfo]:
         if isinstance(r, Rule):
             doc = inspect.getdoc(r.build) or ""
             operators = tuple(dict.fromkeys(t for p in r.patterns for t in p.operators()))
-            yield RuleInfo(r.name, p.name, r.equation, str(r.contract), doc, r.fragile, operators)
+            proof = recorded_proof(r)
+            yield RuleInfo(
+                r.name,
+                p.name,
+                r.equation,
+                str(r.contract),
+                doc,
+                r.fragile,
+                operators,
+                proof.guarantee if proof is not None else NO_GUARANTEE,
+                proof.text if proof is not None else "",
+            )
         else:
             yield RuleInfo(r.name, p.name, "", str(ROUNDING), "", (), ())
 

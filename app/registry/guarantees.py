@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from ...core.pass_manager.report import PassRecord
+    from ...core.rewriting.rules import Rule
 
+OWN_PACKAGE = f"{__name__.partition('.app.')[0]}.passes."
 FILE = Path(__file__).with_name("guarantees.json")
 PROVED = frozenset({"exact", "proved over the reals", "proved almost everywhere"})
 """The guarantees that count as proved, as `core.proof.verdict.PROOFS`, without the imports."""
@@ -17,12 +23,13 @@ NO_GUARANTEE = "not proved"
 
 @dataclass(frozen=True, slots=True)
 class RecordedProof:
-    """The guarantee of a rule: the `text` has what it covers; `models` that hold, of so many on which the rule fired.
+    """The guarantee of a rule of a pass; the `text` has what it covers.
 
-    `keeps_bits`: equal bits were shown. `reached_sites` are lines at which the rule returns, of all `sites`. `reasons`
-    say why models are not proved.
+    It holds on `models` of those on which the rule `fired`. `keeps_bits`: equal bits were shown. `reached_sites` are
+    lines at which the rule returns, of all `sites`. `reasons` say why models are not proved.
     """
 
+    pass_name: str
     guarantee: str
     text: str
     keeps_bits: bool
@@ -43,14 +50,30 @@ def recorded_proofs() -> Mapping[str, RecordedProof]:
     """The recorded guarantees by name of rule."""
     if not FILE.exists():
         return {}
-    rows = json.loads(FILE.read_text(encoding="utf-8"))
+    rows: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
     return {name: RecordedProof(**{**row, "reasons": tuple(row["reasons"])}) for name, row in rows.items()}
 
 
-def guarantee_of(rule: str) -> str:
-    """The guarantee of a built-in rule in words; of another one, that there is none."""
-    found = recorded_proofs().get(rule)
-    return found.guarantee if found is not None else NO_GUARANTEE
+def recorded_proof(rule: Rule) -> RecordedProof | None:
+    """The recorded proof of a rule of this project; None for a rule of somebody else, whatever its name."""
+    return recorded_proofs().get(rule.name) if rule.build.__module__.startswith(OWN_PACKAGE) else None
+
+
+def guarantee_counts(passes: Iterable[PassRecord]) -> dict[str, int]:
+    """The changes of a run by the recorded guarantees of their rules; those of other rules and passes have none."""
+    found: Counter[str] = Counter()
+    for record in passes:
+        for name, changes in record.rules.items():
+            proof = recorded_proofs().get(name)
+            is_own = proof is not None and proof.pass_name == record.name
+            found[proof.guarantee if proof is not None and is_own else NO_GUARANTEE] += changes
+    return dict(found.most_common())
+
+
+def proved_text(guarantees: Mapping[str, int]) -> str:
+    """The share of the changes of a run that were made by proved rules; "" without changes."""
+    total, proved = sum(guarantees.values()), sum(n for name, n in guarantees.items() if name in PROVED)
+    return f"{proved} of {total} changes by proved rules" if total else ""
 
 
 def write_proofs(proofs: Mapping[str, RecordedProof]) -> None:

@@ -11,7 +11,16 @@ from ...core.pass_manager.report import Report
 from ..pages.card import Card
 from ..terminal import add_row, new_table, plural
 from ..verify.render import verdict_line
-from .render import MAX_HINTS, cache_line, edit_line, hint_lines, left_out_lines, op_changes, speed_lines
+from .render import (
+    MAX_HINTS,
+    cache_line,
+    edit_line,
+    guarantee_lines,
+    hint_lines,
+    left_out_lines,
+    op_changes,
+    speed_lines,
+)
 from .tiles import run_tiles
 
 
@@ -25,7 +34,8 @@ def run_card(report: Report, *, in_notebook: bool = False) -> Card:
     remarks = [f"note: {note}" for note in (*report.notes, *(verdict.notes if verdict is not None else ()))]
     hints = [f"hint: {h.text}: {keyword_of(h.option)}" for h in report.hints[:MAX_HINTS]]
     hints = hints if in_notebook else [*hint_lines(report)]
-    notes = [*edit_line(report), *speed_lines(report), *cache_line(report), *remarks, *hints]
+    told = (guarantee_lines, edit_line, speed_lines, cache_line)
+    notes = [*(line for lines in told for line in lines(report)), *remarks, *hints]
     changes = sum(p.changes for p in report.passes)
     folds = [
         (f"{plural(changes, 'rewrite')} by rule", rewrite_table(report)),

@@ -43,6 +43,7 @@ from ...passes.edits.initializers import FreezeInitializers
 from ..environment import versions
 from ..measure.python_data import read_given
 from ..progress import phase_callback, shows_progress
+from ..registry.guarantees import guarantee_counts
 from ..registry.resolved_pipeline import resolve_pipeline
 from .attempts import Attempts
 from .cached_runs import CachedRun
@@ -241,6 +242,7 @@ def _run_pipeline(
             len(default_values(candidate.model.graph)),
             [EditRecord(e.item.name, e.changes) for e in edits if e.unfit is None],
         )
+        report.guarantees = guarantee_counts(report.passes)
         report.hints = run_hints(choice.others, candidate.model, report)
         names = run.name_map() if paths.name_map is not None else None
         report.cache = None if cached is None else cached.keep(report, candidate, source, choice, names)

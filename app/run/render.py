@@ -11,6 +11,7 @@ from rich.table import Table
 from ...core.pass_manager.report import Plan, Race, Report, Savings
 from ..descriptions import join_truncated
 from ..number_text import duration, ratio_with_bounds
+from ..registry.guarantees import proved_text
 from ..terminal import Terminal, add_row, new_table, plural
 from ..verify.render import verdict_line, verdict_lines
 
@@ -32,7 +33,7 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
     if plan.unattributed != Savings():
         terminal.line(f"not reported by any pass: {_saving_text(plan.unattributed)}")
     show_left_out(terminal, report)
-    terminal.wrapped(verdict_line(report.verification))
+    terminal.wrapped("; ".join(filter(None, (verdict_line(report.verification), proved_text(report.guarantees)))))
     terminal.wrapped_lines(edit_line(report))
     terminal.lines(speed_lines(report))
     terminal.lines(cache_line(report))
@@ -75,9 +76,10 @@ def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, 
         return
     if verbose:
         terminal.wrapped_lines(verdict_lines(report.verification))
+        terminal.lines(guarantee_lines(report))
     else:
         terminal.wrapped(size_line(report))
-        terminal.wrapped(verdict_line(report.verification))
+        terminal.wrapped("; ".join(filter(None, (verdict_line(report.verification), proved_text(report.guarantees)))))
     terminal.wrapped_lines(edit_line(report))
     terminal.lines(speed_lines(report))
     terminal.lines(cache_line(report))
@@ -87,6 +89,12 @@ def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, 
         )
     terminal.line(end)
     terminal.lines(hint_lines(report))
+
+
+def guarantee_lines(report: Report) -> Iterator[str]:
+    """The guarantees of the rules that made the changes, with the number of changes of each."""
+    if text := proved_text(report.guarantees):
+        yield f"{text}: {', '.join(f'{n} {name}' for name, n in report.guarantees.items())}"
 
 
 def hint_lines(report: Report) -> Iterator[str]:

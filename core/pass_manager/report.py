@@ -212,13 +212,13 @@ class Report:
     """The report of a run. `seconds` has an entry for each phase, `plan` one for each change.
 
     `pipeline` is the one that made the result: a fallback, or `none` for the original, where others lost in `speed`.
-    `notes` are those of passes, such as ops that could not be folded.
-    `missing_operators` would replace parts of the result at a later opset. `overridable_initializers` counts those
-    that are inputs as well, which therefore are not constants. `edits` were made first, and the result was compared
-    with the edited model; `before` is the size of the file. `hints` name passes that would change the result.
-    `written_to` is the file of the result, None if it was not written, as where a model that is to be replaced stays as
-    it is. `cache` is None without a cache; all else in a report from a cache, and all times, are those of the run that
-    made it.
+    `notes` are those of passes, such as ops that could not be folded. `missing_operators` would replace parts of the
+    result at a later opset. `overridable_initializers` counts those that are inputs as well, which therefore are not
+    constants. `edits` were made first, and the result was compared with the edited model; `before` is the size of the
+    file. `hints` name passes that would change the result. `guarantees` counts the changes by the guarantees of their
+    rules. `written_to` is the file of the result, None if it was not written, as where a model that is to be replaced
+    stays as it is. `cache` is None without a cache; all else in a report from a cache, and all times, are those of the
+    run that made it.
     """
 
     source: str
@@ -241,6 +241,7 @@ class Report:
     hints: list[RunHint] = field(default_factory=list[RunHint])
     written_to: str | None = None
     cache: CacheUse | None = None
+    guarantees: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def has_changes(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -113,13 +113,13 @@ def field_result(ufunc: Any, floats: Sequence[Any], operands: list[FieldArray], 
         made = BINARY[name](*operands)
     else:
         made = ff.apply_function(name.removesuffix(" (vectorized)"), *operands)
-    return with_limits(name, floats, made, np.asarray(found))
+    return None if made is None else with_limits(name, floats, made, np.asarray(found))
 
 
 def with_limits(name: str, floats: Sequence[Any], made: FieldArray, found: Any) -> FieldArray:
     """The exponential of -inf, a mask, is 0; elsewhere a result that is not finite is undefined."""
-    if name == "exp" and np.isneginf(floats[0]).any():
-        masked = np.isneginf(floats[0])
+    masked: Array = np.isneginf(floats[0]) if name == "exp" else np.zeros(1, np.bool_)
+    if masked.any():
         zero = lift(np.zeros(made.shape))
         data = np.where(masked, zero.data, made.data)
         return FieldArray(data)
@@ -137,6 +137,10 @@ def _power(floats: Sequence[Any], operands: Sequence[FieldArray]) -> FieldArray:
         found = ff.integer_power(base, doubled // 2) if doubled % 2 == 0 else ff.integer_power(ff.sqrt(base), doubled)
         return FieldArray(np.broadcast_to(ff.aligned(found.data, len(shape)), (ff.ROWS, *shape)))
     return ff.exp(ff.multiply(exponents, ff.log(base)))
+
+
+def _absolute(floats: Sequence[Any], operands: Sequence[FieldArray]) -> FieldArray:
+    return ff.absolute(operands[0], np.asarray(floats[0]) < 0)
 
 
 def _chosen(is_first: Callable[[Any, Any], Any]) -> Callable[..., FieldArray]:
@@ -223,8 +227,8 @@ BINARY: Mapping[str, Callable[[FieldArray, FieldArray], FieldArray | None]] = {
     "logaddexp": lambda a, b: ff.log(ff.add(ff.exp(a), ff.exp(b))),
 }
 BY_NUMBERS: Mapping[str, Callable[..., FieldArray]] = {
-    "absolute": lambda floats, operands: ff.absolute(operands[0], np.asarray(floats[0]) < 0),
-    "fabs": lambda floats, operands: ff.absolute(operands[0], np.asarray(floats[0]) < 0),
+    "absolute": _absolute,
+    "fabs": _absolute,
     "maximum": _chosen(np.greater_equal),
     "minimum": _chosen(np.less_equal),
     "fmax": _chosen(np.greater_equal),
@@ -255,8 +259,9 @@ def arrays_in(value: Any) -> list[ShadowArray]:
     """The shadow arrays in nested arguments."""
     if isinstance(value, ShadowArray):
         return [value]
-    parts: Any = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return [a for part in parts for a in arrays_in(part)]
+    parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else value
+    listed = cast("Sequence[Any]", parts) if isinstance(parts, list | tuple) else ()
+    return [a for part in listed for a in arrays_in(part)]
 
 
 def by_places(func: Any, args: Any, kwargs: Any) -> Any:
@@ -274,7 +279,7 @@ def by_places(func: Any, args: Any, kwargs: Any) -> Any:
         field = field_of(value)
         if field is None:
             raise LostError
-        places = np.arange(count, count + field.data[0].size).reshape(field.shape)
+        places: Array = np.arange(count, count + field.data[0].size).reshape(field.shape)
         pool.append(field)
         count += places.size
         return places

@@ -1,14 +1,15 @@
 """Arithmetic of real expressions in a finite field, where equal residues of random arguments mean equal expressions.
 
-An element is a pair of residues (x mod P, x mod Q) of primes with P = 2 Q + 1. The exponential maps Z_Q to the squares
-of Z_P, a group of order Q, and turns sums into products there; the logarithm is its table. Square roots are taken in the
-squares. A rational expression of degree d that is not zero vanishes at a random point with a probability of d / P at
-most (Schwartz, Zippel). Exponentials and logarithms keep one of the residues; the other one is then a hash of it.
+An element is a pair of residues (x mod P, x mod Q) of primes with P = 2 Q + 1. The exponential maps Z_Q to the
+squares of Z_P, a group of order Q, and turns sums into products there; the logarithm is its table. Square roots are
+taken in the squares. A rational expression of degree d that is not zero vanishes at a random point with a probability
+of d / P at most (Schwartz, Zippel). Exponentials and logarithms keep one of the residues; the other one is then a
+hash of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -119,7 +120,8 @@ def from_rows(modulus: Ints | None, exponent: Ints | None, like: FieldArray) -> 
 
 def rational(number: Fraction) -> tuple[int, int]:
     """The residues of a rational number."""
-    return tuple(number.numerator * pow(number.denominator, -1, m) % m for m in (P, Q))  # type: ignore[return-value]
+    p, q = (number.numerator * pow(number.denominator, -1, m) % m for m in (P, Q))
+    return p, q
 
 
 def combined_regions(*regions: Ints) -> Ints:
@@ -131,16 +133,17 @@ def combined_regions(*regions: Ints) -> Ints:
     return found
 
 
-Ring = Callable[..., Ints]
+Ring = Callable[[Sequence[Ints], int], Ints]
+"""Residues of the operands, and their modulus."""
 
 
 def ring(function: Ring, *operands: FieldArray) -> FieldArray:
-    """An operation of the ring on both residues: `function(*residues, modulus)`. Operands are broadcast."""
+    """An operation of the ring on both residues: `function(residues, modulus)`. Operands are broadcast."""
     shape = np.broadcast_shapes(*(a.shape for a in operands))
     wide = [FieldArray(np.broadcast_to(aligned(a.data, len(shape)), (ROWS, *shape))) for a in operands]
     data = np.empty((ROWS, *shape), np.int64)
     for row, modulus in ((MODULUS, P), (EXPONENT, Q)):
-        data[row] = function(*(a.residues(row) for a in wide), modulus)
+        data[row] = function([a.residues(row) for a in wide], modulus)
         data[HAS_MODULUS + row] = np.logical_and.reduce([a.data[HAS_MODULUS + row] for a in wide])
     unknown = (data[HAS_MODULUS] == 0) & (data[HAS_EXPONENT] == 0)
     data[HAS_EXPONENT] |= unknown  # a hash of random residues is as good as they are
@@ -156,27 +159,27 @@ def aligned(data: Ints, rank: int) -> Ints:
 
 def add(a: FieldArray, b: FieldArray) -> FieldArray:
     """A + b"""
-    return ring(lambda x, y, m: (x + y) % m, a, b)
+    return ring(lambda r, m: (r[0] + r[1]) % m, a, b)
 
 
 def subtract(a: FieldArray, b: FieldArray) -> FieldArray:
     """A - b"""
-    return ring(lambda x, y, m: (x - y) % m, a, b)
+    return ring(lambda r, m: (r[0] - r[1]) % m, a, b)
 
 
 def multiply(a: FieldArray, b: FieldArray) -> FieldArray:
     """A * b"""
-    return ring(lambda x, y, m: x * y % m, a, b)
+    return ring(lambda r, m: r[0] * r[1] % m, a, b)
 
 
 def negative(a: FieldArray) -> FieldArray:
     """-a"""
-    return ring(lambda x, m: -x % m, a)
+    return ring(lambda r, m: -r[0] % m, a)
 
 
 def divide(a: FieldArray, b: FieldArray) -> FieldArray:
     """A / b, undefined where a residue of b is 0."""
-    found = ring(lambda x, y, m: x * inverse(y, m) % m, a, b)
+    found = ring(lambda r, m: r[0] * inverse(r[1], m) % m, a, b)
     by_zero = (b.data[HAS_MODULUS] & (b.data[MODULUS] == 0)) | (b.data[HAS_EXPONENT] & (b.data[EXPONENT] == 0))
     return found.with_rows(undefined=found.data[UNDEFINED] | np.broadcast_to(by_zero, found.shape))
 
@@ -206,8 +209,7 @@ def apply_function(name: str, *operands: FieldArray) -> FieldArray:
     """A function of which nothing is known but its name: a hash of its operands, element by element."""
     salt = 11 + sum(ord(c) * 131**i for i, c in enumerate(name)) % 2**40
 
-    def hashed(*residues_and_modulus: Any) -> Ints:
-        *residues, modulus = residues_and_modulus
+    def hashed(residues: Sequence[Ints], modulus: int) -> Ints:
         found = np.zeros_like(residues[0])
         for r in residues:
             found = mixed(found + r, salt)
@@ -237,8 +239,9 @@ def absolute(a: FieldArray, is_negative: Ints) -> FieldArray:
 def integer_power(a: FieldArray, exponent: int) -> FieldArray:
     """A power with a whole exponent, which may be negative."""
 
-    def powers(residues: Ints, modulus: int) -> Ints:
-        found, base, left = np.ones_like(residues), residues, abs(exponent)
+    def powers(residues: Sequence[Ints], modulus: int) -> Ints:
+        base = residues[0]
+        found, left = np.ones_like(base), abs(exponent)
         while left:
             if left & 1:
                 found = found * base % modulus

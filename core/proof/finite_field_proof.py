@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 import numpy as np
@@ -32,9 +31,10 @@ MAX_DRAWS = 64
 STUCK_DRAWS = 16  # after which an element that was never defined is given up
 MAX_SEEDS = 32
 MAX_LISTED_BOOLS = 2
-BRANCH_DRAWS, MAX_BRANCH_DRAWS = 32, 400  # if the outputs depend on decisions
+MAX_PARTS = 64  # of a sequence
+BRANCH_DRAWS, MAX_BRANCH_DRAWS = 32, 200  # if the outputs depend on decisions
 MAX_RARE = 0.1  # of the elements that were compared, in regions that occurred once
-MAX_ELEMENTS = 1 << 16  # of an input
+MAX_ELEMENTS = 1 << 14  # of an input
 MAX_REFUSED = 1000  # draws in which the condition does not hold
 SCALES = (1.0, 4.0, 0.25, 32.0)
 INTEGER_LIMITS = (3, 2, 1, 6, 2, 1)  # integers are drawn below these in turn
@@ -133,9 +133,10 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
     """
     symbolic = symbolic_inputs(obligation)
     require_applicable(obligation, symbolic)
-    coverage = covered_bits(obligation, symbolic) if promises_bits(obligation.contract) else ()
-    if coverage:
-        return [Verdict(Guarantee.EXACT, Technique.FINITE_FIELD, ("equal operations on equal elements", *coverage))]
+    same_bits = sizes_with_equal_bits(obligation, symbolic) if promises_bits(obligation.contract) else []
+    if same_bits:
+        domain = ("equal operations on equal elements",)
+        return [Verdict(Guarantee.EXACT, Technique.FINITE_FIELD, domain, sizes=sizes_in(same_bits))]
     points = Points(symbolic)
     shown: list[Mapping[str, int]] = []
     reasons: list[str] = []
@@ -152,16 +153,16 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
         raise NotApplicable(reasons[0])
     notes = (f"{regions} regions of maxima and comparisons",) if regions else ()
     guarantee, domain = guarantee_of(obligation, symbolic)
-    return [Verdict(guarantee, Technique.FINITE_FIELD, (*domain, *size_words(shown)), notes=notes)]
+    return [Verdict(guarantee, Technique.FINITE_FIELD, domain, notes=notes, sizes=sizes_in(shown))]
 
 
-def covered_bits(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[str, ...]:
+def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> list[Mapping[str, int]]:
     """The sizes at which both fragments apply the same operations to the same elements; none if at one they do not."""
     if any(
         i.dtype not in FLOATS and i.name not in symbolic.names | listed_bools(obligation).keys()
         for i in obligation.inputs
     ):
-        return ()
+        return []
     if not all(keeps_floats(f.model) for f in (obligation.before, obligation.after)):
         return []
     points = Points(symbolic)
@@ -173,19 +174,14 @@ def covered_bits(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[str,
             except EvaluationError:
                 continue
             except (Difference, NotApplicable):
-                return ()
+                return []
             shown.append(sizes)
-    return size_words(shown)
+    return shown
 
 
-def size_words(shown: Sequence[Mapping[str, int]]) -> tuple[str, ...]:
-    """The sizes of symbols in words: `sizes 1 to 6 and 130`; those of a fragment without symbols are its own."""
-    sizes = sorted({n for given in shown for n in given.values()})
-    if not sizes:
-        return ("its own sizes",) if shown else ()
-    runs = [[n for _, n in run] for _, run in groupby(enumerate(sizes), key=lambda at: at[1] - at[0])]
-    words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
-    return (f"sizes {' and '.join(filter(None, (', '.join(words[:-1]), words[-1])))}",)
+def sizes_in(shown: Sequence[Mapping[str, int]]) -> frozenset[int]:
+    """The sizes of symbols that were tried."""
+    return frozenset(n for given in shown for n in given.values())
 
 
 def keeps_floats(model: onnx.ModelProto) -> bool:
@@ -257,9 +253,9 @@ def require_no_rounding_casts(model: onnx.ModelProto) -> None:
         return
     types = element_types(model)
     for node in all_nodes(model.graph):
-        if node.op_type in ("Cast", "CastLike") and types.get(node.input[0], 0) in FLOATS | {0}:
-            if types.get(node.output[0], 0) not in FLOATS:
-                raise NotApplicable("a Cast of floats rounds to integers or bools")
+        is_cast = node.op_type in ("Cast", "CastLike") and types.get(node.input[0], 0) in FLOATS | {0}
+        if is_cast and types.get(node.output[0], 0) not in FLOATS:
+            raise NotApplicable("a Cast of floats rounds to integers or bools")
 
 
 class Evaluator:
@@ -398,9 +394,10 @@ def random_elements(rng: np.random.Generator, numbers: Array) -> FieldArray:
 
 def compare_output(index: int, x: Any, y: Any, coverage: Coverage, feeds: Mapping[str, Any]) -> None:
     """Compare an output of both fragments. Raises Difference."""
-    if isinstance(x, list) and isinstance(y, list) and len(x) == len(y):
-        for i, (a, b) in enumerate(zip(x, y, strict=True)):
-            compare_output(index * 64 + i, a, b, coverage, feeds)
+    if isinstance(x, list) or isinstance(y, list):
+        parts: list[tuple[Any, Any]] = list(zip(cast("list[Any]", x), cast("list[Any]", y), strict=True))
+        for i, (a, b) in enumerate(parts):
+            compare_output(index * MAX_PARTS + i, a, b, coverage, feeds)
         return
     if np.shape(x) != np.shape(y):
         raise Difference(f"an output has shape {list(np.shape(x))} and becomes {list(np.shape(y))}", feeds)

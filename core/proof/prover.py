@@ -16,7 +16,7 @@ from ..rewriting.rules import Rule
 from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
 from .obligation import NotApplicable, Obligation, promises_bits
 from .rule_obligation import build_sites, obligation_of
-from .verdict import PROOFS, STRENGTH, Guarantee, Technique, Verdict, strongest
+from .verdict import PROOFS, STRENGTH, Guarantee, Technique, Verdict, sizes_words, strongest
 
 Backend = Callable[[Obligation], Sequence[Verdict]]
 """One technique: its verdicts on an obligation. Raises NotApplicable."""
@@ -177,8 +177,8 @@ class RuleProof:
         words = [f"{len(holding)} of {len(self.models)} models"]
         if self.sites:
             words.append(f"{len(self.reached_sites & self.sites)} of {len(self.sites)} build sites")
-        coverage = dict.fromkeys(c for m in holding for c in m.best.coverage)
-        words += sorted(coverage, key=len)[:MAX_REASONS]
+        words += dict.fromkeys(c for m in holding if m.best.guarantee is self.guarantee for c in m.best.coverage)
+        words += sizes_words({n for m in holding for n in m.best.sizes})
         if self.guarantee is Guarantee.REALS:
             words.append("error below 2^-60")
         return f" ({', '.join(words)})"

@@ -1,9 +1,9 @@
 """Arrays of floats that carry their exact elements through NumPy.
 
-A ShadowArray is an ordinary array of floats for all code that reads it; beside, it has the field element of each number.
-A rule that computes constants, and the float64 kernels of verification, are plain NumPy: given shadow arrays, both
-compute in the field as well. A function that NumPy does not pass on, such as `float(x)`, leaves a plain number, whose
-exact value is lost.
+A ShadowArray is an ordinary array of floats for all code that reads it; beside, it has the field element of each
+number. A rule that computes constants, and the float64 kernels of verification, are plain NumPy: given shadow arrays,
+both compute in the field as well. A function that NumPy does not pass on, such as `float(x)`, leaves a plain number,
+whose exact value is lost.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ShadowArray(np.ndarray[Any, Any]):
         if given is None:
             self.field = None
             return
-        places = np.arange(self.size).reshape(self.shape)
+        places: Array = np.arange(self.size).reshape(self.shape)
         places[plain(index)] = self.size + np.arange(given.data[0].size).reshape(given.shape)
         self.field = pooled([self.field, given]).take(places)
 
@@ -81,7 +81,7 @@ class ShadowArray(np.ndarray[Any, Any]):
 
     def copy(self, order: Any = "C") -> Self:
         """A copy to write to."""
-        found: Any = plain(self).copy().view(ShadowArray)
+        found: Any = plain(self).copy(order).view(ShadowArray)
         found.field = self.field
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,10 @@ class Verdict:
     """The result of one technique on one obligation.
 
     `coverage` are the domains that it covers, in words: "every float16", "every float32", "every int64 with overflow"
-    for EXACT, "sizes 1 to 6 and 130" for proofs over the reals. `reason` says why it is unknown, or what differs.
-    `counterexample` are inputs by name, with which onnxruntime gives another result: only REFUTED has them. `notes`
-    are assumptions of a proof, such as constants that were taken for the root that they round.
+    for EXACT; `sizes` those of the symbols in shapes that were evaluated, empty if there are none. `reason` says why
+    it is unknown, or what differs. `counterexample` are inputs by name, with which onnxruntime gives another result:
+    only REFUTED has them. `notes` are assumptions of a proof, such as constants that were taken for the root that
+    they round.
     """
 
     guarantee: Guarantee
@@ -50,6 +52,7 @@ class Verdict:
     coverage: tuple[str, ...] = ()
     reason: str = ""
     notes: tuple[str, ...] = ()
+    sizes: frozenset[int] = frozenset()
     counterexample: Mapping[str, np.ndarray[Any, Any]] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -57,10 +60,21 @@ class Verdict:
             raise ValueError("a verdict is refuted with a counterexample, and only with one")
 
     def __str__(self) -> str:
-        details = self.reason or ", ".join(self.coverage)
+        details = self.reason or ", ".join((*self.coverage, *sizes_words(self.sizes)))
         if self.guarantee is Guarantee.EXACT and self.technique is Technique.SMT:
             details += " by z3"
         return f"{self.guarantee}: {details}" if details else str(self.guarantee)
+
+
+def sizes_words(sizes: Iterable[int]) -> tuple[str, ...]:
+    """Sizes in words: `sizes 1 to 6 and 130`; empty if there are none."""
+    ordered = sorted(sizes)
+    if not ordered:
+        return ()
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(ordered), key=lambda at: at[1] - at[0])]
+    words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    listed = " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return (f"size{'s' * (len(ordered) > 1)} {listed}",)
 
 
 def strongest(verdicts: Iterable[Verdict]) -> Verdict:

@@ -16,6 +16,7 @@ from ..ir.op import Op, without_trailing_omitted
 from ..ir.tensor import Tensor
 from ..ir.values import Value
 
+Array = np.ndarray[Any, Any]
 FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
     ("int64", np.int64), ("int32", np.int32), ("float", np.float32), ("bool", np.bool_), ("double", np.float64),
 ]}  # fmt: skip
@@ -57,8 +58,8 @@ class Build:
     def const(self, data: Any, like: Value | None = None) -> Value:
         """A constant; with `like`, of that value's element type."""
         kind = helper.tensor_dtype_to_np_dtype(like.dtype) if like is not None else None
-        array = data if isinstance(data, np.ndarray) else np.asarray(data, kind)
-        array = array if kind is None else array.astype(kind, copy=False)
+        array: Array = data if isinstance(data, np.ndarray) else np.asarray(data, kind)
+        array = array if kind is None else array.astype(kind, copy=False)  # of the same subclass
         tensor = Tensor.intern(array, self.graph.context.interned_tensors)
         made = self.graph.add_constant(tensor, self._root.outputs[0].name)
         self.constants.append(made)

@@ -14,6 +14,7 @@ from facts import (
     rules_by_operator,
 )
 from onnx import defs
+from passwright.app.registry.guarantees import recorded_proof
 from passwright.core import Pass, Rule, RulePass
 from passwright.passes.pipelines import OPTIONAL_PASSES
 from record import Example, load_examples
@@ -23,12 +24,12 @@ INDEX = """# The rule catalogue
 Every pass and every rule, from their own docstrings. `passes list` prints the same in the terminal. There is
 an [index by operator](operators.md).
 
-A rule is an equation with a contract: `exact` (bit for bit), `rounding` (the same in real arithmetic), or `conditional`
-(the same where its condition holds). *Opsets* are those that have every operator the rule looks for, and writes in its
-example; a rule may ask for more, and declines then. *Fragile* numbers are those beside which verification tries it
-hardest. Beside the pattern is the smallest model of the tests in which the rule fires, before and after: removed and
-added nodes are filled in. An Identity in it is needed where a value would have two names to keep: an input that is an
-output.
+A rule is an equation with a contract: `exact` (bit for bit), `rounding` (the same in real arithmetic), or
+`conditional` (the same where its condition holds). The *guarantee* says what is [proved](../proofs.md) of it.
+*Opsets* are those that have every operator the rule looks for, and writes in its example; a rule may ask for more,
+and declines then. *Fragile* numbers are those beside which verification tries it hardest. Beside the pattern is the
+smallest model of the tests in which the rule fires, before and after: removed and added nodes are filled in. An
+Identity in it is needed where a value would have two names to keep: an input that is an output.
 
 | family | passes | rules | |
 |---|---:|---:|---|
@@ -106,11 +107,13 @@ def rule_section(rule: Rule, example: Example) -> str:
         facts.append(f"**fragile** {', '.join(f'{x:g}' for x in rule.fragile)}")
     if rule.shared:
         facts.append("**shared** inner values may be used elsewhere")
+    proof = recorded_proof(rule)
     lines = [
         f"### {rule.name}",
         f"``` {{.text .equation}}\n{rule.equation}\n```",
         rule_details(rule),
         " · ".join(facts),
+        f"**guarantee** {proof.text}" if proof is not None else "",
     ]
     return "\n\n".join(filter(None, [*lines, placeholder(rule.name)]))
 

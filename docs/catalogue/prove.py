@@ -1,7 +1,7 @@
 """Records the guarantee of each built-in rule: `python docs/catalogue/prove.py [NAME ...]`.
 
-Each rule is proved on its smallest example and on models generated from its pattern on which it fires. `passes list`, the
-catalogue and the report of a run show what is recorded. With names, only those rules are proved anew.
+Each rule is proved on its smallest example and on models generated from its pattern on which it fires. `passes list`,
+the catalogue and the report of a run show what is recorded. With names, only those rules are proved anew.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ def main(names: Iterable[str]) -> int:
     known = dict(recorded_proofs()) if wanted else {}
     start = perf_counter()
     prover = default_prover()
-    for rule in built_in_rules():
+    for pass_name, rule in built_in_rules():
         if not wanted or rule.name in wanted:
             began = perf_counter()
-            found = known[rule.name] = record(proof_of(rule, prover))
+            found = known[rule.name] = record(pass_name, proof_of(rule, prover))
+            write_proofs(known)
             sys.stdout.write(f"{rule.name}: {found.guarantee}, {perf_counter() - began:.1f} s\n")
             sys.stdout.flush()
-    write_proofs(known)
     counts = Counter(r.guarantee for r in known.values())
     proved = sum(r.is_proved for r in known.values())
     sys.stdout.write(f"{proved} of {len(known)} proved in {perf_counter() - start:.0f} s: {dict(counts)}\n")
     return 0
 
 
-def built_in_rules() -> Iterator[Rule]:
-    """Each rule of the catalogue once."""
-    rules = (r for ps in passes_by_family().values() for p in ps if isinstance(p, RulePass) for r in p.rules)
-    return iter(dict.fromkeys(rules))
+def built_in_rules() -> Iterator[tuple[str, Rule]]:
+    """The rules of the catalogue, each with its pass."""
+    passes = (p for ps in passes_by_family().values() for p in ps)
+    return ((p.name, r) for p in passes if isinstance(p, RulePass) for r in p.rules)
 
 
 def models_of(rule: Rule, attempts: int = ATTEMPTS) -> list[onnx.ModelProto]:
@@ -67,12 +67,12 @@ def proof_of(rule: Rule, prover: Prover, attempts: int = ATTEMPTS) -> RuleProof:
     return prove_rule(rule, models_of(rule, attempts), prover)
 
 
-def record(proof: RuleProof) -> RecordedProof:
+def record(pass_name: str, proof: RuleProof) -> RecordedProof:
     """The recorded part of a proof."""
     lines = list(proof.lines())
     reasons = tuple(reason for reason, _ in proof.reasons.most_common(2))
     holding = len(proof.holding)
-    found = RecordedProof(proof.guarantee, lines[0], proof.keeps_bits, holding, len(proof.models))
+    found = RecordedProof(pass_name, str(proof.guarantee), lines[0], proof.keeps_bits, holding, len(proof.models))
     return replace(found, reached_sites=len(proof.reached_sites & proof.sites), sites=len(proof.sites), reasons=reasons)
 
 

@@ -51,6 +51,7 @@ from .run_options import ConversionOptions, RunOptions, SharedOptions, with_keyw
 
 if TYPE_CHECKING:
     from ..visualization.visualization import Visualization
+    from .speed_check import SpeedRaces
 
 LARGE_BYTES = 200_000_000  # of a model of which it is reported how much is written
 
@@ -209,11 +210,7 @@ def _run_pipeline(
                 options = replace(options, inputs=read_given(options.inputs, original))
                 spec = VerificationSpec.of(original, options.inputs, effort=effort, memory=options.memory)
     paths.require_distinct((*_files_to_keep(source, options), *read_files, *choice.read_files))
-    races = None
-    if options.check_speed:
-        from .speed_check import SpeedRaces  # noqa: PLC0415 - seldom needed
-
-        races = SpeedRaces(source, options, timer)
+    races = _speed_races(source, options, timer)
     replaced_data = source.files[1:] if options.in_place else ()
     report_bytes = partial(_report_bytes, timer)
     with Publication(paths.model, replaced_data, report_bytes) as publication, source.blamed_if_changed():
@@ -260,6 +257,15 @@ def _run_pipeline(
         lift_time_limit()
         publication.publish()
     return Result(report, source, candidate, visualization)
+
+
+def _speed_races(source: ModelSource, options: RunOptions, timer: PhaseTimer) -> SpeedRaces | None:
+    """The races of results against the original, if they are wanted."""
+    if not options.check_speed:
+        return None
+    from .speed_check import SpeedRaces  # noqa: PLC0415 - seldom needed
+
+    return SpeedRaces(source, options, timer)
 
 
 def optional_edits(options: SharedOptions) -> list[RequestedEdit]:

@@ -94,10 +94,10 @@ def saved(folder: Path, **options: Any) -> Path:
 
 def test_package_exports() -> None:
     assert set(passwright.__all__) == {
-        "BenchReport", "BenchmarkConfig", "ComparisonReport", "Conditions", "DiffReport", "Explanation",
-        "InfoReport", "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "Result", "TuneReport", "TuneResult",
-        "VerificationReport", "__version__", "bench", "bisect_ort", "compare", "convert_opset", "diff", "explain", "info", "optimize", "profile",
-        "quantize", "tune", "verify",
+        "BenchReport", "BenchmarkConfig", "ComparisonReport", "Conditions", "DiffReport", "Explanation", "InfoReport",
+        "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "Result",
+        "TuneReport", "TuneResult", "VerificationReport", "__version__", "bench", "bisect_ort", "compare",
+        "convert_opset", "diff", "explain", "info", "optimize", "profile", "quantize", "tune", "verify",
     }  # fmt: skip
     assert all(hasattr(passwright, name) for name in passwright.__all__)
     assert passwright.Result is Result

@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from logging import CRITICAL
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 from uuid import uuid4
@@ -34,6 +35,7 @@ CONNECT_SECONDS = 10.0
 START_SECONDS = 10.0  # to wait for the first worker
 END_SECONDS = 5.0  # to wait for the scheduler at the end
 REPETITIONS = 1  # of a request whose process ended
+CHECK_SECONDS = 5.0  # between looks for workers to which tasks are restricted
 MAX_PLACES = 3  # machines that try a request, where each lacks something
 LOGGERS = ("distributed", "distributed.client", "tornado.application")
 
@@ -68,39 +70,40 @@ class DaskPool:
 
 
 class _Run:
-    """The requests of a pool as tasks of a client, with the workers that tried each, and the ends of processes."""
+    """The requests of a pool as tasks of a client: their numbers, the workers that tried them, ends of processes."""
 
     def __init__(self, pool: DaskPool, client: Any, requests: Sequence[Message]) -> None:
-        from distributed import as_completed  # noqa: PLC0415 - as in _connected
-
         self.pool, self.client, self.requests = pool, client, requests
         self.id = f"passes-{uuid4().hex}"
         self.workers = _required_workers(client, pool.address)
-        self.numbers = dict[str, int]()  # of requests, by the key of the task
-        self.tasks: Any = as_completed(loop=client.loop)
-        self.tried = defaultdict[int, set[str]](set)
+        self.tasks = dict[str, tuple[int, Any]]()  # the number of the request and the future, by key
+        self.placed = dict[str, set[str]]()  # the workers to which a task is restricted, by key
+        self.tried = defaultdict[int, list[str]](list)
         self.ended = dict[int, str]()
+        self.done = SimpleQueue[Any]()
         self.serve = _remote("serve_request", self.id, pool.command[1:], installed_versions())
 
     def submit(self) -> None:
         """Submit all requests, those that need the same memory together."""
         self.client.subscribe_topic(self.id, self._note)
         groups = defaultdict[float | None, list[int]](list)
-        declared = [
-            worker["resources"]["memory"] for worker in self.workers.values() if "memory" in worker["resources"]
-        ]
+        resources = (worker["resources"] for worker in self.workers.values())
+        declared = [found["memory"] for found in resources if "memory" in found]
         for number, request in enumerate(self.requests):
             need = request.get(MEMORY)
             groups[min(need, max(declared)) if need and declared else None].append(number)
         for memory, numbers in groups.items():
             self._submit(numbers, resources=None if memory is None else {"memory": memory})
 
-    def _submit(self, numbers: Sequence[int], **placement: Any) -> None:
-        keys = [f"{self.id}-{number}-{len(self.tried[number])}" for number in numbers]
-        self.numbers.update(zip(keys, numbers, strict=True))
+    def _submit(self, numbers: Sequence[int], **placement: Any) -> list[str]:
+        """Submit requests; return the keys of their tasks."""
+        keys = [f"{self.id}-{number}-{uuid4().hex[:8]}" for number in numbers]
         requests = [self.requests[number] for number in numbers]
         options = {"key": keys, "retries": REPETITIONS, "pure": False, **placement}
-        self.tasks.update(self.client.map(self.serve, numbers, requests, **options))
+        for number, task in zip(numbers, self.client.map(self.serve, numbers, requests, **options), strict=True):
+            self.tasks[task.key] = number, task
+            task.add_done_callback(self.done.put)
+        return keys
 
     def _note(self, event: tuple[float, Message]) -> None:
         """Take note that a request is served, or that its process ended."""
@@ -115,12 +118,28 @@ class _Run:
 
     def replies(self) -> Iterator[tuple[int, Message | WorkerError]]:
         """The replies in the order of their ends; a request whose machine lacks something is placed on others."""
-        for task in self.tasks:
-            number = self.numbers.pop(task.key)
-            reply = self._reply(number, task)
-            self.pool.running.discard(number)
-            if reply is not None:
-                yield number, reply
+        while self.tasks:
+            try:
+                task = self.done.get(timeout=CHECK_SECONDS)
+            except Empty:
+                self._release()
+                continue
+            if task.key in self.tasks:
+                number, _ = self.tasks.pop(task.key)
+                self.placed.pop(task.key, None)
+                reply = self._reply(number, task)
+                self.pool.running.discard(number)
+                if reply is not None:
+                    yield number, reply
+
+    def _release(self) -> None:
+        """Let any worker serve the requests that were placed on workers which are all gone."""
+        present = set(_workers(self.client)) if self.placed else set[str]()
+        for key in [key for key, workers in self.placed.items() if not workers & present]:
+            del self.placed[key]
+            number, task = self.tasks.pop(key)
+            task.cancel()
+            self._submit([number])
 
     def _reply(self, number: int, task: Any) -> Message | WorkerError | None:
         """The reply of a task that ended; None if another one takes its place."""
@@ -133,10 +152,11 @@ class _Run:
         except KilledWorker:
             return WorkerError("each Dask worker that ran it died", {})
         if SHORTAGE in result:
-            self.tried[number].add(result[WORKER])
-            others = set(_workers(self.client)) - self.tried[number]
+            self.tried[number].append(result[WORKER])
+            others = set(_workers(self.client)) - set(self.tried[number])
             if others and len(self.tried[number]) < MAX_PLACES:
-                self._submit([number], workers=sorted(others), allow_other_workers=True)
+                (key,) = self._submit([number], workers=sorted(others))
+                self.placed[key] = others
                 return None
         if FAILED in result:
             return RequestFailed(*result[FAILED])
@@ -147,7 +167,7 @@ class _Run:
     def end(self) -> None:
         """Let Dask forget the tasks, and end the processes that serve requests, unless the scheduler is lost."""
         if self.client.status == "running":
-            self.client.cancel(list(self.tasks.futures))
+            self.client.cancel([task for _, task in self.tasks.values()])
             self.client.run(_remote("end_pool", self.id), on_error="ignore")
 
 

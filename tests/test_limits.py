@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import numpy as np
 import onnx
@@ -28,7 +28,9 @@ from passwright.core.io.function_inlining import require_moderate_growth, with_i
 from passwright.core.ir.wire_format import encode_field
 from passwright.core.serialization.proto_queries import all_nodes
 from passwright.core.verify import oracle as oracle_module
+from passwright.core.verify.input_search import TimeBudget
 from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.seeded_session import SeededSession
 from passwright.core.verify.verification_spec import Effort, VerificationSpec
 from rewriting import load
 from test_signals import PATIENCE, RUN
@@ -194,10 +196,6 @@ ENDLESS = """g ({0}[4] x) => ({0}[4] y) <int64 n = {{9223372036854775807}}, bool
         l = Identity(k) w = Abs(v)
     }}>
 }}"""  # of bfloat16, only onnx.reference has a kernel
-LONG = """g (float[4] x) => (float[4] y) <bool c = {1}> {
-    n = Constant<value_int=100000>() a = Identity(x)
-    y = Loop(n, c, a) <body = b (int64 i, bool k, float[4] v) => (bool l, float[4] w) { l = Identity(k) w = Sin(v) }>
-}"""
 CROWDED = """g (bfloat16[1] x) => (bfloat16[1] y, bfloat16[N] z) {
     y = Abs(x) a = Constant<value_float=0.0>() b = Constant<value_float=60000.0>() c = Constant<value_float=0.0001>()
     d = Cast<to=16>(a) e = Cast<to=16>(b) f = Cast<to=16>(c) z = Range(d, e, f)
@@ -218,27 +216,59 @@ def test_first_runs_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert monotonic() - start < 5
 
 
-def test_search_and_comparison_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 0.5})
-    start = monotonic()
-    oracle = original_of(LONG, effort="quick")
-    assert 1 <= len(oracle.answers) < 60
-    assert "further inputs were left out: runs of the original took 0.5 s" in oracle.notes
-    monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 0.01})
-    verdict = oracle.compare(load(LONG).SerializeToString())
+@dataclass
+class Clock:
+    """Seconds that pass with runs of models only, so that no test depends on the load of the machine."""
+
+    now: float = 0.0
+
+    def budget(self, seconds: float) -> TimeBudget:
+        return Budget(seconds, self.now, self)
+
+
+@dataclass
+class Budget(TimeBudget):
+    """Seconds of a clock."""
+
+    clock: Clock = field(default_factory=Clock)
+
+    def left(self) -> float:
+        return self.seconds - (self.clock.now - self.start)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of oracles, by which each run takes 10 s."""
+    clock, run = Clock(), SeededSession.run
+
+    def slow(session: SeededSession, *arguments: Any) -> list[Any]:
+        clock.now += 10
+        return run(session, *arguments)
+
+    monkeypatch.setattr(SeededSession, "run", slow)
+    monkeypatch.setattr(oracle_module, "TimeBudget", clock.budget)
+    monkeypatch.setattr(oracle_module, "monotonic", lambda: clock.now)
+    return clock
+
+
+def test_search_and_comparison_end_in_time(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 55.0})
+    oracle = original_of(RELU, effort="quick")
+    assert len(oracle.answers) == 6
+    assert "further inputs were left out: runs of the original took 55 s" in oracle.notes
+    monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 15.0})
+    verdict = oracle.compare(load(RELU).SerializeToString())
     assert verdict.failure is None
-    left_out = len(oracle.answers) - 1
-    assert f"{left_out} of {len(oracle.answers)} input sets were left out after 0 s" in verdict.notes or not left_out
-    assert monotonic() - start < 30
+    assert "4 of 6 input sets were left out after 15 s" in verdict.notes
+    assert clock.now == 80
 
 
-def test_deadline_of_a_command_leaves_out_inputs() -> None:
-    oracle = original_of(LONG, deadline=monotonic() + 1.5)
-    assert any(
-        re.fullmatch(r"further inputs were left out: runs of the original took 0\.\d s", n) for n in oracle.notes
-    )
+def test_deadline_of_a_command_leaves_out_inputs(clock: Clock) -> None:
+    oracle = original_of(RELU, deadline=150)
+    assert len(oracle.answers) == 6  # in the share of the search
+    assert "further inputs were left out: runs of the original took 60 s" in oracle.notes
     with pytest.raises(UnverifiableError, match="did not end within 0 s"):
-        original_of(RELU, deadline=monotonic())
+        original_of(RELU, deadline=clock.now)
 
 
 @pytest.mark.parametrize("dtype", ["float", "bfloat16"])

@@ -18,6 +18,7 @@ import onnx
 import onnxruntime as ort
 import psutil
 import pytest
+from passwright.app.bisect.ort_optimizers import modifying_optimizers
 from passwright.app.cli import app
 from passwright.app.measure import benchmark
 from passwright.app.measure.benchmark import BenchmarkTarget
@@ -56,6 +57,7 @@ pytestmark = pytest.mark.usefixtures("_commands_share_process")
 TEXT = """g (float[N,4] x) => (float[N,4] y) <float[4] w = {1, 2, 3, 4}>
 { a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) }"""
 LATENCY = Objective()
+MODELS_AND_SESSIONS = 18  # choices of two cores, and one more, before the others of opsets, rules and optimizers
 LONG = Limits(1000, 1e9)
 QUIET, BUSY = 0.005, 0.35  # the spread of processes
 
@@ -371,7 +373,7 @@ def by_nodes(factors: Mapping[str, float], nodes: Mapping[int, float] | None = N
 
 def tuned(model: Path, machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
     monkeypatch.setattr(benchmark, "run_benchmark", machine.run_benchmark)
-    return tune(model, **{"effort": "quick", "threads": 2, "providers": (), **options})
+    return tune(model, **{"effort": "quick", "threads": 2, "providers": (), "trials": MODELS_AND_SESSIONS, **options})
 
 
 def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +381,7 @@ def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.M
     machine = SimulatedMachine(by_nodes({"one thread": 0.7, "sleep": 0.8}))
     result = tuned(
         model, machine, monkeypatch, output=tmp_path / "t.onnx", report_to=tmp_path / "r.json",
-        page_to=tmp_path / "p.html", dims={"N": [1, 8]}, progress=progress.append,
+        page_to=tmp_path / "p.html", dims={"N": [1, 8]}, progress=progress.append, trials=200,
     )  # fmt: skip
     report = result.report
     assert op_types(onnx.load(tmp_path / "t.onnx")) == ["Relu", "Mul"] == op_types(result.model)
@@ -391,6 +393,7 @@ def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.M
     assert {d.decision: d.is_kept for d in report.decisions} == {
         "pipeline": True, "intra-op threads": True, "allow spinning": True,
     }  # fmt: skip
+    assert {t.stage for t in report.trials} >= {"pipelines", "sessions", "opsets", "rules"}
     data = json.loads((tmp_path / "r.json").read_text())
     assert data["result"]["ratio"]["high"] < 0.3
     assert data["configuration"]["session"]["intra_op_threads"] == 1
@@ -609,10 +612,38 @@ def test_sizes() -> None:
 def test_output_of_the_command(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(model.parent)
     monkeypatch.setattr(benchmark, "run_benchmark", SimulatedMachine(by_nodes({"one thread": 0.7})).run_benchmark)
-    result = CliRunner().invoke(app, ["tune", "m.onnx", "-o", "t.onnx", "--verify", "quick"], env={"COLUMNS": "80"})
+    options = ["-o", "t.onnx", "--verify", "quick", "--trials", "18"]
+    result = CliRunner().invoke(app, ["tune", "m.onnx", *options], env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
     text = result.stdout
     assert re.search(r"0\.35 \(0\.3\d-0\.3\d\) of the original's p50 latency: pipeline basic, 1 intra-op thread", text)
     assert re.search(r"intra-op threads +│ 1 +│ +0\.70 \(0\.\d\d-0\.\d\d\)", text)
     assert text.endswith("written to t.onnx, t_settings.json, t_session.py\n")
     assert {p.name for p in model.parent.iterdir()} == {"m.onnx", "t.onnx", "t_settings.json", "t_session.py"}
+
+
+def test_command_says_that_the_machine_is_busy(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimulatedMachine(lambda _: 1.0, spread=BUSY)
+    monkeypatch.setattr(benchmark, "run_benchmark", machine.run_benchmark)
+    written = [str(tmp_path / name) for name in ("t.onnx", "r.json", "p.html")]
+    reports = ["-o", written[0], "--json", written[1], "--html", written[2]]
+    result = CliRunner().invoke(app, ["tune", str(model), *reports, "--verify", "quick", "--trials", "18"])
+    assert result.exit_code == 0, result.output
+    assert re.search(r"note: the machine is busy: in \d+ of \d+ races a model differed from itself", result.stdout)
+    assert "the original with the defaults of onnxruntime is kept" in result.stdout
+    found = json.loads(Path(written[1]).read_text())["noise"]
+    assert found["races"] >= found["busy"] > 0
+    assert found["factor"] > 1.1
+    assert "busy machine" in Path(written[2]).read_text()
+    assert op_types(onnx.load(written[0])) == op_types(onnx.load(model))
+
+
+def test_optimizers_in_a_log() -> None:
+    log = [
+        "[V:onnxruntime:, mgr.cc:55] Applying graph transformer Level1_RuleBasedTransformer on step 1.",
+        "[I:onnxruntime:, graph_transformer.cc:15 Apply] GraphTransformer ConstantSharing modified: 1 with status: OK",
+        "[I:onnxruntime:, graph_transformer.cc:15 Apply] GraphTransformer ReshapeFusion modified: 0 with status: OK",
+        "[I:onnxruntime:, graph_transformer.cc:15 Apply] GraphTransformer ConstantSharing modified: 1 with status: OK",
+        "[I:onnxruntime:, graph_transformer.cc:15 Apply] GraphTransformer MemcpyTransformer modified: 1",
+    ]
+    assert modifying_optimizers(log) == ["ConstantSharing"]

@@ -16,7 +16,7 @@ from .objective import Objective, inverse
 from .racing import RUNGS, Raced, RaceResult, Rung
 
 MAX_TOGETHER = 8  # choices of different decisions that are raced together
-EQUAL = 1.01  # times the figure of the best choice, up to which the first of several is taken: searches then agree
+EQUAL = 1.01  # the ratio of figures up to which the first choice, or fewer decisions, are taken: searches then agree
 LEAST_KEPT = 3  # choices for the next round
 TAKEN, EARLIER, WORSE, SLOWER, LIMITED = "taken", "as another", "not better", "slower", "a limit was reached"
 Choices = Mapping[str, Choice]
@@ -207,7 +207,7 @@ class TuningSearch:
         taken, least = 0, inf
         for n, raced in enumerate(result.raced[1:], 1):
             ratio = raced.ratio
-            if ratio is not None and ratio.high < 1 and ratio.ratio < least and self.is_allowed(raced):
+            if ratio is not None and ratio.high < 1 and EQUAL * ratio.ratio < least and self.is_allowed(raced):
                 taken, least = n, ratio.ratio
         for n, (_, trial) in enumerate(best):
             trial.outcome = TAKEN if n < taken else "no gain with the others" if taken else "no gain in a second race"

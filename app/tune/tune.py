@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputFile, OutputPaths
 from ...core.io.publishing import Publication
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, LOADING, PhaseTimer
+from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
@@ -45,14 +46,14 @@ SEARCHING = "tuning"
 QUANTIZATION_SHARE = 0.5  # of the time of the search, for all schemes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TuneResult:
     """The model, the report, and the settings of its session."""
 
     report: TuneReport
     settings: TunedSettings
-    _model: Model = field(repr=False)
-    _is_external: bool = field(repr=False)
+    _model: Model
+    _is_external: bool
 
     @property
     def model(self) -> onnx.ModelProto:
@@ -68,6 +69,12 @@ class TuneResult:
         with Publication(OutputPaths.of(model=path).model) as publication:
             self.stage(publication)
             publication.publish()
+
+    def __repr__(self) -> str:
+        """The result in a line."""
+        from .render import summary_lines  # noqa: PLC0415 - imports rich
+
+        return printable(f"<TuneResult {summary_lines(self.report)[0]}>")
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""

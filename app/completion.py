@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import PassesError
 from ..core.support.printable_text import json_text
 from ..core.support.regular_files import read_text
+
+if TYPE_CHECKING:
+    from ..core.plugins.installed_names import PluginSource
 
 Names = dict[str, list[str]]
 PASSES, RULES, PIPELINES, OPERATORS, EFFORTS, LEVELS, TOOLS = KINDS = (
@@ -61,39 +64,44 @@ def complete_models(incomplete: str) -> list[str]:
 
 
 def known_names() -> Names:
-    """The names of built-in passes, rules and others, by kind.
+    """The names of passes, rules and others, built in and installed, by kind.
 
     To collect them takes longer than a user waits, so that they are kept in the user's folder for caches until the
     installed files change.
     """
-    key = _installed_state()
+    from ..core.plugins.installed_names import installed_sources  # noqa: PLC0415 - used seldom
+
+    plugins = installed_sources()
+    key = _installed_state(plugins)
     path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / CACHE_FILE
     with suppress(OSError, ValueError, KeyError, TypeError):  # no such file, or none of this version
         kept: dict[str, Any] = json.loads(read_text(path, MAX_BYTES))
         if kept["key"] == key:
             return {kind: list(map(str, kept[kind])) for kind in KINDS}
-    names = collect_names()
+    names = collect_names(plugins)
     with suppress(OSError, PassesError):
         _write(path, json_text({"key": key, **names}))
     return names
 
 
-def collect_names() -> Names:
-    """The names of all kinds; those of plugins are not among them, as that would import their code."""
+def collect_names(plugins: Iterable[PluginSource]) -> Names:
+    """The names of all kinds, with those of installed `plugins`, whose code is read, and not run."""
     from ..core.ort.sessions import LEVELS as levels_of_ort  # noqa: N811, PLC0415 - imports onnx
     from ..core.pass_manager.pipeline import rules_in  # noqa: PLC0415 - as above
+    from ..core.plugins.installed_names import names_in_source  # noqa: PLC0415 - as above
     from ..core.rewriting.rules import Rule  # noqa: PLC0415 - as above
     from ..core.verify.verification_spec import EFFORTS as efforts  # noqa: N811, PLC0415 - as above
     from .adapters.adapter_names import PACKAGES  # noqa: PLC0415 - as above
     from .registry.pass_sources import caller_registry  # noqa: PLC0415 - as above
 
+    own = list(map(names_in_source, plugins))
     registry = caller_registry(())
     rules = [r for entry in registry.passes.values() for p in entry.passes for r in rules_in(p)]
     operators = {op for r in rules if isinstance(r, Rule) for pattern in r.patterns for op in pattern.operators()}
     return {
-        PASSES: sorted(registry.passes),
-        RULES: sorted({r.name for r in rules}),
-        PIPELINES: sorted(registry.pipelines),
+        PASSES: sorted({*registry.passes, *(name for found in own for name in found.passes)}),
+        RULES: sorted({*(r.name for r in rules), *(name for found in own for name in found.rules)}),
+        PIPELINES: sorted({*registry.pipelines, *(name for found in own for name in found.pipelines)}),
         OPERATORS: sorted(operators),
         EFFORTS: list(efforts),
         LEVELS: list(levels_of_ort),
@@ -101,10 +109,14 @@ def collect_names() -> Names:
     }
 
 
-def _installed_state() -> str:
-    """A text that changes with the files of passes."""
+def _installed_state(plugins: Iterable[PluginSource]) -> str:
+    """A text that changes with the files of passes, and with those of plugins."""
     states = [entry.stat() for entry in _files(str(ROOT / "passes"))]
-    return f"{ROOT} {len(states)} {max((s.st_mtime_ns for s in states), default=0)} {sum(s.st_size for s in states)}"
+    others = [str(plugin.file) for plugin in plugins]
+    with suppress(OSError):
+        states += map(os.stat, others)
+    newest, size = max((s.st_mtime_ns for s in states), default=0), sum(s.st_size for s in states)
+    return f"{ROOT} {others} {len(states)} {newest} {size}"
 
 
 def _files(folder: str) -> Iterator[os.DirEntry[str]]:

@@ -96,7 +96,7 @@ def test_models_are_completed() -> None:
 
 
 def test_names_are_those_of_the_list() -> None:
-    names, everything = collect_names(), listing()
+    names, everything = collect_names([]), listing()
     own = [p for p in everything.passes if p.source.startswith("passwright ")]
     assert set(names["passes"]) == {p.name for p in own}
     assert set(names["rules"]) == {r.name for p in own for r in p.rules}
@@ -104,11 +104,61 @@ def test_names_are_those_of_the_list() -> None:
     assert names == known_names()
 
 
+PLUGIN = """
+from pathlib import Path
+from passwright.core import EXACT, Fixpoint, Plugin, RulePass, rule
+
+Path("ran").touch()
+
+@rule(lambda g, x: g.Abs(x), contract=EXACT)
+def shorten_abs(g, x): return x
+
+class Edit:
+    name: str = "stamp-model"
+    def edit(self, model): return 0
+
+class Other:
+    name = "not-a-pass"
+
+PLUGIN = Plugin((RulePass("shorten", (shorten_abs,)), Edit()), pipelines={"shortest": ["basic", "shorten"]})
+"""
+
+
+@pytest.mark.parametrize("is_editable", [False, True])
+def test_names_of_installed_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_editable: bool) -> None:
+    """Their sources are read, and not run; others are those of the rules in a module, and of one that is broken."""
+    site, source = tmp_path / "site", tmp_path / ("project/src" if is_editable else "site") / "short_plugin"
+    info = site / "short_plugin-1.0.dist-info"
+    for folder in (info, source):
+        folder.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: short-plugin\nVersion: 1.0\n")
+    entries = ("a = short_plugin:PLUGIN", "b = short_plugin.loose_rules", "c = short_plugin.broken", "d = gone.module")
+    (info / "entry_points.txt").write_text("\n".join(("[passwright.passes]", *entries)))
+    if is_editable:
+        (info / "direct_url.json").write_text(json.dumps({"url": (tmp_path / "project").as_uri()}))
+    (source / "__init__.py").write_text(PLUGIN)
+    (source / "loose_rules.py").write_text("@core.rule(lambda g, x: x)\ndef loose(g, x): return x\n")
+    (source / "broken.py").write_text("def (")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    own = collect_names([])
+    found = {kind: set(names) - set(own[kind]) for kind, names in known_names().items()}
+    assert {kind: names for kind, names in found.items() if names} == {
+        "passes": {"shorten", "stamp-model", "loose-rules"},
+        "rules": {"shorten_abs", "loose"},
+        "pipelines": {"shortest"},
+    }
+    assert not Path("ran").exists()
+    assert bash("passes run --enable stam") == ["stamp-model"]
+    (source / "loose_rules.py").write_text("")
+    assert "loose-rules" not in known_names()["passes"]
+
+
 def test_names_are_kept_until_files_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "new"))
     calls = list[int]()
 
-    def collected() -> completion.Names:
+    def collected(_: object) -> completion.Names:
         calls.append(1)
         return {kind: ["name"] for kind in KINDS}
 

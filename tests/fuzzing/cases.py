@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import onnx
+from passwright.passes.pipelines import EDITS
 
 from .archives import write_inputs
 from .mutations import as_model, mutate_bytes, mutate_model
@@ -69,6 +70,8 @@ def make_case(number: int, models: tuple[onnx.ModelProto, ...] | None = None) ->
         return Case(number, ("verify", "m.onnx", "base.onnx", *MEMORY, *TIME_LIMIT), write)
     if command < 0.1:
         return Case(number, ("explain", "basic", "m.onnx"), write)
+    if command < 0.13:
+        return Case(number, ("info", "m.onnx", "base.onnx", "--json", "out/info.json"), write)
     quick = ("--verify", "quick", *MEMORY, "--json", "out/report.json")
     effort = quick if rng.random() < 0.5 else ("--no-verify",)
     return Case(number, ("run", "m.onnx", *_options(base, rng), *effort, *TIME_LIMIT), write)
@@ -84,12 +87,20 @@ def _options(model: onnx.ModelProto, rng: Random) -> tuple[str, ...]:
         ("--exact",), ("--debloat",), ("--shapes", "write"), ("--shapes", "keep"),
         ("--pipeline", "ort"), ("--pipeline", "none"),
         ("--keep-functions",), ("--drop-unused-inputs",), ("-v",), ("--strict",), ("--dim", f"{rng.choice(dims)}=2"),
-        ("--map", "out/map.json"), ("--html", "out/page.html"),
-        ("--outputs", rng.choice(values)), ("--shape", f"{name}:1,2"),
+        ("--map", "out/map.json"), ("--html", "out/page.html"), ("--cache", "out/cache"), ("--shape", f"{name}:1,2"),
     )  # fmt: skip
-    if rng.random() < 0.4:
+    kind = rng.random()
+    if kind < 0.35:
         return (*output, *rng.choice(choices))
+    if kind < 0.5:
+        return (*output, *rng.choice(_edits(rng.choice(values))), *rng.choice(((), ("--map", "out/map.json"))))
     return ("--dry-run",) if rng.random() < 0.05 else output
+
+
+def _edits(value: str) -> list[tuple[str, ...]]:
+    """Options for each edit; `value` is one of the model."""
+    given = {"cut-inputs": ("--cut-inputs", value), "keep-outputs": ("--outputs", value)}
+    return [given.get(edit.name, ("--enable", edit.name)) for edit in EDITS]
 
 
 def _input_name(number: int) -> str:

@@ -37,7 +37,10 @@ MAX_NAMED = (
 )
 SINGLE_ERROR, DOUBLE_ERROR = 2.0**-22, 2.0**-49  # relative, of a constant that was computed in a few roundings
 NARROW_ERRORS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+COMMON = frozenset({"root 2/1", "root 1/2", "root 2/1 / pi", "pi * 1/1"})
+DECIMALS = (Fraction("0.044715"), Fraction("1.702"))  # of Gelu, which 16-bit floats round to others
 MAX_SIMPLE = 64  # of numerator and denominator of a number that keeps its value in every seed
+NEAREST_SINGLE = 2.0**-24  # the relative error of a float32 that is the nearest one
 SMALL_DENOMINATOR, SMALL_ROOT = 64, 8
 SINGLE_DIGITS, DOUBLE_DIGITS = 6, 14
 MAX_ROOT = 1024
@@ -100,11 +103,16 @@ def column_of(number: float, error: float, seed: int, is_vector: bool) -> Column
     if seed and is_vector and number:
         return _random_column(number, seed)
     for name, size in irrational_sizes().items():
+        if error > SINGLE_ERROR and name not in COMMON:
+            continue  # in 16 bits, any number is near a root
         if abs(abs(number) - size) <= error * size:
             p, q, has_p, has_q = irrational_columns()[name]
             p, q = (p, _hash(p, 2, Q)) if has_p else (_hash(q, 1, P), q)
             return *((p, q) if number > 0 else (-p % P, -q % Q)), has_p, has_q, 0, 0
-    fraction = simple_fraction(number, error)
+    named = next((c for c in DECIMALS if abs(abs(number) - float(c)) <= error * float(c)), None)
+    fraction = (
+        (named if number > 0 else -named) if named is not None else simple_fraction(number, min(error, SINGLE_ERROR))
+    )
     if seed and max(abs(fraction.numerator), fraction.denominator) > MAX_SIMPLE:
         return _random_column(number, seed)
     return *rational(fraction), 1, 1, 0, 0
@@ -125,7 +133,7 @@ def _random_column(number: float, seed: int) -> Column:
 def simple_fraction(number: float, error: float) -> Fraction:
     """The fraction of a small denominator, or else of few decimals, that a float rounds; or else the float itself."""
     exact = Fraction(number)
-    allowed = Fraction(error) * abs(exact)
+    allowed = Fraction(error if error <= DOUBLE_ERROR else NEAREST_SINGLE) * abs(exact)
     for candidate in _candidates(exact, number, SINGLE_DIGITS if error > DOUBLE_ERROR else DOUBLE_DIGITS):
         if abs(candidate - exact) <= allowed:
             return candidate

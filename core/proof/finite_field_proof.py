@@ -163,7 +163,8 @@ def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> l
         for i in obligation.inputs
     ):
         return []
-    if not all(keeps_floats(f.model) for f in (obligation.before, obligation.after)):
+    has_floats = any(i.dtype in FLOATS for i in obligation.inputs)
+    if has_floats and not all(keeps_floats(f.model) for f in (obligation.before, obligation.after)):
         return []
     points = Points(symbolic)
     shown: list[Mapping[str, int]] = []
@@ -283,7 +284,7 @@ class Evaluator:
         wide = array.astype(np.float64)
         if isinstance(held, ShadowArray) and held.field is not None and held.shape == array.shape:
             return shadowed(wide, held.field)
-        return lifted(wide)
+        return shadowed(wide, lift(array))
 
     def __call__(self, feeds: Mapping[str, Any]) -> list[Any]:
         """The outputs in order. Raises EvaluationError and NotApplicable."""

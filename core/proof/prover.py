@@ -123,7 +123,8 @@ class RuleProof:
         if against:
             return min(against, key=STRENGTH.__getitem__)
         found: dict[int, list[Guarantee]] = {}
-        for m in self.models:
+        applicable = [m for m in self.models if m.after is not None]
+        for m in applicable or self.models:
             found.setdefault(m.build_site, []).append(m.best.guarantee)
         proofs = {site: [g for g in given if g in PROOFS] for site, given in found.items()}
         sites = [

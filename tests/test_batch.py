@@ -467,10 +467,16 @@ def golden_results(models: Sequence[Path], *options: str) -> None:
 
 
 def require_results_of_single_runs(models: Sequence[Path]) -> None:
+    Path("single").mkdir()
     for model in models:
-        result = CliRunner().invoke(app, ["run", str(model), "-o", "single.onnx", "--verify", "quick"])
+        single = Path("single", model.name)
+        result = CliRunner().invoke(app, ["run", str(model), "-o", str(single), "--verify", "quick"])
         assert result.exit_code == OK
-        assert Path("single.onnx").read_bytes() == Path("out", model.name).read_bytes(), model
+        assert single.read_bytes() == Path("out", model.name).read_bytes(), model
+    data = [
+        {p.name: p.read_bytes() for p in Path(folder).iterdir() if "data" in p.name} for folder in ("single", "out")
+    ]
+    assert data[0] == data[1]
 
 
 def test_results_are_those_of_single_runs() -> None:

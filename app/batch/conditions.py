@@ -17,6 +17,8 @@ from ..jobs.model_files import SUFFIX
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from ..run.run_conditions import Dependencies, surroundings
 
+WITHOUT_INFLUENCE = frozenset({"cache", "cache_size", "show_settings", "trust_settings", "no_settings"})
+"""Options that change no result, or whose effect is in the values of others."""
 SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
 
 
@@ -28,7 +30,8 @@ def action_conditions(model: Path, text: str) -> str:
 @cache
 def _options_digest(text: str) -> str:
     """A digest of options, of the files that they name, of the files with the passes and rules, and of versions."""
-    name, given = json.loads(text)
+    name, values = json.loads(text)
+    given = {option: value for option, value in values.items() if option not in WITHOUT_INFLUENCE}
     files = [(str(file), _file_digest(file)) for file in _named_files(given)]
     return content_digest([name, given, files, asdict(Dependencies.of({}, _pipeline(given))), *surroundings()])
 

@@ -311,6 +311,7 @@ def changed(column: str, value: str = "abc") -> str:
         pytest.param(["t.csv"], {"t.csv": changed("exact")}, "row 1: exact is true or false", id="flag"),
         pytest.param(["t.csv"], {"t.csv": changed("output", "../x")}, "is not below", id="up"),
         pytest.param(["t.csv"], {"t.csv": "model\nzoo/a.onnx\nzoo/a.onnx\n"}, "is in t.csv, row 1, too", id="twice"),
+        pytest.param(["t.csv"], {"t.csv": changed("output", FILE)}, "is the record of the folder", id="record"),
         pytest.param(["t.csv"], {"t.csv": "model\nzoo\n"}, "t.csv, row 1: zoo is not one model", id="folder"),
         pytest.param(["t.csv"], {"t.csv": "name\nx\n"}, "t.csv, row 1: no model", id="no model"),
         pytest.param(["t.csv"], {"t.csv": "model,model\na,b\n"}, "two columns are named model", id="two columns"),

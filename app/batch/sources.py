@@ -117,7 +117,7 @@ class Sources:
         if option is None:
             near = did_you_mean(column, self.options)
             raise UsageError(f"{table}: the column {column} is no option of the command{near}")
-        if cell is None or cell in ("", []):
+        if cell is None or cell in ("", []) or cell != cell:  # noqa: PLR0124 - NaN, as pandas writes an empty cell
             return
         if option.is_flag:
             word = str(cell).casefold()

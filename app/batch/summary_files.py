@@ -10,7 +10,7 @@ from ...core.errors import ModelError
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ..exit_codes import STANDARD_OUTPUT, echo_json, full_disk_behind_standard_output
-from ..jobs.finished_jobs import FinishedJobs
+from ..jobs.finished_jobs import FILE, FinishedJobs
 from ..jobs.result_row import COLUMNS
 from ..options import report_file
 from ..run.many_render import ModelRow, show_summary
@@ -37,6 +37,8 @@ def summary_paths(places: Places, others: Iterable[Path | None] = ()) -> OutputP
     for file in (paths.table, paths.page, paths.report):
         if file is not None and str(file.target) in taken:
             raise ModelError(f"{file.path} is a model or the place of a result; choose another name")
+    if os.path.realpath(places.folder / FILE) in taken:
+        raise ModelError(f"{places.folder / FILE} is the record of the folder; choose another name for the result")
     return paths
 
 

@@ -185,7 +185,7 @@ def may_run_code(name: str, value: Any) -> bool:
     """Whether the value of an option may execute code other than passes that are installed, or have made results."""
     if isinstance(value, list):
         return any(may_run_code(name, v) for v in cast("list[Any]", value))
-    if name in {"plugin", "cache"} or (name == "ep" and "{" in value) or ".py" in str(value):
+    if name in {"plugin", "cache", "on"} or (name == "ep" and "{" in value) or ".py" in str(value):
         return True
     return name in SPECS and _spec_may_run_code(value)
 

@@ -21,10 +21,13 @@ main()"""
 
 
 class DaskCluster:
-    """A scheduler and workers with one thread each, as processes on the loopback interface, with their logs."""
+    """A scheduler and workers with one thread each, as processes on the loopback interface, with their logs.
 
-    def __init__(self, folder: Path, workers: int = 0) -> None:
-        self.folder = folder
+    `options` are those of all their commands.
+    """
+
+    def __init__(self, folder: Path, workers: int = 0, *options: str) -> None:
+        self.folder, self.options = folder, options
         self.processes = list[subprocess.Popen[bytes]]()
         self.scheduler = self.start_scheduler()
         self.workers = [self.start_worker() for _ in range(workers)]
@@ -55,7 +58,9 @@ class DaskCluster:
 
     def _start(self, name: str, command: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **variables})
+            process = subprocess.Popen(
+                [*command, *self.options], stdout=log, stderr=log, env={**os.environ, **variables}
+            )
         self.processes.append(process)
         return process
 

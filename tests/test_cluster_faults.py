@@ -198,6 +198,35 @@ def test_command_ended(cluster: DaskCluster, folder: Path, how: signal.Signals) 
     assert_complete(folder)
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
+def test_encrypted_cluster(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With certificates of Dask's configuration the batch is done; without them, one line says so."""
+    place = tmp_path_factory.mktemp("cluster")
+    key, certificate = str(place / "key.pem"), str(place / "cert.pem")
+    request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=dask"]
+    subprocess.run([*request, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    prefix = "DASK_DISTRIBUTED__COMM__TLS__"
+    with monkeypatch.context() as patch:
+        patch.setenv(f"{prefix}CA_FILE", certificate)
+        for role in ("SCHEDULER", "WORKER", "CLIENT"):
+            patch.setenv(f"{prefix}{role}__CERT", certificate)
+            patch.setenv(f"{prefix}{role}__KEY", key)
+        cluster = DaskCluster(place, 2, "--protocol", "tls")
+        batch = begin("zoo", *OPTIONS, "--on", cluster.address)
+    with cluster:
+        assert cluster.address.startswith("tls://")
+        out, errors = end(batch)
+        assert errors == ""
+        assert outcomes(out) == {"not verified": COUNT}
+        _, errors = end(begin("zoo", *OPTIONS, "--on", cluster.address), code=2)
+        assert errors.startswith(f"error: {cluster.address} is no address of a Dask scheduler: TLS expects")
+        assert errors.count("\n") == 1
+        _, errors = end(begin("zoo", *OPTIONS, "--on", cluster.address.replace("tls", "tcp")), code=1)
+        assert errors.startswith("error: no Dask scheduler answers at tcp://")
+
+
 def test_golden_models_are_those_of_single_runs(cluster: DaskCluster, folder: Path) -> None:
     shutil.rmtree(folder / "zoo")
     single = [COMMAND, "batch", str(GOLDEN / "*.onnx"), "--output-dir", "pool", "-q"]

@@ -210,6 +210,7 @@ def test_settings_run_no_code_unless_trusted(project: Path) -> None:
     ("name", "value", "is_code"),
     [
         ("plugin", ["rules.py"], True),
+        ("on", "tcp://host:8786", True),
         ("skip", ["fuse-gemm"], False),
         ("inputs", "x.npz", False),
         ("inputs", "reader.py:samples", True),

@@ -21,6 +21,18 @@ settings.register_profile("slow", deadline=None, max_examples=40, derandomize=Tr
 settings.load_profile("default")
 
 
+@pytest.fixture(scope="module")
+def _few_combined_inputs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Verify on one in 12 of the combined input sets in the first tier: they take half of the time of small models.
+
+    For tests of other things than what these inputs find.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.getoption("markexpr"):
+            patch.setattr("passwright.core.verify.verification_spec.COMBINED_PART", (0, 12))
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_remote() -> Iterator[RemoteBackend]:
     """onnxruntime in a process that all tests share: starting one takes much longer than a small model."""

@@ -23,7 +23,10 @@ from passwright.app.terminal import Terminal
 from rewriting import load, op_types
 from rewriting import run as answers
 from rich.console import Console
+from tiers import slow_unless
 from typer.testing import CliRunner, Result
+
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 COMMAND = str(Path(sys.executable).with_name("passes"))
@@ -641,7 +644,13 @@ def test_debloat_keeps_other_weights(model: Path, out: Path) -> None:
     assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
 
 
-@pytest.mark.parametrize("name", ["bert", "resnet_kept_bn", "loop_if", "sklearn_forest", "mixer_external"])
+@pytest.mark.parametrize(
+    "name",
+    slow_unless(
+        {"resnet_kept_bn", "loop_if", "mixer_external"},
+        ["bert", "resnet_kept_bn", "loop_if", "sklearn_forest", "mixer_external"],
+    ),
+)
 def test_golden_models(tmp_path: Path, name: str) -> None:
     result = run(GOLDEN / f"{name}.onnx", "-o", tmp_path / "out.onnx")
     assert "verified: " in result.stdout

@@ -14,6 +14,8 @@ from tiers import GOLDEN_SAMPLE, quarter_of, slow_unless
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 MODELS = sorted(GOLDEN.glob("*.onnx"))
 

@@ -21,6 +21,7 @@ from passwright.app.jobs import job_pool, job_worker
 from passwright.app.jobs.finished_jobs import FILE, FinishedJob, FinishedJobs
 from passwright.app.run import run_worker
 from rewriting import load, op_types
+from tiers import slow_unless
 from typer.testing import CliRunner, Result
 
 COMMAND = str(Path(sys.executable).with_name("passes"))
@@ -397,7 +398,9 @@ def group_members(group: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how", slow_unless({signal.SIGINT, signal.SIGKILL}, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+)
 def test_interrupted_runs_keep_what_is_done(folder: Path, how: signal.Signals) -> None:
     write(folder / "z.onnx", text="g (float[4] x) => (float[4] y) { a = Abs(x) y = Add(a, w) }")
     (folder / "hang.py").write_text(HANG)

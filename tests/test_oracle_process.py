@@ -27,6 +27,7 @@ from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import load
 from test_cli import UNVERIFIED, invoke
 from test_signals import PATIENCE, RUN, is_gone, wait_until
+from tiers import slow_unless
 
 from passwright import optimize, verify
 
@@ -300,7 +301,9 @@ ENDLESS = """g (float[2] x) => (float[2] y) <int64 n = {9223372036854775807}, bo
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how", slow_unless({signal.SIGTERM, signal.SIGKILL}, [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+)
 def test_nothing_is_left_behind(tmp_path: Path, how: signal.Signals) -> None:
     onnx.save(load(ENDLESS), tmp_path / "m.onnx")
     command = subprocess.Popen([sys.executable, "-c", RUN, "run", "m.onnx"], cwd=tmp_path, stderr=subprocess.DEVNULL)

@@ -33,7 +33,12 @@ def bisect(*arguments: str | Path, code: int = OK) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("level", "name"), [(["--ort", "basic"], "basic"), (["--ort"], "all"), (["--ort=extended"], "extended")]
+    ("level", "name"),
+    [
+        (["--ort"], "all"),
+        pytest.param(["--ort", "basic"], "basic", marks=pytest.mark.slow),
+        pytest.param(["--ort=extended"], "extended", marks=pytest.mark.slow),
+    ],
 )
 def test_a_zero_pad_before_a_max_pool(model: Path, level: list[str], name: str) -> None:
     lines = bisect(model, *level, code=WRONG).stdout.splitlines()

@@ -43,6 +43,8 @@ from typer.testing import CliRunner
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 PACKAGE = Path(__file__).parent / "plugin"
 COMMAND = str(Path(sys.executable).with_name("passes"))
 TEXT = """g (float[N] x) => (float[N] y) {

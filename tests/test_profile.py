@@ -77,7 +77,7 @@ def test_fused_nodes_list_file_nodes(cnn: Path) -> None:
     assert found.before.eliminated_nodes == found.after.eliminated_nodes == ()
 
 
-@pytest.mark.parametrize("level", ["disable", "basic", "all"])
+@pytest.mark.parametrize("level", slow_unless({"disable", "all"}, ["disable", "basic", "all"]))
 def test_levels(cnn: Path, level: str) -> None:
     found = profile(cnn, level=level, min_time=0, threads=1, include_optimized=False)
     assert found.after is None
@@ -90,7 +90,7 @@ def test_levels(cnn: Path, level: str) -> None:
 @pytest.mark.parametrize(
     "stem",
     slow_unless(
-        {"loop_if", "mixer_external", "sklearn_strings"},
+        {"loop_if"},
         ["loop_if", "while_loop", "script_scan", "mixer_external", "sklearn_strings"],
     ),
 )

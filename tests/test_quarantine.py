@@ -46,6 +46,8 @@ from tiers import slow_unless
 
 from passwright import Result, optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 
 @rule(lambda g, x: g.Elu(x), contract=EXACT)
 def drop_elu(g: Build, x: Value) -> Value:

@@ -9,6 +9,8 @@ from random_models import models
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 
 # Of the 64 passes and rules that rewrite one of 250 models, 39 rewrite one of these 50, and 30 one of the first 20.
 @given(model=models())

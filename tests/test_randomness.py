@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from passwright.core.ort.backends import Loadable
     from passwright.core.verify.verdict import Verdict
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 NOISY = "g (float[N,8] x) => (y, z) { r = RandomNormalLike(x) y = %s(r) z = Relu(x) }"
 IF = """g (bool c, float[2] x) => (float[2] y, float[2] z) {

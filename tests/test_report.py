@@ -12,11 +12,14 @@ import pytest
 from passwright.core import PassesError, leaves
 from passwright.passes.pipelines import PIPELINES
 from rewriting import load
+from tiers import slow_unless
 
 from passwright import optimize
 
 if TYPE_CHECKING:
     from passwright.core.pass_manager.report import Report
+
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
@@ -122,7 +125,9 @@ def test_outputs_that_are_not_finite(body: str) -> None:
     assert strict(report.to_json())["verification"]["differences"]["y"]["reason"] == ""
 
 
-@pytest.mark.parametrize("name", ["sklearn_strings", "loop_if", "bert", "mixer_external", "keras_cnn"])
+@pytest.mark.parametrize(
+    "name", slow_unless({"loop_if", "keras_cnn"}, ["sklearn_strings", "loop_if", "bert", "mixer_external", "keras_cnn"])
+)
 def test_golden_models(name: str) -> None:
     path = GOLDEN / f"{name}.onnx"
     found = strict(optimize(path).report.to_json())

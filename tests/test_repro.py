@@ -27,6 +27,8 @@ from typer.testing import CliRunner, Result
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 RULES = '''
 from dataclasses import dataclass
 

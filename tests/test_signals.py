@@ -13,6 +13,7 @@ from pathlib import Path
 import onnx
 import pytest
 from rewriting import load
+from tiers import slow_unless
 
 # An onnxsim that never ends, and writes its process id.
 STUCK = """
@@ -105,7 +106,9 @@ def is_gone(pid: int) -> bool:
     return stat.is_file() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how", slow_unless({signal.SIGINT, signal.SIGKILL}, [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+)
 def test_no_tool_is_left_behind(running: subprocess.Popen[bytes], tmp_path: Path, how: signal.Signals) -> None:
     running.send_signal(how)
     assert running.wait(PATIENCE) in {128 + how, -how}

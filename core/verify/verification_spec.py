@@ -28,6 +28,7 @@ from .seeded_session import random_outputs
 Effort = Literal["quick", "default", "thorough"]
 """How much time a verification may take: it decides how many input sets are tried."""
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
+COMBINED_PART = (0, 1)  # of the combined input sets, see VerificationSpec
 VALUE_BUDGET = 512 << 20  # bytes, unless the memory is limited
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 NO_SHAPES: Mapping[str, Sequence[int]] = MappingProxyType({})
@@ -53,7 +54,7 @@ class VerificationSpec:
     fixed_sizes: Sizes
     effort: Effort = "default"
     memory: int | None = None
-    combined_part: tuple[int, int] = (0, 1)
+    combined_part: tuple[int, int] = COMBINED_PART
     max_region_sets: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -93,6 +94,7 @@ class VerificationSpec:
             {**sizes_from_shapes(shapes, inputs), **dims},
             effort,
             memory,
+            COMBINED_PART,
             notes=notes,
         )
 

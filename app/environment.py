@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +72,12 @@ def own_files() -> Iterator[Path]:
         yield from sorted(folder.rglob("*.py"))
 
 
+@cache
+def _version(package: str) -> str:
+    """The version of an installed package, whose metadata take milliseconds to read."""
+    return version(package)
+
+
 def versions() -> dict[str, str]:
     """The versions of this package and of those that influence results."""
-    return {name: version(name) for name in ("passwright", "onnx", "onnxruntime")}
+    return {name: _version(name) for name in ("passwright", "onnx", "onnxruntime")}

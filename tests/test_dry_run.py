@@ -27,6 +27,8 @@ from passwright import optimize
 if TYPE_CHECKING:
     from passwright.core import Build
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 TEXT = "agraph (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
 WEIGHTS = {"w": np.eye(4, dtype=np.float32), "c": np.ones(4, np.float32)}

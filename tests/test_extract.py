@@ -24,6 +24,8 @@ from typer.testing import CliRunner
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 TEXT = """g (float[N,3] x, float[N,3] z, float[3] d = {1,2,3}) => (float[N,3] y, float[N,3] u) <float[3] w = {1,2,3}> {
     a = Relu(x) b = Add(a, w) c = Constant<value_floats=[4.0,5.0,6.0]>() e = Mul(b, c) y = Neg(e) u = Sub(z, d)
 }"""

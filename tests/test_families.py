@@ -13,6 +13,8 @@ import pytest
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 FAMILIES = Path(__file__).parent.parent / "golden_models" / "families"
 MODELS = sorted(FAMILIES.glob("*.onnx"))
 EXPECTED = {

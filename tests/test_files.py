@@ -35,6 +35,8 @@ from passwright import optimize
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 PACKAGED = sorted(p for kind in ("light", "simple", "pytorch-*") for p in DATA.glob(f"{kind}/**/*.onnx"))

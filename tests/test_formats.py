@@ -27,6 +27,8 @@ from rewriting import load
 from sample_reports import HOSTILE, report
 from typer.testing import CliRunner, Result
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 BEFORE = "g (float[N,4] x) => (float[N,4] y) { [dropped] a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
 AFTER = "g (float[N,4] x) => (float[N,4] y) { [joined] s = Gemm(x, w, c) y = Relu(s) }"
 WRONG_MODEL = "g (float[N,4] x) => (float[N,4] y) { [joined] s = Gemm(x, w, c) [bad] y = Neg(s) }"

@@ -24,6 +24,8 @@ from typer.testing import CliRunner
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 BASIC = PIPELINES["basic"]
 TEXT = "g (float[N] x) => (float[N] y) { a = Identity(x) b = Identity(a) c = Sin(b) d = Cos(b) y = Div(c, d) }"
 

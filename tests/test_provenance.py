@@ -25,6 +25,8 @@ from rewriting import apply_passes, load, require_equivalent, run
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 Noted = dict[str, tuple[str, list[str]]]
 
 

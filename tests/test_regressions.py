@@ -16,6 +16,8 @@ from rewriting import initializers, load, op_types, run
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 G = "g (float[2] x) => (float[2] y)"
 X = {"x": np.array([1.0, -2.0], np.float32)}
 

@@ -24,6 +24,8 @@ from test_cli import COMMAND, TEXT, WEIGHTS, invoke, plugin
 from typer.main import get_command
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
 OK, BAD, USAGE = range(3)
 WRITING = {
     "output", "output_dir", "in_place", "resume", "json", "formats", "html", "map_to", "repro", "keep", "trace",

@@ -551,6 +551,12 @@ def test_workloads(tmp_path: Path) -> None:
         ("N=1,S=3", 1, (1, 3)), ("N=8,S=3", 8, (8, 3)), ("N=1,S=5", 1, (1, 5)), ("N=8,S=5", 8, (8, 5)),
     ]  # fmt: skip
     assert notes == []
+    again = make_workloads(source, None, {"N": [1, 8], "S": [3, 5]}, {}, 0)[0]
+    assert [w.digest for w in again] == [w.digest for w in found]
+    assert len({w.digest for w in found}) == 4
+    assert replace(found[0], feeds={"x": np.zeros((1, 3), np.float32)}).digest != found[0].digest
+    texts = Workload("", 1, {"s": np.array(["a", "b"], object), "q": [np.ones(2)]})
+    assert texts.digest != replace(texts, feeds={**texts.feeds, "q": [np.zeros(2)]}).digest
     x = np.ones((2, 7), np.float32)
     given = read_samples({"x": x}, input_specs(source.load()))
     assert [w.name for w in make_workloads(source, given, {}, {}, 0)[0]] == ["N=2,S=7"]

@@ -115,10 +115,11 @@ class Racing:
         effort = benchmark.BenchmarkConfig(self.min_time * rung.share, rung.sets, self.seed)
         metrics = benchmark.run_benchmark(targets, feeds, effort, self.progress)
         control = self.objective.time_ratio(metrics[-1], metrics[0]) if has_control else None
-        factor, measured = noise(control, rung.sets), iter(metrics)
-        base = (metrics[0], entries[0][1].bytes)
+        base, measured = (metrics[0], entries[0][1].bytes), iter(metrics)
+        of_figure = self.objective.ratio((metrics[-1], base[1]), base) if has_control else None
+        factors = (noise(of_figure, rung.sets), noise(control, rung.sets))
         found = [
-            Raced(failure=m) if isinstance(m, str) else self._raced((next(measured), m.bytes), base, factor)
+            Raced(failure=m) if isinstance(m, str) else self._raced((next(measured), m.bytes), base, factors)
             for m in made
         ]
         return {"control": None if control is None else asdict(control), "raced": list(map(asdict, found))}
@@ -129,7 +130,10 @@ class Racing:
         except PassesError as e:
             return format_error(e)
 
-    def _raced(self, own: tuple[ModelMetrics, int], base: tuple[ModelMetrics, int], factor: float) -> Raced:
+    def _raced(
+        self, own: tuple[ModelMetrics, int], base: tuple[ModelMetrics, int], factors: tuple[float, float]
+    ) -> Raced:
+        """The figures of a configuration; `factors` are the noise of the objective and of the time."""
         metrics, size = own
         if metrics.failure or base[0].failure:
             return Raced(failure=metrics.failure or f"the first one does not run: {base[0].failure}")
@@ -139,8 +143,8 @@ class Racing:
         named = {w.name: metrics.latencies[i] for i, w in enumerate(self.workloads) if i in metrics.latencies}
         return Raced(
             "",
-            widened(ratio, factor),
-            widened(time, factor),
+            widened(ratio, factors[0]),
+            widened(time, factors[1]),
             {name: latency.median for name, latency in named.items()},
             {name: latency.p99 for name, latency in named.items()},
             metrics.peak_bytes,

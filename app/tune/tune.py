@@ -195,7 +195,7 @@ def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> Non
 def _conditions(model: Path, options: TuneOptions, workloads: Sequence[Workload]) -> str:
     """A digest of all that times depend on beside the configurations of a race."""
     measured = (options.goal, options.quantile, options.threads, options.min_time, options.seed, options.budget)
-    inputs = [(w.name, w.samples) for w in workloads]
+    inputs = [(w.name, w.digest) for w in workloads]
     return content_digest([model_digest(model), measured, inputs, machine_summary(), versions()])
 
 

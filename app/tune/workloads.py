@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import product
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from ...core.errors import UsageError
 from ...core.io.model_source import ModelSource
 from ...core.verify.given_inputs import with_given_shapes
 from ...core.verify.given_samples import GivenSamples
 from ...core.verify.input_specs import input_specs
+from ..jobs.content_digests import content_digest
 from ..measure.feeds import batch_symbol, make_feeds
 
-MAX_WORKLOADS = 16
+MAX_WORKLOADS = 16  # combinations of sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,20 @@ class Workload:
     name: str
     samples: int
     feeds: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """A digest of the inputs."""
+        return content_digest([(name, _content(value)) for name, value in sorted(self.feeds.items())])
+
+
+def _content(value: Any) -> Any:
+    """The elements of an input as data with a text."""
+    if isinstance(value, list):
+        return [_content(part) for part in cast("list[Any]", value)]
+    array = np.asarray(value)
+    elements = array.tolist() if array.dtype == np.object_ else sha256(array.tobytes()).hexdigest()
+    return [str(array.dtype), list(array.shape), elements]
 
 
 def make_workloads(

@@ -107,7 +107,8 @@ def default_prover() -> Prover:
 
 def add_proof(result: CheckResult, prover: Prover) -> None:
     """Prove a rule on the models on which it fired. An input that refutes it is a fault, if there is none yet."""
-    result.proof = prove_rule(result.rule, result.fired_models, prover)
+    shown = [result.fault.case.model] if result.fault is not None and result.fault.after is not None else []
+    result.proof = prove_rule(result.rule, [*shown, *result.fired_models], prover)
     refuted = result.proof.refuted_model
     if refuted is not None and result.fault is None:
         message = f"{refuted.best.reason} ({refuted.best.technique})"

@@ -98,7 +98,9 @@ def column_of(number: float, error: float, seed: int, is_vector: bool) -> Column
     """The rows of one number."""
     if not math.isfinite(number):
         return 0, 0, 1, 1, 1, 0
-    is_single = number == float(np.float32(number)) or not np.isfinite(np.float32(number))
+    with np.errstate(over="ignore"):
+        single = float(np.float32(number))
+    is_single = single in (number, math.inf, -math.inf)
     error = error or (SINGLE_ERROR if is_single else DOUBLE_ERROR)
     if seed and is_vector and number:
         return _random_column(number, seed)

@@ -28,14 +28,15 @@ from .verdict import Guarantee, Technique, Verdict
 ENOUGH_DRAWS = 6
 """Draws at which each element of the outputs is defined: (2^10 / P)^6 < 2^-60, for expressions of degree 2^10."""
 MAX_DRAWS = 64
-STUCK_DRAWS = 16  # after which an element that was never defined is given up
+STUCK_DRAWS = 32  # after which an element that was never defined is given up
 MAX_SEEDS = 32
 MAX_LISTED_BOOLS = 2
 MAX_PARTS = 64  # of a sequence
-BRANCH_DRAWS, MAX_BRANCH_DRAWS = 32, 200  # if the outputs depend on decisions
+BRANCH_DRAWS, MAX_BRANCH_DRAWS = 64, 300  # if the outputs depend on decisions
 MAX_RARE = 0.1  # of the elements that were compared, in regions that occurred once
 MAX_ELEMENTS = 1 << 14  # of an input
 MAX_REFUSED = 1000  # draws in which the condition does not hold
+OFFSETS = (0.0, 0.0, 4.0, -4.0)  # of all elements, in standard deviations
 SCALES = (1.0, 4.0, 0.25, 32.0)
 INTEGER_LIMITS = (3, 2, 1, 6, 2, 1)  # integers are drawn below these in turn
 RELATIVE_AGREEMENT = 1e-9  # of two results in float64 that differ in the field only
@@ -53,8 +54,11 @@ RANDOM_OPS = frozenset(
 
 DIFFERENT_NUMBERS = "elements differ"
 DIFFERENT_RESIDUES = "elements differ by less than float64 shows, or by a law that the field lacks"
+DIFFERENT_SHAPES = "an output has another shape"
 DIFFERENT_INTEGERS = "integers or bools differ"
-DIFFERENCES = frozenset({DIFFERENT_NUMBERS, DIFFERENT_RESIDUES, DIFFERENT_INTEGERS})
+NOT_EVALUATED = "the rewritten model has no result where the original has one"
+NO_KERNEL = "has no float64 kernel"
+DIFFERENCES = frozenset({DIFFERENT_NUMBERS, DIFFERENT_RESIDUES, DIFFERENT_INTEGERS, NOT_EVALUATED, DIFFERENT_SHAPES})
 """Reasons of unknown verdicts that speak against a rule, as a kernel that is not there does not."""
 
 
@@ -316,13 +320,13 @@ def exact_policy(array: Array, element_type: int, is_exact: bool) -> Array:
 
 def compare_at(obligation: Obligation, redraw: Redraw | None, sizes: Mapping[str, int], points: Points) -> Coverage:
     """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
-    coverage = Coverage(ENOUGH_DRAWS << len(listed_bools(obligation)))
+    coverage = Coverage(2 * ENOUGH_DRAWS << len(listed_bools(obligation)))
     add_draws(coverage, obligation, sizes, points)
     for seed in range(1, MAX_SEEDS) if redraw is not None and coverage.is_stuck else ():
         if coverage.is_complete or (other := redraw(seed)) is None:
             break
         try:
-            add_draws(coverage, other, sizes, points, limit=coverage.draws + ENOUGH_DRAWS)
+            add_draws(coverage, other, sizes, points, limit=coverage.draws + 2 * ENOUGH_DRAWS)
         except Difference as why:  # it holds for these constants alone
             raise NotApplicable("an element of the outputs is never defined in the field") from why
     coverage.require_enough()
@@ -345,15 +349,22 @@ def add_draws(
                 raise NotApplicable("the condition holds in no draw")
             continue
         try:
-            before, after = (evaluate(feeds) for evaluate in evaluators)
+            before = evaluators[0](feeds)
         except EvaluationError:
             failures += 1
             if failures == len(INTEGER_LIMITS):
                 raise
             continue
+        try:
+            after = evaluators[1](feeds)
+        except EvaluationError as why:
+            if NO_KERNEL in str(why):
+                raise
+            raise Difference(NOT_EVALUATED, feeds) from why
         coverage.draws += 1
+        counted = Coverage() if is_special(coverage.draws - 1) else coverage
         for index, (x, y) in enumerate(zip(before, after, strict=True)):
-            compare_output(index, x, y, coverage, feeds)
+            compare_output(index, x, y, counted, feeds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,20 +378,59 @@ class Points:
         """The inputs of a draw; integers that are no field elements are below a limit. Raises NotApplicable."""
         feeds: dict[str, Any] = {}
         bools = listed_bools(obligation)
+        boundaries = boundaries_of(obligation) if is_special(number) else np.zeros(1)
         for given, shape in obligation.concrete_inputs(sizes):
             if int(np.prod(shape)) > MAX_ELEMENTS:
                 raise NotApplicable(f"input {given.name} is larger than the field evaluates")
             if given.dtype in FLOATS or given.name in self.symbolic.names:
-                numbers = self.rng.standard_normal(shape) * SCALES[int(self.rng.integers(len(SCALES)))]
-                feeds[given.name] = shadowed(numbers, random_elements(self.rng, numbers))
+                numbers = self.rng.standard_normal(shape) + OFFSETS[int(self.rng.integers(len(OFFSETS)))]
+                numbers = numbers * SCALES[int(self.rng.integers(len(SCALES)))]
+                elements = random_elements(self.rng, numbers)
+                if is_special(number) and given.dtype in FLOATS and numbers.size:
+                    numbers, elements = self._beside_boundaries(numbers, elements, boundaries)
+                feeds[given.name] = shadowed(numbers, elements)
             elif given.name in bools:
-                feeds[given.name] = np.full(shape, bool(number >> bools[given.name] & 1))
+                feeds[given.name] = np.full(shape, bool(number >> 1 + bools[given.name] & 1))
             elif given.dtype == TensorProto.BOOL:
                 feeds[given.name] = self.rng.integers(0, 2, shape).astype(np.bool_)
             else:
                 dtype = helper.tensor_dtype_to_np_dtype(given.dtype)
                 feeds[given.name] = self.rng.integers(0, limit, shape).astype(dtype)
         return feeds
+
+    def _beside_boundaries(self, numbers: Array, elements: FieldArray, boundaries: Array) -> tuple[Array, FieldArray]:
+        """The numbers with some of them equal to each other, and others on or beside a boundary."""
+        places = np.arange(numbers.size)
+        copied = self.rng.random(numbers.size) < SPECIAL_SHARE
+        places[copied] = self.rng.integers(0, numbers.size, int(copied.sum()))
+        places = places.reshape(numbers.shape)
+        numbers, elements = numbers.reshape(-1)[places], elements.take(places)
+        beside = self.rng.choice(boundaries, numbers.shape) + self.rng.choice(DISTANCES, numbers.shape)
+        moved = self.rng.random(numbers.shape) < SPECIAL_SHARE
+        return np.where(moved, beside, numbers), FieldArray(np.where(moved, lift(beside).data, elements.data))
+
+
+SPECIAL_SHARE = 0.3
+DISTANCES = np.array([0.0, 0.0, 2.0**-30, -(2.0**-30), 2.0**-10, -(2.0**-10), 1.0, -1.0])
+MAX_BOUNDARIES = 64
+
+
+def is_special(number: int) -> bool:
+    """Whether a draw has equal numbers, and those on and beside the constants of the models: every other one does."""
+    return number % 2 == 1
+
+
+def boundaries_of(obligation: Obligation) -> Array:
+    """The numbers in small constants of both fragments, and 0."""
+    found = {0.0}
+    for fragment in (obligation.before, obligation.after):
+        for array in map(numpy_helper.to_array, fragment.model.graph.initializer):
+            if array.size <= MAX_BOUNDARIES and array.dtype.kind == "f":
+                found.update(float(x) for x in array.ravel() if np.isfinite(x) and abs(x) < BOUNDARY_LIMIT)
+    return np.array(sorted(found)[:MAX_BOUNDARIES])
+
+
+BOUNDARY_LIMIT = 1e6
 
 
 def random_elements(rng: np.random.Generator, numbers: Array) -> FieldArray:
@@ -401,7 +451,7 @@ def compare_output(index: int, x: Any, y: Any, coverage: Coverage, feeds: Mappin
             compare_output(index * MAX_PARTS + i, a, b, coverage, feeds)
         return
     if np.shape(x) != np.shape(y):
-        raise Difference(f"an output has shape {list(np.shape(x))} and becomes {list(np.shape(y))}", feeds)
+        raise Difference(DIFFERENT_SHAPES, feeds)
     if not (isinstance(x, ShadowArray) and isinstance(y, ShadowArray) and x.field and y.field):
         if not np.array_equal(np.asarray(x), np.asarray(y)):
             raise Difference(DIFFERENT_INTEGERS, feeds)

@@ -1,0 +1,90 @@
+"""Recorded guarantees of the built-in rules, which may only grow, and wrong rules, which are never proved."""
+
+from __future__ import annotations
+
+import sys
+
+import onnx
+import pytest
+from pass_loading import passes_from_file
+from passwright.app.registry.guarantees import NO_GUARANTEE, guarantee_counts, proved_text, recorded_proofs
+from passwright.core import Rule
+from passwright.core.pass_manager.report import PassRecord
+from passwright.core.plugins.discovery import FILE_MODULE_PREFIX, all_rules
+from passwright.core.proof.prover import Prover, prove_rule
+from passwright.core.proof.verdict import PROOFS, Guarantee
+from prove import built_in_rules, models_of, proof_of
+from rewriting import load
+from test_check_planted import FOLDER, NAMES, is_wrong
+from tiers import slow_unless
+
+MIN_PROVED = 200
+"""A ratchet: of all recorded rules, so many are proved. It may be raised, never lowered."""
+MIN_EXACT = 79
+RULES = {r.name: r for _, r in built_in_rules()}
+PROVED = sorted(name for name, proof in recorded_proofs().items() if proof.is_proved)
+SAMPLE = {"cancel_depth_and_space", "cancel_transposes", "fuse_gelu", "merge_conv_with_affine", "fuse_gemm"}
+
+
+def test_every_built_in_rule_is_recorded() -> None:
+    assert set(recorded_proofs()) == set(RULES)
+    assert {p.pass_name for p in recorded_proofs().values()} == {name for name, _ in built_in_rules()}
+
+
+def test_the_number_of_proved_rules_does_not_fall() -> None:
+    proofs = recorded_proofs().values()
+    assert sum(p.is_proved for p in proofs) >= MIN_PROVED
+    assert sum(p.keeps_bits for p in proofs) >= MIN_EXACT
+
+
+def test_the_words_of_the_table_are_those_of_verdicts() -> None:
+    assert {p.guarantee for p in recorded_proofs().values()} <= set(map(str, Guarantee))
+    assert {p.guarantee for p in recorded_proofs().values() if p.is_proved} <= set(map(str, PROOFS))
+
+
+@pytest.mark.parametrize("name", slow_unless(SAMPLE, PROVED))
+def test_what_is_recorded_as_proved_is_proved(name: str) -> None:
+    """By the finite field alone; with z3 in addition where the field leaves something open."""
+    proof = prove_rule(RULES[name], models_of(RULES[name], attempts=10)[:3], Prover())
+    if proof.models and not proof.is_proved:
+        from passwright.testing.check import default_prover
+
+        proof = proof_of(RULES[name], default_prover())
+    assert not proof.models or proof.is_proved, list(proof.lines())
+
+
+def wrong_rules() -> list[tuple[str, Rule]]:
+    rules = ((n, r) for n in NAMES for f in passes_from_file(FOLDER / f"{n}.py").values() for r in all_rules(f.item))
+    return [(n, r) for n, r in rules if is_wrong(n, r.name)]
+
+
+def planted_model(name: str) -> onnx.ModelProto:
+    """The model of a file on which its rule is wrong."""
+    passes_from_file(FOLDER / f"{name}.py")
+    module = sys.modules[f"{FILE_MODULE_PREFIX}{name}"]
+    return load(module.MODEL, getattr(module, "OPSET", 17), getattr(module, "WEIGHTS", None))
+
+
+def test_changes_of_a_run_are_counted_by_guarantee() -> None:
+    own = next(p for p in recorded_proofs().items() if p[1].is_proved)
+    passes = [PassRecord(own[1].pass_name, 3, {own[0]: 3}, 0.0), PassRecord("mine", 2, {own[0]: 2}, 0.0)]
+    counts = guarantee_counts(passes)
+    assert counts == {own[1].guarantee: 3, NO_GUARANTEE: 2}
+    assert proved_text(counts) == "3 of 5 changes by proved rules"
+    assert proved_text({}) == ""
+
+
+VISIBLE_OVER_THE_REALS = (
+    "concat_in_wrong_order", "bias_column_as_row", "gelu_by_tanh", "batch_norm_without_epsilon", "relu_of_clip",
+    "both_bounds_at_once", "less_or_equal_one_hot", "leaky_relu_from_max", "log_of_product", "nearly_equal_as_equal", "crosses_outputs",
+    "pads_swapped", "einsum_as_product", "gemm_attributes_dropped", "layer_norm_on_any_axis", "mean_of_sums",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", slow_unless(set(VISIBLE_OVER_THE_REALS[:6]), VISIBLE_OVER_THE_REALS))
+def test_rules_that_are_wrong_over_the_reals_are_not_proved(name: str) -> None:
+    rules = [r for n, r in wrong_rules() if n == name]
+    assert rules
+    for rule in rules:
+        proof = prove_rule(rule, [planted_model(name)], Prover())
+        assert not proof.is_proved, list(proof.lines())

@@ -19,6 +19,7 @@ EXIT_CODES = """Exit codes: 0 they agree; 1 bad model or input; 2 usage; 3 they 
 EXAMPLES = {
     "passes verify model.onnx small.onnx": "says whether they compute the same",
     "passes verify a.onnx b.onnx --inputs x.npz": "tries your inputs",
+    "passes verify a.onnx b.onnx --prove": "proves what it can of the regions that differ",
 }
 
 
@@ -41,6 +42,9 @@ def verify(
         str,
         options.verification_option(metavar="CHOICE", help=options.EFFORT_HELP, autocompletion=complete_names(EFFORTS)),
     ] = "default",
+    prove: Annotated[
+        bool, options.verification_option("--prove", help="Prove the regions in which the models differ, too.")
+    ] = False,
     memory: options.Memory = None,
     time_limit: options.TimeLimit = None,
     formats: options.Format = None,
@@ -66,6 +70,7 @@ def verify(
             exact=exact,
             effort=known_effort(effort, "--effort"),
             memory=options.parse_memory(memory),
+            prove=prove,
             report_to=options.report_file(outputs.json),
         )
         failures = outputs.failures_of("passes verify", other, typer.echo)

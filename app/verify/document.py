@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..formats.finding import Document, Finding, Level
 from ..pages.card import Card
-from .render import WRONG, output_table, verdict_line
+from .render import WRONG, output_table, proof_lines, verdict_line
 
 if TYPE_CHECKING:
     from .verify import VerificationReport
@@ -17,6 +17,8 @@ def verification_card(report: VerificationReport) -> Card:
     verdict = report.verdict
     folds = [("Outputs", output_table(verdict))] if verdict is not None else []
     notes = [f"note: {note}" for note in verdict.notes] if verdict is not None else []
+    if report.proofs is not None:
+        notes += proof_lines(report.proofs)
     text = verdict_line(verdict, with_notes=True) if verdict is not None else "not compared: the interfaces differ"
     if verdict is not None and verdict.failure is not None:
         text = f"{WRONG}: {verdict.failure.describe('it')}"

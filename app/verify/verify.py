@@ -8,12 +8,17 @@ from pathlib import Path
 
 import onnx
 
+from ...core.io.files import split_model
 from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.tensor import element_type
-from ...core.pass_manager.phase_timer import COMPARING, LOADING, RUNNING_ORIGINAL, PhaseTimer
+from ...core.ort.sessions import Loadable
+from ...core.pass_manager.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
+from ...core.proof.prover import Prover
+from ...core.proof.region_proofs import RegionProofs, RewrittenModel, prove_regions
+from ...core.proof.smt import SmtProver, is_available
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.verify.given_samples import Inputs
@@ -27,18 +32,23 @@ from ..measure.python_data import data_files, read_given
 from ..progress import Progress, phase_callback, shows_progress
 from ..run.run_options import known_effort
 
+PROOF_SECONDS, REGION_SECONDS, ELEMENT_SECONDS = 120.0, 10.0, 1.0
+"""Limits of all proofs, of z3 on one region and on one element."""
+
 
 @dataclass(slots=True)
 class VerificationReport:
     """The comparison of a model with the original.
 
-    `interface_differences` are in words; with any, `verdict` is None. `seconds` are by phase.
+    `interface_differences` are in words; with any, `verdict` is None. `proofs` are those of the changed regions, if
+    asked for. `seconds` are by phase.
     """
 
     original: str
     other: str
     interface_differences: list[str]
     verdict: Verdict | None
+    proofs: RegionProofs | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -50,7 +60,8 @@ class VerificationReport:
     def to_json(self) -> str:
         """The comparison as JSON text."""
         verdict = None if self.verdict is None else self.verdict.to_data()
-        data = asdict(replace(self, verdict=None)) | {"agrees": self.agrees, "verdict": verdict}
+        data = asdict(replace(self, verdict=None, proofs=None)) | {"agrees": self.agrees, "verdict": verdict}
+        data["proofs"] = None if self.proofs is None else self.proofs.to_data()
         return json_text(data)
 
     def _repr_html_(self) -> str:
@@ -71,12 +82,14 @@ def verify(
     exact: bool = False,
     effort: Effort = "default",
     memory: int | None = None,
+    prove: bool = False,
     report_to: str | Path | None = None,
     progress: Progress = None,
 ) -> VerificationReport:
     """Compare the outputs of `other` with those of `original` in onnxruntime, both without optimizations.
 
     `inputs`, `shapes` and `memory` as for `optimize`, `effort` as its `verify`; `exact` requires bit-identical outputs.
+    With `prove`, the regions in which models that agree differ are also proved, as far as they are small enough.
     Raises ModelError for a model or input that is unusable, UsageError for an unknown effort, UnverifiableError if no
     inputs can be generated for the original.
     """
@@ -97,9 +110,21 @@ def verify(
                 oracle.wait()
             with timer.phase(COMPARING):
                 verdict = oracle.compare(second.loadable(), exact=exact)
-    report = VerificationReport(first.label, second.label, differences, verdict, timer.seconds, versions())
+    proofs = None
+    if prove and verdict is not None and verdict.failure is None:
+        with timer.phase(PROVING):
+            proofs = proofs_of(model, first.loadable(), second.loadable(), exact=exact)
+    report = VerificationReport(first.label, second.label, differences, verdict, proofs, timer.seconds, versions())
     publish_text(paths.report, report.to_json)
     return report
+
+
+def proofs_of(model: Model, original: Loadable, other: Loadable, *, exact: bool) -> RegionProofs:
+    """The proofs of the regions in which two models differ."""
+    models = RewrittenModel(split_model(original), split_model(other), model.graph)
+    with SmtProver(seconds=REGION_SECONDS, element_seconds=ELEMENT_SECONDS) as smt:
+        techniques = [Prover().prove, *([smt.prove] if is_available() else [])]
+        return prove_regions(models, techniques, exact=exact, seconds=PROOF_SECONDS)
 
 
 def interface_differences(original: Model, other: Model) -> list[str]:

@@ -8,8 +8,9 @@ only regions whose weights were moved, or kept, are proved over the reals.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 
 import numpy as np
@@ -17,6 +18,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from ..ir.dtypes import FLOATS
+from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ort.split_models import SplitModel
 from ..rewriting.rules import EXACT, ROUNDING
@@ -25,7 +27,7 @@ from ..verify.regions.region_models import cut_region
 from ..verify.regions.sites import SharedValues
 from ..verify.regions.value_graph import ValueGraph
 from .obligation import Fragment, InputType, NotApplicable, Obligation, input_types
-from .prover import Prover
+from .prover import Backend
 from .verdict import PROOFS, Guarantee, Technique, Verdict, strongest
 
 MAX_WEIGHTS = 1 << 16  # elements of the weights of a region
@@ -75,27 +77,37 @@ class RegionProofs:
 
 
 def prove_regions(
-    original: SplitModel, rewritten: SplitModel, prover: Prover, *, exact: bool = False, seconds: float | None = None
+    models: RewrittenModel, techniques: Sequence[Backend], *, exact: bool = False, seconds: float = inf
 ) -> RegionProofs:
-    """Prove each changed region; those that are left after so many `seconds` are unknown.
+    """Prove each changed region by the first technique that does; what is left after so many `seconds` is unknown.
 
-    With `exact`, equal bits are demanded. Nothing is run but where a difference is replayed.
+    With `exact`, equal bits are demanded. Each technique is tried on all regions before the next one.
     """
     start = monotonic()
-    found: list[RegionProof] = []
-    regions = Regions.of(original, rewritten)
+    regions = Regions.of(models)
+    obligations: dict[str, Obligation] = {}
+    verdicts: dict[str, list[Verdict]] = {site: [] for site in regions.sites}
     for site in regions.sites:
-        if seconds is not None and monotonic() - start > seconds:
-            found.append(RegionProof(site, _unknown("no time was left")))
-            continue
         try:
-            obligation = regions.obligation(site, exact=exact)
+            obligations[site] = regions.obligation(site, exact=exact)
         except NotApplicable as why:
-            found.append(RegionProof(site, _unknown(str(why))))
-            continue
+            verdicts[site].append(_unknown(str(why)))
+    for technique in techniques:
+        for site, obligation in obligations.items():
+            if monotonic() - start > seconds:
+                verdicts[site] = verdicts[site] or [_unknown("no time was left")]
+            elif not any(v.guarantee in PROOFS for v in verdicts[site]):
+                verdicts[site] += _attempt(technique, obligation)
+    found = tuple(RegionProof(site, _of_region(strongest(given))) for site, given in verdicts.items())
+    return RegionProofs(found, monotonic() - start)
+
+
+def _attempt(technique: Backend, obligation: Obligation) -> Sequence[Verdict]:
+    try:
         with np.errstate(all="ignore"):
-            found.append(RegionProof(site, _of_region(strongest(prover.prove(obligation)))))
-    return RegionProofs(tuple(found), monotonic() - start)
+            return technique(obligation)
+    except NotApplicable as why:
+        return [_unknown(str(why))]
 
 
 def _of_region(verdict: Verdict) -> Verdict:
@@ -110,22 +122,44 @@ def _unknown(reason: str) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class RewrittenModel:
+    """An original, whose values `graph` describes, and its rewritten form."""
+
+    original: SplitModel
+    rewritten: SplitModel
+    graph: Graph
+
+
+def value_types(graph: Graph) -> dict[str, onnx.TypeProto]:
+    """The types of the values of a graph, with the names of its symbols as dims."""
+    found: dict[str, onnx.TypeProto] = {}
+    for value in (v for op in graph.ops() for v in op.outputs):
+        if value.known_dtype:
+            shape = value.known_shape
+            dims = None if shape is None else [d if isinstance(d, int | str) else None for d in shape]
+            found[value.name] = helper.make_tensor_type_proto(value.known_dtype, dims)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class Regions:
-    """Two models and the values that they share."""
+    """Two models, the values that they share, and the types of those of the original."""
 
     original: ValueGraph
     rewritten: ValueGraph
     shared: SharedValues
+    types: Mapping[str, onnx.TypeProto]
 
     @classmethod
-    def of(cls, original: SplitModel, rewritten: SplitModel) -> Regions:
+    def of(cls, models: RewrittenModel) -> Regions:
         """The regions of two models; shapes and places, sequences and optionals are inside of them.
 
         Integers mostly follow from the shapes of other values: as variables, they would be independent of those.
         """
-        first, second = ValueGraph.of(original), ValueGraph.of(rewritten)
-        others = {n for n, t in first.types.items() if t.tensor_type.elem_type not in {*FLOATS, TensorProto.BOOL}}
-        return cls(first, second, SharedValues.of(first, second, others))
+        first, second = ValueGraph.of(models.original), ValueGraph.of(models.rewritten)
+        types = value_types(models.graph)
+        kept = {n for n, t in types.items() if t.tensor_type.elem_type in {*FLOATS, TensorProto.BOOL}}
+        return cls(first, second, SharedValues.of(first, second, first.producers.keys() - kept), types)
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -162,7 +196,7 @@ class Regions:
         return Fragment(model)
 
     def _type(self, name: str) -> onnx.TypeProto:
-        found = self.original.types.get(name)
+        found = self.types.get(name)
         if found is None or not found.tensor_type.elem_type:
             raise NotApplicable(f"the type of {name} is not known")
         return found

@@ -19,6 +19,7 @@ FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, 
 MEMORY = 2 << 30
 ELEMENT_SECONDS = 5.0
 SECONDS = 30.0
+REALS_NOTE = "a float constant is the simplest fraction that rounds to it"
 EXACT_NOTE = "a kernel gives equal bits for equal bits at one place of a tensor"
 
 
@@ -103,12 +104,11 @@ def lean(obligation: Obligation) -> Obligation:
 
 def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> Verdict:
     types = sorted({i.dtype for i in obligation.inputs})
-    sizes = sorted({n for s in answer.sizes for n in s.values()})
-    at = [f"sizes {sizes[0]} to {sizes[-1]}"] if sizes else []
+    sizes = frozenset(n for s in answer.sizes for n in s.values())
     if over_reals and FLOATS & set(types):
-        notes = ("a float constant is the simplest fraction that rounds to it",)
-        return Verdict(Guarantee.REALS, Technique.SMT, tuple(at), notes=notes)
-    return Verdict(Guarantee.EXACT, Technique.SMT, (*map(_all_of, types), *at), notes=(EXACT_NOTE,))
+        return Verdict(Guarantee.REALS, Technique.SMT, notes=(REALS_NOTE,), sizes=sizes)
+    domain = tuple(map(_all_of, types)) or ("its constants",)
+    return Verdict(Guarantee.EXACT, Technique.SMT, domain, notes=(EXACT_NOTE,), sizes=sizes)
 
 
 def _all_of(dtype: int) -> str:

@@ -1,0 +1,89 @@
+"""Proofs of the regions in which two models differ, and `passes verify --prove`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+from passwright.core import from_onnx
+from passwright.core.io.files import split_model
+from passwright.core.proof.prover import Prover
+from passwright.core.proof.region_proofs import RegionProofs, RewrittenModel, prove_regions
+from passwright.core.proof.verdict import Guarantee
+from rewriting import load
+
+from passwright import verify
+
+TYPES = "g (float[N,4] x) => (float[N,4] y)"
+WEIGHT = {"w": np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32)}
+BEFORE = "{ a = MatMul(x, w) t = Transpose<perm=[1,0]>(a) u = Neg(t) r = Neg(u) y = Transpose<perm=[1,0]>(r) }"
+
+
+def proofs(before: onnx.ModelProto, after: onnx.ModelProto, seconds: float = 60.0) -> RegionProofs:
+    first, second = (split_model(m.SerializeToString()) for m in (before, after))
+    return prove_regions(RewrittenModel(first, second, from_onnx(before).graph), [Prover().prove], seconds=seconds)
+
+
+def test_a_changed_region_is_proved_with_its_weights() -> None:
+    after = "{ a = MatMul(x, w) y = Identity(a) }"
+    found = proofs(load(f"{TYPES} {BEFORE}", weights=WEIGHT), load(f"{TYPES} {after}", weights=WEIGHT))
+    assert [(r.site, r.verdict.guarantee) for r in found.regions] == [("y", Guarantee.REALS)]
+    assert found.proved == 1
+    assert found.to_data()["proved"] == 1
+
+
+def test_equal_models_have_no_changed_region() -> None:
+    model = load(f"{TYPES} {BEFORE}", weights=WEIGHT)
+    assert proofs(model, model).regions == ()
+
+
+def test_a_wrong_region_is_not_proved() -> None:
+    after = "{ a = MatMul(x, w) y = Neg(a) }"
+    found = proofs(load(f"{TYPES} {BEFORE}", weights=WEIGHT), load(f"{TYPES} {after}", weights=WEIGHT))
+    assert [r.verdict.guarantee for r in found.regions] == [Guarantee.UNKNOWN]
+
+
+def test_shapes_belong_to_a_region() -> None:
+    types = "g (float[N,M] x) => (float[A,B] y)"
+    zero = "<int64 zero = {0}, int64[2] s = {0, -1}, int64[1] m = {-1}, int64[1] i = {0}>"
+    before = f"{zero} {{ a = Relu(x) b = Shape(a) c = Gather(b, i) d = Concat<axis=0>(c, m) y = Reshape(a, d) }}"
+    after = f"{zero} {{ a = Relu(x) y = Reshape(a, s) }}"
+    found = proofs(load(f"{types} {before}"), load(f"{types} {after}"))
+    assert [(r.site, r.is_proved) for r in found.regions] == [("y", True)]
+
+
+def test_regions_without_time_or_of_large_weights_are_unknown() -> None:
+    large = {"w": np.zeros((300, 300), np.float32)}
+    before, after = (f"g (float[N,300] x) => (float[N,300] y) {{ a = MatMul(x, w) {end} }}"
+                     for end in ("b = Neg(a) y = Neg(b)", "y = Identity(a)"))  # fmt: skip
+    found = proofs(load(before, weights=large), load(after, weights=large))
+    assert [r.is_proved for r in found.regions] == [True]  # the product is shared
+    folded = "g (float[N,300] x) => (float[N,300] y) { y = MatMul(x, w) }"
+    found = proofs(load(before, weights=large), load(folded, weights=large))
+    assert [r.verdict.reason for r in found.regions] == ["its weights have more than 65536 elements"]
+    found = proofs(load(before, weights=large), load(after, weights=large), seconds=-1.0)
+    assert [r.verdict.reason for r in found.regions] == ["no time was left"]
+
+
+def test_verify_proves(tmp_path: Path) -> None:
+    paths = tmp_path / "a.onnx", tmp_path / "b.onnx"
+    texts = (f"{TYPES} {BEFORE}", f"{TYPES} {{ a = MatMul(x, w) y = Identity(a) }}")
+    for path, text in zip(paths, texts, strict=True):
+        onnx.save(load(text, weights=WEIGHT), path)
+    report = verify(*paths, prove=True)
+    assert report.proofs is not None
+    assert report.proofs.proved == 1
+    data = json.loads(report.to_json())
+    assert data["proofs"]["regions"][0]["value"] == "y"
+    assert verify(*paths).proofs is None
+
+
+def test_wrong_models_are_not_proved(tmp_path: Path) -> None:
+    paths = tmp_path / "a.onnx", tmp_path / "b.onnx"
+    for path, text in zip(paths, ("{ y = Relu(x) }", "{ y = Neg(x) }"), strict=True):
+        onnx.save(load(f"{TYPES} {text}"), path)
+    report = verify(*paths, prove=True)
+    assert not report.agrees
+    assert report.proofs is None

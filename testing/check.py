@@ -100,9 +100,9 @@ def examine(
     return result
 
 
-def default_prover() -> Prover:
-    """The techniques that are installed; their worker processes end with it."""
-    return Prover(default_backends(), replay)
+def default_prover(*, float32: bool = False) -> Prover:
+    """The techniques that are installed, on every `float32` if asked for; their worker processes end with it."""
+    return Prover(default_backends(float32=float32), replay)
 
 
 def add_proof(result: CheckResult, prover: Prover) -> None:

@@ -34,6 +34,9 @@ def check(
         bool,
         typer.Option("--prove", help="Prove the rules, too: over the reals, and bit for bit where they are exact."),
     ] = False,
+    float32: Annotated[
+        bool, typer.Option("--float32", help="With --prove, run exact rules on every float32, for minutes each.")
+    ] = False,
     repro: Annotated[
         Path | None, options.report_option(metavar="FOLDER", help="Write a model and inputs here for each wrong rule.")
     ] = None,
@@ -54,6 +57,7 @@ def check(
             budget=budget,
             seed=seed,
             prove=prove,
+            float32=float32,
             report_to=options.report_file(outputs.json),
             repro_to=repro,
         )

@@ -117,15 +117,18 @@ def check(
     budget: int = DEFAULT_BUDGET,
     seed: int = 0,
     prove: bool = False,
+    float32: bool = False,
     report_to: Path | None = None,
     repro_to: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> CheckReport:
     """Check the rules of Python files and rules and passes by name, or all that are built in.
 
-    Names select from the files, if there are any. With `prove`, results have proofs. Raises UsageError, and
-    PluginError for a file that cannot be loaded.
+    Names select from the files, if there are any. With `prove`, results have proofs, and with `float32`
+    exact rules are then run on every float32, too. Raises UsageError, and PluginError for a file that cannot be loaded.
     """
+    if float32 and not prove:
+        raise UsageError("--float32 needs --prove")
     passes = select_passes(targets, built_in=built_in)
     paths = OutputPaths.of(report=report_to, repro_folder=repro_to)
     paths.require_distinct([Path(t) for t in targets if is_file_path(t)])
@@ -137,7 +140,7 @@ def check(
                 rules.setdefault(r, []).extend(p.rules)
         else:
             report.unchecked_passes.append(p.name)
-    prover = default_prover() if prove else None
+    prover = default_prover(float32=float32) if prove else None
     with ComparisonProcess() as process:
         for number, (rule, others) in enumerate(rules.items(), 1):
             progress(f"{rule.name} ({number} of {len(rules)})")

@@ -1,0 +1,55 @@
+"""Proofs of the planted rules: none contradicts the fault of its rule.
+
+A proof over the reals says nothing of rounding, overflow, NaN or the sign of zero, and one at some sizes nothing of
+others; rules whose faults are of such a kind may have one.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from passwright.core import Rule, RulePass
+from passwright.core.proof.prover import Prover, prove_rule
+from passwright.core.proof.verdict import PROOFS, Guarantee
+from passwright.testing.check import default_prover
+from test_planted import NAMES, planted
+from tiers import slow_unless
+
+RIGHT_OVER_THE_REALS = {
+    "arg_max_of_exp", "average_by_sum_in_half", "cube_in_half", "difference_overflows", "double_in_single",
+    "doubles_beside_sentinel", "epsilon_before_indices", "half_of_positions_dropped", "island_of_halves",
+    "mean_by_sum_in_half", "mean_square_in_half", "negation_as_difference", "positions_in_half", "quotient_of_square",
+    "rounds_though_exact", "scale_after_product", "softmax_in_half", "square_underflows", "zero_added_to_minus_zero",
+}  # fmt: skip
+"""Mistakes of rounding, range, NaN or the sign of zero, or in values that its own outputs do not show."""
+RIGHT_AT_SMALL_SIZES = {"branch_for_long_inputs", "clip_of_positions_dropped", "many_elements"}
+"""Mistakes from some extent on, or some value of a constant."""
+RIGHT_ALONE = {"inside_a_fixpoint", "inside_a_pipeline", "keeps_state", "rule_without_end", "rules_in_circles"}
+"""Rules that are right, and wrong by what they do beside, or not at all."""
+FIRST = {"boundary_left_out", "last_of_ties", "nan_guard_dropped", "log_of_product", "default_as_constant"}
+
+
+@pytest.fixture(scope="module")
+def prover() -> Prover:
+    return default_prover()
+
+
+def rules_of(name: str) -> list[Rule]:
+    """The rules of a planted file that its mistake names."""
+    members = list(vars(sys.modules[f"planted_{name}"]).values())
+    rules = {r for m in members for r in ((m,) if isinstance(m, Rule) else m.rules if isinstance(m, RulePass) else ())}
+    return [r for r in rules if any(by == r.name for by, _ in planted(name).wrong)]
+
+
+@pytest.mark.parametrize("name", slow_unless(FIRST, NAMES))
+def test_no_proof_contradicts_the_fault(name: str, prover: Prover) -> None:
+    model = planted(name).model
+    for rule in rules_of(name):
+        with np.errstate(all="ignore"):
+            found = prove_rule(rule, [model], prover)
+        if name in RIGHT_AT_SMALL_SIZES | RIGHT_ALONE:
+            continue
+        allowed = PROOFS - {Guarantee.EXACT} if name in RIGHT_OVER_THE_REALS else set[Guarantee]()
+        assert found.guarantee not in PROOFS - allowed, list(found.lines())

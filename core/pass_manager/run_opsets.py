@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
+from ..support.dataclass_decorator import dataclass
 from .report import SkippedPass
 
 

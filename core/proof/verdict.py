@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
 import numpy as np
+
+from ..support.dataclass_decorator import dataclass
 
 
 class Guarantee(StrEnum):

@@ -4,7 +4,8 @@
     python benchmarks/batch.py --count 10000 --workers 2
 
 The overhead is the time of the workers in which they do not run a model: the processes wait for requests, digests are
-computed, and rows are written. The time to start everything is that of a batch of one model, and is listed apart.
+computed, and rows are written. The time to start everything is that of a batch of one model for each worker, and is
+listed apart. Workers beyond the cores share these.
 """
 
 from __future__ import annotations
@@ -71,21 +72,22 @@ def main() -> None:
     print(f"{given.count:,} models on {cores} cores, {' '.join(options)}")
     with TemporaryDirectory() as name:
         folder = Path(name)
-        for part, count in (("one", 1), ("all", given.count)):
-            (folder / part).mkdir()
-            write_models(folder / part, count)
-        one = run_batch(folder / "one", folder / "first", 1, options)
-        print(f"start and end: {one.wall - one.models:.2f} s")
+        (folder / "all").mkdir()
+        write_models(folder / "all", given.count)
         base = None
         for workers in given.workers:
+            few = folder / f"few{workers}"
+            few.mkdir()
+            write_models(few, workers)
+            first = run_batch(few, folder / f"first{workers}", workers, options)
+            start = first.wall - first.models / workers
             timing = run_batch(folder / "all", folder / f"out{workers}", workers, options)
             base = base or timing.wall
-            busy = min(workers, cores)
-            overhead = ((timing.wall - one.wall + one.models) * busy - timing.models * busy / workers) / given.count
+            overhead = (timing.wall - start - timing.models / workers) * min(workers, cores) / given.count
             print(
                 f"{workers} workers: {timing.wall:.1f} s, {given.count / timing.wall:.1f} models/s, "
                 f"{base / timing.wall:.2f} of the first's speed; {1e3 * timing.models / given.count:.1f} ms a model, "
-                f"{1e3 * overhead:.1f} ms overhead"
+                f"{1e3 * overhead:.1f} ms overhead; {start:.1f} s to start"
             )
 
 

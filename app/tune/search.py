@@ -13,10 +13,11 @@ from ...core.support.intervals import RatioInterval
 from ..quantize.search import Limits, is_slower
 from .configuration import Choice, Configuration, configured
 from .objective import Objective, inverse
-from .racing import RUNGS, Raced, RaceResult, Rung
+from .racing import LAST, RUNGS, Raced, RaceResult, Rung
 
 MAX_TOGETHER = 8  # choices of different decisions that are raced together
 EQUAL = 1.01  # the ratio of figures up to which the first choice, or fewer decisions, are taken: searches then agree
+PROMISING = 0.95  # of the figure so far, below which a choice is raced for longer where the interval is too wide
 LEAST_KEPT = 3  # choices for the next round
 TAKEN, EARLIER, WORSE, SLOWER, LIMITED = "taken", "as another", "not better", "slower", "a limit was reached"
 Choices = Mapping[str, Choice]
@@ -158,15 +159,23 @@ class TuningSearch:
             if not entries:
                 break
             self.progress(f"tuning {stage}: round {number + 1}, racing {len(entries)}; {self.learnt}")
-            result = self.race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
-            for (_, trial), raced in zip(entries, result.raced[1:], strict=True):
-                self._note(trial, raced)
+            self._race(entries, rung)
             entries = sorted(filter(self._may_win, entries), key=_figure)
             kept = max(-(-len(entries) // 2), LEAST_KEPT) if number + 1 < len(RUNGS) else len(entries)
             for _, trial in entries[kept:]:
                 trial.outcome = f"behind others in round {number + 1}"
             entries = entries[:kept]
-        return [entry for entry in entries if self._is_better(entry)]
+        promising = [entry for entry in entries if _is_promising(entry)]
+        if promising and not self.is_exhausted:
+            self.progress(f"tuning {stage}: racing {len(promising)} for longer; {self.learnt}")
+            self._race(promising, LAST)
+        return sorted((entry for entry in entries if self._is_better(entry)), key=_figure)
+
+    def _race(self, entries: Sequence[tuple[Choice, Trial]], rung: Rung) -> None:
+        """Race alternatives with the incumbent; their trials get the figures."""
+        result = self.race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
+        for (_, trial), raced in zip(entries, result.raced[1:], strict=True):
+            self._note(trial, raced)
 
     def _seeming_best(self, entries: list[tuple[Choice, Trial]]) -> list[tuple[Choice, Trial]]:
         """The first alternatives that were better in the last race."""
@@ -251,6 +260,13 @@ class TuningSearch:
         self.chosen = kept
         self._advance(raced)
         return found
+
+
+def _is_promising(entry: tuple[Choice, Trial]) -> bool:
+    """Whether it seems to be much better, in an interval too wide to be sure."""
+    _, trial = entry
+    ratio = trial.raced.ratio if trial.raced is not None else None
+    return ratio is not None and ratio.high >= 1 and ratio.ratio < PROMISING
 
 
 def _figure(entry: tuple[Choice, Trial]) -> float:

@@ -24,7 +24,8 @@ RIGHT_OVER_THE_REALS = {
     "rounds_though_exact", "scale_after_product", "softmax_in_half", "square_underflows", "zero_added_to_minus_zero",
 }  # fmt: skip
 """Mistakes of rounding, range, NaN or the sign of zero, or in values that its own outputs do not show."""
-RIGHT_AT_SMALL_SIZES = {"branch_for_long_inputs", "clip_of_positions_dropped", "many_elements"}
+RIGHT_AT_SMALL_SIZES = {"branch_for_long_inputs", "clip_of_positions_dropped", "many_elements", "second_frame"}
+RIGHT_ALMOST_EVERYWHERE = {"sentinel_of_imputer_ignored"}
 """Mistakes from some extent on, or some value of a constant."""
 RIGHT_ALONE = {"inside_a_fixpoint", "inside_a_pipeline", "keeps_state", "rule_without_end", "rules_in_circles"}
 """Rules that are right, and wrong by what they do beside, or not at all."""
@@ -51,5 +52,7 @@ def test_no_proof_contradicts_the_fault(name: str, prover: Prover) -> None:
             found = prove_rule(rule, [model], prover)
         if name in RIGHT_AT_SMALL_SIZES | RIGHT_ALONE:
             continue
-        allowed = PROOFS - {Guarantee.EXACT} if name in RIGHT_OVER_THE_REALS else set[Guarantee]()
+        allowed = {Guarantee.ALMOST_EVERYWHERE} if name in RIGHT_ALMOST_EVERYWHERE else set[Guarantee]()
+        if name in RIGHT_OVER_THE_REALS:
+            allowed = PROOFS - {Guarantee.EXACT}
         assert found.guarantee not in PROOFS - allowed, list(found.lines())

@@ -41,7 +41,8 @@ SCALES = (1.0, 4.0, 0.25, 32.0)
 INTEGER_LIMITS = (3, 2, 1, 6, 2, 1)  # integers are drawn below these in turn
 RELATIVE_AGREEMENT = 1e-9  # of two results in float64 that differ in the field only
 STEPS = frozenset({
-    "ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Hardmax", "IsInf", "IsNaN", "Less", "LessOrEqual",
+    "ArgMax", "ArgMin", "Binarizer", "Equal", "Greater", "GreaterOrEqual", "Hardmax", "Imputer", "IsInf", "IsNaN",
+    "Less", "LessOrEqual",
     "MaxPool", "NonZero", "Not", "OneHot", "Shrink", "Sign", "ThresholdedRelu", "TopK", "Unique",
 })  # fmt: skip
 """Operators that jump: what is shown at random points holds almost everywhere."""

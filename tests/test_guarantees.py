@@ -18,9 +18,9 @@ from rewriting import load
 from test_check_planted import FOLDER, NAMES, is_wrong
 from tiers import slow_unless
 
-MIN_PROVED = 200
+MIN_PROVED = 220
 """A ratchet: of all recorded rules, so many are proved. It may be raised, never lowered."""
-MIN_EXACT = 79
+MIN_EXACT = 107
 RULES = {r.name: r for _, r in built_in_rules()}
 PROVED = sorted(name for name, proof in recorded_proofs().items() if proof.is_proved)
 SAMPLE = {"cancel_depth_and_space", "cancel_transposes", "fuse_gelu", "merge_conv_with_affine", "fuse_gemm"}
@@ -76,7 +76,7 @@ def test_changes_of_a_run_are_counted_by_guarantee() -> None:
 
 VISIBLE_OVER_THE_REALS = (
     "concat_in_wrong_order", "bias_column_as_row", "gelu_by_tanh", "batch_norm_without_epsilon", "relu_of_clip",
-    "both_bounds_at_once", "less_or_equal_one_hot", "leaky_relu_from_max", "log_of_product", "nearly_equal_as_equal", "crosses_outputs",
+    "less_or_equal_one_hot", "leaky_relu_from_max", "log_of_product", "crosses_outputs",
     "pads_swapped", "einsum_as_product", "gemm_attributes_dropped", "layer_norm_on_any_axis", "mean_of_sums",
 )  # fmt: skip
 

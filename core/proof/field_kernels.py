@@ -118,7 +118,8 @@ def field_result(ufunc: Any, floats: Sequence[Any], operands: list[FieldArray], 
 
 def with_limits(name: str, floats: Sequence[Any], made: FieldArray, found: Any) -> FieldArray:
     """The exponential of -inf, a mask, is 0; elsewhere a result that is not finite is undefined."""
-    masked: Array = np.isneginf(floats[0]) if name == "exp" else np.zeros(1, np.bool_)
+    is_exp = name == "exp"
+    masked = cast("Array", np.isneginf(floats[0]) if is_exp else np.zeros(1, np.bool_))
     if masked.any():
         zero = lift(np.zeros(made.shape))
         data = np.where(masked, zero.data, made.data)
@@ -279,7 +280,7 @@ def by_places(func: Any, args: Any, kwargs: Any) -> Any:
         field = field_of(value)
         if field is None:
             raise LostError
-        places: Array = np.arange(count, count + field.data[0].size).reshape(field.shape)
+        places = cast("Any", np.arange(count, count + field.data[0].size)).reshape(field.shape)
         pool.append(field)
         count += places.size
         return places
@@ -413,7 +414,7 @@ def _cumulation(function: Any, combine: Callable[[FieldArray, FieldArray], Field
 
 
 def _where(condition: Any, *branches: Any) -> Any:
-    floats = np.where(plain(condition), *map(plain, branches))
+    floats = cast("Array", np.where(plain(condition), *map(plain, branches)))
     fields = [field_of(b) for b in branches]
     if not branches or not is_float(floats) or any(f is None for f in fields):
         return floats
@@ -448,7 +449,7 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     fields = (field_of(a), field_of(b))
     if fields[0] is None or fields[1] is None:
         return floats
-    return kept(floats, bilinear(lambda x, y: np.tensordot(x, y, axes), fields[0], fields[1]))
+    return kept(floats, bilinear(partial(np.tensordot, axes=axes), fields[0], fields[1]))
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002 - as in NumPy
@@ -478,6 +479,17 @@ def _full_like(x: Any, value: Any, dtype: Any = None, shape: Any = None, **_: An
     return shadowed(floats, FieldArray(data.copy()))
 
 
+def _filled_like(value: float) -> Callable[..., Any]:
+    def filled(x: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
+        return _full_like(x, value, dtype, shape)
+
+    return filled
+
+
+def _copy(x: Any, **_: Any) -> Any:
+    return x.copy()
+
+
 FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.sum: _reduction(np.sum, _sum),
     np.mean: _reduction(np.mean, _mean),
@@ -494,9 +506,9 @@ FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.clip: _clip,
     np.var: _variance,
     np.full_like: _full_like,
-    np.zeros_like: lambda x, dtype=None, shape=None, **_: _full_like(x, 0.0, dtype, shape),
-    np.ones_like: lambda x, dtype=None, shape=None, **_: _full_like(x, 1.0, dtype, shape),
-    np.copy: lambda x, **_: x.copy(),
+    np.zeros_like: _filled_like(0.0),
+    np.ones_like: _filled_like(1.0),
+    np.copy: _copy,
 }
 MOVEMENTS: frozenset[Any] = frozenset({
     np.transpose, np.reshape, np.ravel, np.concatenate, np.stack, np.take, np.take_along_axis, np.expand_dims,

@@ -49,7 +49,8 @@ class FieldArray:
     @property
     def identity(self) -> Ints:
         """A number for each element that equal expressions share: the residue that is known."""
-        return np.where(self.data[HAS_MODULUS], self.data[MODULUS], self.data[EXPONENT] + P)
+        found: Any = np.where(self.data[HAS_MODULUS], self.data[MODULUS], self.data[EXPONENT] + P)
+        return found
 
     def take(self, indices: Ints) -> FieldArray:
         """The elements at flat indices, in the shape of these."""
@@ -109,7 +110,7 @@ def inverse(residues: Ints, modulus: int) -> Ints:
 
 def from_rows(modulus: Ints | None, exponent: Ints | None, like: FieldArray) -> FieldArray:
     """An array of new residues, of which one may be unknown, defined where `like` is, in its regions."""
-    given = modulus if modulus is not None else exponent
+    given: Any = modulus if modulus is not None else exponent
     data = np.zeros((ROWS, *np.shape(given)), np.int64)
     for row, residues, size in ((MODULUS, modulus, P), (EXPONENT, exponent, Q)):
         data[row] = mixed(np.asarray(given), row + 1) % size if residues is None else residues

@@ -323,8 +323,8 @@ def compare_at(obligation: Obligation, redraw: Redraw | None, sizes: Mapping[str
     """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
     coverage = Coverage(2 * ENOUGH_DRAWS << len(listed_bools(obligation)))
     add_draws(coverage, obligation, sizes, points)
-    for seed in range(1, MAX_SEEDS) if redraw is not None and coverage.is_stuck else ():
-        if coverage.is_complete or (other := redraw(seed)) is None:
+    for seed in range(1, MAX_SEEDS) if coverage.is_stuck else ():
+        if redraw is None or coverage.is_complete or (other := redraw(seed)) is None:
             break
         try:
             add_draws(coverage, other, sizes, points, limit=coverage.draws + 2 * ENOUGH_DRAWS)
@@ -401,13 +401,13 @@ class Points:
 
     def _beside_boundaries(self, numbers: Array, elements: FieldArray, boundaries: Array) -> tuple[Array, FieldArray]:
         """The numbers with some of them equal to each other, and others on or beside a boundary."""
-        places = np.arange(numbers.size)
-        copied = self.rng.random(numbers.size) < SPECIAL_SHARE
+        places: Any = np.arange(numbers.size)
+        copied: Any = self.rng.random(numbers.size) < SPECIAL_SHARE
         places[copied] = self.rng.integers(0, numbers.size, int(copied.sum()))
         places = places.reshape(numbers.shape)
         numbers, elements = numbers.reshape(-1)[places], elements.take(places)
-        beside = self.rng.choice(boundaries, numbers.shape) + self.rng.choice(DISTANCES, numbers.shape)
-        moved = self.rng.random(numbers.shape) < SPECIAL_SHARE
+        beside: Any = self.rng.choice(boundaries, numbers.shape) + self.rng.choice(DISTANCES, numbers.shape)
+        moved = cast("Array", self.rng.random(numbers.shape) < SPECIAL_SHARE)
         return np.where(moved, beside, numbers), FieldArray(np.where(moved, lift(beside).data, elements.data))
 
 

@@ -9,7 +9,7 @@ whose exact value is lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class ShadowArray(np.ndarray[Any, Any]):
         if given is None:
             self.field = None
             return
-        places: Array = np.arange(self.size).reshape(self.shape)
+        places = cast("Any", np.arange(self.size)).reshape(self.shape)
         places[plain(index)] = self.size + np.arange(given.data[0].size).reshape(given.shape)
         self.field = pooled([self.field, given]).take(places)
 

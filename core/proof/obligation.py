@@ -90,13 +90,11 @@ LARGE_SIZE = 130
 
 
 def input_types(model: onnx.ModelProto) -> tuple[InputType, ...]:
-    """The inputs. Raises NotApplicable for one with a default, that is no tensor, or of unknown rank or type."""
+    """The inputs, with or without a default. Raises NotApplicable for one that is no tensor of known type and rank."""
     constants = {t.name for t in model.graph.initializer}
     found: list[InputType] = []
     for value in model.graph.input:
-        if value.name in constants and model.ir_version >= OVERRIDABLE_SINCE:
-            raise NotApplicable(f"input {value.name} has a default, which a caller may override")
-        if value.name in constants:
+        if value.name in constants and model.ir_version < OVERRIDABLE_SINCE:
             continue
         tensor = value.type.tensor_type
         if not value.type.HasField("tensor_type") or not tensor.elem_type:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,9 +75,3 @@ def proved_text(guarantees: Mapping[str, int]) -> str:
     """The share of the changes of a run that were made by proved rules; "" without changes."""
     total, proved = sum(guarantees.values()), sum(n for name, n in guarantees.items() if name in PROVED)
     return f"{proved} of {total} changes by proved rules" if total else ""
-
-
-def write_proofs(proofs: Mapping[str, RecordedProof]) -> None:
-    """Write the table anew: a line for each rule, in the order of names."""
-    rows = (f"{json.dumps(name)}: {json.dumps(asdict(proofs[name]))}" for name in sorted(proofs))
-    FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")

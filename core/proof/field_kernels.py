@@ -302,7 +302,8 @@ class LostError(Exception):
 def _axes(axis: Any, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
-    return tuple(int(a) % rank for a in (axis if isinstance(axis, tuple | list) else (axis,)))
+    listed = cast("Sequence[int]", axis if isinstance(axis, tuple | list) else (axis,))
+    return tuple(int(a) % rank for a in listed)
 
 
 def _merged(data: Array, axes: Sequence[int]) -> Array:
@@ -516,3 +517,12 @@ MOVEMENTS: frozenset[Any] = frozenset({
     np.array_split, np.pad, np.roll, np.delete, np.tril, np.triu, np.append, np.rollaxis, np.diagonal, np.atleast_1d,
     np.atleast_2d, np.hstack, np.vstack, np.dstack, np.rot90, np.fliplr, np.flipud, np.diag,
 })  # fmt: skip
+
+
+def shadow_of(numbers: Array, seed: int = 0) -> ShadowArray:
+    """A constant with the field elements that `finite_field_constants.lift` gives it."""
+    return shadowed(numbers, lift(numbers, seed))
+
+
+ShadowArray.on_ufunc = staticmethod(apply_ufunc)
+ShadowArray.on_function = staticmethod(apply_function)

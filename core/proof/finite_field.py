@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,8 +49,7 @@ class FieldArray:
     @property
     def identity(self) -> Ints:
         """A number for each element that equal expressions share: the residue that is known."""
-        found: Any = np.where(self.data[HAS_MODULUS], self.data[MODULUS], self.data[EXPONENT] + P)
-        return found
+        return cast("Ints", np.where(self.data[HAS_MODULUS], self.data[MODULUS], self.data[EXPONENT] + P))
 
     def take(self, indices: Ints) -> FieldArray:
         """The elements at flat indices, in the shape of these."""

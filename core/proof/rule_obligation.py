@@ -24,10 +24,10 @@ from ..rewriting.driver import rewrite
 from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
 from . import finite_field as ff
-from .finite_field_constants import lift
+from .field_kernels import shadow_of
 from .obligation import ExactArray, Fragment, Obligation, input_types
 from .retyping import retyped_model
-from .shadow_array import ShadowArray, shadowed
+from .shadow_array import ShadowArray
 
 MAX_EXACT = 256  # elements of a constant whose fractions are listed
 
@@ -70,7 +70,7 @@ def shadow_constants(graph: Graph, seed: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for value in constants_of(graph):
         assert value.tensor is not None  # as `constants_of` says
-        array = shadowed(value.tensor.array, lift(value.tensor.array, seed))
+        array = shadow_of(value.tensor.array, seed)
         found[value.name] = array
         value.set_constant(Tensor.from_array(array))
     return found

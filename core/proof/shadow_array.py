@@ -9,7 +9,7 @@ whose exact value is lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -26,6 +26,9 @@ class ShadowArray(np.ndarray[Any, Any]):
     """
 
     field: FieldArray | None
+    on_ufunc: ClassVar[Callable[..., Any]]
+    on_function: ClassVar[Callable[..., Any]]
+    """The kernels that `field_kernels` gives this class."""
 
     def __array_finalize__(self, obj: object) -> None:
         """Make an array without exact elements, unless `shadowed` gives it some."""
@@ -33,15 +36,11 @@ class ShadowArray(np.ndarray[Any, Any]):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Apply a ufunc to the floats and to the field elements."""
-        from .field_kernels import apply_ufunc  # noqa: PLC0415 - which needs this class
-
-        return apply_ufunc(ufunc, method, inputs, options)
+        return type(self).on_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Apply a function of NumPy to the floats and to the field elements."""
-        from .field_kernels import apply_function  # noqa: PLC0415 - which needs this class
-
-        return apply_function(func, args, kwargs)
+        return type(self).on_function(func, args, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
         """The elements at an index; a single one is an array of rank 0."""
@@ -57,7 +56,7 @@ class ShadowArray(np.ndarray[Any, Any]):
         if given is None:
             self.field = None
             return
-        places = cast("Any", np.arange(self.size)).reshape(self.shape)
+        places = cast("Any", np.arange(self.size).view(np.ndarray)).reshape(self.shape)
         places[plain(index)] = self.size + np.arange(given.data[0].size).reshape(given.shape)
         self.field = pooled([self.field, given]).take(places)
 

@@ -6,17 +6,18 @@ the catalogue and the report of a run show what is recorded. With names, only th
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from itertools import islice
 from time import perf_counter
 
 import numpy as np
 import onnx
 from facts import passes_by_family
-from passwright.app.registry.guarantees import RecordedProof, recorded_proofs, write_proofs
+from passwright.app.registry.guarantees import FILE, RecordedProof, recorded_proofs
 from passwright.core import Rule, RulePass
 from passwright.core.proof.prover import Prover, RuleProof, prove_rule
 from passwright.testing.check import default_prover
@@ -74,6 +75,12 @@ def record(pass_name: str, proof: RuleProof) -> RecordedProof:
     holding = len(proof.holding)
     found = RecordedProof(pass_name, str(proof.guarantee), lines[0], proof.keeps_bits, holding, len(proof.models))
     return replace(found, reached_sites=len(proof.reached_sites & proof.sites), sites=len(proof.sites), reasons=reasons)
+
+
+def write_proofs(proofs: Mapping[str, RecordedProof]) -> None:
+    """Write the table anew: a line for each rule, in the order of names."""
+    rows = (f"{json.dumps(name)}: {json.dumps(asdict(proofs[name]))}" for name in sorted(proofs))
+    FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

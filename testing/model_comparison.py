@@ -18,6 +18,7 @@ from ..core.ort.backends import Arrays, OnnxReference
 from ..core.rewriting.pattern import match_op
 from ..core.rewriting.rules import EXACT, ROUNDING, Contract, Rule
 from ..core.serialization.proto_queries import subgraphs
+from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.empty_tensor_support import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
 from ..core.verify.input_sets import Answer, InputSet
 from ..core.verify.oracle import Oracle
@@ -133,7 +134,7 @@ def _first_mismatch(
 ) -> Mismatch | None:
     """The first mismatch that violates the contract; for a rounding rule, one that rounding does not explain."""
     while input_sets:
-        found = oracle.compare(request.after, exact=exact, input_sets=input_sets).failure
+        found = oracle.compare(request.after, ComparisonOptions(exact=exact, input_sets=input_sets)).failure
         if found is None or not found.output or found.input_set is None or request.contract == EXACT.kind:
             return found
         models, feeds = (request.before, request.after), found.input_set.feeds

@@ -25,6 +25,7 @@ from ..core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
 from ..core.ort.backends import OnnxReference
 from ..core.pass_manager.interface import Interface
 from ..core.plugins.pass_registry import all_rules
+from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.oracle import Oracle, Verdict
 from ..core.verify.seeded_session import SINGLE_THREADED
 from ..core.verify.verification_spec import VerificationSpec
@@ -79,9 +80,8 @@ def require_equivalent(
         max_region_sets=MAX_REGION_SETS,
     )
     oracle = Oracle(before.SerializeToString(), spec, backends=(SINGLE_THREADED, OnnxReference))
-    return oracle.check(
-        after.SerializeToString(), exact=exact, compare_regions=compare_regions, finite_only=finite_only
-    )
+    options = ComparisonOptions(exact=exact, compare_regions=compare_regions, finite_only=finite_only)
+    return oracle.check(after.SerializeToString(), options)
 
 
 def becomes(

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core.io.files import split_model
+from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.noise import NOISE_MULTIPLE, Noise, has_floats, has_generic_floats, perturb, perturb_weights
 from passwright.core.verify.output_comparison import MAX_TOLERANCE, compare_outputs, max_ulps, relative_noise_floor
 from rewriting import load, op_types, oracle_of
@@ -413,7 +414,7 @@ def test_cancellation_is_within_noise_of_the_original() -> None:
     weights = {"o": np.float32(1e3), "k": np.array([1]), "u": np.ones((64, 1), np.float32)}
     before, after = (load(text % s, weights=weights) for s in sums)
     oracle = oracle_of(before)
-    verdict = oracle.compare(after.SerializeToString(), input_sets=[oracle.answers[0].input_set])
+    verdict = oracle.compare(after.SerializeToString(), ComparisonOptions(input_sets=[oracle.answers[0].input_set]))
     assert verdict.failure is None
     found = verdict.differences["y"]
     assert found.noise_floor is not None

@@ -20,6 +20,7 @@ from passwright.core.errors import (
     VerificationError,
 )
 from passwright.core.ort.backends import OnnxReference, OnnxRuntime
+from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_generation import COMBINED_KINDS, KINDS
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.oracle import Verdict
@@ -51,7 +52,7 @@ def info(name: str, dtype: int = TensorProto.FLOAT, shape: Sequence[int | str | 
 
 
 def check(before: onnx.ModelProto, after: onnx.ModelProto, *, exact: bool = False, **options: Any) -> Verdict:
-    return oracle_of(before, **options).check(after.SerializeToString(), exact=exact)
+    return oracle_of(before, **options).check(after.SerializeToString(), ComparisonOptions(exact=exact))
 
 
 X = "g (float[N,3] x) => (float[N,3] y)"
@@ -227,10 +228,12 @@ def test_failing_model_has_a_failing_verdict(text: str, start: str) -> None:
 def test_subset_of_input_sets() -> None:
     oracle = oracle_of(load(RELU))
     zeros = [a.input_set for a in oracle.answers if a.input_set.kind == "zeros"]
-    verdict = oracle.compare(load(WRONG_RELU).SerializeToString(), input_sets=zeros)
+    verdict = oracle.compare(load(WRONG_RELU).SerializeToString(), ComparisonOptions(input_sets=zeros))
     assert verdict.failure is None
     assert verdict.input_sets == tuple(map(str, zeros))
-    last = oracle.compare(load(WRONG_RELU).SerializeToString(), input_sets=[oracle.answers[-1].input_set]).failure
+    last = oracle.compare(
+        load(WRONG_RELU).SerializeToString(), ComparisonOptions(input_sets=[oracle.answers[-1].input_set])
+    ).failure
     assert last is not None
     assert last.input_set is oracle.answers[-1].input_set
 
@@ -252,7 +255,9 @@ def test_one_input_set_takes_one_session_and_run(monkeypatch: pytest.MonkeyPatch
         with monkeypatch.context() as patch:
             patch.setattr(OnnxRuntime, "__init__", counting_load)
             patch.setattr(OnnxRuntime, "run", counting_run)
-            oracle.compare(load(text).SerializeToString(), exact=True, input_sets=[oracle.answers[0].input_set])
+            oracle.compare(
+                load(text).SerializeToString(), ComparisonOptions(exact=True, input_sets=[oracle.answers[0].input_set])
+            )
         assert counted == ["load", "run"]
         counted.clear()
 
@@ -298,7 +303,7 @@ def test_jumps_of_given_inputs_are_noted(divisor: float, first: float, others: f
     oracle = oracle_of(before, given_inputs=[InputSet("given", {}, {"x": x})] * 2)
     verdict = oracle.compare(after.SerializeToString())
     assert (verdict.failure is None) is (excused is not None)
-    assert oracle.compare(after.SerializeToString(), exact=True).failure is not None
+    assert oracle.compare(after.SerializeToString(), ComparisonOptions(exact=True)).failure is not None
     if excused is not None:
         assert verdict.differences["y"].excused == 2 * excused
         assert set(verdict.notes) == {
@@ -627,7 +632,7 @@ def test_regions_are_compared_on_sets_of_each_kind_that_are_affordable(monkeypat
     original = load("g (float[N] x) => (float[N] y) { n = Neg(x) a = Abs(n) y = Relu(a) }")
     result = load("g (float[N] x) => (float[N] y) { a = Abs(x) y = Relu(a) }").SerializeToString()
     oracle = oracle_of(original)
-    whole = oracle.compare(result, compare_regions=True)
+    whole = oracle.compare(result, ComparisonOptions(compare_regions=True))
     monkeypatch.setattr("passwright.core.verify.oracle.REGION_SECONDS", {"default": 0.0})
     compared: list[str] = []
     first_difference = ChangedRegions.first_difference
@@ -636,7 +641,7 @@ def test_regions_are_compared_on_sets_of_each_kind_that_are_affordable(monkeypat
         "first_difference",
         lambda regions, sets: compared.extend(s.kind for s in sets) or first_difference(regions, sets),
     )
-    verdict = oracle.compare(result, compare_regions=True)
+    verdict = oracle.compare(result, ComparisonOptions(compare_regions=True))
     usual = sum(a.input_set.is_finite and 0 not in a.input_set.sizes.values() for a in oracle.answers)
     note = f"changed regions were compared on 2 of {usual} input sets: runs take too long"
     assert verdict.notes == (*whole.notes, note)
@@ -664,5 +669,6 @@ def test_lack_of_memory_is_a_fault_of_the_rewritten_model_only_where_values_are_
     assert 0 < len(verdict.input_sets) < len(oracle.answers)
     assert any("more memory than there is for the values of both models on" in note for note in verdict.notes)
     least = 0
+    on_first = ComparisonOptions(input_sets=[oracle.answers[0].input_set])
     with pytest.raises(UnverifiableError, match="more memory than there is for the values of both models on"):
-        oracle.compare(model.SerializeToString(), input_sets=[oracle.answers[0].input_set], backend=Exhausted)
+        oracle.compare(model.SerializeToString(), on_first, backend=Exhausted)

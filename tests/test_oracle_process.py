@@ -20,6 +20,7 @@ from passwright.core import from_onnx
 from passwright.core.errors import UnverifiableError
 from passwright.core.ort.worker_pool import worker_pool
 from passwright.core.verify import oracle_process
+from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.oracle_start import ORACLE_WORKER
@@ -88,8 +89,8 @@ def test_verdicts_are_those_of_an_oracle() -> None:
             np.testing.assert_array_equal(a.outputs["y"], b.outputs["y"])
             np.testing.assert_array_equal(a.input_set.feeds["x"], b.input_set.feeds["x"])
         one = next(a.input_set for a in process.answers if a.input_set.kind == "negative")
-        assert process.compare(message_of(ABS), input_sets=[one]).failure is not None
-        assert process.compare(message_of(SHORT_RELU), input_sets=[one]).input_sets == (str(one),)
+        assert process.compare(message_of(ABS), ComparisonOptions(input_sets=[one])).failure is not None
+        assert process.compare(message_of(SHORT_RELU), ComparisonOptions(input_sets=[one])).input_sets == (str(one),)
     assert private_folders(os.getpid()) == known
 
 
@@ -109,7 +110,10 @@ def test_crash_of_a_rewritten_model_is_a_mismatch() -> None:
         assert process.compare(message_of(SHORT_RELU)).to_data() == good
         wrong = process.compare(message_of(ABS)).failure
         assert wrong is not None
-        assert process.compare(message_of(ABS), input_sets=[process.answers[0].input_set]).failure is not None
+        assert (
+            process.compare(message_of(ABS), ComparisonOptions(input_sets=[process.answers[0].input_set])).failure
+            is not None
+        )
 
 
 def test_original_that_crashes_on_all_inputs() -> None:

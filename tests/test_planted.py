@@ -18,6 +18,7 @@ from typing import Any
 import onnx
 import pytest
 from passwright.core import PassesError
+from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_generation import ALL_KINDS as KINDS
 from passwright.core.verify.oracle import Oracle
 from rewriting import OPSET, load, oracle_of
@@ -127,7 +128,10 @@ def differing(name: str, made: bytes, *, exact: bool) -> list[str]:
     draws = {kind: [a.input_set for a in oracle.answers if a.input_set.kind == kind] for kind in KINDS}
     return [
         kind for kind, of_kind in draws.items()
-        if of_kind and oracle.compare(made, exact=exact, input_sets=of_kind, compare_regions=not exact).failure
+        if of_kind
+        and oracle.compare(
+            made, ComparisonOptions(exact=exact, input_sets=of_kind, compare_regions=not exact)
+        ).failure
     ]  # fmt: skip
 
 

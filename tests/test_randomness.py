@@ -11,6 +11,7 @@ import pytest
 from onnx import numpy_helper, parser
 from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
+from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.seeded_session import add_seeds, random_outputs
 from rewriting import load, oracle_of
 
@@ -36,7 +37,7 @@ def random_of(model: onnx.ModelProto) -> list[str]:
 
 
 def check(before: onnx.ModelProto, after: onnx.ModelProto, original: Loadable | None = None) -> Verdict:
-    return oracle_of(before, original).check(after.SerializeToString(), exact=True)
+    return oracle_of(before, original).check(after.SerializeToString(), ComparisonOptions(exact=True))
 
 
 @pytest.mark.parametrize(

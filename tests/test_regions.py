@@ -9,6 +9,7 @@ import pytest
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.worker_process import WorkerExit
+from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.oracle_exchange import CHANGED_REGION
 from passwright.core.verify.oracle_process import OracleProcess
@@ -296,7 +297,7 @@ def test_oracle_names_the_site() -> None:
     after = load("g (float[N,4] x) => (float[N,4] y) { a = Sigmoid(x) b = Add(a, a) y = Sign(b) }")
     oracle = oracle_of(before)
     assert oracle.compare(after.SerializeToString()).failure is None
-    failure = oracle.compare(after.SerializeToString(), compare_regions=True).failure
+    failure = oracle.compare(after.SerializeToString(), ComparisonOptions(compare_regions=True)).failure
     assert isinstance(failure, Mismatch)
     assert (failure.output, failure.site) == ("b", "b")
     assert "from the original's values before it" in str(failure)
@@ -305,14 +306,14 @@ def test_oracle_names_the_site() -> None:
 def test_oracle_adds_the_site_to_a_wrong_output() -> None:
     before = load("g (float[N,4] x) => (float[N,4] y) { a = Exp(x) b = Mul(a, a) y = Neg(b) }")
     after = load("g (float[N,4] x) => (float[N,4] y) { a = Exp(x) b = Add(a, a) y = Neg(b) }")
-    failure = oracle_of(before).compare(after.SerializeToString(), compare_regions=True).failure
+    failure = oracle_of(before).compare(after.SerializeToString(), ComparisonOptions(compare_regions=True)).failure
     assert failure is not None
     assert (failure.output, failure.site, "b" in failure.region) == ("y", "b", True)
 
 
 def test_random_models_are_compared_by_their_outputs() -> None:
     model = load("g (float[N,4] x) => (float[N,4] y) { a = RandomNormalLike(x) y = Add(a, x) }")
-    verdict = oracle_of(model).compare(model.SerializeToString(), compare_regions=True)
+    verdict = oracle_of(model).compare(model.SerializeToString(), ComparisonOptions(compare_regions=True))
     assert (verdict.failure, verdict.changed_regions) == (None, 0)
 
 
@@ -351,7 +352,7 @@ def test_outputs_may_saturate_less(before: str, after: str, is_right: bool) -> N
     weights = {"m": np.array(-50, np.float32)}
     original, rewritten = (load(f"g {SATURATING} {{ {body} }}", weights=weights) for body in (before, after))
     oracle = oracle_of(original)
-    verdict = oracle.compare(rewritten.SerializeToString(), compare_regions=True)
+    verdict = oracle.compare(rewritten.SerializeToString(), ComparisonOptions(compare_regions=True))
     assert (verdict.failure is None) == is_right
     said = "y is finite where it is not in the original, which saturates"
     assert (said in verdict.notes) == is_right
@@ -378,7 +379,7 @@ def test_outputs_may_saturate_less_on_nan_inputs(before: str, after: str, is_rig
     original, rewritten = (
         load(f"{header} {{ {pool} {body} }}", weights={"h": np.array(0.5, np.float32)}) for body in (before, after)
     )
-    verdict = oracle_of(original).compare(rewritten.SerializeToString(), compare_regions=True)
+    verdict = oracle_of(original).compare(rewritten.SerializeToString(), ComparisonOptions(compare_regions=True))
     assert (verdict.failure is None) == is_right
 
 
@@ -395,7 +396,7 @@ def test_outputs_may_differ_by_rounding_alone(before: str, after: str, is_right:
     """No tolerance of outputs counts if all regions are right, and the same in float64."""
     weights = {"k": np.full((2, 4), 12345, np.float32), "e": np.full((2, 4), 1.0001, np.float32)}
     original, rewritten = (load(f"{ENDS} {{ {body} }}", weights=weights) for body in (before, after))
-    verdict = oracle_of(original).compare(rewritten.SerializeToString(), compare_regions=True)
+    verdict = oracle_of(original).compare(rewritten.SerializeToString(), ComparisonOptions(compare_regions=True))
     assert (verdict.failure is None) is is_right
     assert any("by rounding, as float64 gives the same" in note for note in verdict.notes) is is_right
 
@@ -417,7 +418,7 @@ def test_crash_of_a_region_alone_is_none_of_the_model(monkeypatch: pytest.Monkey
     request = vars(OracleProcess)["_request"]
 
     def crashing(oracle: OracleProcess, method: str, arguments: Any) -> Any:
-        if method == "compare" and arguments.options["compare_regions"]:
+        if method == "compare" and arguments.options.compare_regions:
             raise WorkerExit(-6, 1.0, "", {"facts": {"model": CHANGED_REGION}})
         return request(oracle, method, arguments)
 
@@ -426,7 +427,7 @@ def test_crash_of_a_region_alone_is_none_of_the_model(monkeypatch: pytest.Monkey
         load(f"g (float[N,4] x) => (float[N,4] y) {{ {b} }}") for b in ("y = Neg(x)", "z = Neg(x) y = Identity(z)")
     )
     with OracleProcess(before.SerializeToString(), oracle_of(before).spec) as oracle:
-        verdict = oracle.compare(after.SerializeToString(), compare_regions=True)
+        verdict = oracle.compare(after.SerializeToString(), ComparisonOptions(compare_regions=True))
     assert verdict.failure is None
     assert "changed regions were not compared: onnxruntime crashed (SIGABRT) on one of them" in verdict.notes
 
@@ -442,7 +443,7 @@ def test_rounding_that_an_output_amplifies_is_right(factor: float, is_right: boo
     after = load(f"{header} {{ t = Sigmoid(x) {split} {rest} }}", weights={**weights, "n": np.array([32, 32])})
     oracle = oracle_of(before)
     assert oracle.compare(after.SerializeToString()).failure is not None
-    verdict = oracle.compare(after.SerializeToString(), compare_regions=True)
+    verdict = oracle.compare(after.SerializeToString(), ComparisonOptions(compare_regions=True))
     assert (verdict.failure is None) == is_right
     assert any("by rounding, as float64" in note for note in verdict.notes) == is_right
 

@@ -31,6 +31,7 @@ from ...core.plugins.pass_spec import PassSpec
 from ...core.serialization.exporter import node_bytes
 from ...core.support.printable_text import file_name, printable
 from ...core.support.scratch_folder import staging_folder
+from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.input_sets import InputSet
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Mismatch
@@ -124,7 +125,7 @@ def _small_mismatch_files(first: Model, second: Model, mismatch: Mismatch, *, ex
         if files is None:
             return None
         with _oracle_for(files["before.onnx"], files["inputs.npz"]) as oracle:
-            failure = oracle.compare(files["after.onnx"].SerializeToString(), exact=exact).failure
+            failure = oracle.compare(files["after.onnx"].SerializeToString(), ComparisonOptions(exact=exact)).failure
     except Exception:  # noqa: BLE001 - a pass may leave any graph; one that cannot be cut is shown whole
         return None
     is_same = failure is not None and (failure.input_set is None) == (mismatch.input_set is None)

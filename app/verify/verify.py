@@ -21,6 +21,7 @@ from ...core.proof.region_proofs import RegionProofs, RewrittenModel, prove_regi
 from ...core.proof.smt import SmtProver, is_available
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
+from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.given_samples import Inputs
 from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle_process import OracleProcess
@@ -109,7 +110,7 @@ def verify(
             with timer.phase(RUNNING_ORIGINAL):
                 oracle.wait()
             with timer.phase(COMPARING):
-                verdict = oracle.compare(second.loadable(), exact=exact)
+                verdict = oracle.compare(second.loadable(), ComparisonOptions(exact=exact))
     proofs = None
     if prove and verdict is not None and verdict.failure is None:
         with timer.phase(PROVING):

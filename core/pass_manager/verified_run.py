@@ -17,6 +17,7 @@ from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..rewriting.changes import ChangeObserver
 from ..support.dataclass_decorator import dataclass
 from ..support.gc_pause import gc_paused
+from ..verify.comparison_options import ComparisonOptions
 from ..verify.input_sets import InputSet
 from ..verify.oracle_process import OracleProcess
 from ..verify.verdict import Mismatch, Verdict
@@ -36,8 +37,8 @@ def attempt_comparer(oracle: OracleProcess, keeps_names: Callable[[], bool], may
 
     def compare(attempt: Attempt, bits: bool, on: Collection[InputSet] | None) -> Mismatch | None:
         model = in_memory(attempt.model)
-        verdict = oracle.compare(model, exact=bits, input_sets=on, compare_regions=keeps_names(), may_round=may_round())
-        return verdict.failure
+        options = ComparisonOptions(exact=bits, input_sets=on, compare_regions=keeps_names(), may_round=may_round())
+        return oracle.compare(model, options).failure
 
     return compare
 
@@ -85,35 +86,24 @@ class Candidate:
         self,
         oracle: OracleProcess,
         publication: Publication | None,
-        *,
-        bitwise: bool,
+        options: ComparisonOptions,
         accept: Accept | None = None,
-        compare_regions: bool = False,
-        finite_only: bool = False,
-        may_round: bool = True,
     ) -> Verdict:
         """Compare the serialized model with the original; add it to `publication`, if given, if it is correct.
 
         With more than 1 GB of weights it is written only then, as these are copied from file to file. `accept` decides
-        about correct ones. `compare_regions`, `finite_only`, `may_round`: see `Oracle.compare`.
+        about correct ones.
         """
-        compare = partial(
-            oracle.compare,
-            exact=bitwise,
-            compare_regions=compare_regions,
-            finite_only=finite_only,
-            may_round=may_round,
-        )
         is_written = publication is not None or accept is not None
         if not is_written or weight_bytes(self.model) > MAX_WRITTEN_FIRST_BYTES:
-            verdict = compare(in_memory(self.model, self.exported))
+            verdict = oracle.compare(in_memory(self.model, self.exported), options)
             if is_written and verdict.failure is None:
                 self.stage_if(accept or (lambda _: True), publication)
             return verdict
         verdicts: list[Verdict] = []
 
         def is_accepted(stage: Path) -> bool:
-            verdicts.append(compare(stage))
+            verdicts.append(oracle.compare(stage, options))
             return verdicts[0].failure is None and (accept is None or accept(stage))
 
         self.stage_if(is_accepted, publication)
@@ -185,16 +175,14 @@ class VerifiedRun:
         """The current candidate and its verdict, which is in the attempt if it is a failure."""
         candidate = self.candidate()
         bits = exact or (self.attempt.ledger.is_exact and not uses_half)
+        options = ComparisonOptions(
+            exact=bits,
+            compare_regions=self.quarantine.keeps_names,
+            finite_only=finite_only,
+            may_round=self.may_round(),
+        )
         with self.timer.phase(COMPARING if publication is None else COMPARING_AND_WRITING):
-            verdict = candidate.verify_and_stage(
-                oracle,
-                publication,
-                bitwise=bits,
-                accept=accept,
-                compare_regions=self.quarantine.keeps_names,
-                finite_only=finite_only,
-                may_round=self.may_round(),
-            )
+            verdict = candidate.verify_and_stage(oracle, publication, options, accept)
         if verdict.failure is not None:
             self.attempt = replace(self.attempt, failure=mismatch_failure(verdict.failure), exact=bits)
         return candidate, verdict

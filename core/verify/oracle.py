@@ -24,6 +24,7 @@ from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import TimedNote
+from .comparison_options import USUAL, ComparisonOptions
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_search import CHEAP_ELEMENTS, InputSearch, OutOfTime, TimeBudget
 from .input_sets import Answer, InputSet
@@ -316,16 +317,9 @@ class Oracle:
             limit = round(self._search_budget.seconds, 1)
             self.notes.append(TimedNote(f"further inputs were left out: runs of the original took {limit:g} s"))
 
-    def check(
-        self,
-        model: Loadable | SplitModel,
-        *,
-        exact: bool = False,
-        compare_regions: bool = False,
-        finite_only: bool = False,
-    ) -> Verdict:
+    def check(self, model: Loadable | SplitModel, options: ComparisonOptions = USUAL) -> Verdict:
         """Compare `model` with the original, see `compare`. Raises VerificationError."""
-        verdict = self.compare(model, exact=exact, compare_regions=compare_regions, finite_only=finite_only)
+        verdict = self.compare(model, options)
         if verdict.failure is not None:
             raise MismatchError(verdict.failure)
         return verdict
@@ -339,30 +333,19 @@ class Oracle:
             raise UnverifiableError(f"no inputs are left: {reason} on {input_set}")
 
     def compare(
-        self,
-        model: Loadable | SplitModel,
-        *,
-        exact: bool = False,
-        input_sets: Collection[InputSet] | None = None,
-        backend: Backend | None = None,
-        compare_regions: bool = False,
-        finite_only: bool = False,
-        may_round: bool = True,
+        self, model: Loadable | SplitModel, options: ComparisonOptions = USUAL, *, backend: Backend | None = None
     ) -> Verdict:
         """Compare `model` with the original up to the first input set on which it fails, finite ones first.
 
-        `input_sets` restricts the comparison; the others count as equal already. `backend` runs `model` instead of the
-        backend of the original; as it has its own process, which may crash, sizes of 0 are tried for all operators.
-        `compare_regions`: each changed region is compared too, with the original's values at its boundary, for a
-        `model` in which names have the meaning that they have in the original, as after rewriting. `finite_only`:
-        outputs may differ on NaN or infinite inputs, and where they are not finite in the original. Unless changes
-        `may_round`, outputs may not differ beyond their tolerance because a 16-bit float is rounded once less.
+        `backend` runs `model` instead of the backend of the original; as it has its own process, which may crash, sizes
+        of 0 are tried for all operators.
         """
         original, spec = self._original, self.spec
         count, notes = 0, list(self.notes)
-        if compare_regions and self._segment_memory is not None:  # regions first, as outputs need all weights
-            verdict = self._verdict_on_regions(model, self._answers_to(input_sets), exact=exact)
-            was_shown_there = input_sets is not None and all(id(s) in self._shown_by_regions for s in input_sets)
+        if options.compare_regions and self._segment_memory is not None:  # regions first, as outputs need all weights
+            verdict = self._verdict_on_regions(model, self._answers_to(options.input_sets), exact=options.exact)
+            chosen_sets = options.input_sets
+            was_shown_there = chosen_sets is not None and all(id(s) in self._shown_by_regions for s in chosen_sets)
             if verdict.failure is not None or was_shown_there:
                 return verdict
             count, notes = verdict.changed_regions, list(verdict.notes)
@@ -373,11 +356,11 @@ class Oracle:
                     model, opener, random=is_random, seeds=original.seeds, fresh_sessions=spec.stateful
                 )
         except EvaluationError as e:
-            return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
+            return Verdict(self.backend, options.exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.timeout = original.timeout
-        if input_sets is None and self._segment_memory is None:
+        if options.input_sets is None and self._segment_memory is None:
             self.add_answers_near(model)
-        chosen = self._answers_to(input_sets)
+        chosen = self._answers_to(options.input_sets)
         may_crash = backend is None and not spec.given_inputs and any(map(_has_zero_size, chosen))
         if may_crash and not serialized_supports_empty_tensors(model):
             chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
@@ -386,22 +369,21 @@ class Oracle:
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
         unmatched = [n for n in self.output_names if n in only_derived]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.answers[0].input_set, None) if unmatched else None
-        regions = cache(partial(self._changed_regions, model)) if compare_regions else _no_regions
+        regions = cache(partial(self._changed_regions, model)) if options.compare_regions else _no_regions
         compare_on = partial(
             self._compare_on,
             session=derived,
             notes=notes,
             regions=regions,
             unseeded=unseeded,
-            exact=exact,
-            finite_only=finite_only,
-            may_round=may_round,
+            options=options,
         )
         tried = _Comparisons(notes, failure=failure)
         self._compare_in_time(chosen, compare_on, tried)
         failure = tried.failure
         del derived, compare_on  # its memory
-        if compare_regions and self._segment_memory is None and (failure is None or failure.difference is not None):
+        is_comparable = failure is None or failure.difference is not None
+        if options.compare_regions and self._segment_memory is None and is_comparable:
             shown_by = None if failure is None else failure.input_set
             sets = [a.input_set for a in chosen if shown_by is None or a.input_set is shown_by]
             sets = self._affordable(list(filter(_is_usual, sets)), tried.costs, notes)
@@ -409,7 +391,7 @@ class Oracle:
         finite, nonfinite = (tuple(tried.labels[is_finite]) for is_finite in (True, False))
         noted, worst = tuple(dict.fromkeys(notes)), tried.worst
         return Verdict(
-            self.backend, exact, finite, worst[True], unseeded, noted, failure, nonfinite, worst[False], count
+            self.backend, options.exact, finite, worst[True], unseeded, noted, failure, nonfinite, worst[False], count
         )
 
     def _compare_in_time(
@@ -542,15 +524,13 @@ class Oracle:
         notes: list[str],
         regions: Callable[[], ChangedRegions | None],
         unseeded: Collection[str],
-        exact: bool,
-        finite_only: bool,
-        may_round: bool,
+        options: ComparisonOptions,
     ) -> Mismatch | None:
         """Compare the outputs of `session` with an answer; update the `worst` differences and the `notes`.
 
         Elements may be finite where they are not in the original if that is because changed regions saturate less.
         """
-        input_set = answer.input_set
+        input_set, exact, finite_only = answer.input_set, options.exact, options.finite_only
         results = self._results(session, answer)
         if isinstance(results, Mismatch):
             return results
@@ -576,7 +556,9 @@ class Oracle:
                 found = others
             if not is_counted:
                 continue
-            is_judged = bool(found.error and found.reason) and may_round and not exact and not _has_zero_size(answer)
+            is_judged = (
+                bool(found.error and found.reason) and options.may_round and not exact and not _has_zero_size(answer)
+            )
             if is_judged and _only_round(regions(), input_set, name):
                 notes.append(f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both")
                 found = replace(found, reason="", allowed=found.error)

@@ -14,6 +14,7 @@ from ..ort.call_monitor import CallFile
 from ..ort.sessions import SessionConfig
 from ..ort.split_models import SplitModel, load_split
 from ..support.dataclass_decorator import dataclass
+from .comparison_options import ComparisonOptions
 from .given_samples import KEPT_BYTES
 from .input_sets import InputSet
 from .kept_values import FileValues, LazyValues, ValueCache
@@ -70,7 +71,7 @@ class Comparison:
     """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original."""
 
     model: Path | SplitFile
-    options: dict[str, Any]
+    options: ComparisonOptions
     config: SessionConfig | None = None
 
 

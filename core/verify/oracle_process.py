@@ -19,6 +19,7 @@ from ..ort.worker_folder import private_folder
 from ..ort.worker_pool import worker_pool
 from ..ort.worker_process import Message, WorkerExit
 from ..support.watchdog import call_every, time_limit_end
+from .comparison_options import USUAL, ComparisonOptions
 from .input_sets import Answer, InputSet
 from .kept_values import LazyValues
 from .oracle_exchange import (
@@ -120,9 +121,9 @@ class OracleProcess:
         """The answers of the original; the outputs are fetched when they are read."""
         return [Answer(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._state().input_sets]
 
-    def check(self, model: Loadable | SplitModel, *, exact: bool = False) -> Verdict:
-        """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
-        verdict = self.compare(model, exact=exact)
+    def check(self, model: Loadable | SplitModel, options: ComparisonOptions = USUAL) -> Verdict:
+        """Compare `model` with the original. Raises VerificationError."""
+        verdict = self.compare(model, options)
         if verdict.failure is not None:
             raise MismatchError(verdict.failure)
         return verdict
@@ -130,13 +131,9 @@ class OracleProcess:
     def compare(
         self,
         model: Loadable | SplitModel,
+        options: ComparisonOptions = USUAL,
         *,
-        exact: bool = False,
-        input_sets: Collection[InputSet] | None = None,
         config: SessionConfig | None = None,
-        compare_regions: bool = False,
-        finite_only: bool = False,
-        may_round: bool = True,
     ) -> Verdict:
         """Compare `model` with the original, as an `Oracle` does; in a session of another `config` if given.
 
@@ -144,11 +141,8 @@ class OracleProcess:
         changed regions are not compared if one of them crashes alone, which the whole model need not do.
         """
         self.wait()
-        sets = None if input_sets is None else list(input_sets)
-        options = {
-            "exact": exact, "input_sets": sets, "compare_regions": compare_regions, "finite_only": finite_only,
-            "may_round": may_round,
-        }  # fmt: skip
+        sets = options.input_sets
+        options = replace(options, input_sets=None if sets is None else list(sets))
         file, note = self._file(model), ""
         try:
             while True:
@@ -157,7 +151,7 @@ class OracleProcess:
                     verdict, self._facts = self._request("compare", Comparison(file, options, config))
                 except WorkerExit as e:
                     if _call(e).get("model") == CHANGED_REGION:
-                        options["compare_regions"] = False
+                        options = replace(options, compare_regions=False)
                         note = f"changed regions were not compared: {e.describe('onnxruntime')} on one of them"
                         self._restore()
                     else:
@@ -174,7 +168,9 @@ class OracleProcess:
                     self._restore()
                 if mismatch is not None:
                     labels = () if mismatch.input_set is None else (str(mismatch.input_set),)
-                    return _with_feeds(Verdict(self.backend, exact, labels, {}, (), tuple(self.notes), mismatch))
+                    return _with_feeds(
+                        Verdict(self.backend, options.exact, labels, {}, (), tuple(self.notes), mismatch)
+                    )
         finally:
             if not isinstance(model, Path):
                 self._remove(file)

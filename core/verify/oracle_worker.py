@@ -87,7 +87,7 @@ class OracleWorker:
         """The verdict on a model."""
         assert self.oracle is not None
         backend = None if comparison.config is None else partial(OnnxRuntime, config=comparison.config)
-        verdict = self.oracle.compare(_loaded(comparison.model), backend=backend, **comparison.options)
+        verdict = self.oracle.compare(_loaded(comparison.model), comparison.options, backend=backend)
         return verdict, self._facts()
 
     def leave_out(self, arguments: tuple[InputSet, str]) -> OracleFacts:

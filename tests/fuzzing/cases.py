@@ -71,7 +71,7 @@ def make_case(number: int, models: tuple[onnx.ModelProto, ...] | None = None) ->
     if command < 0.1:
         return Case(number, ("explain", "basic", "m.onnx"), write)
     if command < 0.13:
-        return Case(number, ("info", "m.onnx", "base.onnx", "--json", "out/info.json"), write)
+        return Case(number, ("info", "m.onnx", "--json", "out/info.json"), write)
     quick = ("--verify", "quick", *MEMORY, "--json", "out/report.json")
     effort = quick if rng.random() < 0.5 else ("--no-verify",)
     return Case(number, ("run", "m.onnx", *_options(base, rng), *effort, *TIME_LIMIT), write)

@@ -1,0 +1,32 @@
+"""Options of a comparison with the original."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .input_generation import InputSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonOptions:
+    """The demands on a model that is compared: bit for bit if `exact`.
+
+    `input_sets` restricts the comparison; the others count as equal already. `compare_regions`: each changed region is
+    compared too, with the original's values at its boundary, for a model in which names have the meaning that they have
+    in the original, as after rewriting. `finite_only`: outputs may differ on NaN or infinite inputs, and where they are
+    not finite in the original. Unless changes `may_round`, outputs may not differ beyond their tolerance because a
+    16-bit float is rounded once less.
+    """
+
+    exact: bool = False
+    input_sets: Collection[InputSet] | None = None
+    compare_regions: bool = False
+    finite_only: bool = False
+    may_round: bool = True
+
+
+USUAL = ComparisonOptions()
+"""The options of a comparison of outputs alone, on all input sets."""

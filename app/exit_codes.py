@@ -188,7 +188,7 @@ def _exit_with_line(_: int) -> None:
     os._exit(BAD_INPUT)
 
 
-def _interrupt(number: int) -> None:
+def _interrupt(number: signal.Signals) -> None:
     sleep(REPEAT_AFTER)
     interrupt_main(number)
 

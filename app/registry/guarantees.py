@@ -52,7 +52,9 @@ def recorded_proofs() -> Mapping[str, RecordedProof]:
     if not FILE.exists():
         return {}
     rows: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
-    return {name: RecordedProof(**{**row, "reasons": tuple(row["reasons"])}) for name, row in rows.items()}
+    for row in rows.values():
+        row["reasons"] = tuple(row["reasons"])
+    return {name: RecordedProof(**row) for name, row in rows.items()}
 
 
 def recorded_proof(rule: Rule) -> RecordedProof | None:

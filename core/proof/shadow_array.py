@@ -56,8 +56,9 @@ class ShadowArray(np.ndarray[Any, Any]):
         if given is None:
             self.field = None
             return
-        places = cast("Any", np.arange(self.size).view(np.ndarray)).reshape(self.shape)
-        places[plain(index)] = self.size + np.arange(given.data[0].size).reshape(given.shape)
+        places, added = cast("tuple[Any, Any]", (np.arange(self.size), np.arange(given.data[0].size)))
+        places = places.reshape(self.shape)
+        places[plain(index)] = self.size + added.reshape(given.shape)
         self.field = pooled([self.field, given]).take(places)
 
     def __iter__(self) -> Iterator[Any]:

@@ -46,8 +46,6 @@ def rules_of(name: str) -> list[Rule]:
 
 @pytest.mark.parametrize("name", slow_unless(FIRST, NAMES))
 def test_no_proof_contradicts_the_fault(name: str, prover: Prover) -> None:
-    if name == "places_above_threshold":
-        pytest.xfail("the field draws no number between two thresholds that differ by 4e-4")
     model = planted(name).model
     for rule in rules_of(name):
         with np.errstate(all="ignore"):

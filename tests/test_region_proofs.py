@@ -1,4 +1,4 @@
-"""Proofs of the regions in which two models differ, and `passes verify --prove`."""
+"""Proofs of the regions in which two models differ, with `passes verify` and `passes run`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from passwright.app.cli import app
 from passwright.core import from_onnx
 from passwright.core.io.files import split_model
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_proofs import RegionProofs, RewrittenModel, prove_regions
 from passwright.core.proof.verdict import Guarantee
 from rewriting import load
+from typer.testing import CliRunner
 
-from passwright import verify
+from passwright import optimize, verify
 
 TYPES = "g (float[N,4] x) => (float[N,4] y)"
 WEIGHT = {"w": np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32)}
@@ -30,7 +32,7 @@ def test_a_changed_region_is_proved_with_its_weights() -> None:
     after = "{ a = MatMul(x, w) y = Identity(a) }"
     found = proofs(load(f"{TYPES} {BEFORE}", weights=WEIGHT), load(f"{TYPES} {after}", weights=WEIGHT))
     assert [(r.site, r.verdict.guarantee) for r in found.regions] == [("y", Guarantee.REALS)]
-    assert found.proved == 1
+    assert found.counts.proved == {Guarantee.REALS: 1}
     assert found.to_data()["proved"] == 1
 
 
@@ -74,7 +76,7 @@ def test_verify_proves(tmp_path: Path) -> None:
         onnx.save(load(text, weights=WEIGHT), path)
     report = verify(*paths, prove=True)
     assert report.proofs is not None
-    assert report.proofs.proved == 1
+    assert sum(report.proofs.counts.proved.values()) == 1
     data = json.loads(report.to_json())
     assert data["proofs"]["regions"][0]["value"] == "y"
     assert verify(*paths).proofs is None
@@ -87,3 +89,14 @@ def test_wrong_models_are_not_proved(tmp_path: Path) -> None:
     report = verify(*paths, prove=True)
     assert not report.agrees
     assert report.proofs is None
+
+
+def test_run_proves(tmp_path: Path) -> None:
+    onnx.save(load(f"{TYPES} {BEFORE}", weights=WEIGHT), tmp_path / "a.onnx")
+    report = optimize(tmp_path / "a.onnx", prove=True).report
+    assert report.proofs is not None
+    assert report.proofs.changed == sum(report.proofs.proved.values()) == 1
+    assert json.loads(report.to_json())["proofs"]["changed"] == 1
+    assert optimize(tmp_path / "a.onnx").report.proofs is None
+    result = CliRunner().invoke(app, ["run", str(tmp_path / "a.onnx"), "--prove"])
+    assert "proved: 1 of 1 changed region (1 " in result.stdout

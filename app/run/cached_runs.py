@@ -174,6 +174,8 @@ def _obstacles(options: RunOptions) -> Iterator[str]:
         yield "it is not verified"
     if options.check_speed:
         yield "a race is that of one machine and one time"
+    if options.prove:
+        yield "regions are proved during a run"
     if options.page_to is not None or options.visualize or options.repro_to is not None:
         yield "pictures and repros are made during a run"
     if not isinstance(options.pipeline, str) or not all(isinstance(p, str | Path) for p in options.plugins):

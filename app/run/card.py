@@ -10,7 +10,7 @@ from rich.table import Table
 from ...core.pass_manager.report import Report
 from ..pages.card import Card
 from ..terminal import add_row, new_table, plural
-from ..verify.render import verdict_line
+from ..verify.render import proof_lines, verdict_line
 from .render import (
     MAX_HINTS,
     cache_line,
@@ -35,7 +35,7 @@ def run_card(report: Report, *, in_notebook: bool = False) -> Card:
     hints = [f"hint: {h.text}: {keyword_of(h.option)}" for h in report.hints[:MAX_HINTS]]
     hints = hints if in_notebook else [*hint_lines(report)]
     told = (guarantee_lines, edit_line, speed_lines, cache_line)
-    notes = [*(line for lines in told for line in lines(report)), *remarks, *hints]
+    notes = [*(line for lines in told for line in lines(report)), *proof_lines(report.proofs), *remarks, *hints]
     changes = sum(p.changes for p in report.passes)
     folds = [
         (f"{plural(changes, 'rewrite')} by rule", rewrite_table(report)),

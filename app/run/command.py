@@ -126,6 +126,12 @@ def run(
             "--strict", help="Write nothing if any change is wrong, instead of leaving it out."
         ),
     ] = False,
+    prove: Annotated[
+        bool,
+        options.verification_option(
+            "--prove", help="Prove the regions in which the result differs, as far as they are small enough."
+        ),
+    ] = False,
     map_to: Annotated[
         Path | None,
         options.report_option("--map", metavar="FILE", help="Write the fate of each name, as JSON, to this file."),
@@ -182,6 +188,7 @@ def run(
             verify=False if no_verify else common.verify,
             enable=[*common.enable, *["debloat"] * debloat],
             strict=strict,
+            prove=prove,
             in_place=in_place,
             map_to=map_to,
             page_to=html,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import onnx
 
-from ...core.io.files import ModelFile
+from ...core.io.files import ModelFile, in_memory
 from ...core.io.graph_interface import default_values
 from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.io.output_paths import OutputPaths
@@ -18,7 +18,7 @@ from ...core.ir.tensor import chunk_bytes
 from ...core.pass_manager.edits import Edit, RequestedEdit
 from ...core.pass_manager.hints import run_hints
 from ...core.pass_manager.name_map import log_replacements
-from ...core.pass_manager.phase_timer import DRAWING, LOADING, WRITING, PhaseTimer
+from ...core.pass_manager.phase_timer import DRAWING, LOADING, PROVING, WRITING, PhaseTimer
 from ...core.pass_manager.pipeline import Pass
 from ...core.pass_manager.report import (
     EditRecord,
@@ -30,6 +30,7 @@ from ...core.pass_manager.report import (
     pass_records,
 )
 from ...core.pass_manager.verified_run import Candidate, VerifiedRun
+from ...core.proof.verdict import ProofCounts
 from ...core.support.dataclass_decorator import dataclass
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
@@ -138,6 +139,9 @@ def find_or_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOpt
     slower, beyond the 95 % interval of the ratio, the result of the pipeline's fallback is taken, if it has one, and
     in the end the original: `Result.report.speed` has the ratios, `Result.report.pipeline` the pipeline taken.
 
+    With `prove`, the regions in which the result differs are also proved, on their real weights, as far as they are
+    small enough: `Result.report.proofs` has the numbers.
+
     `cache`: a folder in which verified results are kept, up to `cache_size` bytes, the most recently used ones. Where
     the model, its external data, given inputs, the options, the sources of plugins, versions and the instructions of
     the processor are those of an earlier run, its result is taken, and nothing is run: `Result.report.cache` says so.
@@ -240,6 +244,7 @@ def _run_pipeline(
             [EditRecord(e.item.name, e.changes) for e in edits if e.unfit is None],
         )
         report.guarantees = guarantee_counts(report.passes)
+        report.proofs = _proof_counts(source, candidate, options, timer)
         report.hints = run_hints(choice.others, candidate.model, report)
         names = run.name_map() if paths.name_map is not None else None
         report.cache = None if cached is None else cached.keep(report, candidate, source, choice, names)
@@ -257,6 +262,18 @@ def _run_pipeline(
         lift_time_limit()
         publication.publish()
     return Result(report, source, candidate, visualization)
+
+
+def _proof_counts(
+    source: ModelSource, candidate: Candidate, options: RunOptions, timer: PhaseTimer
+) -> ProofCounts | None:
+    """The numbers of proved regions, if that is wanted."""
+    if not options.prove:
+        return None
+    from ..verify.region_proofs import proofs_of  # noqa: PLC0415 - imports z3
+
+    with timer.phase(PROVING):
+        return proofs_of(source.load(), source.loadable(), in_memory(candidate.model, candidate.exported)).counts
 
 
 def _speed_races(source: ModelSource, options: RunOptions, timer: PhaseTimer) -> SpeedRaces | None:

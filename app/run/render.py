@@ -13,7 +13,7 @@ from ..descriptions import join_truncated
 from ..number_text import duration, ratio_with_bounds
 from ..registry.guarantees import proved_text
 from ..terminal import Terminal, add_row, new_table, plural
-from ..verify.render import verdict_line, verdict_lines
+from ..verify.render import proof_lines, verdict_line, verdict_lines
 
 MAX_HINTS = 3
 
@@ -80,6 +80,7 @@ def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, 
     else:
         terminal.wrapped(size_line(report))
         terminal.wrapped("; ".join(filter(None, (verdict_line(report.verification), proved_text(report.guarantees)))))
+    terminal.wrapped_lines(proof_lines(report.proofs))
     terminal.wrapped_lines(edit_line(report))
     terminal.lines(speed_lines(report))
     terminal.lines(cache_line(report))

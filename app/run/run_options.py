@@ -61,6 +61,7 @@ class RunOptions(SharedOptions):
     only: Collection[str] = ()
     skip: Collection[str] = ()
     strict: bool = False
+    prove: bool = False
     seed: int = 0
     output: str | Path | None = None
     in_place: bool = False

@@ -17,8 +17,7 @@ def verification_card(report: VerificationReport) -> Card:
     verdict = report.verdict
     folds = [("Outputs", output_table(verdict))] if verdict is not None else []
     notes = [f"note: {note}" for note in verdict.notes] if verdict is not None else []
-    if report.proofs is not None:
-        notes += proof_lines(report.proofs)
+    notes += proof_lines(None if report.proofs is None else report.proofs.counts)
     text = verdict_line(verdict, with_notes=True) if verdict is not None else "not compared: the interfaces differ"
     if verdict is not None and verdict.failure is not None:
         text = f"{WRONG}: {verdict.failure.describe('it')}"

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from ...core.proof.verdict import PROOFS
 from ...core.verify.verdict import OutputDifference, Verdict
 from ..terminal import Terminal, add_row, new_table, plural
 
 if TYPE_CHECKING:
-    from ...core.proof.region_proofs import RegionProofs
+    from ...core.proof.verdict import ProofCounts
     from .verify import VerificationReport
 
 BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG, INVALID = "bit-identical", "within tolerance", "wrong", "invalid"
@@ -30,20 +29,21 @@ def show_verification(terminal: Terminal, report: VerificationReport) -> None:
         terminal.wrapped(f"{report.other} is {WRONG}: {verdict.failure.describe('it')}")
     elif verdict is not None:
         terminal.wrapped_lines(verdict_lines(verdict))
-    if report.proofs is not None:
-        terminal.wrapped_lines(proof_lines(report.proofs))
+    terminal.wrapped_lines(proof_lines(None if report.proofs is None else report.proofs.counts))
 
 
-def proof_lines(proofs: RegionProofs) -> Iterator[str]:
-    """The number of proved regions, and the reasons for which others are not."""
-    if not proofs.regions:
+def proof_lines(proofs: ProofCounts | None) -> Iterator[str]:
+    """The number of proved regions, and the reasons for which others are not; nothing if no proofs were asked for."""
+    if proofs is None:
+        return
+    if not proofs.changed:
         yield "proved: no region differs"
         return
-    counts = ", ".join(f"{n} {g}" for g, n in proofs.counts.items() if g in PROOFS)
-    yield f"proved: {proofs.proved} of {plural(len(proofs.regions), 'changed region')}" + (
+    counts = ", ".join(f"{n} {guarantee}" for guarantee, n in proofs.proved.items())
+    yield f"proved: {sum(proofs.proved.values())} of {plural(proofs.changed, 'changed region')}" + (
         f" ({counts})" if counts else ""
     )
-    for reason, count in proofs.reasons.most_common(MAX_SHOWN_OUTPUTS):
+    for reason, count in [*proofs.reasons.items()][:MAX_SHOWN_OUTPUTS]:
         yield f"{plural(count, 'region')} not proved: {reason}"
 
 

@@ -8,17 +8,13 @@ from pathlib import Path
 
 import onnx
 
-from ...core.io.files import split_model
 from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.tensor import element_type
-from ...core.ort.sessions import Loadable
 from ...core.pass_manager.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
-from ...core.proof.prover import Prover
-from ...core.proof.region_proofs import RegionProofs, RewrittenModel, prove_regions
-from ...core.proof.smt import SmtProver, is_available
+from ...core.proof.region_proofs import RegionProofs
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.verify.comparison_options import ComparisonOptions
@@ -32,9 +28,6 @@ from ..environment import versions
 from ..measure.python_data import data_files, read_given
 from ..progress import Progress, phase_callback, shows_progress
 from ..run.run_options import known_effort
-
-PROOF_SECONDS, REGION_SECONDS, ELEMENT_SECONDS = 120.0, 10.0, 1.0
-"""Limits of all proofs, of z3 on one region and on one element."""
 
 
 @dataclass(slots=True)
@@ -113,19 +106,13 @@ def verify(
                 verdict = oracle.compare(second.loadable(), ComparisonOptions(exact=exact))
     proofs = None
     if prove and verdict is not None and verdict.failure is None:
+        from .region_proofs import proofs_of  # noqa: PLC0415 - imports z3
+
         with timer.phase(PROVING):
             proofs = proofs_of(model, first.loadable(), second.loadable(), exact=exact)
     report = VerificationReport(first.label, second.label, differences, verdict, proofs, timer.seconds, versions())
     publish_text(paths.report, report.to_json)
     return report
-
-
-def proofs_of(model: Model, original: Loadable, other: Loadable, *, exact: bool) -> RegionProofs:
-    """The proofs of the regions in which two models differ."""
-    models = RewrittenModel(split_model(original), split_model(other), model.graph)
-    with SmtProver(seconds=REGION_SECONDS, element_seconds=ELEMENT_SECONDS) as smt:
-        techniques = [Prover().prove, *([smt.prove] if is_available() else [])]
-        return prove_regions(models, techniques, exact=exact, seconds=PROOF_SECONDS)
 
 
 def interface_differences(original: Model, other: Model) -> list[str]:

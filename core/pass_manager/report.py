@@ -11,6 +11,7 @@ from ..io.model import Model
 from ..ir.graph import Graph
 from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
+from ..proof.verdict import ProofCounts
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
 from ..support.dataclass_decorator import dataclass
@@ -216,9 +217,9 @@ class Report:
     result at a later opset. `overridable_initializers` counts those that are inputs as well, which therefore are not
     constants. `edits` were made first, and the result was compared with the edited model; `before` is the size of the
     file. `hints` name passes that would change the result. `guarantees` counts the changes by the guarantees of their
-    rules. `written_to` is the file of the result, None if it was not written, as where a model that is to be replaced
-    stays as it is. `cache` is None without a cache; all else in a report from a cache, and all times, are those of the
-    run that made it.
+    rules; `proofs` are those of changed regions, if asked for. `written_to` is the file of the result, None if it was
+    not written, as where a model that is to be replaced stays as it is. `cache` is None without a cache; all else in a
+    report from a cache, and all times, are those of the run that made it.
     """
 
     source: str
@@ -242,6 +243,7 @@ class Report:
     written_to: str | None = None
     cache: CacheUse | None = None
     guarantees: dict[str, int] = field(default_factory=dict[str, int])
+    proofs: ProofCounts | None = None
 
     @property
     def has_changes(self) -> bool:

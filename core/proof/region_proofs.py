@@ -28,7 +28,7 @@ from ..verify.regions.sites import SharedValues
 from ..verify.regions.value_graph import ValueGraph
 from .obligation import Fragment, InputType, NotApplicable, Obligation, input_types
 from .prover import Backend
-from .verdict import PROOFS, Guarantee, Technique, Verdict, strongest
+from .verdict import PROOFS, Guarantee, ProofCounts, Technique, Verdict, strongest
 
 MAX_WEIGHTS = 1 << 16  # elements of the weights of a region
 RESULT = "result of the region"
@@ -56,24 +56,16 @@ class RegionProofs:
     seconds: float = field(default=0.0, compare=False)
 
     @property
-    def counts(self) -> Counter[Guarantee]:
-        """The number of regions by guarantee."""
-        return Counter(r.verdict.guarantee for r in self.regions)
-
-    @property
-    def proved(self) -> int:
-        """The number of regions that are proved."""
-        return sum(r.is_proved for r in self.regions)
-
-    @property
-    def reasons(self) -> Counter[str]:
-        """The reasons for which regions are not proved, with their number."""
-        return Counter(r.verdict.reason or str(r.verdict) for r in self.regions if not r.is_proved)
+    def counts(self) -> ProofCounts:
+        """The numbers of regions."""
+        proved = Counter(str(r.verdict.guarantee) for r in self.regions if r.is_proved)
+        reasons = Counter(r.verdict.reason or str(r.verdict) for r in self.regions if not r.is_proved)
+        return ProofCounts(len(self.regions), dict(proved), dict(reasons.most_common()))
 
     def to_data(self) -> dict[str, object]:
         """The proofs as data for JSON."""
         regions = [{"value": r.site, "verdict": str(r.verdict), "proved": r.is_proved} for r in self.regions]
-        return {"changed": len(self.regions), "proved": self.proved, "regions": regions}
+        return {"changed": len(self.regions), "proved": sum(r.is_proved for r in self.regions), "regions": regions}
 
 
 def prove_regions(

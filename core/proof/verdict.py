@@ -68,6 +68,15 @@ class Verdict:
         return f"{self.guarantee}: {details}" if details else str(self.guarantee)
 
 
+@dataclass(frozen=True, slots=True)
+class ProofCounts:
+    """How many regions of a rewritten model `changed`, how many are proved by guarantee, and the reasons for others."""
+
+    changed: int
+    proved: dict[str, int]
+    reasons: dict[str, int]
+
+
 def sizes_words(sizes: Iterable[int]) -> tuple[str, ...]:
     """Sizes in words: `sizes 1 to 6 and 130`; empty if there are none."""
     ordered = sorted(sizes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from onnx import defs, helper
@@ -58,7 +58,7 @@ class Build:
     def const(self, data: Any, like: Value | None = None) -> Value:
         """A constant; with `like`, of that value's element type."""
         kind = helper.tensor_dtype_to_np_dtype(like.dtype) if like is not None else None
-        array: Array = data if isinstance(data, np.ndarray) else np.asarray(data, kind)
+        array = cast("Array", data) if isinstance(data, np.ndarray) else np.asarray(data, kind)
         array = array if kind is None else array.astype(kind, copy=False)  # of the same subclass
         tensor = Tensor.intern(array, self.graph.context.interned_tensors)
         made = self.graph.add_constant(tensor, self._root.outputs[0].name)

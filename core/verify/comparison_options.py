@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ..support.dataclass_decorator import dataclass
 
 if TYPE_CHECKING:
     from .input_generation import InputSet

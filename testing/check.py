@@ -17,7 +17,7 @@ import onnx
 from onnx import parser
 
 from ..core.errors import UsageError
-from ..core.proof.backends import default_backends
+from ..core.proof.proof_backends import default_backends
 from ..core.proof.prover import Prover, prove_rule
 from ..core.proof.replay import replay
 from ..core.rewriting.rules import Rule

@@ -209,7 +209,7 @@ def call(path: Path, *arguments: str) -> tuple[int, list[str]]:
         ),
         pytest.param(["--limit", "1"], ["... and 1 more (--limit, or all with --json)"], id="one"),
         pytest.param(["--limit", "0"], ["... and 2 more (--limit, or all with --json)"], id="none"),
-        pytest.param(["--no-verify"], ["NOT VERIFIED, as requested; 2 of 2 changes by proved rules"], id="unverified"),
+        pytest.param(["--no-verify"], ["NOT VERIFIED, as requested; 2 of 2 by proved rules"], id="unverified"),
         pytest.param(["--exact"], ["#0 drop_identity at a: Identity a (saves 1 node)"], id="exact"),
     ],
 )  # fmt: skip

@@ -70,7 +70,7 @@ def test_changes_of_a_run_are_counted_by_guarantee() -> None:
     passes = [PassRecord(own[1].pass_name, 3, {own[0]: 3}, 0.0), PassRecord("mine", 2, {own[0]: 2}, 0.0)]
     counts = guarantee_counts(passes)
     assert counts == {own[1].guarantee: 3, NO_GUARANTEE: 2}
-    assert proved_text(counts) == "3 of 5 changes by proved rules"
+    assert proved_text(counts) == "3 of 5 by proved rules"
     assert proved_text({}) == ""
 
 

@@ -81,7 +81,8 @@ def _pass_lines(p: PassInfo) -> Iterator[str]:
 def _rule_lines(r: RuleInfo, indent: str, where: str = "") -> Iterator[str]:
     yield f"{indent}{r.name}  [{r.contract}]{where}"
     yield from (f"{indent}    {line}".rstrip() for line in r.doc.splitlines())
-    yield f"{indent}    guarantee: {r.proof or r.guarantee}"
+    if r.proof:
+        yield f"{indent}    guarantee: {r.proof}"
     if r.fragile:
         yield f"{indent}    tried hardest around {', '.join(f'{x:g}' for x in r.fragile)}"
 

@@ -76,4 +76,4 @@ def guarantee_counts(passes: Iterable[PassRecord]) -> dict[str, int]:
 def proved_text(guarantees: Mapping[str, int]) -> str:
     """The share of the changes of a run that were made by proved rules; "" without changes."""
     total, proved = sum(guarantees.values()), sum(n for name, n in guarantees.items() if name in PROVED)
-    return f"{proved} of {total} changes by proved rules" if total else ""
+    return f"{proved} of {total} by proved rules" if total else ""

@@ -76,7 +76,7 @@ def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, 
         return
     if verbose:
         terminal.wrapped_lines(verdict_lines(report.verification))
-        terminal.lines(guarantee_lines(report))
+        terminal.wrapped_lines(guarantee_lines(report))
     else:
         terminal.wrapped(size_line(report))
         terminal.wrapped("; ".join(filter(None, (verdict_line(report.verification), proved_text(report.guarantees)))))

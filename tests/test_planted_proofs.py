@@ -25,8 +25,7 @@ RIGHT_OVER_THE_REALS = {
 }  # fmt: skip
 """Mistakes of rounding, range, NaN or the sign of zero, or in values that its own outputs do not show."""
 RIGHT_AT_SMALL_SIZES = {"branch_for_long_inputs", "clip_of_positions_dropped", "many_elements", "second_frame"}
-RIGHT_ALMOST_EVERYWHERE = {"sentinel_of_imputer_ignored"}
-"""Mistakes from some extent on, or some value of a constant."""
+"""Mistakes from some extent on."""
 RIGHT_ALONE = {"inside_a_fixpoint", "inside_a_pipeline", "keeps_state", "rule_without_end", "rules_in_circles"}
 """Rules that are right, and wrong by what they do beside, or not at all."""
 FIRST = {"boundary_left_out", "last_of_ties", "nan_guard_dropped", "log_of_product", "default_as_constant"}
@@ -52,7 +51,5 @@ def test_no_proof_contradicts_the_fault(name: str, prover: Prover) -> None:
             found = prove_rule(rule, [model], prover)
         if name in RIGHT_AT_SMALL_SIZES | RIGHT_ALONE:
             continue
-        allowed = {Guarantee.ALMOST_EVERYWHERE} if name in RIGHT_ALMOST_EVERYWHERE else set[Guarantee]()
-        if name in RIGHT_OVER_THE_REALS:
-            allowed = PROOFS - {Guarantee.EXACT}
+        allowed = {Guarantee.REALS} if name in RIGHT_OVER_THE_REALS else set[Guarantee]()
         assert found.guarantee not in PROOFS - allowed, list(found.lines())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 OWN_PACKAGE = f"{__name__.partition('.app.')[0]}.passes."
 FILE = Path(__file__).with_name("guarantees.json")
-PROVED = frozenset({"exact", "proved over the reals", "proved almost everywhere"})
+PROVED = frozenset({"exact", "proved over the reals"})
 """The guarantees that count as proved, as `core.proof.verdict.PROOFS`, without the imports."""
 NO_GUARANTEE = "not proved"
 

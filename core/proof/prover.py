@@ -135,7 +135,7 @@ class RuleProof:
 
     @property
     def is_proved(self) -> bool:
-        """Whether the rule counts as proved: over the reals, almost everywhere, or bit for bit."""
+        """Whether the rule counts as proved: over the reals, or bit for bit."""
         return self.guarantee in PROOFS
 
     @property

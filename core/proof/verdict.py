@@ -18,7 +18,6 @@ class Guarantee(StrEnum):
 
     EXACT = "exact"
     REALS = "proved over the reals"
-    ALMOST_EVERYWHERE = "proved almost everywhere"
     DRAWN_INTEGERS = "tested for drawn integers"
     FEWER_INPUTS = "defined on fewer inputs"
     UNKNOWN = "unknown"
@@ -26,7 +25,7 @@ class Guarantee(StrEnum):
 
 
 STRENGTH = {g: -i for i, g in enumerate(Guarantee)}
-PROOFS = frozenset({Guarantee.EXACT, Guarantee.REALS, Guarantee.ALMOST_EVERYWHERE})
+PROOFS = frozenset({Guarantee.EXACT, Guarantee.REALS})
 """The guarantees that count as a proof."""
 
 

@@ -174,6 +174,16 @@ def test_operator_without_kernel_is_named() -> None:
         evaluate_in_float64(model, {"x": np.zeros(2, np.float32)}, ["y"])
 
 
+def test_batch_normalization_demands_a_scale_for_each_channel() -> None:
+    """NumPy would broadcast a single channel, which onnxruntime refuses."""
+    model = load(
+        "g (float[2,N] x) => (float[2,M] y) { y = BatchNormalization(x, s, s, s, s) }",
+        weights={"s": np.ones(3, np.float32)},
+    )
+    with pytest.raises(EvaluationError, match="3 scales for 1 channels"):
+        evaluate_in_float64(model, {"x": np.ones((2, 1), np.float32)}, ["y"])
+
+
 def test_results_may_have_other_names() -> None:
     text = '<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
     model = onnx.parser.parse_model(text)

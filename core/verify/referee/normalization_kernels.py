@@ -71,6 +71,8 @@ def _batch_normalization(call: KernelCall, x: Array, scale: Array, bias: Array, 
         now, spread, running = mean, variance, (mean, variance)
     if call.version < 9 and not call.get("spatial", 1):
         return (x - now) / np.sqrt(spread + epsilon) * scale + bias
+    if x.ndim > 1 and x.shape[1] != scale.size:
+        raise ValueError(f"{scale.size} scales for {x.shape[1]} channels")
     m, v, s, b = (per_channel(each, max(x.ndim, 2)) for each in (now, spread, scale, bias))
     y = (x - m) / np.sqrt(v + epsilon) * s + b
     return (y, *running)[: max(call.output_count, 1)]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import time
+import weakref
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from passwright.app.jobs import job_pool
+from passwright.app.jobs.job_exchange import JobReply
 from passwright.app.jobs.job_pool import BASE_BYTES, BYTES_PER_BYTE, JobPool, default_processes, model_memory
+from passwright.app.jobs.job_worker import Task
 from passwright.app.jobs.pool import MEMORY, REPEATED, SECONDS
-from passwright.core.ort.worker_process import WorkerExit
+from passwright.core.ort.worker_process import Message, WorkerExit
+from passwright.core.support import gc_pause
 
 # A worker that sleeps, crashes, crashes only after other requests, or cleans up within a second of SIGTERM.
 WORKER = """
@@ -138,3 +143,29 @@ def test_processes_and_models_fit_into_memory(folder: Path, monkeypatch: pytest.
     with (folder / "m.onnx.data").open("wb") as data:
         data.truncate(1 << 30)  # a hole
     assert model_memory(model) == BASE_BYTES + ((1 << 30) + 5) * BYTES_PER_BYTE
+
+
+def test_cycles_of_a_job_are_freed_after_it(tmp_path: Path) -> None:
+    """A graph is a cycle, which holds the files of its weights open; a process that does many jobs collects seldom."""
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    cycles = list[weakref.ref[Cycle]]()
+
+    def perform(request: Message, output: Path | None) -> JobReply:
+        cycles.append(weakref.ref(Cycle()))
+        return JobReply()
+
+    (tmp_path / "m.onnx").touch()
+    model = str(tmp_path / "m.onnx")
+    request = {"folder": str(tmp_path), "model": model, "output": None, "options": "", "keep": False, "finished": None}
+    gc.disable()
+    try:
+        list(Task(lambda *_: "", perform).reply_to(request))
+    finally:
+        gc.enable()
+        gc.unfreeze()
+        vars(gc_pause)["_freeze_once"].cache_clear()
+    assert [cycle() for cycle in cycles] == [None]

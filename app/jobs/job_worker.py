@@ -15,6 +15,7 @@ from time import sleep
 from ...core.errors import ModelError
 from ...core.ort.process_limits import limit_memory
 from ...core.ort.worker_process import Message, serve
+from ...core.support.gc_pause import collect_after_job
 from ...core.verify.oracle_start import start_oracle_worker
 from ..exit_codes import BAD_INPUT, GRACE_PERIOD, exit_on_bus_error, expected_failure, is_shortage, unwind_on_sigterm
 from .job_exchange import VERIFY, JobReply
@@ -43,6 +44,7 @@ class Task:
             text = "" if expected_failure(e) else "".join(traceback.format_exception(e))
             reply = JobReply(failure=message, code=code, traceback=text)
             shortage = {SHORTAGE: message} if is_shortage(e) else {}
+        collect_after_job()
         yield reply.message() | shortage
 
     def _reply(self, request: Message) -> JobReply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
 
 COLLECTION_THRESHOLD = 200_000  # objects: with Python's 700, imports are a tenth of collecting no garbage
 
@@ -15,6 +16,20 @@ def collect_seldom() -> None:
     For processes of our own, before they import them.
     """
     gc.set_threshold(COLLECTION_THRESHOLD)
+
+
+def collect_after_job() -> None:
+    """Free the cycles that a job of a long-lived process has left, such as graphs, and the files that they hold open.
+
+    What is alive after the first one, as modules are, is traversed no more.
+    """
+    gc.collect()
+    _freeze_once()
+
+
+@cache
+def _freeze_once() -> None:
+    gc.freeze()
 
 
 @contextmanager
@@ -29,7 +44,8 @@ def gc_paused() -> Generator[None]:
         yield
     finally:
         if was_on:
-            if gc.get_freeze_count() == 0:  # otherwise the caller has frozen objects of its own
+            has_frozen = _freeze_once.cache_info().currsize or gc.get_freeze_count()  # which counts slowly
+            if not has_frozen:  # otherwise the caller has frozen objects of its own
                 gc.freeze()  # moves the graph to the oldest generation; the next young collection would traverse it
                 gc.unfreeze()
             gc.enable()

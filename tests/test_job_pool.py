@@ -16,7 +16,7 @@ import pytest
 from passwright.app.jobs import job_pool
 from passwright.app.jobs.job_exchange import JobReply
 from passwright.app.jobs.job_pool import BASE_BYTES, BYTES_PER_BYTE, JobPool, default_processes, model_memory
-from passwright.app.jobs.job_worker import Task
+from passwright.app.jobs.job_worker import Task, replies_of
 from passwright.app.jobs.pool import MEMORY, REPEATED, SECONDS
 from passwright.core.ort.worker_process import Message, WorkerExit
 from passwright.core.support import gc_pause
@@ -163,7 +163,7 @@ def test_cycles_of_a_job_are_freed_after_it(tmp_path: Path) -> None:
     request = {"folder": str(tmp_path), "model": model, "output": None, "options": "", "keep": False, "finished": None}
     gc.disable()
     try:
-        list(Task(lambda *_: "", perform).reply_to(request))
+        list(replies_of(Task(lambda *_: "", perform), request))
     finally:
         gc.enable()
         gc.unfreeze()

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from signal import SIGTERM
 from time import sleep
@@ -44,7 +45,6 @@ class Task:
             text = "" if expected_failure(e) else "".join(traceback.format_exception(e))
             reply = JobReply(failure=message, code=code, traceback=text)
             shortage = {SHORTAGE: message} if is_shortage(e) else {}
-        collect_after_job()
         yield reply.message() | shortage
 
     def _reply(self, request: Message) -> JobReply:
@@ -90,6 +90,12 @@ def make_folder(folder: Path) -> None:
         raise ModelError(f"cannot make the folder {folder}: {e.strerror}") from e
 
 
+def replies_of(task: Task, request: Message) -> Iterator[Message]:
+    """The replies to a request, after which what the job left is freed."""
+    yield from task.reply_to(request)
+    collect_after_job()
+
+
 def serve_jobs(task: Task) -> None:
     """Reply to requests for jobs until the input ends."""
     if VERIFY in sys.argv:
@@ -97,7 +103,7 @@ def serve_jobs(task: Task) -> None:
     limit_memory(None)
     exit_on_bus_error()
     with unwind_on_sigterm():
-        serve(task.reply_to, clean_up=_unwind)
+        serve(partial(replies_of, task), clean_up=_unwind)
 
 
 def _unwind() -> None:

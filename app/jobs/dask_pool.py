@@ -208,7 +208,7 @@ async def _ask(address: str, security: Any) -> None:
 
 
 def _workers(client: Any) -> Mapping[str, Any]:
-    """What the scheduler knows of each worker, by its address."""
+    """The facts of the scheduler about each worker, by its address."""
     return client.scheduler_info()["workers"]
 
 

@@ -88,7 +88,7 @@ def _type_words(value: object) -> str:
 
 
 def settings_words(config: SessionConfig, usual: SessionConfig = USUAL) -> list[str]:
-    """What differs from the usual settings, in words; empty if nothing does."""
+    """The differences from the usual settings, in words; empty if there are none."""
     return list(_differences(config, usual))
 
 

@@ -236,7 +236,7 @@ class TuningSearch:
         self.time *= raced.time.ratio
 
     def ablate(self) -> list[Decided]:
-        """What each decision of the result brings; decisions that bring nothing beyond the interval are taken back."""
+        """The gain of each decision of the result; decisions without one beyond the interval are taken back."""
         if not self.chosen:
             return []
         self.progress(f"tuning: racing the result without each of its decisions; {self.learnt}")

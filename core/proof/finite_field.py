@@ -255,7 +255,7 @@ def integer_power(a: FieldArray, exponent: int) -> FieldArray:
 
 
 def same(a: FieldArray, b: FieldArray) -> tuple[Ints, Ints]:
-    """Where two arrays are defined, and where they are equal; each is compared in a residue that it knows."""
+    """Masks of the elements defined in both arrays, and of equal ones, each compared in a residue that it knows."""
     defined = (a.data[UNDEFINED] == 0) & (b.data[UNDEFINED] == 0)
     equal = np.ones(a.shape, np.bool_)
     crossed = np.ones(a.shape, np.bool_)

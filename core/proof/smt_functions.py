@@ -104,7 +104,7 @@ class Functions:
         return value
 
     def statements(self, claim: Term) -> Iterator[Term]:
-        """What is true of the applications in a claim, which are of real numbers."""
+        """The facts about the applications in a claim, which are of real numbers."""
         inside = subterms(claim)
         for name, applied in self._applied.items():
             found = [pair for key, pair in applied.items() if key in inside]

@@ -152,7 +152,7 @@ class RealKind:
 
     @property
     def domains(self) -> Mapping[str, Operation]:
-        """Where quotients, roots and logarithms exist."""
+        """The conditions under which quotients, roots and logarithms exist."""
         return REAL_DOMAINS
 
     def constant(self, number: Any) -> Term:
@@ -304,7 +304,7 @@ class IntegerKind:
 
     @property
     def domains(self) -> Mapping[str, Operation]:
-        """Where a division does not end the process: not by 0, and not of the least number by -1."""
+        """The condition under which a division does not end the process: not by 0, nor of the least number by -1."""
 
         def divides(a: Term, b: Term) -> Term:
             if not self.signed:

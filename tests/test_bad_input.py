@@ -224,6 +224,11 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
         pytest.param(lambda m: m.graph.initializer[0].dims.__setitem__(0, -3), "w", id="negative dim"),
         pytest.param(lambda m: setattr(m.graph.initializer[0], "data_type", 99), "w", id="unknown element type"),
         pytest.param(lambda m: setattr(m.graph.initializer[0], "data_type", 0), "w", id="no element type"),
+        pytest.param(
+            lambda m: setattr(m.graph.initializer[0].segment, "end", 1),
+            "initializer w is a segment of a tensor",
+            id="segment of a tensor",
+        ),
         pytest.param(lambda m: setattr(m.graph.initializer[0], "name", ""), "w", id="initializer without a name"),
         pytest.param(lambda m: setattr(m.opset_import[0], "version", 999), "opset 999", id="unreleased opset"),
         pytest.param(lambda m: setattr(m.opset_import[0], "version", 0), "opset 0", id="opset 0"),

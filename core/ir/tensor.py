@@ -186,7 +186,9 @@ class Tensor:
             raise ModelError(f"initializer {self.name} has the unknown element type {self.dtype}")
         if min(self.dims, default=0) < 0:
             raise ModelError(f"initializer {self.name} has the negative dims {list(self.dims)}")
-        if self.dtype == STRING or header.HasField("segment"):
+        if header.HasField("segment"):  # which onnx.numpy_helper does not read
+            raise ModelError(f"initializer {self.name} is a segment of a tensor, which cannot be read")
+        if self.dtype == STRING:
             return
         if self.mapped is not None and self.mapped.is_raw:
             found = self.mapped.end - self.mapped.begin

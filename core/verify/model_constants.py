@@ -154,8 +154,10 @@ def _attribute_tensor(a: AttributeProto) -> TensorProto | None:
 
 
 def _is_small(tensor: TensorProto) -> bool:
+    """Whether it has few elements, all of them in the message in a form that onnx reads."""
     count = int(np.prod(tensor.dims, dtype=np.int64))
-    return 0 < count <= MAX_TENSOR_ELEMENTS and tensor.data_location != TensorProto.EXTERNAL
+    is_elsewhere = tensor.data_location == TensorProto.EXTERNAL or tensor.HasField("segment")
+    return 0 < count <= MAX_TENSOR_ELEMENTS and not is_elsewhere
 
 
 def _elements(tensor: TensorProto) -> list[Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import TensorProto, TypeProto, helper
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, UnverifiableError
 from passwright.core.verify.dim_expressions import extent
@@ -751,3 +752,11 @@ def test_overlong_names_are_symbols(name: str) -> None:
 def test_plans_of_many_symbols_are_limited() -> None:
     plans = list(size_assignments(declared(*((f"a{i}", f"b{i}") for i in range(50))), {}))
     assert len(plans) < 1000
+
+
+@pytest.mark.parametrize("make_type", [helper.make_optional_type_proto, helper.make_sequence_type_proto])
+def test_unknown_element_types_are_refused(make_type: Callable[[TypeProto], TypeProto]) -> None:
+    model = load("g (float[4] x, seq(float) s) => (y) { y = Neg(x) }")
+    model.graph.input[1].type.CopyFrom(make_type(helper.make_tensor_type_proto(TensorProto.UNDEFINED, [4])))
+    with pytest.raises(UnverifiableError, match=r"input s of the original \(\w+ of an unknown type\)"):
+        oracle_of(model)

@@ -16,10 +16,9 @@ from ..support.printable_text import is_utf8
 from ..transform.specialize import bind_dims, require_input_name
 from .dim_expressions import Sizes
 from .input_sets import InputSet
-from .input_specs import OPTIONAL, SEQUENCE, TENSOR, InputSpec
+from .input_specs import GENERATABLE, OPTIONAL, SEQUENCE, TENSOR, InputSpec
 
 MAX_LISTED_NAMES = 10  # names that a message lists
-TENSOR_KINDS = frozenset({TENSOR, OPTIONAL, SEQUENCE})
 
 
 def header_check(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows: bool = False) -> HeaderCheck:
@@ -31,7 +30,7 @@ def header_check(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows: 
 
     def check(name: str, header: ArrayHeader) -> None:
         _require_known(name, known, input_set)
-        if (spec := known[name]).type_kind in TENSOR_KINDS:
+        if (spec := known[name]).type_kind in GENERATABLE:
             if not _is_convertible(header.dtype, _wanted_dtype(spec)):
                 raise _wrong_type(spec, input_set, header.dtype)
             if not has_rows:
@@ -46,7 +45,7 @@ def fitting_inputs(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet
     for spec in inputs:
         value = found.feeds.get(spec.name)
         for array in cast("list[Any]", value) if isinstance(value, list) else [value]:
-            if array is not None and spec.type_kind in TENSOR_KINDS:
+            if array is not None and spec.type_kind in GENERATABLE:
                 _require_shape(np.shape(array), spec, input_set)
     return found
 

@@ -377,7 +377,7 @@ def require_generatable(inputs: list[InputSpec]) -> None:
     for i in inputs:
         if i.type_kind not in GENERATABLE:
             raise UnverifiableError(
-                f"the original's input {i.name} is a {i.type_kind}, which cannot be generated; give inputs of your own"
+                f"input {i.name} of the original ({i.type_kind}) cannot be generated; give inputs of your own"
             )
 
 

@@ -12,7 +12,7 @@ import onnx
 from ..io.model import Model
 from ..ir.dims import Dim
 from ..ir.op import Op
-from ..ir.tensor import Tensor
+from ..ir.tensor import KNOWN_DTYPES, Tensor
 from ..ir.traits import Trait, ops_with
 from ..ir.values import Value, declared_shape
 from ..support.dataclass_decorator import dataclass
@@ -194,8 +194,8 @@ def _input_spec(value: Value, default: Tensor | None, most: int) -> InputSpec:
     if value.type is not None:
         form, tensor = _element_type(value.type)
         dtype, shape = tensor.elem_type, declared_shape(tensor)
-    elif dtype not in onnx.TensorProto.DataType.values() or dtype == onnx.TensorProto.UNDEFINED:
-        form = "tensor of an unknown type"
+    if form in GENERATABLE and dtype not in KNOWN_DTYPES:
+        form = f"{form} of an unknown type"
     symbolic = tuple(_dim_or_symbol(d, value.name, i) for i, d in enumerate(shape or ()))
     return InputSpec(
         value.name,

@@ -11,8 +11,8 @@ from passwright.app.registry.guarantees import NO_GUARANTEE, guarantee_counts, p
 from passwright.core import Rule
 from passwright.core.pass_manager.report import PassRecord
 from passwright.core.plugins.discovery import FILE_MODULE_PREFIX, all_rules
+from passwright.core.proof.guarantee import PROOFS, Guarantee
 from passwright.core.proof.prover import Prover, prove_rule
-from passwright.core.proof.verdict import PROOFS, Guarantee
 from prove import built_in_rules, models_of, proof_of
 from rewriting import load
 from test_check_planted import FOLDER, NAMES, is_wrong

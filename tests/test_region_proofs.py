@@ -10,9 +10,9 @@ import onnx
 from passwright.app.cli import app
 from passwright.core import from_onnx
 from passwright.core.io.files import split_model
+from passwright.core.proof.guarantee import Guarantee
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_proofs import RegionProofs, RewrittenModel, prove_regions
-from passwright.core.proof.verdict import Guarantee
 from rewriting import load
 from typer.testing import CliRunner
 

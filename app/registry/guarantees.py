@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...core.proof.guarantee import PROOFS
 from ...core.support.dataclass_decorator import dataclass
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 OWN_PACKAGE = f"{__name__.partition('.app.')[0]}.passes."
 FILE = Path(__file__).with_name("guarantees.json")
-PROVED = frozenset({"exact", "proved over the reals"})
-"""The guarantees that count as proved, as `core.proof.verdict.PROOFS`, without the imports."""
 NO_GUARANTEE = "not proved"
 
 
@@ -43,7 +42,7 @@ class RecordedProof:
     @property
     def is_proved(self) -> bool:
         """Whether the rule counts as proved."""
-        return self.guarantee in PROVED
+        return self.guarantee in PROOFS
 
 
 @cache
@@ -75,5 +74,5 @@ def guarantee_counts(passes: Iterable[PassRecord]) -> dict[str, int]:
 
 def proved_text(guarantees: Mapping[str, int]) -> str:
     """The share of the changes of a run that were made by proved rules; "" without changes."""
-    total, proved = sum(guarantees.values()), sum(n for name, n in guarantees.items() if name in PROVED)
+    total, proved = sum(guarantees.values()), sum(n for name, n in guarantees.items() if name in PROOFS)
     return f"{proved} of {total} by proved rules" if total else ""

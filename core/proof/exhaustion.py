@@ -16,8 +16,9 @@ from onnx import TensorProto
 
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
 from .element_dependence import require_single_dependence
+from .guarantee import Guarantee
 from .obligation import LARGE_SIZE, InputType, NotApplicable, Obligation, promises_bits, size_sets
-from .verdict import Guarantee, Technique, Verdict
+from .verdict import Technique, Verdict
 
 FLOAT16_ELEMENTS, FLOAT32_ELEMENTS = 1 << 12, 1 << 22
 """Elements of an input whose dims are free."""

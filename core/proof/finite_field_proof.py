@@ -21,9 +21,10 @@ from .field_kernels import operations_by_name
 from .field_symbols import READS_SHAPE, SymbolicInputs, symbolic_inputs
 from .finite_field import FieldArray
 from .finite_field_constants import lift
+from .guarantee import Guarantee
 from .obligation import Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .shadow_array import Array, ShadowArray, lifted, shadowed
-from .verdict import Guarantee, Technique, Verdict
+from .verdict import Technique, Verdict
 
 ENOUGH_DRAWS = 6
 """Draws at which each element of the outputs is defined: (2^10 / P)^6 < 2^-60, for expressions of degree 2^10."""

@@ -14,9 +14,10 @@ import onnx
 from ..errors import PassesError
 from ..rewriting.rules import Rule
 from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
+from .guarantee import PROOFS, STRENGTH, Guarantee
 from .obligation import NotApplicable, Obligation, promises_bits
 from .rule_obligation import build_sites, obligation_of
-from .verdict import PROOFS, STRENGTH, Guarantee, Technique, Verdict, sizes_words, strongest
+from .verdict import Technique, Verdict, sizes_words, strongest
 
 Backend = Callable[[Obligation], Sequence[Verdict]]
 """One technique: its verdicts on an obligation. Raises NotApplicable."""

@@ -26,9 +26,10 @@ from ..verify.noise import is_float
 from ..verify.regions.region_models import cut_region
 from ..verify.regions.sites import SharedValues
 from ..verify.regions.value_graph import ValueGraph
+from .guarantee import PROOFS, Guarantee
 from .obligation import Fragment, InputType, NotApplicable, Obligation, input_types
 from .prover import Backend
-from .verdict import PROOFS, Guarantee, ProofCounts, Technique, Verdict, strongest
+from .verdict import ProofCounts, Technique, Verdict, strongest
 
 MAX_WEIGHTS = 1 << 16  # elements of the weights of a region
 RESULT = "result of the region"

@@ -10,10 +10,11 @@ from typing import Self
 from onnx import TensorProto
 
 from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from .guarantee import Guarantee
 from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .replay import format_inputs, replay
 from .smt_answer import Answer, Outcome, Question, from_message, to_message
-from .verdict import Guarantee, Technique, Verdict
+from .verdict import Technique, Verdict
 
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 MEMORY = 2 << 30

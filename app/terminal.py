@@ -30,10 +30,13 @@ INDENT = 6  # columns of the further lines of a wrapped one
 SPINNER_WIDTH = 3  # columns, with a space on both sides
 
 
-def new_table(first: str, *others: str) -> Table:
-    """A table as narrow as its contents: a column of text, then columns of numbers."""
+def new_table(first: str, *others: str, folds: bool = True) -> Table:
+    """A table as narrow as its contents: a column of text, then columns of numbers.
+
+    `folds`: the text may continue below, even in the middle of a name.
+    """
     table = Table()
-    table.add_column(cell(first), overflow="fold")
+    table.add_column(cell(first), overflow="fold", no_wrap=not folds)
     for column in others:
         table.add_column(cell(column), justify="right", no_wrap=True)
     return table

@@ -199,8 +199,11 @@ def test_row_5_one_count_of_nodes(model: Path, tmp_path: Path, surface: Surface)
     (described,) = json.loads(show(surface, "info", model, "--json", "-").out)["models"]
     assert described["ops"] == before["ops"]
     assert f"{NODES}" in page.read_text()
-    plan = joined(show(surface, "run", model, "--dry-run", "--no-verify").out)
-    assert re.search(row, plan)
+    planned = show(surface, "run", model, "--dry-run", "--no-verify").out
+    assert re.search(row, joined(planned))
+    rules = [rule for p in json.loads(report.read_text())["passes"] for rule in p["rules"]]
+    assert max(map(len, rules)) > 16
+    assert [rule for rule in rules if rule not in shown.out or rule not in planned] == []  # on a narrow terminal too
 
 
 def test_row_5_diff_counts_the_same_nodes(model: Path, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
 
 def savings_table(plan: Plan) -> Table:
     """Rules and passes with their savings, and the total."""
-    table = new_table("rule", "changes", "nodes saved", "weights saved")
+    table = new_table("rule", "changes", "nodes saved", "weights saved", folds=False)
     for s in plan.shares:
         add_row(table, s.by, str(s.changes), str(s.saved.nodes), _bytes_text(s.saved.weight_bytes))
     total = plan.saved
@@ -223,7 +223,7 @@ def change_text(before: int, after: int) -> str:
 
 def pass_table(report: Report) -> Table:
     """The changes and the time of each pass that changed something, and the changes of its rules."""
-    table = new_table("pass", "changes", "time")
+    table = new_table("pass", "changes", "time", folds=False)
     for record in filter(attrgetter("changes"), report.passes):
         add_row(table, record.name, str(record.changes), duration(record.seconds))
         for rule, n in record.rules.items():

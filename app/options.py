@@ -167,6 +167,27 @@ Budget = Annotated[
     ),
 ]
 
+SEARCH = "Search"
+search_option = partial(typer.Option, rich_help_panel=SEARCH)
+
+
+def trials_option(tried: str) -> Any:
+    """The most that a search tries, of what is `tried`."""
+    return search_option("--trials", min=1, metavar="N", help=f"{tried} at most.")
+
+
+def time_option(trial: str) -> Any:
+    """The seconds of a search, each step of which is a `trial`."""
+    return search_option("--time", min=0, metavar="SECONDS", help=f"Seconds after which no {trial} is begun.")
+
+
+def journal_option(trial: str) -> Any:
+    """The file of a search that it is continued from, each step of which is a `trial`."""
+    return search_option(
+        "--journal", metavar="FILE", help=f"Keep results of {trial}s here; an interrupted search goes on."
+    )
+
+
 MAX_DIGITS = 30
 
 

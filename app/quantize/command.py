@@ -17,7 +17,6 @@ EXAMPLES = {
     "passes quantize model.onnx -o q.onnx": "measures on generated inputs",
     "passes quantize model.onnx -o q.onnx --data x.npz --budget 0.5%": "measures on yours",
 }
-SEARCH = "Search"
 
 
 def quantize(
@@ -43,21 +42,9 @@ def quantize(
     labelled: options.Labelled = None,
     metric: options.Metric = "",
     budget: options.Budget = "1%",
-    trials: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Candidates to score at most.", rich_help_panel=SEARCH)
-    ] = 60,
-    time: Annotated[
-        float,
-        typer.Option(
-            min=0, metavar="SECONDS", help="Seconds after which no candidate is begun.", rich_help_panel=SEARCH
-        ),
-    ] = 1800.0,
-    journal: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Keep results of trials here; an interrupted search goes on.", rich_help_panel=SEARCH
-        ),
-    ] = None,
+    trials: Annotated[int, options.trials_option("Candidates to score")] = 60,
+    time: Annotated[float, options.time_option("candidate")] = 1800.0,
+    journal: Annotated[Path | None, options.journal_option("trial")] = None,
     batch: options.Batch = "1",
     threads: options.Threads = 0,
     min_time: options.MinTime = 1.0,

@@ -18,8 +18,6 @@ EXAMPLES = {
     "passes tune model.onnx -o tuned.onnx": "for latency, in ten minutes",
     "passes tune model.onnx -o tuned.onnx --for throughput --dim batch=1,8": "for samples a second",
 }
-SEARCH = "Search"
-search_option = partial(typer.Option, rich_help_panel=SEARCH)
 
 
 def tune(
@@ -67,14 +65,9 @@ def tune(
             "are installed by default.",
         ),
     ] = None,
-    time: Annotated[
-        float, search_option(min=0, metavar="SECONDS", help="Seconds after which no race is begun.")
-    ] = 600.0,
-    trials: Annotated[int, search_option(min=1, metavar="N", help="Choices to race at most.")] = 200,
-    journal: Annotated[
-        Path | None,
-        search_option(metavar="FILE", help="Keep results of races here; an interrupted search goes on."),
-    ] = None,
+    time: Annotated[float, options.time_option("race")] = 600.0,
+    trials: Annotated[int, options.trials_option("Choices to race")] = 200,
+    journal: Annotated[Path | None, options.journal_option("race")] = None,
     min_time: options.MinTime = 1.0,
     budget: Annotated[
         str,

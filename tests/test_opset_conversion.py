@@ -17,7 +17,7 @@ from passwright.core.io.files import ModelFile, load
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
 from passwright.core.transform.opset_conversion import plan_conversion, plan_highest_conversion
 from random_models import models
-from rewriting import require_equivalent
+from rewriting import op_types, require_equivalent
 from tiers import GOLDEN_SAMPLE, slow_unless
 
 NEWEST = 24
@@ -37,8 +37,13 @@ def converted(model: onnx.ModelProto, version: int = NEWEST) -> onnx.ModelProto:
     return found
 
 
-def op_types(model: onnx.ModelProto) -> list[str]:
-    return [node.op_type for node in model.graph.node]
+def require_converted(text: str, opset: int, version: int, kinds: str) -> None:
+    """A model must be converted to a version and to operators of these kinds, with equal results."""
+    model = model_of(f"g {text}", opset)
+    found = converted(model, version)
+    assert sorted(op_types(found)) == sorted(kinds.split())
+    assert opset_of(found) == version
+    require_equivalent(model, found)
 
 
 REFUSED = {"Bernoulli", "Dropout", "Resize", "RoiAlign", "Scan", "Swish"}
@@ -133,11 +138,7 @@ def test_backend_cases_at_lower_opsets(block: int) -> None:
     ],
 )  # fmt: skip
 def test_becomes(body: str, opset: int, kinds: str) -> None:
-    model = model_of(f"g {body}", opset)
-    found = converted(model)
-    assert sorted(op_types(found)) == sorted(kinds.split())
-    assert opset_of(found) == NEWEST
-    require_equivalent(model, found)
+    require_converted(body, opset, NEWEST, kinds)
 
 
 @pytest.mark.parametrize(
@@ -254,11 +255,7 @@ def test_both_converters_are_named() -> None:
     ],
 )  # fmt: skip
 def test_lowered(body: str, opset: int, version: int, kinds: str) -> None:
-    model = model_of(f"g {body}", opset)
-    found = converted(model, version)
-    assert sorted(op_types(found)) == sorted(kinds.split())
-    assert opset_of(found) == version
-    require_equivalent(model, found)
+    require_converted(body, opset, version, kinds)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ from passwright import ComparisonReport, Conditions, compare
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 QUICK = Conditions(threads=1, effort=BenchmarkConfig(min_time=0.05, process_sets=1))
 FAKE = Tool("onnxsim", "onnxsim", "0")
-pytestmark = pytest.mark.usefixtures("_commands_share_process")
+pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs")
 WRITTEN, ONLINE = SessionConfig(), SessionConfig("ENABLE_ALL", prepack_weights=True)
 
 PAD = """g (float[N,1,4,4] x, uint8[N,1,4,4] u) => (float[N,1,5,5] y, uint8[N,1,5,5] z)

@@ -28,6 +28,7 @@ from random_models import models
 from rewriting import load, oracle_of
 from tiers import GOLDEN_SAMPLE, slow_unless
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 BASIC = PIPELINES["basic"]
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 SAMPLE = [p for p in GOLDEN if p.stem in GOLDEN_SAMPLE]

@@ -32,6 +32,7 @@ from tiers import slow_unless
 
 from passwright import optimize, verify
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 RELU = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = Relu(a) }"
 SHORT_RELU = "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }"
 ABS = "g (float[N,4] x) => (float[N,4] y) { y = Abs(x) }"

@@ -32,6 +32,7 @@ from typer.testing import CliRunner, Result
 
 import passwright
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) }"
 OK, BAD, USAGE, WRONG = range(4)
 KEY = "0123456789abcdef" * 2

@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 import passwright
 
 CONTROL = re.compile(r"\x1b\[[?\d;]*[A-Za-z]")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9\d|10\d)[;m]")
 LONG_NAMES = [f"decoder/layers.{n}/self_attention/past_key_values.value_{n}" for n in range(5)]
 
@@ -258,9 +259,8 @@ def test_row_10_dry_run_and_check(model: Path, tmp_path: Path, surface: Surface)
     show(surface, "run", tmp_path / "out.onnx", "--check", "--no-verify")
 
 
-def test_row_11_exit_codes_and_files(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, surface: Surface
-) -> None:
+def test_row_11_exit_codes_and_files(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    surface = Surface()
     monkeypatch.chdir(tmp_path)
     files = set(tmp_path.iterdir())
     show(surface, "profile", model, "--no-optimize", "--min-time", "0.01", "--threads", "1")

@@ -12,11 +12,13 @@ from passwright.app.cli import app
 from passwright.core.errors import UsageError
 from passwright.core.serialization.proto_queries import all_nodes, subgraphs
 from passwright.testing.rewriting import load
+from tiers import slow_unless
 from typer.testing import CliRunner
 
 from passwright import optimize
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 DECLARING = [p for p in sorted(GOLDEN.glob("*.onnx")) if onnx.load(p, load_external_data=False).graph.value_info]
 TEXT = """<ir_version: 10, opset_import: ["": 20, "com.microsoft": 1]>
 g (float[N,4] x, bool k) => (float[N,4] y, float[N,2] z) <float[4,2] w = {1,2,3,4,5,6,7,8}> {
@@ -157,7 +159,7 @@ def test_functions(choice: str, outside: list[str], inside: list[str]) -> None:
 
 
 @pytest.mark.parametrize("choice", ["strip", "write"])
-@pytest.mark.parametrize("path", DECLARING, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", slow_unless(DECLARING[::4], DECLARING), ids=[p.stem for p in DECLARING])
 def test_golden_models_are_the_same(path: Path, choice: str) -> None:
     result = optimize(path, "none", value_info=choice)
     verdict = result.report.verification

@@ -30,6 +30,7 @@ from passwright.app.run import run_worker
 from rewriting import load, op_types
 from sample_reports import comparison
 from test_many_runs import RUN, environment, group_members, wait_until
+from tiers import slow_unless
 from typer.testing import CliRunner, Result
 
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) }"
@@ -427,7 +428,7 @@ def test_crashes_and_hangs_cost_one_model(folder: Path) -> None:
     assert names == {"Ceil.onnx", "Ceil.onnx.json", FILE, TABLE_NAME, PAGE_NAME}
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", slow_unless({signal.SIGINT}, [signal.SIGINT, signal.SIGKILL]))
 def test_killed_batches_go_on(folder: Path, how: signal.Signals) -> None:
     (folder / "faults.py").write_text(FAULTS)
     for name in ("a", "c"):

@@ -29,7 +29,9 @@ def process() -> Iterator[ComparisonProcess]:
 @pytest.mark.parametrize(
     ("tested", "other_rules"),
     [
-        pytest.param(r, p.rules, id=f"{p.name}-{r.name}", marks=pytest.mark.slow if i % 9 or p in DECOMPOSITION else ())
+        pytest.param(
+            r, p.rules, id=f"{p.name}-{r.name}", marks=pytest.mark.slow if i % 18 or p in DECOMPOSITION else ()
+        )
         for i, (p, r) in enumerate(RULES)
     ],
 )

@@ -15,7 +15,7 @@ from passwright.testing.case import Fault, FaultKind
 from passwright.testing.check import DEFAULT_BUDGET
 from passwright.testing.comparison_process import ComparisonProcess
 from passwright.testing.fuzzing import RuleTester
-from tiers import quarter_of, slow_unless
+from tiers import part_of, slow_unless
 
 FOLDER = Path(__file__).parent / "planted"
 NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))
@@ -48,7 +48,7 @@ def is_wrong(name: str, rule: str) -> bool:
 
 ALL_RULES = [(name, r) for name in NAMES for r in rules(name).values()]
 WRONG = [
-    pytest.param(r, id=f"{name}-{r.name}", marks=[pytest.mark.slow] if quarter_of(name) != 1 else [])
+    pytest.param(r, id=f"{name}-{r.name}", marks=[pytest.mark.slow] if part_of(name, 8) != 1 else [])
     for name, r in ALL_RULES
     if is_wrong(name, r.name) and r.name not in FOUND_IN_RUNS
 ]  # test_planted has others that are not slow
@@ -80,7 +80,7 @@ def test_wrong_rule_is_found(wrong: Rule, seed: int, process: ComparisonProcess)
 
 
 @pytest.mark.usefixtures("_without_minimization")
-@pytest.mark.parametrize("budget", slow_unless({50}, (50, DEFAULT_BUDGET)))
+@pytest.mark.parametrize("budget", slow_unless({25}, (25, DEFAULT_BUDGET)))
 @pytest.mark.parametrize("right", RIGHT)
 def test_sound_rule_is_not_reported(right: Rule, budget: int, process: ComparisonProcess) -> None:
     checked = examine(right, budget=budget, compare=process)

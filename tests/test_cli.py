@@ -220,7 +220,10 @@ def test_verbose_shows_rules_and_declines(tmp_path: Path) -> None:
     assert "matmul_add_to_gemm declined at Add y: Gemm multiplies matrices only" in done.stderr.splitlines()
 
 
-@pytest.mark.parametrize("arguments", [["run", "{model}"], ["run", "{model}", "-v"], ["list"], ["run", "nowhere"]])
+PIPED = [["run", "{model}"], ["run", "{model}", "-v"], ["list"], ["run", "nowhere"]]
+
+
+@pytest.mark.parametrize("arguments", slow_unless((PIPED[1], PIPED[3]), PIPED), ids=" ".join)
 def test_pipes_get_no_control_codes(model: Path, arguments: list[str]) -> None:
     command = [COMMAND, *(a.format(model=model) for a in arguments)]
     done = subprocess.run(command, capture_output=True, check=False, timeout=300)

@@ -50,7 +50,7 @@ def digests(seed: str) -> dict[str, str]:
 
 
 # The process of the tests has a third hash seed, a random one.
-@pytest.mark.parametrize("seeds", slow_unless({SEEDS[:2]}, (SEEDS[:2], SEEDS)), ids=len)
+@pytest.mark.parametrize("seeds", slow_unless({}, (SEEDS[:2], SEEDS)), ids=len)
 @pytest.mark.parametrize("name", MODELS)
 def test_same_bytes_under_any_hash_seed(name: str, seeds: tuple[str, ...]) -> None:
     assert len({digests(seed)[name] for seed in seeds}) == 1

@@ -13,7 +13,9 @@ DOCUMENTS = [ROOT / "README.md", *PAGES]
 
 
 # Pages that measure models, check rules or run many take long; the tests of those commands run each time.
-LONG = {"check-your-rules", "compare", "exported-model", "quantize", "recipes", "tune"}
+LONG = {
+    "batch", "check-your-rules", "cluster", "compare", "exported-model", "onnxruntime", "quantize", "recipes", "tune",
+}  # fmt: skip
 QUICK = [d for d in DOCUMENTS if d.stem not in LONG]
 
 

@@ -28,6 +28,7 @@ from passwright.core.ir.tensor import RAW_DATA, MappedField, MappedFile, Tensor,
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.support.folders import OpenFolder
 from rewriting import load as text_model
+from tiers import slow_unless
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -228,7 +229,7 @@ def test_packaged_models_round_trip(tmp_path: Path, no_fsync: None, path: Path) 
     assert onnx.load(save(read(path), tmp_path / "m.onnx")) == onnx.load(path)
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=[p.stem for p in GOLDEN])
+@pytest.mark.parametrize("path", slow_unless(GOLDEN[::4], GOLDEN), ids=[p.stem for p in GOLDEN])
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
 def test_golden_models_round_trip(tmp_path: Path, no_fsync: None, path: Path, external: bool) -> None:
     out = save(read(path), tmp_path / "m.onnx", external=external)
@@ -586,17 +587,16 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if peak is None else pe
 """
 
 
-@pytest.fixture
-def huge(tmp_path: Path) -> Path:
-    """A model of 2.5 GB that gathers rows of four tables; the first row of each table holds its number."""
-    rows = PIECE // 4 // 1024
+def save_tables(folder: Path, piece: int = PIECE) -> Path:
+    """Save a model that gathers rows of tables of `piece` bytes; the first row of each table holds its number."""
+    rows = piece // 4 // 1024
     nodes = [helper.make_node("Identity", ["i"], ["j"])]
     nodes += [helper.make_node("Gather", [f"w{n}", "j"], [f"r{n}"]) for n in range(PIECES)]
     nodes.append(helper.make_node("Sum", [f"r{n}" for n in range(PIECES)], ["y"]))
     weights: list[TensorProto] = []
     for n in range(PIECES):
         w = TensorProto(name=f"w{n}", data_type=TensorProto.FLOAT, dims=[rows, 1024], raw_data=b"")
-        set_external_data(w, "w.bin", n * PIECE, PIECE)
+        set_external_data(w, "w.bin", n * piece, piece)
         w.ClearField("raw_data")
         weights.append(w)
     ins = [helper.make_tensor_value_info("i", TensorProto.INT64, [1])]
@@ -604,33 +604,38 @@ def huge(tmp_path: Path) -> Path:
     model = helper.make_model(
         helper.make_graph(nodes, "g", ins, outs, weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=10
     )
-    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-    with (tmp_path / "w.bin").open("wb") as f:
+    (folder / "m.onnx").write_bytes(model.SerializeToString())
+    with (folder / "w.bin").open("wb") as f:
         for n in range(PIECES):
-            f.seek(n * PIECE)
+            f.seek(n * piece)
             f.write(np.full(1024, n + 1, np.float32).tobytes())
-        f.truncate(PIECE * PIECES)
-    return tmp_path
+        f.truncate(piece * PIECES)
+    return folder
 
 
-def test_model_over_2_gb_takes_little_memory(huge: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", HUGE, huge], capture_output=True, text=True, check=False, timeout=300)
+def test_model_over_2_gb_takes_little_memory(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HUGE, save_tables(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 300 << 10, f"{int(done.stdout) >> 10} MB"
 
 
-def test_model_over_2_gb_is_written_with_external_data(huge: Path) -> None:
-    out = huge / "out.onnx"
-    model = load(ModelFile(huge / "m.onnx"))
+@pytest.mark.parametrize("piece", slow_unless({4 << 20}, (4 << 20, PIECE)))
+def test_model_over_2_gb_is_written_with_external_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    monkeypatch.setattr(files, "MAX_MESSAGE_BYTES", min(files.MAX_MESSAGE_BYTES, piece * PIECES - 1))
+    out = tmp_path / "out.onnx"
+    model = load(ModelFile(save_tables(tmp_path, piece) / "m.onnx"))
     try:
         save(model, out)
         assert out.stat().st_size < 1 << 20
-        assert data_of(out).stat().st_size >= PIECE * PIECES
+        assert data_of(out).stat().st_size >= piece * PIECES
         assert data_of(out).stat().st_blocks * 512 < 1 << 20  # the copy keeps the holes of the sparse source
         raw = onnx.load(out, load_external_data=False)
         for n, w in enumerate(raw.graph.initializer):
             entries = {e.key: e.value for e in w.external_data}
-            assert int(entries["length"]) == PIECE
+            assert int(entries["length"]) == piece
             with data_of(out).open("rb") as f:
                 f.seek(int(entries["offset"]))
                 assert np.frombuffer(f.read(4096), np.float32).tolist() == [n + 1] * 1024

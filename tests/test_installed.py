@@ -36,6 +36,7 @@ def env(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 def test_installed_package_is_imported(env: Environment) -> None:
     assert env.run_python("-c", "import passwright as p; print(p.__file__)").startswith(str(env.site))
+    assert (env.site / "passwright" / "py.typed").is_file()
 
 
 def test_source_distribution_contains_templates(env: Environment, sources: Path) -> None:
@@ -48,12 +49,17 @@ def test_source_distribution_contains_templates(env: Environment, sources: Path)
     assert parts <= {Path(name).name for name in names if "/app/pages/" in name}
 
 
-def test_installed_commands_measure_and_write_pages(env: Environment, tmp_path: Path) -> None:
+def test_installed_commands_write_pages(env: Environment, tmp_path: Path) -> None:
     shutil.copy(ROOT / "golden_models" / "mlp_dropout.onnx", tmp_path)
     env.run_passes("run", "mlp_dropout.onnx", "--html", "page.html", cwd=tmp_path)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "mlp_dropout" in page
+
+
+@pytest.mark.slow  # workers that measure start as those that verify
+def test_installed_commands_measure(env: Environment, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "golden_models" / "mlp_dropout.onnx", tmp_path)
     env.run_passes(
         "bench", "mlp_dropout.onnx", "--batch", "1", "--min-time", "0.02", "--json", "bench.json", cwd=tmp_path
     )
@@ -92,6 +98,7 @@ def test_new_plugin_from_install_to_uninstall(env: Environment, tmp_path: Path) 
     assert not any("my-plugin" in line for line in env.run_passes("list").splitlines())
 
 
+@pytest.mark.slow  # test_examples.py runs it without an installation, and a new plugin is installed above
 def test_example_package_installs_and_runs(env: Environment, tmp_path: Path) -> None:
     package = tmp_path / "package"
     shutil.copytree(ROOT / "examples" / "package", package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -103,6 +110,7 @@ def test_example_package_installs_and_runs(env: Environment, tmp_path: Path) -> 
     assert not (env.site / "passwright_edge").exists()
 
 
+@pytest.mark.slow  # test_package.py checks the types of the sources
 def test_type_checker_sees_public_types(env: Environment, tmp_path: Path) -> None:
     code = (
         "from passwright import Result, optimize\nright: Result = optimize('m.onnx')\nwrong: int = optimize('m.onnx')\n"

@@ -50,10 +50,10 @@ REFUSED = {"Bernoulli", "Dropout", "Resize", "RoiAlign", "Scan", "Swish"}
 """Those whose meaning depends on what is not known, or that do not run at the highest opset."""
 
 
-@pytest.mark.parametrize("block", slow_unless({0}, range(36)))
+@pytest.mark.parametrize("block", slow_unless({0}, range(72)))
 def test_backend_cases(block: int) -> None:
     found: Counter[str] = Counter()
-    for name in list(cases())[block::36]:
+    for name in list(cases())[block::72]:
         case = cases()[name]
         for _, each in raised_cases(case):
             outcome = conversion_outcome(each)
@@ -62,7 +62,7 @@ def test_backend_cases(block: int) -> None:
             assert outcome in {"equal", "rounded", "refused", "not run"}, f"{each.name}: {outcome}"
             assert outcome != "rounded" or kind == "AveragePool", each.name
             assert outcome != "refused" or kind in REFUSED, each.name
-    assert found["equal"] > 50
+    assert found["equal"] > 20
 
 
 @pytest.mark.parametrize("block", slow_unless({0}, range(150)))

@@ -23,7 +23,7 @@ from passwright.core.verify.input_generation import ALL_KINDS as KINDS
 from passwright.core.verify.oracle import Oracle
 from rewriting import OPSET, load, oracle_of
 from small_pipeline import SMALL_PIPELINE
-from tiers import quarter_of, slow_unless
+from tiers import part_of, slow_unless
 
 from passwright import optimize
 
@@ -72,8 +72,8 @@ def original_oracle(name: str, seed: int) -> Oracle:
     return oracle_of(planted(name).model, seed=seed)
 
 
-# Of the rules that compute something else, the first tier has a quarter here and another one in test_check_planted.
-RUN_FIRST = {name for name in NAMES if name not in BY_VALUE or quarter_of(name) == 0}
+# Of the rules that compute something else, the first tier has an eighth here and another one in test_check_planted.
+RUN_FIRST = {name for name in NAMES if name not in BY_VALUE or part_of(name, 8) == 0}
 
 
 @pytest.mark.parametrize("name", slow_unless(RUN_FIRST, NAMES))

@@ -17,6 +17,6 @@ def slow_unless(chosen: Collection[Any], values: Iterable[Any]) -> list[Any]:
     return [v if v in chosen else pytest.param(v, marks=pytest.mark.slow) for v in values]
 
 
-def quarter_of(name: str) -> int:
-    """The quarter of all names that a name belongs to, from 0: each of two tests may have one in the first tier."""
-    return crc32(name.encode()) % 4
+def part_of(name: str, parts: int) -> int:
+    """The part of all names that a name belongs to, from 0: each of two tests may have one in the first tier."""
+    return crc32(name.encode()) % parts

@@ -243,8 +243,9 @@ def test_mistake_is_found(wrong: Rule, seed: int, process: ComparisonProcess, mo
     assert checked.fault is not None, checked.report
 
 
+@pytest.mark.parametrize("budget", slow_unless({40}, (40, 100)))
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("right", RIGHT, ids=lambda r: r.name)
-def test_right_rule_is_sound(right: Rule, seed: int, process: ComparisonProcess) -> None:
-    checked = examine(right, seed=seed, budget=100, compare=process)
+def test_right_rule_is_sound(right: Rule, seed: int, budget: int, process: ComparisonProcess) -> None:
+    checked = examine(right, seed=seed, budget=budget, compare=process)
     assert checked.is_sound, checked.report

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...core.io.publishing import remove_abandoned_stages
+from ...core.io.publishing import finish_publications
 from ...core.ort.worker_process import Message, WorkerError, WorkerExit
 from ...core.support.folders import OpenFolder
 from ..exit_codes import BAD_INPUT, full_disk_behind_standard_output
@@ -99,4 +99,4 @@ def remove_stages(jobs: Iterable[ModelJob]) -> None:
     """Remove the staging folders that workers left when they were killed."""
     for folder in {os.path.dirname(os.path.realpath(job.output)) for job in jobs if job.output is not None}:  # noqa: PTH120
         with suppress(OSError):
-            remove_abandoned_stages(OpenFolder(Path(folder)))
+            finish_publications(OpenFolder(Path(folder)))

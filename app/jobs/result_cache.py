@@ -23,7 +23,7 @@ from ...core.errors import ModelError, PassesError
 from ...core.support.dataclass_decorator import dataclass
 from ...core.support.folders import OpenFolder
 from ...core.support.printable_text import json_text
-from ...core.support.scratch_folder import ScratchFolder, remove_abandoned
+from ...core.support.scratch_folder import staging_folder
 from .content_digests import DIGEST_BYTES, bytes_digest, regular_file_digest
 
 MAGIC = b"passwright result 1 "
@@ -123,8 +123,7 @@ class ResultCache:
             raise NotKept(f"it has {size:,} bytes, and the cache at most {self.max_bytes:,}")
         name = key + SUFFIX
         try:
-            remove_abandoned(self.folder)
-            with ScratchFolder(self.folder, is_hidden=True) as stage:
+            with staging_folder(self.folder) as stage:
                 place = OpenFolder(stage)
                 with os.fdopen(place.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as entry:
                     entry.write(first + header)

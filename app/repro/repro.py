@@ -29,6 +29,7 @@ from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules
 from ...core.pass_manager.quarantine import Quarantined
 from ...core.plugins.pass_spec import PassSpec
 from ...core.serialization.exporter import node_bytes
+from ...core.support.folders import OpenFolder
 from ...core.support.printable_text import file_name, printable
 from ...core.support.scratch_folder import staging_folder
 from ...core.verify.comparison_options import ComparisonOptions
@@ -269,7 +270,7 @@ class ReproFolder:
             name = file_name(f"{quarantined.by}-{quarantined.place or 'whole'}")
             number = next(n for n in count(1) if not any(self.root.glob(f"{n:02}-*")))
             folder = self.root / f"{number:02}-{name}"
-            with staging_folder(self.root) as temporary:
+            with staging_folder(OpenFolder(self.root)) as temporary:
                 stage = temporary / folder.name
                 stage.mkdir()
                 lost = write_files(stage, files)

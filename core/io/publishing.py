@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
@@ -25,7 +25,7 @@ from ..ir.wire_format import FIXED32, FIXED64, LEN, VARINT
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH
 from ..support.dataclass_decorator import dataclass
 from ..support.folders import OpenFolder
-from ..support.scratch_folder import ScratchFolder, remove_abandoned
+from ..support.scratch_folder import ScratchFolder, remove_abandoned_stages
 from .files import MAX_NAME_BYTES, ReportBytes, data_name_pattern, write_model
 from .model import Model, SerializedModel
 from .output_paths import OutputFile
@@ -127,9 +127,7 @@ class Publication:
         """A file that `write` makes, which returns its external data, in a staging folder beside its place."""
         parent = None if file is None else file.folder
         try:
-            if parent is not None:
-                remove_abandoned_stages(parent)
-            stage = ScratchFolder(parent, is_hidden=parent is not None)
+            stage = ScratchFolder() if parent is None else _new_stage(parent)
             try:
                 path = stage.path / (name if file is None else file.name)
                 staged = _StagedFile(path, file, stage, write(path), self._replaced_names(file))
@@ -172,7 +170,7 @@ def publish_copy(model: Path, data: Collection[Path], folder: Path) -> None:
     if (place := file.folder) is None:
         return
     try:
-        with ScratchFolder(place, is_hidden=True) as stage:
+        with _new_stage(place) as stage:
             for part in (*data, model):
                 shutil.copyfile(part, stage / part.name)
             with place.locked() as is_locked:
@@ -273,9 +271,14 @@ def _adopt_permissions(path: Path, folder: OpenFolder, name: str) -> None:
         os.setxattr(path, ACCESS_LIST, os.getxattr(folder.path / name, ACCESS_LIST))
 
 
-def remove_abandoned_stages(folder: OpenFolder) -> None:
+def _new_stage(folder: OpenFolder) -> ScratchFolder:
+    finish_publications(folder)
+    return ScratchFolder(folder, is_stage=True)
+
+
+def finish_publications(folder: OpenFolder) -> None:
     """Remove the staging folders of killed processes in a folder, and external data that these left unused."""
-    remove_abandoned(folder, lambda stage: _finish_publication(folder, stage))
+    remove_abandoned_stages(folder, lambda stage: _finish_publication(folder, stage))
 
 
 def _finish_publication(parent: OpenFolder, stage: OpenFolder) -> None:
@@ -295,8 +298,9 @@ def _data_of(folder: OpenFolder, name: str) -> list[str]:
     """The external data that a model has under names of its own."""
     pattern = data_name_pattern(name)
     with suppress(OSError):
-        own = [n for n in folder.names() if re.fullmatch(pattern, n)]
-        return sorted(_names_in(folder, name, own)) if own else []
+        if folder.stat(name).st_size > MAX_SEARCHED_BYTES:  # is searched faster for names than for a pattern
+            pattern = _any_of(n for n in folder.names() if re.fullmatch(pattern, n))
+        return sorted(found for found in _names_in(folder, name, pattern) if folder.has(found))
     return []
 
 
@@ -305,35 +309,49 @@ def _remove_unreferenced(folder: OpenFolder, name: str, data: Collection[str]) -
 
     Nothing is removed if one of them cannot be read, or if there are too many.
     """
-    if not data:
-        return
     with suppress(OSError):
-        left = set(data)
-        others = [n for n in folder.names() if n.casefold().endswith(".onnx") and n != name]
-        for model in (name, *others):
-            with suppress(FileNotFoundError):
-                left -= _names_in(folder, model, left)
-            if not left or len(others) > MAX_OTHER_MODELS:
-                return
+        left = _unnamed_in(folder, name, set(data))
+        others = _other_models(folder, name) if left else []
+        if len(others) > MAX_OTHER_MODELS:
+            return
+        for model in others:
+            left = _unnamed_in(folder, model, left)
         for unused in left:
             with suppress(FileNotFoundError):
                 folder.unlink(unused)
 
 
-def _names_in(folder: OpenFolder, model: str, names: Collection[str]) -> set[str]:
-    """Those of the `names` that are in the file of a model; of a large one outside of the elements of its initializers.
+def _other_models(folder: OpenFolder, name: str) -> list[str]:
+    return [n for n in folder.names() if n.casefold().endswith(".onnx") and n != name]
+
+
+def _unnamed_in(folder: OpenFolder, model: str, names: set[str]) -> set[str]:
+    """Those of the `names` that are not in the file of a model. Raises OSError."""
+    with suppress(FileNotFoundError):
+        return names - _names_in(folder, model, _any_of(names))
+    return names
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "|".join(map(re.escape, names))
+
+
+def _names_in(folder: OpenFolder, model: str, pattern: str) -> set[str]:
+    """The names of a pattern in the file of a model; of a large one outside of the elements of its initializers.
 
     It is not mapped into memory, as it may be cut meanwhile. Raises OSError.
     """
-    found, pattern = set[str](), "|".join(map(re.escape, names)).encode()
+    if not pattern:
+        return set()
+    found, sought = set[bytes](), re.compile(os.fsencode(pattern))
     with os.fdopen(folder.open(model, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if S_ISREG(status.st_mode):
             is_large = status.st_size > MAX_SEARCHED_BYTES
             texts = _texts(file, status.st_size, (MODEL_GRAPH, INITIALIZER)) if is_large else [file.read()]
             for text in texts:
-                found.update(name.decode() for name in re.findall(pattern, text))
-    return found
+                found.update(sought.findall(text))
+    return set(map(os.fsdecode, found))
 
 
 def _texts(file: BinaryIO, end: int, path: tuple[int, ...]) -> Iterator[bytes]:

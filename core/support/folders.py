@@ -53,6 +53,13 @@ class OpenFolder:
         """The status of a file in the folder. Raises OSError."""
         return os.stat(self._at(name), dir_fd=self.descriptor, follow_symlinks=follow_symlinks)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a file or folder of that name. Raises OSError."""
+        with suppress(FileNotFoundError):
+            self.stat(name)
+            return True
+        return False
+
     def mkdir(self, name: str, mode: int = 0o777) -> None:
         """Make a folder in the folder. Raises OSError."""
         os.mkdir(self._at(name), mode, dir_fd=self.descriptor)

@@ -1,7 +1,12 @@
-"""Temporary folders with a lock, by which those of killed processes are told from those in use."""
+"""Temporary folders with a lock, by which those of killed processes are told from those in use.
+
+Those in which files are staged beside their places lie in one hidden folder there for each user, which goes with the
+last of them: they are found without the names of all other files.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Generator
@@ -20,8 +25,8 @@ from .folders import OpenFolder, try_lock
 
 LOCK = ".lock"
 NAMES = re.compile(r"\.?passwright-\d+-[a-z0-9]{8}")
-EXAMPLE = ".passwright-4194304-abcdefgh"
-"""A name as long as any of a hidden folder."""
+EXAMPLE = ".passwright-4294967295/.passwright-4194304-abcdefgh"
+"""A path as long as any of a stage."""
 MAX_TRIES = 100  # of names
 
 
@@ -29,21 +34,22 @@ class ScratchFolder:
     """A new folder in `parent`, by default in that for temporary files, at `path`; nobody else can read it.
 
     It goes with this object, or at the end of the context, which gets the path. After a kill the next process that
-    calls `remove_abandoned` for the parent removes it. Raises OSError, without a `parent` PassesError.
+    calls `remove_abandoned` for the parent removes it; `remove_abandoned_stages`, if it is a stage, which is hidden.
+    Raises OSError, without a `parent` PassesError.
     """
 
     __slots__ = ("__weakref__", "_finish", "folder", "path")
 
-    def __init__(self, parent: OpenFolder | None = None, *, is_hidden: bool = False) -> None:
+    def __init__(self, parent: OpenFolder | None = None, *, is_stage: bool = False) -> None:
         try:
-            place = parent or shared_folder(Path(gettempdir()))
-            name, self.folder, lock = _new_folder(place, "." if is_hidden else "")
+            outer = parent or shared_folder(Path(gettempdir()))
+            place, name, self.folder, lock = _new_stage(outer) if is_stage else (outer, *_new_folder(outer, ""))
         except OSError as e:
             if parent is not None:
                 raise
             raise PassesError(f"cannot make a folder for temporary files: {e.strerror}; TMPDIR names another") from e
         self.path = self.folder.path
-        self._finish = finalize(self, _remove_own, place, name, lock, os.getpid())
+        self._finish = finalize(self, _remove_own, outer, place, name, lock, os.getpid())
 
     def __enter__(self) -> Path:
         return self.path
@@ -56,15 +62,58 @@ class ScratchFolder:
         self._finish()
 
 
-def staging_folder(parent: Path) -> ScratchFolder:
-    """A new hidden folder in `parent`; what is abandoned there is removed. Raises OSError."""
-    folder = OpenFolder(parent)
-    remove_abandoned(folder)
-    return ScratchFolder(folder, is_hidden=True)
+def staging_folder(parent: OpenFolder) -> ScratchFolder:
+    """A new stage in `parent`; those abandoned there are removed. Raises OSError."""
+    remove_abandoned_stages(parent)
+    return ScratchFolder(parent, is_stage=True)
+
+
+def _new_stage(parent: OpenFolder) -> tuple[OpenFolder, str, OpenFolder, int]:
+    """The folder of stages in `parent`, and what `_new_folder` returns of one in it."""
+    try:
+        for _ in range(MAX_TRIES):
+            with suppress(FileExistsError):
+                parent.mkdir(_stages_name(), 0o700)
+            with suppress(FileNotFoundError):  # another process removed it with the last stage
+                stages = _stages(parent)
+                return stages, *_new_folder(stages, ".")
+    except BaseException:
+        _remove_stages(parent)
+        raise
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(parent.path))
+
+
+def _stages(parent: OpenFolder) -> OpenFolder:
+    """The folder of the stages of this user in `parent`; `parent` itself if that name is taken by something else.
+
+    Raises FileNotFoundError if there is none.
+    """
+    try:
+        stages = parent.inner(_stages_name())
+        is_own = stages.stat(".").st_uid == _user()
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return parent
+    return stages if is_own else parent
+
+
+def _stages_name() -> str:
+    return f".passwright-{_user()}"
+
+
+def _user() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
+def _remove_stages(parent: OpenFolder) -> None:
+    """Remove the folder of stages in `parent`, if it is empty."""
+    with suppress(OSError):
+        parent.rmdir(_stages_name())
 
 
 def _new_folder(parent: OpenFolder, prefix: str) -> tuple[str, OpenFolder, int]:
-    """A new folder, its name, and the descriptor of its lock."""
+    """The name of a new folder, itself, and the descriptor of its lock."""
     random = SystemRandom()
     for _ in range(MAX_TRIES):
         letters = "".join(random.choices(ascii_lowercase + digits, k=8))
@@ -87,13 +136,19 @@ def _new_folder(parent: OpenFolder, prefix: str) -> tuple[str, OpenFolder, int]:
     raise FileExistsError(f"no name for a folder in {parent.path}")
 
 
-def _remove_own(parent: OpenFolder, name: str, lock: int, owner: int) -> None:
+def _remove_own(outer: OpenFolder, parent: OpenFolder, name: str, lock: int, owner: int) -> None:
     """Remove a folder, but not in a fork of its owner; an interruption waits until it is removed."""
+
+    def remove() -> None:
+        remove_folder(parent, name)
+        if parent is not outer:
+            _remove_stages(outer)
+
     try:
         if os.getpid() == owner:
-            remove_folder(parent, name)
+            remove()
     except KeyboardInterrupt:
-        remove_folder(parent, name)
+        remove()
         raise
     finally:
         os.close(lock)
@@ -135,11 +190,18 @@ def remove_abandoned(parent: OpenFolder, before: Callable[[OpenFolder], object] 
                 remove_folder(parent, name)
 
 
+def remove_abandoned_stages(parent: OpenFolder, before: Callable[[OpenFolder], object] = lambda _: None) -> None:
+    """Remove the stages of this user in `parent`, as `remove_abandoned`."""
+    with suppress(FileNotFoundError):
+        remove_abandoned(_stages(parent), before)
+        _remove_stages(parent)
+
+
 @contextmanager
 def _held(parent: OpenFolder, name: str) -> Generator[OpenFolder | None]:
     """An abandoned scratch folder, locked; None for one in use, of another user, or of another kind. Raises OSError."""
     status = parent.stat(name)
-    if not S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+    if not S_ISDIR(status.st_mode) or status.st_uid != _user():
         yield None
         return
     folder = parent.inner(name)

@@ -74,7 +74,8 @@ def test_dequantization_comes_last(body: str, rank: int, opset: int) -> None:
         onnx.checker.check_model(made, full_check=True)
         assert op_types(made)[-1] in {"DequantizeLinear", "Sub"}
         assert op_types(made)[0] != "DequantizeLinear" or "Mul" in body or "Div" in body
-        for before, after in zip(results(model, x), results(made, x), strict=True):
+        (before,) = run(model, {"x": x}, ["y"])  # onnxruntime's optimizers make some of opset 21 unloadable
+        for after in results(made, x):
             if "Mul" in body or "Div" in body:
                 assert np.allclose(before, after, rtol=1e-6)
             else:

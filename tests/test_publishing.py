@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
-import resource
 import signal
 import socket
 import stat
@@ -36,6 +34,7 @@ from passwright.core.support.scratch_folder import (
     remove_abandoned_stages,
     staging_folder,
 )
+from process_faults import in_fork, kill_at, limited
 from rewriting import load
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from passwright.core import Model
 
 SIZE = 512
-CALLS = ("mkdir", "open", "replace", "unlink", "rmdir", "fsync", "chmod", "listdir")
 
 
 def message(number: int) -> onnx.ModelProto:
@@ -79,36 +77,6 @@ def names(folder: Path) -> list[str]:
 
 def data_names(folder: Path) -> list[str]:
     return [name for name in names(folder) if name.endswith(".data")]
-
-
-def in_fork(work: Callable[[], object]) -> int:
-    """The status of a process that does some work."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitpid(child, 0)[1]
-
-
-def kill_at(count: int) -> None:
-    """Kill this process before its call number `count` of those that change or read the file system."""
-    left = iter(range(count))
-
-    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
-        def counting(*args: Any, **options: Any) -> Any:
-            if next(left, None) is None:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return call(*args, **options)
-
-        return counting
-
-    for name in CALLS:
-        setattr(os, name, counted(getattr(os, name)))
-    io.open = counted(io.open)
 
 
 @pytest.fixture
@@ -865,24 +833,6 @@ def test_copy_with_foreign_data(tmp_path: Path) -> None:
         (tmp_path / "in" / "m.onnx.data").unlink()
         assert number_in(tmp_path / "out" / "m.onnx") == number
     assert names(tmp_path / "out") == ["m.onnx", "m.onnx.data"]
-
-
-def limited(size: int, work: Callable[[], object]) -> str:
-    """The message of work in a process whose files are at most so long."""
-    read_end, write_end = os.pipe()
-
-    def run() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        try:
-            work()
-        except ModelError as e:
-            os.write(write_end, str(e).encode())
-
-    assert in_fork(run) == 0
-    os.close(write_end)
-    with os.fdopen(read_end) as f:
-        return f.read()
 
 
 @pytest.mark.usefixtures("no_fsync")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +24,14 @@ from passwright.app.jobs.content_digests import bytes_digest, regular_file_diges
 from passwright.app.jobs.result_cache import MAGIC, DamagedEntry, NotKept, ResultCache
 from passwright.app.run import cached_runs, optimize, run_conditions
 from passwright.app.run.cached_runs import CachedRun
+from passwright.app.run.run_exchange import options_text
 from passwright.app.run.run_options import RunOptions
 from passwright.core.errors import FailureKind, ModelError, UsageError
 from passwright.core.pass_manager.quarantine import Quarantined
 from passwright.core.pass_manager.report import Report
+from passwright.core.support.folders import OpenFolder
 from passwright.core.support.watchdog import TimedNote
+from process_faults import in_fork, kill_at, limited, start_fork, status_of
 from rewriting import load, op_types
 from sample_reports import report as sample_report
 from typer.testing import CliRunner, Result
@@ -207,19 +213,37 @@ def test_library(ran: list[str]) -> None:
         passwright.optimize(model, cache="c", cache_size=0)
 
 
-def test_nothing_is_imported_to_answer() -> None:
-    """Neither onnxruntime nor the passes; no other process is started."""
+@pytest.mark.parametrize("place", [["-o", "o.onnx"], ["--output-dir", "o"]], ids=["one", "many"])
+def test_nothing_is_imported_to_answer(place: list[str]) -> None:
+    """Neither onnxruntime nor the passes, by a command or a worker, which starts no other process."""
     run("m.onnx", "--cache", "c")
     code = (
         "import sys, subprocess; from passwright.app.cli import app\n"
         "def refuse(*_, **__): raise AssertionError\n"
         "subprocess.Popen.__init__ = refuse\n"
-        "try: app(['run', 'm.onnx', '-o', 'o.onnx', '--cache', 'c'])\n"
+        "from passwright.app.jobs.job_pool import JobPool; from passwright.app.run.run_worker import TASK\n"
+        "JobPool.replies = lambda _, requests: ((n, *TASK.reply_to(r)) for n, r in enumerate(requests))\n"
+        f"try: app(['run', 'm.onnx', *{place}, '--cache', 'c'])\n"
         "finally: print([m for m in ('onnxruntime', 'passwright.passes.pipelines') if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.stdout.splitlines()[2].startswith(FROM_CACHE), result.stderr
+    assert "from the cache" in result.stdout, result.stderr
     assert result.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("model", ["m.onnx", "e.onnx"])
+def test_conditions_without_passes(model: str) -> None:
+    """The record of a folder has the same digest for a result from the cache as for one of a run."""
+    run(model, "--cache", "c")
+    options = RunOptions(cache="c")
+    cached = CachedRun.of(model, options)
+    assert cached is not None
+    known, text = cached.dependencies(), options_text(options)
+    assert known is not None
+    expected = run_conditions.run_conditions(Path(model), text)
+    assert run_conditions.run_conditions(Path(model), text, known) == expected
+    Path("e.bin").write_bytes(bytes(2048))
+    assert (cached.dependencies() is None) == (model == "e.onnx")
 
 
 def conditions(**options: Any) -> str:
@@ -515,6 +539,120 @@ def test_several_at_once(folder: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         assert sum(threads.map(work, range(4))) > 0
     assert sum(p.stat().st_size for p in (folder / "c").iterdir()) <= 9000
+
+
+def fill(cache: ResultCache, numbers: Iterable[int], content: int, part: Path) -> None:
+    """Add entries of the numbers, each of which is about a third of the cache."""
+    for n in numbers:
+        cache.add(f"{n:032x}", {"n": content}, {"model": part})
+
+
+def assert_whole(cache: ResultCache, numbers: Iterable[int], copy: Path) -> dict[int, int]:
+    """The content of each entry that there is, whose parts have to be those of the content."""
+    found = dict[int, int]()
+    for n in numbers:
+        entry = cache.find(f"{n:032x}")
+        if entry is not None:
+            with copy.open("wb") as file:
+                entry.copy("model", file)
+            assert copy.read_bytes() == bytes([entry.content["n"]]) * 1000
+            found[n] = entry.content["n"]
+    return found
+
+
+@pytest.fixture
+def parts(folder: Path) -> list[Path]:
+    """Files of 1000 bytes, each with its number in all of them."""
+    made = [folder / f"part{n}" for n in range(4)]
+    for n, part in enumerate(made):
+        part.write_bytes(bytes([n]) * 1000)
+    return made
+
+
+def test_killed_anywhere(folder: Path, parts: list[Path]) -> None:
+    """A process that is killed while it adds an entry, and removes others, leaves whole ones; the next cleans up."""
+    seen = set[int | None]()
+    for count in range(1000):
+        cache = ResultCache.at(folder / str(count), 3600)
+        fill(cache, range(3), 1, parts[1])
+        status = in_fork(lambda: (kill_at(count), fill(cache, (0, 3), 2, parts[2])))  # noqa: B023 - runs at once
+        found = assert_whole(cache, range(4), folder / "copy")
+        seen.add(found.get(0))
+        assert found.get(3, 2) == 2
+        if status == 0:
+            break
+        assert status == signal.SIGKILL
+        fill(cache, [4], 3, parts[3])
+        assert {p.suffix for p in cache.folder.path.iterdir()} == {".result"}
+        assert sum(p.stat().st_size for p in cache.folder.path.iterdir()) <= 3600
+    assert {1, 2} <= seen
+
+
+def test_processes_that_are_killed_meanwhile(folder: Path, parts: list[Path]) -> None:
+    """Processes read, add and remove entries of the same keys, and others are killed while they do."""
+    cache = ResultCache.at(folder / "c", 3600)
+
+    def work(n: int) -> None:
+        for turn in range(30):
+            fill(cache, [(turn * (n + 1)) % 6], n, parts[n])
+            assert_whole(cache, range(6), folder / f"copy{n}")
+
+    def victim(n: int) -> None:
+        kill_at(n)
+        work(3)
+
+    workers = [start_fork(partial(work, n)) for n in range(3)]
+    assert {in_fork(partial(victim, 3 * n)) for n in range(20)} == {signal.SIGKILL}
+    assert [status_of(worker) for worker in workers] == [0, 0, 0]
+    fill(cache, [6], 1, parts[1])
+    assert {p.suffix for p in (folder / "c").iterdir()} == {".result"}
+    assert sum(p.stat().st_size for p in (folder / "c").iterdir()) <= 3600
+
+
+@pytest.mark.parametrize("size", [0, 500, 1100])
+def test_full_disk(folder: Path, parts: list[Path], size: int) -> None:
+    """Nothing of an entry without room is left, and the earlier one stays."""
+    cache = ResultCache.at(folder / "c", 3600)
+    fill(cache, range(2), 1, parts[1])
+    before = {p.name: p.read_bytes() for p in (folder / "c").iterdir()}
+    message = limited(size, lambda: fill(cache, [0], 2, parts[2]))
+    assert message == f"{folder / 'c'} cannot be written: File too large"
+    assert {p.name: p.read_bytes() for p in (folder / "c").iterdir()} == before
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param((ResultCache, "add"), id="cache"),
+        pytest.param((OpenFolder, "mkdir"), id="folder of the cache"),
+        pytest.param((cached_runs, "ScratchFolder"), id="temporary files"),
+    ],
+)
+def test_results_are_written_though_the_cache_is_full(monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]) -> None:
+    def keep(*arguments: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(*place, full)
+            return real(*arguments)
+
+    real = CachedRun.keep
+    monkeypatch.setattr(CachedRun, "keep", keep)
+    result = run("m.onnx", "-o", "1.onnx", "--cache", "c")
+    assert "note: not kept in the cache: " in result.stderr
+    assert "No space left on device" in result.stderr
+    assert op_types(onnx.load("1.onnx")) == ["Relu", "Mul"]
+    assert list(Path("c").iterdir()) == []
+
+
+def test_no_room_for_temporary_files_of_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    run("e.onnx", "-o", "1.onnx", "--cache", "c")
+    monkeypatch.setattr(cached_runs, "_write_part", full)
+    errors = run("e.onnx", "-o", "2.onnx", "--cache", "c", code=BAD).stderr
+    assert errors == "error: cannot write a temporary file: No space left on device; TMPDIR names another folder\n"
+    assert not Path("2.onnx").exists()
 
 
 def test_settings() -> None:

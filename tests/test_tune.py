@@ -35,6 +35,7 @@ from passwright.app.tune.decisions import (
     session_choices,
 )
 from passwright.app.tune.objective import Objective, noise, widened
+from passwright.app.tune.page import tune_page
 from passwright.app.tune.racing import LAST, RUNGS, Racing
 from passwright.app.tune.search import LIMITED, TuningSearch
 from passwright.app.tune.tuned_models import MadeModel
@@ -500,11 +501,12 @@ def test_quantized_model_is_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A scheme is raced as any pipeline, and its loss is the budget of the search in `quantize`."""
     made: list[str] = []
 
-    def quantize(_: Path, options: Any, scheme: str, path: Path) -> None:
+    def quantize(_: Path, options: Any, scheme: str, path: Path) -> str:
         made.append(f"{scheme} {options.budget}")
         if scheme == "weights8":
             raise PassesError("no candidate is within the budget, and faster or smaller")
         onnx.save(load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", 17), path)
+        return "dynamic, top-1 0.98, the original's 0.99"
 
     monkeypatch.setattr("passwright.app.tune.tune._quantize", quantize)
     path = tmp_path / "m.onnx"
@@ -514,10 +516,31 @@ def test_quantized_model_is_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert made == ["dynamic 1%", "weights8 1%"]
     assert result.report.configuration.recipe == Recipe(scheme="dynamic")
     assert result.report.verdict is None
-    assert any("within 1% of accuracy" in note for note in result.report.notes)
+    loss = "quantized within 1%, and not verified as others are: dynamic, top-1 0.98, the original's 0.99"
+    assert result.report.notes.count(loss) == 1
     run = CliRunner().invoke(app, ["run", str(path), "--settings", str(tmp_path / "t_settings.json")])
     assert run.exit_code == 2
     assert "the model is quantized: `passes quantize --scheme dynamic` makes it" in run.stderr
+
+
+def test_loss_of_a_quantized_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The labels of the handwritten digits decide, and both figures are in the notes and on the page."""
+    trained = Path(__file__).parent.parent / "golden_models/trained"
+    files = {"data": "digits_mlp_calibration.npz", "labelled": "digits_mlp_labelled.npz"}
+    report = tuned(
+        trained / "digits_mlp.onnx",
+        SimulatedMachine(lambda _: 1.0),
+        monkeypatch,
+        **{option: trained / name for option, name in files.items()},
+        goal="size", budget="1%", scheme="half-weights", pipelines=["none"],
+    ).report  # fmt: skip
+    assert report.configuration.recipe == Recipe(scheme="half-weights")
+    assert report.result.bytes < 0.6 * report.original.bytes
+    (note,) = (note for note in report.notes if note.startswith("quantized within 1%"))
+    found = re.search(r"half-weights.*, top-1 ([\d.]+), the original's ([\d.]+), on inputs", note)
+    assert found is not None, note
+    assert float(found[1]) >= 0.98 * float(found[2]) > 0.9
+    assert "not verified as others are" in tune_page(report)
 
 
 # Choices and configurations.

@@ -107,12 +107,22 @@ def summary_lines(report: QuantizationReport) -> list[str]:
     samples = ", ".join(f"{n} for {what}" for what, n in report.samples.items())
     if report.is_original:
         return [f"the original is kept: no candidate was within the budget and faster or smaller ({samples} samples)"]
-    variant = f" ({report.variant})" if report.variant else ""
     ratio = next(iter(report.result.ratios.values()), None)
     size = f"{decimal(report.result.bytes)} in place of {decimal(report.original.bytes)}"
     figure = f"{report.figure} {figure_text(report, report.result.score)} on inputs that the search did not see"
-    changed = f"{report.scheme}{variant}: {plural(len(report.quantized), 'op')} changed"
+    changed = f"{_made_by(report)}: {plural(len(report.quantized), 'op')} changed"
     return [f"{changed}, {size}{time_text(ratio)}; {figure} ({samples} samples)"]
+
+
+def _made_by(report: QuantizationReport) -> str:
+    return f"{report.scheme} ({report.variant})" if report.variant else report.scheme
+
+
+def loss_text(report: QuantizationReport) -> str:
+    """The scheme of a result, and its figure beside that of the original."""
+    before, after = (figure_text(report, m.score) for m in (report.original, report.result))
+    against = f", the original's {before}" if before else ""
+    return f"{_made_by(report)}, {report.figure} {after}{against}, on inputs that its search did not see"
 
 
 def time_text(ratio: RatioInterval | None) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, field, replace
 from io import BytesIO
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, cast
 
-from ...core.errors import FailureKind, ModelError, UsageError
+from ...core.errors import FailureKind, ModelError, PassesError, UsageError
 from ...core.io.files import ModelFile, data_name_pattern, load
 from ...core.io.model import serialize
 from ...core.io.output_paths import OutputPaths
@@ -83,6 +84,13 @@ class CachedRun:
             self.notes.append(f"an entry of the cache was ignored: {reason}")
             return None
 
+    def dependencies(self) -> Dependencies | None:
+        """Those of an earlier run, if they are the same now; None if there is none."""
+        with suppress(DamagedEntry, ValueError, TypeError, KeyError):
+            entry = self.cache.find(self.key) if self.key else None
+            return self._dependencies(entry) if entry is not None else None
+        return None
+
     def candidate(self) -> tuple[Candidate, ScratchFolder]:
         """The model that was found, and the folder that holds it. Raises ModelError if it was damaged since."""
         assert self._entry is not None
@@ -124,7 +132,7 @@ class CachedRun:
                     "data_name": parts[DATA].name if DATA in parts else "",
                 }
                 self.cache.add(self.key, content, parts)
-        except (NotKept, OSError) as e:
+        except (PassesError, OSError) as e:  # such as a full disk: the result itself may have room
             return CacheUse(notes=(*self.notes, f"not kept in the cache: {e}"))
         return CacheUse(is_kept=True, notes=tuple(self.notes))
 
@@ -139,15 +147,24 @@ class CachedRun:
 
     def _answer(self, entry: CacheEntry) -> Report | None:
         """The report of an entry, once its result is written; None if it is that of other files, or has no map."""
-        dependencies = read_data(Dependencies, entry.content["dependencies"])
-        folder = self.model.path.resolve().parent if isinstance(self.model, ModelFile) else Path()
-        if dependencies.as_now(folder) != dependencies or (self.options.map_to is not None and NAME_MAP not in entry):
+        dependencies = self._dependencies(entry)
+        if dependencies is None or (self.options.map_to is not None and NAME_MAP not in entry):
             return None
         report = Report.from_data(entry.content["report"])
         report.source = self.model.name if isinstance(self.model, ModelFile) else self.model.graph.name or "model"
         report.written_to, report.cache = None, CacheUse(is_found=True, notes=tuple(self.notes))
-        self._publish(entry, report, [folder / name for name in dependencies.data])
+        self._publish(entry, report, [self._folder / name for name in dependencies.data])
         return report
+
+    def _dependencies(self, entry: CacheEntry) -> Dependencies | None:
+        """The dependencies of an entry, unless they are others now. Raises ValueError, TypeError and KeyError."""
+        dependencies = read_data(Dependencies, entry.content["dependencies"])
+        return dependencies if dependencies.as_now(self._folder) == dependencies else None
+
+    @property
+    def _folder(self) -> Path:
+        """The folder of the model, for its external data."""
+        return self.model.path.resolve().parent if isinstance(self.model, ModelFile) else Path()
 
     def _publish(self, entry: CacheEntry, report: Report, data: Sequence[Path]) -> None:
         options = self.options
@@ -225,13 +242,16 @@ def _staged_parts(model: Path) -> dict[str, Path]:
 
 
 def _extract(entry: CacheEntry, folder: Path) -> Path:
-    """The model of an entry, and its external data, in a folder. Raises DamagedEntry."""
+    """The model of an entry, and its external data, in a temporary folder. Raises DamagedEntry, and ModelError."""
     model, name = folder / FILE, str(entry.content["data_name"])
-    _write_part(entry, MODEL, model)
-    if DATA in entry:
-        if not DATA_NAME.fullmatch(name):
-            raise DamagedEntry(f"{entry.name} is damaged")
-        _write_part(entry, DATA, folder / name)
+    try:
+        _write_part(entry, MODEL, model)
+        if DATA in entry:
+            if not DATA_NAME.fullmatch(name):
+                raise DamagedEntry(f"{entry.name} is damaged")
+            _write_part(entry, DATA, folder / name)
+    except OSError as e:
+        raise ModelError(f"cannot write a temporary file: {e.strerror}; TMPDIR names another folder") from e
     return model
 
 

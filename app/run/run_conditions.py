@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -69,9 +69,16 @@ class Dependencies:
         )
 
 
-def run_conditions(model: Path, text: str) -> str:
-    """The digest for a model and the text of options. Raises PassesError if the model or a pass is unusable."""
-    return content_digest([model_digest(model), _options_digest(text)])
+def run_conditions(model: Path, text: str, known: Dependencies | None = None) -> str:
+    """The digest for a model and the text of options.
+
+    `known`: the dependencies of an earlier run, as they are now; without them the pipeline is loaded. Raises
+    PassesError if the model or a pass is unusable.
+    """
+    from .run_exchange import options_from_text  # noqa: PLC0415 - of a worker
+
+    digest = _options_digest(text) if known is None else _digest_with(options_from_text(text), known)
+    return content_digest([model_digest(model), digest])
 
 
 @cache
@@ -82,7 +89,11 @@ def _options_digest(text: str) -> str:
 
     options = options_from_text(text)
     choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
-    return content_digest([options_digest(options), asdict(Dependencies.of({}, choice))])
+    return _digest_with(options, Dependencies.of({}, choice))
+
+
+def _digest_with(options: RunOptions, dependencies: Dependencies) -> str:
+    return content_digest([options_digest(options), asdict(replace(dependencies, data={}))])
 
 
 def options_digest(options: RunOptions) -> str:

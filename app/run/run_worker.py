@@ -33,9 +33,11 @@ def run_job(request: Message, output: Path | None) -> JobReply:
 
 
 def _conditions(model: Path, text: str) -> str:
-    from .run_conditions import run_conditions  # noqa: PLC0415 - the worker for verification is started first
+    from .cached_runs import CachedRun  # noqa: PLC0415 - the worker for verification is started first
+    from .run_conditions import run_conditions  # noqa: PLC0415 - as above
 
-    return run_conditions(model, text)
+    cached = CachedRun.of(model, options_from_text(text))
+    return run_conditions(model, text, cached.dependencies() if cached is not None else None)
 
 
 TASK = Task(_conditions, run_job)

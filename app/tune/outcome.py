@@ -44,7 +44,6 @@ class Checks:
         optimizations. Raises VerificationError and UnverifiableError.
         """
         if configuration.recipe.scheme:
-            self.notes.append(f"quantized within {self.options.budget} of accuracy, and not verified as others are")
             return None
         recipe = configuration.recipe
         if not recipe.is_original and recipe not in self._verified:
@@ -139,6 +138,9 @@ def _checked(stages: Stages, checks: Checks, configuration: Configuration) -> Ou
         why = result.failure or "it is not surely better than the original in the last race"
         checks.notes.append(f"left out: {named}: {why}")
         return None
+    if configuration.recipe.scheme:
+        loss = stages.models.get(configuration.recipe).loss
+        checks.notes.append(f"quantized within {checks.options.budget}, and not verified as others are: {loss}")
     return Outcome(configuration, original, result, [], verdict)
 
 

@@ -171,8 +171,13 @@ def _noise(racing: Racing) -> Noise:
     return Noise(len(controlled), sum(f > LOUD for f in factors), max(factors, default=1.0))
 
 
-def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> None:
-    """Write the model of a scheme. Raises PassesError if none is within the budget and better than the original."""
+def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str:
+    """Write the model of a scheme; what it loses in words.
+
+    Raises PassesError if none is within the budget and better than the original.
+    """
+    from ..quantize.render import loss_text  # noqa: PLC0415 - imports rich
+
     assert options.budget is not None
     chosen = QuantizationOptions(
         data=options.data,
@@ -190,6 +195,7 @@ def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> Non
     if made.report.is_original:
         raise PassesError("no candidate is within the budget, and faster or smaller")
     made.save(path)
+    return loss_text(made.report)
 
 
 def _conditions(model: Path, options: TuneOptions, workloads: Sequence[Workload]) -> str:

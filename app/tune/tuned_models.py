@@ -16,18 +16,22 @@ from ..jobs.content_digests import model_digest
 from ..run.optimize import optimize
 from .configuration import Recipe
 
-Quantize = Callable[[str, Path], None]
-"""Writes the model of a scheme to a file. Raises PassesError if there is none within the budget."""
+Quantize = Callable[[str, Path], str]
+"""Writes the model of a scheme to a file; its loss in words. Raises PassesError if there is none within the budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class MadeModel:
-    """A model in a file: its bytes with those of external data, a digest of its content, and the report of the run."""
+    """A model in a file: its bytes with those of external data, and a digest of its content.
+
+    `report` is that of the run which made it; `loss`, in words, that of a quantized model.
+    """
 
     path: Path
     bytes: int
     digest: str
     report: Report | None = None
+    loss: str = ""
 
 
 @dataclass
@@ -80,8 +84,8 @@ class TunedModels:
             return MadeModel(self.original, self.source.size, model_digest(self.original))
         path = self._new_path()
         if recipe.scheme:
-            self.quantize(recipe.scheme, path)
-            return MadeModel(path, _bytes(path), model_digest(path))
+            loss = self.quantize(recipe.scheme, path)
+            return MadeModel(path, _bytes(path), model_digest(path), loss=loss)
         report = self._optimize(recipe, path, verify=False)
         return MadeModel(path, _bytes(path), model_digest(path), report)
 

@@ -1,0 +1,74 @@
+"""Processes that are killed at a call of the file system, or whose files are cut as on a full disk."""
+
+from __future__ import annotations
+
+import io
+import os
+import resource
+import signal
+from typing import TYPE_CHECKING, Any
+
+from passwright.core.errors import PassesError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CALLS = ("mkdir", "open", "replace", "unlink", "rmdir", "fsync", "chmod", "listdir")
+
+
+def in_fork(work: Callable[[], object]) -> int:
+    """The status of a process that does some work."""
+    return status_of(start_fork(work))
+
+
+def start_fork(work: Callable[[], object]) -> int:
+    """Start a process that does some work."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+def status_of(child: int) -> int:
+    """The status of a process at its end."""
+    return os.waitpid(child, 0)[1]
+
+
+def kill_at(count: int) -> None:
+    """Kill this process before its call number `count` of those that change or read the file system."""
+    left = iter(range(count))
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*args: Any, **options: Any) -> Any:
+            if next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*args, **options)
+
+        return counting
+
+    for name in CALLS:
+        setattr(os, name, counted(getattr(os, name)))
+    io.open = counted(io.open)
+
+
+def limited(size: int, work: Callable[[], object]) -> str:
+    """The message of work in a process whose files are at most so long."""
+    read_end, write_end = os.pipe()
+
+    def run() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            work()
+        except PassesError as e:
+            os.write(write_end, str(e).encode())
+
+    assert in_fork(run) == 0
+    os.close(write_end)
+    with os.fdopen(read_end) as f:
+        return f.read()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
@@ -15,8 +15,10 @@ from ..core.errors import EvaluationError, ModelError, ModelLoadError, Unverifia
 from ..core.io.convert import from_onnx
 from ..core.io.model import Model
 from ..core.ort.backends import Arrays, OnnxReference
+from ..core.proof.obligation import NotApplicable
+from ..core.proof.rule_condition import condition_of
 from ..core.rewriting.pattern import match_op
-from ..core.rewriting.rules import EXACT, ROUNDING, Contract, Rule
+from ..core.rewriting.rules import CONDITIONAL, EXACT, ROUNDING, Contract, Rule
 from ..core.serialization.proto_queries import subgraphs
 from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.empty_tensor_support import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
@@ -31,7 +33,7 @@ from .case import Case, Fault, FaultKind
 from .perturbation import is_explained_by_rounding
 
 ORDINARY_KINDS = frozenset({"normal", "negative"})
-"""Kinds of input sets on which the condition of a conditional rule is assumed to hold."""
+"""Kinds of input sets on which a condition in words alone is assumed to hold."""
 ALL_COMBINED, NO_COMBINED = (0, 1), (0, 0)
 COMBINED_ONE_IN = 12  # of the combined input sets, each generated model gets one; other models get others
 NEARLY_OVERFLOWING_FACTOR = 64  # between the largest number of a type and those of a model that is bound to overflow
@@ -43,7 +45,8 @@ class ComparisonRequest:
     """Two models and the contract between them, picklable for another process.
 
     They run in onnxruntime or, with `by_reference`, in ONNX's reference evaluator, on a `combined_part` of the combined
-    input sets (`VerificationSpec`).
+    input sets (`VerificationSpec`). A `condition` is a model of the same inputs, whose outputs are all true where the
+    contract applies; empty if the contract says none in an expression, None if that cannot be evaluated on this model.
     """
 
     before: bytes
@@ -52,6 +55,7 @@ class ComparisonRequest:
     contract: str
     by_reference: bool = False
     combined_part: tuple[int, int] = ALL_COMBINED
+    condition: bytes | None = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,20 @@ def compare_case(
     """The discrepancy of `after` from the case's model, if any. Raises UnverifiableError if the case does not run."""
     before, made = case.model.SerializeToString(), after.SerializeToString()
     contract = contract_in(rule, case.model).kind
-    found = compare(ComparisonRequest(before, made, rule.fragile, contract, by_reference, combined_part))
+    said = _condition(rule, case.model) if contract == CONDITIONAL else b""
+    found = compare(ComparisonRequest(before, made, rule.fragile, contract, by_reference, combined_part, said))
     if found is None:
         return None
     return Fault(found.kind, found.message, case, after, found.mismatch, found.exact)
+
+
+def _condition(rule: Rule, model: onnx.ModelProto) -> bytes | None:
+    """The condition of a rule on a model; empty if it says none, None if the expression of it is none on this model."""
+    try:
+        found = condition_of(rule, model)
+    except NotApplicable:
+        return None
+    return found.SerializeToString() if found is not None else b""
 
 
 def part_for(model: onnx.ModelProto) -> tuple[int, int]:
@@ -113,8 +127,10 @@ def compare_models(request: ComparisonRequest) -> Discrepancy | None:
     _require_no_empty_sums(from_onnx(onnx.load_from_string(request.after)))
     exact = request.contract == EXACT.kind and not half  # kernels for 16-bit floats round as their neighbours do
     oracle.add_answers_near(request.after)
-    promised = [a.input_set for a in oracle.answers if _is_covered_by_contract(a, request.contract)]
+    promised, is_known = _promised_inputs(oracle.answers, request)
     mismatch = _first_mismatch(oracle, request, promised, exact=exact)
+    if not is_known and (mismatch is None or mismatch.input_set is not None):
+        raise UnverifiableError("the condition of the rule cannot be evaluated on this model")
     if mismatch is None:
         return None
     if (
@@ -205,11 +221,29 @@ def computed_constants(model: onnx.ModelProto) -> list[Any]:
     return [*map(numpy_helper.to_array, held), *(a for a in computed if isinstance(a, np.ndarray))]
 
 
+def _promised_inputs(answers: Sequence[Answer], request: ComparisonRequest) -> tuple[list[InputSet], bool]:
+    """The input sets on which the contract promises the results, and whether that is known."""
+    is_known = request.condition is not None
+    if request.condition:
+        try:
+            return _where_true(request.condition, [a.input_set for a in answers if a.input_set.is_finite]), True
+        except (ModelLoadError, EvaluationError):  # such as a comparison of a type without a kernel
+            is_known = False
+    return [a.input_set for a in answers if _is_covered_by_contract(a, request.contract)], is_known
+
+
+def _where_true(condition: bytes, input_sets: Sequence[InputSet]) -> list[InputSet]:
+    """The input sets on which all outputs of a model are true. Raises ModelLoadError and EvaluationError."""
+    backend = SINGLE_THREADED(condition)
+    names = [o.name for o in onnx.load_from_string(condition).graph.output]
+    return [s for s in input_sets if all(np.all(v) for v in backend.run(names, s.feeds))]
+
+
 def _is_covered_by_contract(answer: Answer, contract: str) -> bool:
     """Whether a contract covers the numbers of an answer.
 
-    A rounding rule is correct in real arithmetic, without NaN and infinity. The condition of a conditional one is
-    assumed to hold on ordinary numbers, without empty tensors, if the results are finite.
+    A rounding rule is correct in real arithmetic, without NaN and infinity. A condition in words alone is assumed to
+    hold on ordinary numbers, without empty tensors, if the results are finite.
     """
     input_set = answer.input_set
     if contract == EXACT.kind:

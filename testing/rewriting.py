@@ -25,6 +25,7 @@ from ..core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
 from ..core.ort.backends import OnnxReference
 from ..core.pass_manager.interface import Interface
 from ..core.plugins.pass_registry import all_rules
+from ..core.rewriting.rules import CONDITIONAL
 from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.oracle import Oracle, Verdict
 from ..core.verify.seeded_session import SINGLE_THREADED
@@ -108,7 +109,7 @@ def becomes(
 def _has_condition(passes: Sequence[Rule | Pass], ledger: Ledger) -> bool:
     """Whether a rule that made a change is right on a condition only."""
     rules = (r for item in passes for r in ((item,) if isinstance(item, Rule) else all_rules(item)))
-    conditional = {r.name for r in rules if r.contract.kind == "conditional"}
+    conditional = {r.name for r in rules if r.contract.kind == CONDITIONAL}
     return any(c.by in conditional for c in ledger.changes)
 
 

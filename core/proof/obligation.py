@@ -47,10 +47,11 @@ class InputType:
 class Obligation:
     """The claim that `after` computes the outputs of `before` wherever `condition` holds.
 
-    `condition` is a model with the inputs of both whose outputs are bools, all of which are assumed to be true. The
-    outputs of both fragments have the same names and order. `build_site` is the line of the rule that returned the
-    replacement, counted from its first one; 0 if it is not known. `retyped` gives the obligation of the same rule on
-    the model with another type in place of float32 (TensorProto.DataType); None if it does not fire.
+    `condition` is a model with the inputs of both whose outputs are bools, all of which are assumed to be true;
+    `unsaid` the reason for which the contract's has no expression on this model. The outputs of both fragments have the
+    same names and order. `build_site` is the line of the rule that returned the replacement, counted from its first
+    one; 0 if it is not known. `retyped` gives the obligation of the same rule on the model with another type in place
+    of float32 (TensorProto.DataType); None if it does not fire.
     """
 
     before: Fragment
@@ -58,6 +59,7 @@ class Obligation:
     inputs: tuple[InputType, ...]
     contract: Contract
     condition: onnx.ModelProto | None = None
+    unsaid: str = ""
     rule: str = ""
     build_site: int = 0
     retyped: Callable[[int], Obligation | None] | None = field(default=None, repr=False, compare=False)

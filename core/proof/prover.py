@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ Backend = Callable[[Obligation], Sequence[Verdict]]
 """One technique: its verdicts on an obligation. Raises NotApplicable."""
 Replayer = Callable[[Obligation, Mapping[str, np.ndarray[Any, Any]]], str]
 """The difference that onnxruntime shows on inputs, in words; "" if it shows none."""
+UNDER_CONDITION = "under its condition"
 MAX_MODELS = 16  # on which a rule is proved, of those on which it fired
 MAX_MODELS_OF_SITE = 6  # models with the same build site
 
@@ -38,7 +39,21 @@ class Prover:
     replayer: Replayer | None = None
 
     def prove(self, obligation: Obligation, redraw: Redraw | None = None) -> list[Verdict]:
-        """The verdicts on an obligation, one of each technique that was tried."""
+        """The verdicts on an obligation, one of each technique that was tried.
+
+        One with a condition is tried without it first, and under it where that shows no proof.
+        """
+        if obligation.condition is None and not obligation.unsaid:
+            return self._tried(obligation, redraw)
+        unconditional = self._tried(replace(obligation, condition=None), redraw and partial(without_condition, redraw))
+        if strongest(unconditional).guarantee in PROOFS:
+            return unconditional
+        if obligation.unsaid:
+            return [Verdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=obligation.unsaid)]
+        found = self._tried(obligation, redraw)
+        return [replace(v, coverage=(*v.coverage, UNDER_CONDITION)) if v.guarantee in PROOFS else v for v in found]
+
+    def _tried(self, obligation: Obligation, redraw: Redraw | None) -> list[Verdict]:
         verdicts = self._by_field(obligation, redraw)
         for technique, backend in self.backends.items():
             best = strongest(verdicts)
@@ -62,6 +77,12 @@ class Prover:
         if shown:
             return Verdict(Guarantee.REFUTED, Technique.FINITE_FIELD, reason=shown, counterexample=inputs)
         return Verdict(found.guarantee, Technique.FINITE_FIELD, reason=str(found))
+
+
+def without_condition(redraw: Redraw, seed: int) -> Obligation | None:
+    """Another obligation of `redraw`, without its condition."""
+    found = redraw(seed)
+    return None if found is None else replace(found, condition=None)
 
 
 def as_input(array: Any, dtype: int) -> np.ndarray[Any, Any]:

@@ -11,7 +11,7 @@ import onnx
 from ..errors import EvaluationError
 from ..ir.tensor import Tensor
 from ..ort.evaluation_process import EvaluationAborted, EvaluationLimits, EvaluationProcess
-from ..rewriting.rules import EXACT, LOSSY
+from ..rewriting.rules import CONDITIONAL, EXACT, LOSSY
 from ..verify.output_comparison import compare_outputs
 from ..verify.referee.float64_evaluation import evaluate_in_float64
 from ..verify.referee.judgement import Decision, judge, kernel_error
@@ -31,7 +31,7 @@ def replay(obligation: Obligation, inputs: Arrays) -> str:
     A contract with a condition in prose alone is never violated, nor is a lossy one.
     """
     kind = obligation.contract.kind
-    if kind == LOSSY.kind or (kind == "conditional" and obligation.condition is None):
+    if kind == LOSSY.kind or (kind == CONDITIONAL and obligation.condition is None):
         return ""
     feeds = {i.name: inputs[i.name] for i in obligation.inputs}
     if any(a.dtype.hasobject for a in feeds.values()):  # texts, of which a proof knows no numbers

@@ -25,8 +25,9 @@ from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
 from . import finite_field as ff
 from .field_kernels import shadow_of
-from .obligation import ExactArray, Fragment, Obligation, input_types
+from .obligation import ExactArray, Fragment, NotApplicable, Obligation, input_types
 from .retyping import retyped_model
+from .rule_condition import condition_of
 from .shadow_array import ShadowArray
 
 MAX_EXACT = 256  # elements of a constant whose fractions are listed
@@ -45,12 +46,19 @@ def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligati
         fired = rewrite(imported.graph, [rule], Ledger())
     if not fired:
         return None
+    condition, unsaid = None, ""
+    try:
+        condition = condition_of(rule, model)
+    except NotApplicable as why:
+        unsaid = str(why)
     after = {v.name: v.tensor.array for v in constants_of(imported.graph) if v.tensor is not None}
     return Obligation(
         fragment(model, before),
         fragment(to_onnx(imported), after),
         inputs,
         rule.contract,
+        condition,
+        unsaid,
         rule=rule.name,
         build_site=sites[-1] if sites else 0,
         retyped=lambda dtype: obligation_of(rule, retyped_model(model, dtype), seed),

@@ -21,6 +21,7 @@ from ..ir.op import Op
 from ..ir.tensor import element_type
 from ..ir.values import Value
 from ..support.dataclass_decorator import dataclass
+from .assumptions import Assumption, trace_assumption
 from .builder import Build
 from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
 
@@ -29,22 +30,33 @@ from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
 class Contract:
     """The contract of a rule on the numbers: `kind` is exact, rounding, conditional or lossy.
 
-    For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead.
+    For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead. An `assumption` says
+    the `condition` as an expression over the values of a match.
     """
 
     kind: str
     condition: str = ""
     dtypes: frozenset[int] = frozenset()
     for_dtypes: Contract | None = None
+    assumption: Assumption | None = None
 
     def at(self, dtype: int) -> Contract:
         """The contract for one element type; for an unknown one, 0, that of the types that are not named."""
         if self.for_dtypes is None:
             return self
-        return self.for_dtypes if dtype in self.dtypes else Contract(self.kind, self.condition)
+        if dtype in self.dtypes:
+            return self.for_dtypes
+        return Contract(self.kind, self.condition, assumption=self.assumption)
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """The assumptions for all element types."""
+        return tuple(c.assumption for c in (self, self.for_dtypes) if c is not None and c.assumption is not None)
 
     def __str__(self) -> str:
         general = f"{self.kind}: {self.condition}" if self.condition else self.kind
+        if self.assumption is not None and (text := str(self.assumption)) != self.condition:
+            general += f" ({text})"
         return f"{self.for_dtypes} for {_dtype_words(self.dtypes)}, else {general}" if self.for_dtypes else general
 
 
@@ -54,16 +66,38 @@ ROUNDING = Contract("rounding")
 """The same in real arithmetic; another order of floating-point operations."""
 LOSSY = Contract("lossy")
 """Fewer bits for the numbers; a measure of accuracy decides whether that is near enough."""
+CONDITIONAL = "conditional"
+"""The kind of contracts with a condition."""
 
 
-def conditional(condition: str) -> Contract:
-    """The same only where a condition on the numbers holds, which cannot be read off the graph."""
-    return Contract("conditional", condition)
+def conditional(
+    condition: str = "",
+    *,
+    assume: Callable[..., OpPattern] | None = None,
+    each: Callable[..., OpPattern] | None = None,
+) -> Contract:
+    """The same only where a condition on the numbers holds, which cannot be read off the graph.
+
+    `assume` says the condition so that inputs can be tried and proofs can assume it, as an expression over variables
+    of the pattern: `conditional("no length is 0", assume=lambda g, length: g.Greater(length, 0))`. A variable of an op
+    stands for its first output. `each` says it of each float of the match, the results among them:
+    `each=lambda g, v: g.Less(g.Abs(v), inf)`. Without words, the expression is shown. Raises RuleError.
+    """
+    if assume is not None and each is not None:
+        raise RuleError("a condition takes assume= or each=, not both")
+    found = None
+    if assume is not None:
+        found = trace_assumption(assume)
+    elif each is not None:
+        found = trace_assumption(each, each=True)
+    elif not condition:
+        raise RuleError("a condition is said in words, by assume= or by each=")
+    return Contract(CONDITIONAL, condition or str(found), assumption=found)
 
 
 def by_dtype(dtypes: Collection[int], contract: Contract, *, otherwise: Contract = ROUNDING) -> Contract:
     """A contract that depends on the element type of the root's first output: `by_dtype(INTEGERS, EXACT)`."""
-    return Contract(otherwise.kind, otherwise.condition, frozenset(dtypes), contract)
+    return Contract(otherwise.kind, otherwise.condition, frozenset(dtypes), contract, otherwise.assumption)
 
 
 _DTYPE_WORDS = {"i": "integers", "u": "integers", "f": "floats"}
@@ -162,6 +196,8 @@ def rule(
             roots.append(root)
             bound.update(names)
         _require_bound(build.__name__, [p.name for p in taken], sorted(bound))
+        assumed = [name for a in contract.assumptions for name in a.variables]
+        _require_bound(f"the contract of {build.__name__}", assumed, sorted(bound))
         equation = (inspect.getdoc(build) or "").partition("\n")[0]
         fragile_numbers, parameters = tuple(map(float, fragile)), tuple(p.name for p in taken)
         return Rule(build.__name__, equation, tuple(roots), build, shared, contract, fragile_numbers, parameters)

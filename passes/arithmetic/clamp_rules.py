@@ -6,7 +6,13 @@ from math import copysign
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
-from ..support.operand_queries import NO_NEGATIVE_ZERO, known, require_scalar_or_broadcastable_to, required_scalar
+from ..support.operand_queries import (
+    NO_NEGATIVE_ZERO,
+    is_finite,
+    known,
+    require_scalar_or_broadcastable_to,
+    required_scalar,
+)
 from .value_ranges import CLAMPS, ValueRange, build_clamp, known_clamp, range_of, type_limits
 
 
@@ -47,7 +53,7 @@ def max_with_zero_to_relu(g: Build, x: Value, c: Value) -> Value:
 
 
 # Bounds that are left out are the ends of the type (operator Clip): infinity becomes the greatest number.
-@rule(lambda g, x, clip: g.Clip(x) @ clip, contract=conditional("no element is infinite"))
+@rule(lambda g, x, clip: g.Clip(x) @ clip, contract=conditional("no element is infinite", each=is_finite))
 def drop_unbounded_clip(g: Build, x: Value, clip: Op) -> Value:
     """Clip(x) => x"""
     require(required_clamp(clip)[1] == type_limits(x.dtype), "Clip has bounds")

@@ -14,6 +14,7 @@ from ..support.operand_queries import (
     Array,
     constant_binary,
     downcast_at_full_precision,
+    is_finite,
     require_bounded_growth,
     require_numpy_broadcasting,
     upcast,
@@ -61,7 +62,10 @@ def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
 
 @rule(
     lambda g, a, b, c, op: g.one_of(*SUMS)(g.Mul(a, g.const(c)), g.Mul(b, g.const(c))) @ op,
-    contract=conditional("no sum overflows, and no zero is negative"),
+    contract=conditional(
+        "no sum overflows, and no zero is negative",
+        assume=lambda g, a, b: g.And(is_finite(g, g.Add(a, b)), is_finite(g, g.Sub(a, b))),
+    ),
 )
 def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value:
     """(a * c) + (b * c) => (a + b) * c, and so for Sub"""

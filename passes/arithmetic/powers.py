@@ -11,6 +11,7 @@ from ...core.ir.dtypes import FLOATS
 from ..support.operand_queries import (
     broadcast_extents,
     downcast_at_full_precision,
+    is_finite,
     require_bounded_growth,
     require_numpy_broadcasting,
     require_scalar_or_broadcastable_to,
@@ -19,9 +20,9 @@ from ..support.operand_queries import (
 )
 from .value_ranges import require_not_negative
 
-NO_SQUARE_OVERFLOW = conditional("no square overflows or underflows")
-NO_QUOTIENT_OVERFLOW = conditional("no quotient overflows or underflows")
-NO_INFINITE_RECIPROCAL = conditional("no divisor is so small that its reciprocal is infinite")
+NO_SQUARE_OVERFLOW = conditional("no square overflows or underflows", each=is_finite)
+NO_QUOTIENT_OVERFLOW = conditional("no quotient overflows or underflows", each=is_finite)
+NO_INFINITE_RECIPROCAL = conditional("no divisor is so small that its reciprocal is infinite", each=is_finite)
 
 
 @rule(lambda g, x: g.Reciprocal(g.Reciprocal(x)), contract=NO_QUOTIENT_OVERFLOW)
@@ -85,14 +86,17 @@ def drop_square_of_root(g: Build, x: Value, two: Value | None = None) -> Value:
     return x
 
 
-@rule(lambda g, x: g.Exp(g.Log(x)), contract=conditional("x is not close to the ends of its type"))
+@rule(lambda g, x: g.Exp(g.Log(x)), contract=conditional("x is not close to the ends of its type", each=is_finite))
 def drop_exp_of_log(g: Build, x: Value) -> Value:
     """Exp(Log(x)) => x, where x is known not to be negative"""
     require_not_negative(x)
     return x
 
 
-@rule(lambda g, x, a, b: g.Pow(g.Pow(x, g.const(a)), g.const(b)), contract=conditional("no inner power overflows"))
+@rule(
+    lambda g, x, a, b: g.Pow(g.Pow(x, g.const(a)), g.const(b)),
+    contract=conditional("no inner power overflows", each=is_finite),
+)
 def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
     """Pow(Pow(x, a), b) => Pow(x, a * b), for whole numbers, or where x is known not to be negative"""
     require(x.dtype in FLOATS and not x.is_const, "the operands are integers, whose powers wrap around")

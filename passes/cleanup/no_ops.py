@@ -430,7 +430,11 @@ def drop_reduction_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
 
 @rule(
     lambda g, x, op: g.one_of("ReduceMean", "ReduceProd", "ReduceSum")(x, ...) @ op,
-    contract=conditional("no zero is negative, and no integer beyond 2**53"),
+    contract=by_dtype(
+        INT64_TYPES,
+        conditional("no integer is beyond 2**53", assume=lambda g, x: g.Equal(g.Div(x, 2**53), 0)),
+        otherwise=NO_NEGATIVE_ZERO,
+    ),
 )
 def drop_sum_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
     """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean and ReduceProd"""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import inf, pi, sqrt
 from typing import Any
 
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE
-from ..support.operand_queries import require_broadcastable_to
+from ..support.operand_queries import is_finite, require_broadcastable_to
 from .polynomials import (
     affine_form,
     is_close,
@@ -69,7 +69,10 @@ def fuse_sigmoid(g: Build, x: Value, one: Value, top: Value | None = None) -> Va
     return g.Sigmoid(x)
 
 
-@rule(lambda g, x, one: g.Log(g.Add(g.Exp(x), g.const(one))), contract=conditional("Exp(x) does not overflow"))
+@rule(
+    lambda g, x, one: g.Log(g.Add(g.Exp(x), g.const(one))),
+    contract=conditional("Exp(x) does not overflow", each=is_finite),
+)
 def fuse_softplus(g: Build, x: Value, one: Value) -> Value:
     """Log(1 + Exp(x)) => Softplus(x)"""
     require_dtype(x, HALF_OR_SINGLE)
@@ -157,7 +160,7 @@ FUSE_HARD_ACTIVATIONS = RulePass("fuse-hard-activations", (fuse_hard_sigmoid, fu
 """Fusion of HardSigmoid and HardSwish."""
 
 
-NO_INFINITE_SLOPE = conditional("no slope is infinite")
+NO_INFINITE_SLOPE = conditional("no slope is infinite", assume=lambda g, a: g.Less(g.Abs(a), inf))
 """0 times infinity is not a number."""
 
 

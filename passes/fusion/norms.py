@@ -193,7 +193,10 @@ def norm_of(g: Any, x: Any, axes: Any, length: Any) -> Any:
     return g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length
 
 
-@rule(lambda g, x, length, axes=None: g.Div(x, norm_of(g, x, axes, length)), contract=conditional("no length is 0"))
+NO_LENGTH_OF_ZERO = conditional("no length is 0", assume=lambda g, length: g.Greater(length, 0))
+
+
+@rule(lambda g, x, length, axes=None: g.Div(x, norm_of(g, x, axes, length)), contract=NO_LENGTH_OF_ZERO)
 def fuse_lp_norm(g: Build, x: Value, length: Op) -> Value:
     """Div(x, ReduceL2(x)) => LpNormalization(x, p=2), and so for ReduceL1"""
     return lp_norm(g, x, length)
@@ -206,7 +209,7 @@ def fuse_lp_norm(g: Build, x: Value, length: Op) -> Value:
     lambda g, x, length, low, axes=None: g.Mul(
         x, g.Reciprocal(g.Sqrt(g.Max(g.ReduceSumSquare(x, axes) @ length, g.const(low))))
     ),
-    contract=conditional("no length is below its lower bound"),
+    contract=conditional("no length is below its lower bound", assume=lambda g, length, low: g.Greater(length, low)),
 )
 def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Any) -> Value:
     """Div(x, Max(ReduceL2(x), c)), Div(x, Sqrt(Max(ReduceSumSquare(x), c))) => LpNormalization(x, p=2); L1 too"""

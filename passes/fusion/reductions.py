@@ -9,7 +9,7 @@ from math import prod
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import constant_numbers, normalized_axes, unless_declined
+from ..support.operand_queries import constant_numbers, is_finite, normalized_axes, unless_declined
 from .polynomials import require_dtype, require_scalar, scalar_constant
 
 
@@ -39,7 +39,7 @@ def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
 
 @rule(
     lambda g, x, total, axes=None: g.Log(g.ReduceSum(g.Exp(x), axes) @ total),
-    contract=conditional("Exp(x) does not overflow"),
+    contract=conditional("Exp(x) does not overflow", each=is_finite),
 )
 def fuse_reduce_log_sum_exp(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(Exp(x))) => ReduceLogSumExp(x)"""

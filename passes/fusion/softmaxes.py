@@ -9,6 +9,7 @@ from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import (
     has_n_consumers,
     inferred_shape,
+    is_finite,
     kept_reduced_axes,
     operand,
     required_producer,
@@ -27,7 +28,7 @@ def fuse_softmax(g: Build, e: Value, total: Op) -> Value:
 
 @rule(
     lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total),
-    contract=conditional("Exp(x) does not overflow"),
+    contract=conditional("Exp(x) does not overflow", each=is_finite),
 )
 def fuse_softmax_of_exponentials(g: Build, e: Value, total: Op) -> Value:
     """Exp(x) / ReduceSum(Exp(x)) => Softmax(x)"""
@@ -42,7 +43,7 @@ def fuse_log_softmax(g: Build, d: Value, total: Op) -> Value:
 
 @rule(
     lambda g, x, total, axes=None: g.Sub(x, g.Log(g.ReduceSum(g.Exp(x), axes) @ total)),
-    contract=conditional("Exp(x) does not overflow"),
+    contract=conditional("Exp(x) does not overflow", each=is_finite),
 )
 def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op) -> Value:
     """Sub(x, Log(ReduceSum(Exp(x)))) => LogSoftmax(x)"""
@@ -51,14 +52,17 @@ def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op) -> Value:
 
 @rule(
     lambda g, x, total, axes=None: g.Sub(x, g.ReduceLogSumExp(x, axes) @ total),
-    contract=conditional("no number is infinite"),
+    contract=conditional("no number is infinite", each=is_finite),
 )
 def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op) -> Value:
     """Sub(x, ReduceLogSumExp(x)) => LogSoftmax(x)"""
     return g.LogSoftmax(x, axis=softmax_axis(x, total))
 
 
-@rule(lambda g, x, a: g.Log(g.Softmax(x, axis=a)), contract=conditional("no share underflows to 0"))
+@rule(
+    lambda g, x, a: g.Log(g.Softmax(x, axis=a)),
+    contract=conditional("no share underflows to 0", assume=lambda g, x, a: g.Greater(g.Softmax(x, axis=a), 0)),
+)
 def fuse_log_of_softmax(g: Build, x: Value, a: int) -> Value:
     """Log(Softmax(x)) => LogSoftmax(x)"""
     require(x.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "half precision is too coarse")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ...core.support.dataclass_decorator import dataclass
-from ..support.operand_queries import Array, Inputs, downcast_constant, operand
+from ..support.operand_queries import Array, Inputs, downcast_constant, is_finite, operand
 from .affine import ONE, ZERO, Affine, required_affine
 from .convolution import (
     Window,
@@ -25,7 +25,7 @@ from .convolution import (
 )
 
 # Infinities of both signs make NaN where they are added up; one convolution may never form one of them.
-FINITE_BRANCHES = conditional("the outputs of the branches are finite")
+FINITE_BRANCHES = conditional("the outputs of the branches are finite", each=is_finite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ MERGE_PARALLEL_CONVS = RulePass("merge-parallel-convs", (merge_parallel_convs, m
 
 
 # Infinities of both signs make NaN where they are added up; one convolution may never form one of them.
-FINITE_INTERMEDIATE = conditional("the output of the first convolution is finite")
+FINITE_INTERMEDIATE = conditional("the output of the first convolution is finite", each=is_finite)
 
 
 @rule(

@@ -7,7 +7,7 @@ from typing import Any
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, require, rule
-from ..support.operand_queries import constant_numbers, inferred_shape, normalized_axes, same_shape
+from ..support.operand_queries import constant_numbers, inferred_shape, is_no_negative_zero, normalized_axes, same_shape
 from .reshapes import RESHAPE_OPS
 
 ARITHMETIC_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceProd")
@@ -34,7 +34,11 @@ def merge_reductions(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 
 @rule(
     lambda g, x, inner, outer: g.one_of(*EXTREMA)(g.one_of(*EXTREMA)(x, ...) @ inner, ...) @ outer,
-    contract=by_dtype(REDUCED_INTEGERS, EXACT, otherwise=conditional("no element is NaN, and no zero is negative")),
+    contract=by_dtype(
+        REDUCED_INTEGERS,
+        EXACT,
+        otherwise=conditional("no element is NaN, and no zero is negative", each=is_no_negative_zero),
+    ),
 )
 def merge_extrema(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b); so ReduceMin"""

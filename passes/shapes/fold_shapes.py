@@ -197,7 +197,10 @@ def fold_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
     return g.Reshape(x, g.const(np.array(target, np.int64)))
 
 
-@rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=conditional("no extent is 0"))
+NOT_EMPTY = conditional("no extent is 0", assume=lambda g, x: g.Greater(g.Size(x), 0))
+
+
+@rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=NOT_EMPTY)
 def fold_dynamic_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
     """Reshape(x, computed) => Reshape(x, numbers, 0 for a kept extent, -1 for the one extent that is open)"""
     return g.Reshape(x, g.const(np.array(_reshape_target(x, shape, reshape), np.int64)))

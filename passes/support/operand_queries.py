@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import inf, prod
 from typing import Any, ParamSpec, TypeVar, cast
 
 import ml_dtypes
@@ -16,7 +16,18 @@ from ...core.inference.shape_functions import DATA_MOVEMENT_SHAPES, broadcast
 from ...core.ir.dims import Shape, as_integers
 from ...core.ir.dtypes import CPU_FLOATS, DISCRETE_TYPES, FLOATS, HALF_OR_SINGLE, INTEGERS
 
-NO_NEGATIVE_ZERO = conditional("no zero is negative")
+
+def is_finite(g: Any, v: Any) -> Any:
+    """The expression for a number that is not infinite, nor NaN."""
+    return g.Less(g.Abs(v), inf)
+
+
+def is_no_negative_zero(g: Any, v: Any) -> Any:
+    """The expression for a number that is no negative zero, nor NaN."""
+    return g.Or(g.Or(g.Less(v, 0), g.Greater(v, 0)), g.Greater(g.Reciprocal(v), 0))
+
+
+NO_NEGATIVE_ZERO = conditional("no zero is negative", each=is_no_negative_zero)
 P = ParamSpec("P")
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]

@@ -1,0 +1,128 @@
+"""Conditions of a rule on a model: all that its contract assumes where it fires, as a model whose outputs are bools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import onnx
+from onnx import TensorProto, helper
+
+from ..errors import Declined, require
+from ..io.convert import from_onnx, to_onnx
+from ..ir.graph import Graph, defined_values
+from ..ir.op import Op
+from ..ir.values import Value
+from ..rewriting.assumptions import Assumption
+from ..rewriting.builder import Build
+from ..rewriting.driver import rewrite
+from ..rewriting.ledger import Ledger
+from ..rewriting.rules import Match, Rule, bound_values
+from .field_symbols import names_in
+from .obligation import NotApplicable
+
+MAX_FIRINGS = 16  # of which the assumptions are said
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A match for which a rule built a replacement: its bindings, with names in place of values, and all its values."""
+
+    assumption: Assumption
+    graph: Graph
+    root: str
+    bound: dict[str, Any]
+    values: list[str]
+
+
+def condition_of(rule: Rule, model: onnx.ModelProto) -> onnx.ModelProto | None:
+    """The condition under which `rule` keeps the numbers of a model, with the inputs of the model.
+
+    None if the contract says none in an expression for the element types at which it fires. Raises NotApplicable where
+    the condition has no expression, as in a body or on values that the model has not, and PassesError.
+    """
+    if not rule.contract.assumptions:
+        return None
+    rewritten, firings = from_onnx(model), list[Firing]()
+    ledger = Ledger(record=True)
+    rewrite(rewritten.graph, [watched(rule, firings)], ledger)
+    places = {c.place for c in ledger.changes}
+    held = [f for f in firings if f.root in places]
+    if len(held) > MAX_FIRINGS or any(f.graph is not rewritten.graph for f in held):
+        raise NotApplicable("its condition is not said where it fires in bodies, or too often")
+    original = from_onnx(model)
+    known = {v.name: v for v in defined_values(original.graph)}
+    try:
+        bools = [b for f in held for b in _build(f, original.graph, known)]
+    except Declined as why:
+        raise NotApplicable(f"its condition is not said: {why}") from why
+    return computing(to_onnx(original), [b.name for b in dict.fromkeys(bools)]) if bools else None
+
+
+class WatchedRule(Rule):
+    """A rule that records each match for which it builds a replacement."""
+
+    __slots__ = ("firings",)
+    firings: list[Firing]
+
+    def replacement(self, g: Build, match: Match) -> Any:
+        """The replacement of a match, which is recorded."""
+        new = Rule.replacement(self, g, match)
+        root = match.ops[0]
+        assumption = self.contract_at(root).assumption
+        if assumption is not None:
+            values = [v for v in bound_values(match.bindings) if isinstance(v, Value)]
+            values += [v for op in match.ops for v in op.outputs if v.consumers or root.graph.is_output(v)]
+            names = [v.name for v in values]
+            place = next(v.name for v in root.outputs if v in values)
+            bound = {name: _named(b) for name, b in match.bindings.items()}
+            self.firings.append(Firing(assumption, root.graph, place, bound, names))
+        return new
+
+
+def watched(rule: Rule, firings: list[Firing]) -> WatchedRule:
+    """The rule with its matches recorded in `firings`."""
+    found = WatchedRule(**{f.name: getattr(rule, f.name) for f in fields(rule)})
+    object.__setattr__(found, "firings", firings)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ValueName:
+    """The name of a value that a variable is bound to."""
+
+    name: str
+
+
+def _named(binding: Any) -> Any:
+    if isinstance(binding, Op):
+        return ValueName(binding.outputs[0].name)
+    return ValueName(binding.name) if isinstance(binding, Value) else binding
+
+
+def _build(firing: Firing, graph: Graph, known: dict[str, Value]) -> list[Value]:
+    """The bools of what a firing assumes, in the original graph. Raises Declined."""
+
+    def value(name: str) -> Value:
+        require(name in known, f"the model has no {name}")
+        return known[name]
+
+    root = graph.producer(value(firing.root))
+    require(root is not None, f"{firing.root} is not computed")
+    assert root is not None  # as required
+    bound = {n: value(b.name) if isinstance(b, ValueName) else b for n, b in firing.bound.items()}
+    return firing.assumption.build(Build(graph, root), bound, [value(name) for name in firing.values])
+
+
+def computing(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
+    """The model with bools of those names for its outputs, and the nodes alone that compute them."""
+    graph, wanted = model.graph, set(names)
+    kept: list[onnx.NodeProto] = []
+    for node in reversed(graph.node):
+        if wanted.intersection(node.output):
+            kept.insert(0, node)
+            wanted.update(names_in(node))
+    del graph.node[:], graph.output[:], graph.value_info[:]
+    graph.node.extend(kept)
+    graph.output.extend(helper.make_tensor_value_info(n, TensorProto.BOOL, None) for n in names)
+    return model

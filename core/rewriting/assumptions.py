@@ -1,0 +1,142 @@
+"""Assumptions of contracts: a condition on the numbers as an expression, all elements of which are true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from ..errors import Declined, RuleError, require
+from ..ir.dtypes import FLOATS
+from ..ir.op import Op
+from ..ir.values import Value
+from ..support.dataclass_decorator import dataclass
+from .builder import Build
+from .pattern import OpPattern, Var, trace_pattern
+
+ALLOWED = "an assumption is made of operators, variables of the pattern and numbers, as in lambda g, x: g.Greater(x, 0)"
+INFIX: Mapping[str, tuple[int, str]] = {
+    "Or": (1, "or"), "And": (2, "and"), "Equal": (4, "=="), "Greater": (4, ">"), "GreaterOrEqual": (4, ">="),
+    "Less": (4, "<"), "LessOrEqual": (4, "<="), "Add": (5, "+"), "Sub": (5, "-"), "Mul": (6, "*"), "Div": (6, "/"),
+}  # fmt: skip
+"""How tightly an operator binds its operands, and its sign."""
+NOT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A condition on the values of a match, which holds where all elements of the expression are true.
+
+    With `each`, the name of its only variable, it is one on each float of the match: its operands, the values between
+    its ops, and its results.
+    """
+
+    expression: OpPattern
+    each: str = ""
+
+    def __str__(self) -> str:
+        text = expression_text(self.expression)
+        return f"{text} for each float {self.each}" if self.each else text
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the pattern that it reads."""
+        return () if self.each else tuple(dict.fromkeys(variables_in(self.expression)))
+
+    def build(self, g: Build, bound: Mapping[str, Any], values: Sequence[Value]) -> list[Value]:
+        """Add its ops for a match: `bound` are its variables, `values` all its values. Raises Declined and RuleError.
+
+        A variable that is bound to an op stands for its first output.
+        """
+        if not self.each:
+            return [self._bools(g, bound)]
+        return [self._bools(g, {self.each: v}) for v in dict.fromkeys(values) if v.dtype in FLOATS]
+
+    def _bools(self, g: Build, bound: Mapping[str, Any]) -> Value:
+        found = build_expression(g, self.expression, bound)
+        if found.dtype != TensorProto.BOOL:
+            raise RuleError(f"the assumption {self} does not give bools")
+        return found
+
+
+def trace_assumption(expression: Callable[..., OpPattern], *, each: bool = False) -> Assumption:
+    """The assumption that a lambda describes, as of a pattern. Raises RuleError."""
+    try:
+        found, names = trace_pattern(expression)
+    except TypeError as e:
+        raise RuleError(f"{ALLOWED}: {e}") from e
+    for part in found.walk():
+        if len(part.types) != 1 or part.bound_name or not all(isinstance(i, PARTS) for i in part.inputs):
+            raise RuleError(ALLOWED)
+    if each and len(names) != 1:
+        raise RuleError("an assumption on each float has one variable, as in lambda g, v: g.Less(g.Abs(v), 1)")
+    return Assumption(found, names[0] if each else "")
+
+
+PARTS = (OpPattern, Var, int, float)
+
+
+def variables_in(expression: Any) -> Iterator[str]:
+    """The names of the variables in an expression, as often as they occur."""
+    if isinstance(expression, Var):
+        yield expression.name
+    elif isinstance(expression, OpPattern):
+        for part in (*expression.inputs, *(value for _, value in expression.attrs)):
+            yield from variables_in(part)
+
+
+def build_expression(g: Build, expression: OpPattern, bound: Mapping[str, Any]) -> Value:
+    """Add the ops of an expression; numbers become constants of the type of the operand beside. Raises Declined."""
+    parts = [_operand(g, part, bound) for part in expression.inputs]
+    beside = next((p for p in parts if isinstance(p, Value)), None)
+    values = [p if isinstance(p, Value) else _constant(g, p, beside) for p in parts]
+    attrs = {name: _bound(v, bound) if isinstance(v, Var) else v for name, v in expression.attrs}
+    found = getattr(g.domain(expression.domain), expression.types[0])(*values, **attrs, outputs=expression.output + 1)
+    return found[expression.output] if isinstance(found, tuple) else found
+
+
+def _operand(g: Build, part: Any, bound: Mapping[str, Any]) -> Any:
+    if isinstance(part, OpPattern):
+        return build_expression(g, part, bound)
+    return _bound(part, bound) if isinstance(part, Var) else part
+
+
+def _bound(variable: Var, bound: Mapping[str, Any]) -> Any:
+    """What a variable is bound to. Raises Declined for one that is not bound, or to several values."""
+    found = bound.get(variable.name)
+    if found is None or isinstance(found, tuple):
+        raise Declined(f"{variable.name} is not one value here")
+    return found.outputs[0] if isinstance(found, Op) else found
+
+
+def _constant(g: Build, number: Any, beside: Value | None) -> Value:
+    require(isinstance(number, int | float) and beside is not None, "an operand of the assumption is no number")
+    assert beside is not None  # as required
+    if beside.dtype not in FLOATS:
+        dtype = helper.tensor_dtype_to_np_dtype(beside.dtype)
+        fits = dtype.kind in "iu" and float(number).is_integer() and np.can_cast(np.min_scalar_type(int(number)), dtype)
+        require(fits, f"{number} is no number of the type of the operand beside")
+    return g.const(number, like=beside)
+
+
+def expression_text(expression: Any, binding: int = 0) -> str:
+    """An expression in the signs of arithmetic, in brackets if it binds its operands less tightly than `binding`."""
+    if not isinstance(expression, OpPattern):
+        return expression.name if isinstance(expression, Var) else f"{expression:.16g}"
+    (op_type,), parts = expression.types, expression.inputs
+    if op_type == "Abs":
+        return f"|{expression_text(parts[0])}|"
+    if op_type == "Not":
+        return _bracketed(f"not {expression_text(parts[0], NOT)}", NOT, binding)
+    if op_type in INFIX and len(parts) == 2:
+        own, sign = INFIX[op_type]
+        sides = expression_text(parts[0], own), expression_text(parts[1], own + 1)
+        return _bracketed(f"{sides[0]} {sign} {sides[1]}", own, binding)
+    attrs = (f"{k}={expression_text(v) if isinstance(v, PARTS) else v}" for k, v in expression.attrs)
+    return f"{op_type}({', '.join((*map(expression_text, parts), *attrs))})"
+
+
+def _bracketed(text: str, own: int, binding: int) -> str:
+    return f"({text})" if own < binding else text

@@ -12,7 +12,8 @@ from ..ir.traits import Trait, data_inputs, ops_with
 from ..serialization.proto_queries import subgraphs
 from .obligation import NotApplicable
 
-ELEMENTWISE = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING)
+ELEMENTWISE = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | {"DequantizeLinear", "QuantizeLinear"}
+"""Operators whose elements depend on those at the same place; quantization by constant scales among them."""
 PERMUTATIONS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 """Operators whose output has each element of the first input once."""
 MOVES = ops_with(Trait.MOVES_DATA) | {"Concat", "Expand", "Pad", "Tile", "Trilu"}

@@ -1,7 +1,7 @@
-"""Exactness by exhaustion: both models in onnxruntime on every number of a 16- or 32-bit float type.
+"""Exactness by exhaustion: both models in onnxruntime on every number of a type of 8, 16 or 32 bits.
 
-A rule that promises equal bits is tried on every float16, at which its own replacement is made, if each output element
-depends on one element of a single input. NaN equals NaN.
+A rule that promises equal bits is tried on every integer of up to 16 bits, or every float16, at which its own
+replacement is made, if each output element depends on one element of a single input. NaN equals NaN.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
 from .element_dependence import require_single_dependence
@@ -22,6 +22,7 @@ from .verdict import Technique, Verdict
 
 FLOAT16_ELEMENTS, FLOAT32_ELEMENTS = 1 << 12, 1 << 22
 """Elements of an input whose dims are free."""
+SMALL_INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16})
 MIN_FLOAT32_ELEMENTS = 1 << 12
 SECONDS = 120.0
 FLOAT32_SECONDS = 3600.0
@@ -42,6 +43,8 @@ class Exhaustion:
         if not promises_bits(obligation.contract):
             raise NotApplicable("its contract does not promise equal bits")
         dtype = _input_of(obligation).dtype
+        if dtype in SMALL_INTEGERS:
+            return [self._judge(obligation, dtype)]
         wanted = [TensorProto.FLOAT16, *([TensorProto.FLOAT] if self.float32 and dtype == TensorProto.FLOAT else [])]
         found = [self._judge(_retyped(obligation, w), w) for w in wanted]
         worse = [v for v in found if v.guarantee is not Guarantee.EXACT]
@@ -64,10 +67,10 @@ class Exhaustion:
                 "name": given.name,
                 "outputs": [o.name for o in models[0].graph.output],
                 "shape": shape,
-                "bits": 16 if dtype == TensorProto.FLOAT16 else 32,
+                "dtype": helper.tensor_dtype_to_np_dtype(dtype).name,
                 "every_place": not is_uniform,
             }
-            reply = self._reply(request, SECONDS if dtype == TensorProto.FLOAT16 else FLOAT32_SECONDS)
+            reply = self._reply(request, FLOAT32_SECONDS if dtype == TensorProto.FLOAT else SECONDS)
             if (reason := reply.get("skipped", "")) == "":
                 return _verdict(given, reply, dtype)
         return Verdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=reason)
@@ -82,11 +85,11 @@ class Exhaustion:
 
 
 def _input_of(obligation: Obligation) -> InputType:
-    """The only input. Raises NotApplicable if there are several, or it is no float of 16 or 32 bits."""
+    """The only input. Raises NotApplicable if there are several, or it has another type."""
     if len(obligation.inputs) != 1:
         raise NotApplicable("it has several inputs" if obligation.inputs else "it has no input")
-    if obligation.inputs[0].dtype not in {TensorProto.FLOAT, TensorProto.FLOAT16}:
-        raise NotApplicable("its input is no float32 or float16")
+    if obligation.inputs[0].dtype not in {TensorProto.FLOAT, TensorProto.FLOAT16, *SMALL_INTEGERS}:
+        raise NotApplicable("its input is no float32 or float16, nor an integer of up to 16 bits")
     return obligation.inputs[0]
 
 
@@ -104,9 +107,9 @@ def _retyped(obligation: Obligation, dtype: int) -> Obligation:
 def _shapes(obligation: Obligation, given: InputType, dtype: int, *, is_uniform: bool) -> Iterator[tuple[int, ...]]:
     """Shapes to try: large ones first if all places matter alike, since few runs then hold all numbers."""
     if is_uniform and obligation.symbols:
-        elements = FLOAT16_ELEMENTS if dtype == TensorProto.FLOAT16 else FLOAT32_ELEMENTS
+        elements = FLOAT32_ELEMENTS if dtype == TensorProto.FLOAT else FLOAT16_ELEMENTS
         yield from _large_shapes(obligation, given, elements)
-    if dtype == TensorProto.FLOAT16:
+    if dtype != TensorProto.FLOAT:
         yield from (given.shape(s) for s in size_sets(obligation) if LARGE_SIZE not in s.values())
     elif (count := prod(given.shape(dict.fromkeys(obligation.symbols, 1)))) >= MIN_FLOAT32_ELEMENTS:
         yield given.shape(dict.fromkeys(obligation.symbols, 1))
@@ -122,12 +125,12 @@ def _large_shapes(obligation: Obligation, given: InputType, elements: int) -> It
 
 
 def _verdict(given: InputType, reply: Message, dtype: int) -> Verdict:
-    name = "float16" if dtype == TensorProto.FLOAT16 else "float32"
+    name = helper.tensor_dtype_to_np_dtype(dtype).name
     if "counterexample" not in reply:
         return Verdict(Guarantee.EXACT, Technique.EXHAUSTION, (f"every {name}",))
     if name == "float16":  # in which onnxruntime computes with 32 bits between ops: no contract promises equal bits
         reason = f"on float16, {reply['difference']}"
         return Verdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=reason)
-    bits = np.array(reply["counterexample"], np.uint32)
-    shown = {given.name: bits.view(np.float32).reshape(reply["shape"])}
+    bits = np.array(reply["counterexample"], f"uint{helper.tensor_dtype_to_np_dtype(dtype).itemsize * 8}")
+    shown = {given.name: bits.view(name).reshape(reply["shape"])}
     return Verdict(Guarantee.REFUTED, Technique.EXHAUSTION, reason=reply["difference"], counterexample=shown)

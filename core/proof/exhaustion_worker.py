@@ -1,4 +1,4 @@
-"""Worker that runs two models on every number of a float type: `python -m <this module>`."""
+"""Worker that runs two models on every number of a type: `python -m <this module>`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ def reply(request: Message) -> Iterator[Message]:
     names, shape = request["outputs"], tuple(request["shape"])
     try:
         first, second = (OnnxRuntime(b64decode(m), config) for m in request["models"])
-        first.run(names, {request["name"]: np.zeros(shape, f"float{request['bits']}")})
+        first.run(names, {request["name"]: np.zeros(shape, request["dtype"])})
     except (EvaluationError, ModelError) as e:
         yield {"skipped": str(e)}
         return
-    for numbers in numbers_of(request["bits"], int(np.prod(shape)), every_place=request["every_place"]):
-        given = {request["name"]: numbers.view(f"float{request['bits']}").reshape(shape)}
+    bits = np.dtype(request["dtype"]).itemsize * 8
+    for numbers in numbers_of(bits, int(np.prod(shape)), every_place=request["every_place"]):
+        given = {request["name"]: numbers.view(request["dtype"]).reshape(shape)}
         wanted, found = first.run(names, given), second.run(names, given)
         if all(a.tobytes() == b.tobytes() for a, b in zip(wanted, found, strict=True)):
             continue

@@ -142,7 +142,7 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
     require_applicable(obligation, symbolic)
     same_bits = sizes_with_equal_bits(obligation, symbolic) if promises_bits(obligation.contract) else []
     if same_bits:
-        domain = ("equal operations on equal elements",)
+        domain = ("equal operations on equal elements", *extents_words(obligation))
         return [Verdict(Guarantee.EXACT, Technique.FINITE_FIELD, domain, sizes=sizes_in(same_bits))]
     points = Points(symbolic)
     shown: list[Mapping[str, int]] = []
@@ -165,10 +165,7 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
 
 def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> list[Mapping[str, int]]:
     """The sizes at which both fragments apply the same operations to the same elements; none if at one they do not."""
-    if any(
-        i.dtype not in FLOATS and i.name not in symbolic.names | listed_bools(obligation).keys()
-        for i in obligation.inputs
-    ):
+    if has_drawn_integers(obligation, symbolic):
         return []
     has_floats = any(i.dtype in FLOATS for i in obligation.inputs)
     if has_floats and not all(keeps_floats(f.model) for f in (obligation.before, obligation.after)):
@@ -224,15 +221,38 @@ def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guar
     """
     if symbolic.is_ring:
         return Guarantee.EXACT, ("every integer, with overflow",)
-    if any(
-        i.dtype not in FLOATS and i.name not in symbolic.names | listed_bools(obligation).keys()
-        for i in obligation.inputs
-    ):
+    if has_drawn_integers(obligation, symbolic):
         return Guarantee.DRAWN_INTEGERS, ()
     operators = {n.op_type for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph)}
     if (operators & STEPS) - CONTINUOUS_STEPS:  # the places at which models jump may be apart by less than draws are
         raise NotApplicable("results jump between drawn numbers")
-    return Guarantee.REALS, ()
+    return Guarantee.REALS, extents_words(obligation)
+
+
+def has_drawn_integers(obligation: Obligation, symbolic: SymbolicInputs) -> bool:
+    """Whether inputs are drawn as numbers that are neither all tried nor extents alone."""
+    covered = symbolic.names | listed_bools(obligation).keys() | extent_inputs(obligation)
+    return any(i.dtype not in FLOATS and i.name not in covered for i in obligation.inputs)
+
+
+def extent_inputs(obligation: Obligation) -> frozenset[str]:
+    """The inputs that both fragments read as shapes alone: drawn numbers are then sizes, as those of symbols."""
+    found = {i.name for i in obligation.inputs if i.dtype == TensorProto.INT64}
+    for fragment in (obligation.before, obligation.after):
+        for node in all_nodes(fragment.model.graph):
+            read = (name for at, name in enumerate(node.input) if EXTENT_POSITIONS.get(node.op_type) != at)
+            found -= {*read} | {o.name for a in node.attribute for body in (a.g, *a.graphs) for o in body.output}
+        found -= {o.name for o in fragment.model.graph.output}
+    return frozenset(found)
+
+
+EXTENT_POSITIONS = {"ConstantOfShape": 0, "Expand": 1}
+"""The input of an operator that is the shape of its result."""
+
+
+def extents_words(obligation: Obligation) -> tuple[str, ...]:
+    """The extents that were drawn, in words."""
+    return (f"extents below {INTEGER_LIMITS[0]} in inputs",) if extent_inputs(obligation) else ()
 
 
 def listed_bools(obligation: Obligation) -> dict[str, int]:
@@ -267,10 +287,26 @@ def require_no_rounding_casts(model: onnx.ModelProto) -> None:
     if not any(n.op_type in ("Cast", "CastLike") for n in all_nodes(model.graph)):
         return
     types = element_types(model)
+    fills = {n.output[0]: fill_of(n) for n in model.graph.node if n.op_type == "ConstantOfShape"}
     for node in all_nodes(model.graph):
         is_cast = node.op_type in ("Cast", "CastLike") and types.get(node.input[0], 0) in FLOATS | {0}
-        if is_cast and types.get(node.output[0], 0) not in FLOATS:
+        to = types.get(node.output[0], 0)
+        if is_cast and to not in FLOATS and not (to in INTEGERS and fits(fills.get(node.input[0]), to)):
             raise NotApplicable("a Cast of floats rounds to integers or bools")
+
+
+def fill_of(node: onnx.NodeProto) -> Array:
+    """The number of a ConstantOfShape."""
+    given = next((a.t for a in node.attribute if a.name == "value"), None)
+    return np.zeros(1, np.float32) if given is None else numpy_helper.to_array(given)
+
+
+def fits(number: Array | None, dtype: int) -> bool:
+    """Whether a Cast of a known number to an integer type is defined: towards zero, within its range."""
+    if number is None or not np.isfinite(number).all():
+        return False
+    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(dtype))
+    return all(limits.min <= int(x) <= limits.max for x in number.astype(np.float64).reshape(-1))
 
 
 class Evaluator:
@@ -415,13 +451,17 @@ class Points:
         places[copied] = self.rng.integers(0, numbers.size, int(copied.sum()))
         places = places.reshape(numbers.shape)
         numbers, elements = numbers.reshape(-1)[places], elements.take(places)
-        beside: Any = self.rng.choice(boundaries, numbers.shape) + self.rng.choice(DISTANCES, numbers.shape)
+        chosen: Any = self.rng.choice(boundaries, numbers.shape)
+        beside = chosen + self.rng.choice(DISTANCES, numbers.shape) * 2.0 ** np.ceil(
+            np.log2(np.maximum(abs(chosen), 1))
+        )
         moved = cast("Array", self.rng.random(numbers.shape) < SPECIAL_SHARE)
         return np.where(moved, beside, numbers), FieldArray(np.where(moved, lift(beside).data, elements.data))
 
 
 SPECIAL_SHARE = 0.3
-DISTANCES = np.array([0.0, 0.0, 2.0**-30, -(2.0**-30), 2.0**-10, -(2.0**-10), 1.0, -1.0])
+DISTANCES = np.array([0.0, 0.0, 2.0**-18, -(2.0**-18), 2.0**-10, -(2.0**-10), 1.0, -1.0])
+"""From a boundary, relative to it beyond 1: no less than single precision rounds, as constants are not more precise."""
 MAX_BOUNDARIES = 64
 
 

@@ -7,9 +7,11 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
 
+import onnx
 from onnx import TensorProto
 
 from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from .finite_field_proof import all_nodes, element_types
 from .guarantee import Guarantee
 from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .replay import format_inputs, replay
@@ -106,10 +108,17 @@ def lean(obligation: Obligation) -> Obligation:
 def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> Verdict:
     types = sorted({i.dtype for i in obligation.inputs})
     sizes = frozenset(n for s in answer.sizes for n in s.values())
-    if over_reals and FLOATS & set(types):
+    if over_reals and any(map(has_floats, (obligation.before.model, obligation.after.model))):
         return Verdict(Guarantee.REALS, Technique.SMT, notes=(REALS_NOTE,), sizes=sizes)
     domain = tuple(map(_all_of, types)) or ("its constants",)
     return Verdict(Guarantee.EXACT, Technique.SMT, domain, notes=(EXACT_NOTE,), sizes=sizes)
+
+
+def has_floats(model: onnx.ModelProto) -> bool:
+    """Whether a value of a model is a float, whose bits a real has not; one of unknown type, as in bodies, may be."""
+    types = element_types(model)
+    names = (n for node in all_nodes(model.graph) for n in (*node.input, *node.output) if n)
+    return any(types.get(n, 0) in FLOATS | {0} for n in names) or any(v in FLOATS for v in types.values())
 
 
 def _all_of(dtype: int) -> str:

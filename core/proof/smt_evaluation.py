@@ -24,6 +24,7 @@ from ..verify.referee.kernel_table import find_kernel
 from .obligation import ExactArray, Fragment, NotApplicable
 from .smt_functions import Functions
 from .smt_kernels import (
+    DEFAULT_CODES,
     ELEMENTWISE,
     LAYOUT_INVARIANT,
     ElementCall,
@@ -48,6 +49,9 @@ MOVES: Mapping[str, Sequence[int] | None] = {
 """Operators that move elements of the inputs at some indices, by default those that the traits name."""
 NEVER_OPAQUE = ops_with(Trait.RANDOM) | ops_with(Trait.HAS_SUBGRAPHS)
 SHAPE_READERS = ops_with(Trait.READS_SHAPE) - {"EyeLike"}
+
+
+QUANTIZERS = frozenset({"DequantizeLinear", "QuantizeLinear"})
 
 
 class CannotRun(NotApplicable):
@@ -351,10 +355,10 @@ class NodeCall:
         """Reshape scales, slopes and operands of old opsets so that all broadcast."""
         op, first = self.node.op_type, given[0]
         assert first is not None
-        if op == "DequantizeLinear":
+        if op in QUANTIZERS:
             axis = self.attributes.get("axis", 1) % max(first.ndim, 1)
             if self.attributes.get("block_size"):
-                raise NotApplicable("DequantizeLinear of blocks")
+                raise NotApplicable(f"{op} of blocks")
             for i, a in enumerate(given[1:], 1):
                 if a is not None and a.size > 1:
                     given[i] = a.reshape(-1, *(1,) * (first.ndim - axis - 1))
@@ -379,6 +383,9 @@ class NodeCall:
     def _result_dtype(self, found: Array) -> int:
         if found.size and isinstance(found.reshape(-1)[0].kind, BoolKind):
             return TensorProto.BOOL
+        if self.node.op_type == "QuantizeLinear":
+            has_zero = len(self.inputs) > 2 and self.inputs[2] is not None
+            return self.tensor(2).dtype if has_zero else self.attributes.get("output_dtype") or DEFAULT_CODES
         return self.tensor(1 if self.node.op_type == "DequantizeLinear" else 0).dtype
 
     def _empty(self, given: Sequence[Array | None]) -> TermTensor:

@@ -20,6 +20,7 @@ from .obligation import NotApplicable
 from .smt_functions import PAIR_STATEMENTS, STATEMENTS, Functions
 from .smt_terms import (
     COMPARISONS,
+    NEAREST,
     TRUE,
     Arithmetic,
     BoolKind,
@@ -374,6 +375,36 @@ def _dequantize(call: ElementCall, x: Element, scale: Element, zero: Element | N
     return Element(found, scale.kind, all_of(*(e.defined for e in (x, scale, zero) if e is not None)))
 
 
+def _quantize(call: ElementCall, x: Element, scale: Element, zero: Element | None = None) -> Element:
+    """The rounded quotient plus the zero point, saturated; of NaN any integer, but the same at one place."""
+    if x.kind != scale.kind:
+        raise NotApplicable("QuantizeLinear of another type than its scale")
+    kind = zero.kind if zero is not None else call.arithmetic.kind(call.attributes.get("output_dtype") or DEFAULT_CODES)
+    offset = z3.simplify(zero.term) if zero is not None else kind.constant(0)
+    if not isinstance(kind, IntegerKind) or not z3.is_bv_value(offset):
+        raise NotApplicable("QuantizeLinear to other than integers, or with a computed zero point")
+    point = offset.as_signed_long() if kind.signed else offset.as_long()
+    low, high = (n - point for n in integer_range(kind))
+    quotient = apply_operation(call, "Div", x, scale)
+    if isinstance(x.kind, RealKind):
+        whole = z3.ToInt(x.kind.operations["Round"](quotient.term))
+        code = z3.Int2BV(either(whole < low, low, either(whole > high, high, whole)) + point, kind.width)
+    else:
+        code = _code_of_float(call, quotient, kind, (low, high)) + kind.constant(point)
+    return Element(code, kind, all_of(quotient.defined, *([zero.defined] if zero is not None else [])))
+
+
+def _code_of_float(call: ElementCall, x: Element, kind: IntegerKind, ends: tuple[int, int]) -> Term:
+    """A float rounded to an integer within `ends`, which the float type holds."""
+    low, high = (x.kind.constant(n) for n in ends)
+    inside = either(z3.fpLT(x.term, low), low, either(z3.fpGT(x.term, high), high, x.term))
+    whole = z3.Extract(kind.width - 1, 0, z3.fpToSBV(NEAREST, inside, z3.BitVecSort(2 * kind.width)))
+    return either(z3.fpIsNaN(x.term), call.unspecified("QuantizeLinear of NaN", [x.term], kind.sort), whole)
+
+
+DEFAULT_CODES = TensorProto.UINT8
+
+
 def opaque_of_element(call: ElementCall, *elements: Element | None, kind: Kind, anywhere: bool) -> Element:
     """An unknown function of the elements at a place; `anywhere`, the same function at each place."""
     given = [e for e in elements if e is not None]
@@ -411,6 +442,7 @@ KERNELS: Mapping[str, ElementKernel] = {
     "Min": _extreme("Min"),
     "Mod": _mod,
     "PRelu": _derived(_prelu),
+    "QuantizeLinear": _quantize,
     "Relu": _derived(_relu),
     "Shrink": _derived(_shrink),
     "Sqrt": _sqrt,
@@ -423,7 +455,9 @@ PLAIN = frozenset({
     "Sign", "Sub", "Xor",
 })  # fmt: skip
 """The operators without attributes, whose functions the kinds have."""
-ELEMENTWISE = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | {"PRelu", "Sum", "Mean", "DequantizeLinear"}
+ELEMENTWISE = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | {
+    "DequantizeLinear", "Mean", "PRelu", "QuantizeLinear", "Sum",
+}  # fmt: skip
 LAYOUT_INVARIANT = ops_with(Trait.LAYOUT_INVARIANT)
 
 

@@ -16,12 +16,14 @@ from onnx import TensorProto, helper
 
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
 from .element_dependence import require_single_dependence
+from .finite_field_proof import all_nodes
 from .guarantee import Guarantee
 from .obligation import LARGE_SIZE, InputType, NotApplicable, Obligation, promises_bits, size_sets
 from .verdict import Technique, Verdict
 
 FLOAT16_ELEMENTS, FLOAT32_ELEMENTS = 1 << 12, 1 << 22
 """Elements of an input whose dims are free."""
+CASTS = frozenset({"Cast", "CastLike"})
 SMALL_INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16})
 MIN_FLOAT32_ELEMENTS = 1 << 12
 SECONDS = 120.0
@@ -97,6 +99,8 @@ def _retyped(obligation: Obligation, dtype: int) -> Obligation:
     """The obligation of the same rule on floats of another type. Raises NotApplicable."""
     if _input_of(obligation).dtype == dtype:
         return obligation
+    if any(n.op_type in CASTS for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph)):
+        raise NotApplicable("a Cast of float32 rounds otherwise than one of float16")
     found = obligation.retyped(dtype) if obligation.retyped is not None else None
     if found is None:
         raise NotApplicable("the rule does not fire at float16")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import prod
-from typing import Any
+from typing import cast
 
 import numpy as np
 from onnx import TensorProto
@@ -41,10 +41,10 @@ def _max_pool(call: NodeCall) -> Sequence[Value]:
     if not isinstance(kind, IntegerKind) or has_places or not x.elements.size:
         return call.opaque()
     places = _places(x, _windows(call, x, call.attributes["kernel_shape"], is_pool=True))
-    elements, element_call = x.elements.reshape(-1), call.element_call()
+    elements, element_call = _elements(x), call.element_call()
     found = np.empty(places.shape[:-1], object)
     for at in np.ndindex(*found.shape):
-        inside: list[Element] = [elements[i - 1] for i in places[at] if i]
+        inside = [elements[i - 1] for i in cast("list[int]", places[at].tolist()) if i]
         if not inside:
             raise NotApplicable("a window has nothing but padding")
         found[at] = reduce(lambda a, b: extreme_of_two(element_call, "Max", a, b), inside)
@@ -55,8 +55,9 @@ def _conv_of_integers(call: NodeCall) -> Sequence[Value]:
     """Each element an unknown function of its window, in the order of the kernel: padding is the zero point."""
     quantized = call.node.op_type == "QLinearConv"
     x, w = call.tensor(0), call.tensor(3 if quantized else 1)
-    beside = [v for i, v in enumerate(call.inputs) if i not in {0, 3 if quantized else 1} and v is not None]
-    if not x.elements.size or not w.elements.size or not all(isinstance(v, TermTensor) for v in beside):
+    given_beside = (v for i, v in enumerate(call.inputs) if i not in {0, 3 if quantized else 1})
+    beside = [v for v in given_beside if isinstance(v, TermTensor)]
+    if not x.elements.size or not w.elements.size:
         return call.opaque()
     places = _places(x, _windows(call, x, w.elements.shape[2:], is_pool=False))
     group, rows = call.attributes.get("group", 1), w.elements.shape[0]
@@ -64,14 +65,15 @@ def _conv_of_integers(call: NodeCall) -> Sequence[Value]:
     grouped = places.reshape(batch, group, -1, *places.shape[2:])
     dtype = call.tensor(7).dtype if quantized else TensorProto.INT32
     kind = call.evaluation.arithmetic.kind(dtype)
-    pool: list[Element] = [_zero_point(call, x), *x.elements.reshape(-1)]
+    pool = [_zero_point(call, x), *_elements(x)]
     others = [e for v in beside for e in _elements(v)]
     kept = {k: v for k, v in call.attributes.items() if k not in WINDOW_ATTRIBUTES}
     name = f"{call.node.op_type} {sorted(kept.items())!r} {[v is not None for v in call.inputs]}"
     found = np.empty((batch, rows, *counts), object)
+    weights = [_elements(TermTensor(w.dtype, row)) for row in w.elements]
     for n, m, *at in np.ndindex(*found.shape):
-        window = grouped[(n, m // (rows // group), slice(None), *at)].reshape(-1)
-        given = [*(pool[i] for i in window), *w.elements[m].reshape(-1), *others]
+        window = cast("list[int]", grouped[(n, m // (rows // group), slice(None), *at)].reshape(-1).tolist())
+        given = [*(pool[i] for i in window), *weights[m], *others]
         if len(given) > MAX_OPAQUE_ARGUMENTS or prod(found.shape) > MAX_OPAQUE_ARGUMENTS:
             raise NotApplicable(f"{call.node.op_type} of windows of {len(given)} elements")
         term = call.evaluation.functions.apply(f"{name} {m}", [e.term for e in given], kind.sort)
@@ -79,8 +81,8 @@ def _conv_of_integers(call: NodeCall) -> Sequence[Value]:
     return [TermTensor(dtype, found)]
 
 
-def _elements(value: Any) -> Iterator[Element]:
-    yield from value.elements.reshape(-1)
+def _elements(tensor: TermTensor) -> list[Element]:
+    return tensor.elements.reshape(-1).tolist()
 
 
 def _zero_point(call: NodeCall, x: TermTensor) -> Element:

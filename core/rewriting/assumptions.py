@@ -93,8 +93,10 @@ def build_expression(g: Build, expression: OpPattern, bound: Mapping[str, Any]) 
     beside = next((p for p in parts if isinstance(p, Value)), None)
     values = [p if isinstance(p, Value) else _constant(g, p, beside) for p in parts]
     attrs = {name: _bound(v, bound) if isinstance(v, Var) else v for name, v in expression.attrs}
-    found = getattr(g.domain(expression.domain), expression.types[0])(*values, **attrs, outputs=expression.output + 1)
-    return found[expression.output] if isinstance(found, tuple) else found
+    found: Any = getattr(g.domain(expression.domain), expression.types[0])(
+        *values, **attrs, outputs=expression.output + 1
+    )
+    return found if expression.output == 0 else found[expression.output]
 
 
 def _operand(g: Build, part: Any, bound: Mapping[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
@@ -29,6 +29,7 @@ from ..core.verify.referee.judgement import Decision, judge, kernel_error
 from ..core.verify.seeded_session import SINGLE_THREADED
 from ..core.verify.verdict import Mismatch
 from ..core.verify.verification_spec import VerificationSpec
+from .assumed_inputs import assumed_inputs
 from .case import Case, Fault, FaultKind
 from .perturbation import is_explained_by_rounding
 
@@ -85,7 +86,8 @@ def compare_case(
     before, made = case.model.SerializeToString(), after.SerializeToString()
     contract = contract_in(rule, case.model).kind
     said = _condition(rule, case.model) if contract == CONDITIONAL else b""
-    found = compare(ComparisonRequest(before, made, rule.fragile, contract, by_reference, combined_part, said))
+    fragile = (*rule.fragile, *(n for a in rule.contract.assumptions for n in a.numbers))
+    found = compare(ComparisonRequest(before, made, fragile, contract, by_reference, combined_part, said))
     if found is None:
         return None
     return Fault(found.kind, found.message, case, after, found.mismatch, found.exact)
@@ -127,7 +129,7 @@ def compare_models(request: ComparisonRequest) -> Discrepancy | None:
     _require_no_empty_sums(from_onnx(onnx.load_from_string(request.after)))
     exact = request.contract == EXACT.kind and not half  # kernels for 16-bit floats round as their neighbours do
     oracle.add_answers_near(request.after)
-    promised, is_known = _promised_inputs(oracle.answers, request)
+    promised, is_known = _promised_inputs(oracle, request)
     mismatch = _first_mismatch(oracle, request, promised, exact=exact)
     if not is_known and (mismatch is None or mismatch.input_set is not None):
         raise UnverifiableError("the condition of the rule cannot be evaluated on this model")
@@ -221,22 +223,30 @@ def computed_constants(model: onnx.ModelProto) -> list[Any]:
     return [*map(numpy_helper.to_array, held), *(a for a in computed if isinstance(a, np.ndarray))]
 
 
-def _promised_inputs(answers: Sequence[Answer], request: ComparisonRequest) -> tuple[list[InputSet], bool]:
-    """The input sets on which the contract promises the results, and whether that is known."""
+def _promised_inputs(oracle: Oracle, request: ComparisonRequest) -> tuple[list[InputSet], bool]:
+    """The input sets on which the contract promises the results, and whether that is known.
+
+    The oracle gets the answers for those that are made for a condition. Raises UnverifiableError if none fulfils it.
+    """
     is_known = request.condition is not None
     if request.condition:
         try:
-            return _where_true(request.condition, [a.input_set for a in answers if a.input_set.is_finite]), True
+            return _assumed(oracle, request.before, request.condition), True
         except (ModelLoadError, EvaluationError):  # such as a comparison of a type without a kernel
             is_known = False
-    return [a.input_set for a in answers if _is_covered_by_contract(a, request.contract)], is_known
+    return [a.input_set for a in oracle.answers if _is_covered_by_contract(a, request.contract)], is_known
 
 
-def _where_true(condition: bytes, input_sets: Sequence[InputSet]) -> list[InputSet]:
-    """The input sets on which all outputs of a model are true. Raises ModelLoadError and EvaluationError."""
-    backend = SINGLE_THREADED(condition)
-    names = [o.name for o in onnx.load_from_string(condition).graph.output]
-    return [s for s in input_sets if all(np.all(v) for v in backend.run(names, s.feeds))]
+def _assumed(oracle: Oracle, before: bytes, condition: bytes) -> list[InputSet]:
+    """The input sets that fulfil a condition, some of them new. Raises ModelLoadError and EvaluationError."""
+    found = assumed_inputs(condition, [a.input_set for a in oracle.answers if a.input_set.is_finite])
+    if not found.held and not found.mended:
+        raise UnverifiableError("no inputs fulfil the condition of the rule")
+    original = SINGLE_THREADED(before)
+    for given in found.mended:
+        outputs = zip(oracle.output_names, original.run(oracle.output_names, given.feeds), strict=True)
+        oracle.answers.append(Answer(given, dict(outputs)))
+    return [*found.held, *found.mended]
 
 
 def _is_covered_by_contract(answer: Answer, contract: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto
-from passwright.core import Rule, rule
+from passwright.core import Build, Rule, Value, rule
 from passwright.core.proof.element_dependence import require_single_dependence
 from passwright.core.proof.exhaustion import Exhaustion, _shapes
 from passwright.core.proof.exhaustion_worker import numbers_of
@@ -39,6 +39,43 @@ def verdict_on(exhaustion: Exhaustion, before: str, after: str) -> Verdict:
 def test_equal_bits_on_every_float16(exhaustion: Exhaustion) -> None:
     found = verdict_on(exhaustion, "{ a = Relu(x) y = Sqrt(a) }", "{ a = Relu(x) b = Relu(a) y = Sqrt(b) }")
     assert (found.guarantee, found.coverage) == (Guarantee.EXACT, ("every float16",))
+
+
+def bytes_through_floats(scale: float) -> Obligation:
+    text = "g (uint8[N] x) => (uint8[N] y) <float s = {0.1}, float t = {%s}>"
+    quantized = load(text % scale + "{ a = DequantizeLinear(x, s) y = QuantizeLinear(a, t) }")
+    same = load("g (uint8[N] x) => (uint8[N] y) { y = Identity(x) }")
+    return Obligation(Fragment(quantized), Fragment(same), input_types(same), EXACT)
+
+
+def test_every_integer_of_8_bits(exhaustion: Exhaustion) -> None:
+    (found,) = exhaustion.prove(bytes_through_floats(0.1))
+    assert (found.guarantee, found.coverage) == (Guarantee.EXACT, ("every uint8",))
+    (other,) = exhaustion.prove(bytes_through_floats(0.1002))  # which shows from 250 on
+    assert other.guarantee is Guarantee.REFUTED
+    assert other.counterexample is not None
+    assert other.counterexample["x"].dtype == np.uint8
+
+
+def test_halves_are_rounded_after_each_op(exhaustion: Exhaustion) -> None:
+    """onnxruntime computes both ops with 32 bits, where nothing overflows."""
+    found = verdict_on(exhaustion, "<float c = {4096.0}> { a = Mul(x, c) y = Div(a, c) }", "{ y = Identity(x) }")
+    assert found.guarantee is Guarantee.UNKNOWN
+    assert "on float16, y: " in found.reason
+
+
+def test_a_cast_is_another_one_of_float16(exhaustion: Exhaustion) -> None:
+    model = load(f"g {TYPES} {{ a = Cast <to=10> (x) y = Cast <to=1> (a) }}")
+
+    @rule(lambda g, x: g.Cast(g.Cast(x, to=TensorProto.FLOAT16), to=TensorProto.FLOAT), contract=EXACT)
+    def drop_rounding(g: Build, x: Value) -> Value:
+        """Cast(Cast(x)) => x"""
+        return x
+
+    given = obligation_of(drop_rounding, model)
+    assert given is not None
+    with pytest.raises(NotApplicable, match="a Cast of float32 rounds otherwise"):
+        exhaustion.prove(given)
 
 
 ONE_OF_65536 = "<float c = {0.33325195}, float d = {1.0}> { a = Equal(x, c) y = Where(a, d, x) }"

@@ -167,6 +167,48 @@ def test_prose_and_loss_are_never_refuted(prover: SmtProver, contract: Contract)
     assert found.guarantee is UNKNOWN
 
 
+POOLED, PADS = "int8[1,1,N] x => int8[1,1,M] y", "<int64[6] p = {0,0,1,0,0,1}, int8 low = {-128}>"
+CONVOLVED = "uint8[1,2,4] x => int32[1,1,M] y"
+WEIGHTS = "<int64[6] p = {0,0,1,0,0,1}, uint8[1,2,2] w = {1,2,3,4}, uint8 z = {3}>"
+QUANTIZED, SCALE = "float[N] x => uint8[N] y", "<float s = {0.1}, uint8 z = {0}, float low = {0}, float high = {%s}>"
+
+
+@pytest.mark.parametrize(
+    ("types", "before", "after", "wanted"),
+    [
+        pytest.param(
+            POOLED, PADS + "{ t = Pad(x, p, low) y = MaxPool <kernel_shape=[2]> (t) }",
+            "{ y = MaxPool <kernel_shape=[2], pads=[1,1]> (x) }", Guarantee.EXACT, id="maximum of integers"),
+        pytest.param(
+            POOLED, PADS + "{ t = Pad(x, p) y = MaxPool <kernel_shape=[2]> (t) }",
+            "{ y = MaxPool <kernel_shape=[2], pads=[1,1]> (x) }", REFUTED, id="padding that is the greatest"),
+        pytest.param(
+            CONVOLVED, WEIGHTS + "{ t = Pad(x, p, z) y = ConvInteger(t, w, z) }",
+            WEIGHTS + "{ y = ConvInteger <pads=[1,1]> (x, w, z) }", Guarantee.EXACT, id="convolution of integers"),
+        pytest.param(
+            CONVOLVED, WEIGHTS + "{ t = Pad(x, p) y = ConvInteger(t, w, z) }",
+            WEIGHTS + "{ y = ConvInteger <pads=[1,1]> (x, w, z) }", REFUTED, id="padding beside the zero point"),
+        pytest.param(
+            QUANTIZED, SCALE % 25.5 + "{ a = Relu(x) y = QuantizeLinear(a, s, z) }",
+            SCALE % 25.5 + "{ y = QuantizeLinear(x, s, z) }", Guarantee.REALS, id="clamp beyond the codes"),
+        pytest.param(
+            QUANTIZED, SCALE % 25.4 + "{ a = Clip(x, low, high) y = QuantizeLinear(a, s, z) }",
+            SCALE % 25.4 + "{ y = QuantizeLinear(x, s, z) }", REFUTED, id="clamp within the codes"),
+    ],
+)  # fmt: skip
+def test_integers(prover: SmtProver, types: str, before: str, after: str, wanted: Guarantee) -> None:
+    contract = ROUNDING if wanted is Guarantee.REALS else EXACT
+    assert verdict_on(prover, types, before, after, contract).guarantee is wanted
+
+
+def test_floats_between_integers_are_no_reals(prover: SmtProver) -> None:
+    """Distinct integers may be equal floats: a proof over the reals keeps no bits, whatever the inputs are."""
+    types = "int8[N] x, int8[N] z => bool[N] y"
+    before = "{ a = Cast <to=1> (x) b = Cast <to=1> (z) y = Less(a, b) }"
+    found = verdict_on(prover, types, before, "{ y = Less(x, z) }", ROUNDING)
+    assert found.guarantee is Guarantee.REALS
+
+
 def test_a_shape_that_changes_is_refuted(prover: SmtProver) -> None:
     types = "float[N,1] x => float[a,b] y"
     found = verdict_on(prover, types, "{ y = Identity(x) }", "{ y = Transpose<perm=[1,0]>(x) }", ROUNDING)

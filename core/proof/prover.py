@@ -24,6 +24,7 @@ Backend = Callable[[Obligation], Sequence[Verdict]]
 Replayer = Callable[[Obligation, Mapping[str, np.ndarray[Any, Any]]], str]
 """The difference that onnxruntime shows on inputs, in words; "" if it shows none."""
 UNDER_CONDITION = "under its condition"
+NUMBERS_ONLY = "bits: compared on numbers only"
 MAX_MODELS = 16  # on which a rule is proved, of those on which it fired
 MAX_MODELS_OF_SITE = 6  # models with the same build site
 
@@ -189,7 +190,7 @@ class RuleProof:
         """The proof in words: the guarantee with what it covers, exactness, and reasons for what is open."""
         yield f"{self.guarantee}{self._details()}"
         if promises_bits(self.rule.contract) and not self.keeps_bits:
-            yield "bits: compared on numbers only"
+            yield NUMBERS_ONLY
         for reason, count in self.reasons.most_common(MAX_REASONS):
             yield f"{count} of {len(self.models)} models: {reason}"
 

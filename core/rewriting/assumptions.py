@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,12 @@ class Assumption:
     def variables(self) -> tuple[str, ...]:
         """The variables of the pattern that it reads."""
         return () if self.each else tuple(dict.fromkeys(variables_in(self.expression)))
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The finite numbers in it, beside which it may end."""
+        found = (i for part in self.expression.walk() for i in part.inputs if isinstance(i, int | float))
+        return tuple(float(i) for i in found if abs(i) < inf)
 
     def build(self, g: Build, bound: Mapping[str, Any], values: Sequence[Value]) -> list[Value]:
         """Add its ops for a match: `bound` are its variables, `values` all its values. Raises Declined and RuleError.

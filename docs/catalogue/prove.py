@@ -19,7 +19,7 @@ import onnx
 from facts import passes_by_family
 from passwright.app.registry.guarantees import FILE, RecordedProof, recorded_proofs
 from passwright.core import Rule, RulePass
-from passwright.core.proof.prover import Prover, RuleProof, prove_rule
+from passwright.core.proof.prover import NUMBERS_ONLY, Prover, RuleProof, prove_rule
 from passwright.testing.check import default_prover
 from passwright.testing.guided_search import guided_search
 from record import load_examples
@@ -73,7 +73,8 @@ def record(pass_name: str, proof: RuleProof) -> RecordedProof:
     lines = list(proof.lines())
     reasons = tuple(reason for reason, _ in proof.reasons.most_common(2))
     holding = len(proof.holding)
-    found = RecordedProof(pass_name, str(proof.guarantee), lines[0], proof.keeps_bits, holding, len(proof.models))
+    text = f"{lines[0]}; {NUMBERS_ONLY}" if NUMBERS_ONLY in lines else lines[0]
+    found = RecordedProof(pass_name, str(proof.guarantee), text, proof.keeps_bits, holding, len(proof.models))
     return replace(found, reached_sites=len(proof.reached_sites & proof.sites), sites=len(proof.sites), reasons=reasons)
 
 

@@ -20,7 +20,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from passwright.core.errors import ModelError
-from passwright.core.io import publishing
+from passwright.core.io import files, publishing
 from passwright.core.io.convert import from_onnx
 from passwright.core.io.output_paths import OutputFile, OutputPaths
 from passwright.core.io.publishing import Publication, publish_copy, publish_model, publish_text
@@ -239,6 +239,7 @@ PAIRS = [
     pytest.param((2, 2), id="one model"),
     pytest.param((1, 2), id="the old model again"),
 ]
+FIRST_PAIR = [PAIRS[0], *(pytest.param(*p.values, id=p.id, marks=pytest.mark.slow) for p in PAIRS[1:])]
 
 
 @pytest.mark.usefixtures("quiet_staging")
@@ -248,12 +249,81 @@ def test_two_writers_in_any_order(tmp_path: Path, numbers: tuple[int, int]) -> N
 
 
 @pytest.mark.usefixtures("quiet_staging")
-@pytest.mark.parametrize(
-    "numbers", [PAIRS[0], *(pytest.param(*p.values, id=p.id, marks=pytest.mark.slow) for p in PAIRS[1:])]
-)
+@pytest.mark.parametrize("numbers", FIRST_PAIR)
 def test_two_writers_without_locks(tmp_path: Path, numbers: tuple[int, int]) -> None:
     """File systems without locks keep data, and the writers take their steps in any order."""
     assert run_in_all_orders(tmp_path, numbers, has_locks=False, excludes=False) > 50
+
+
+@pytest.fixture
+def sampled_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """External data as large ones of which the same pages are read: their names tell nothing apart."""
+    monkeypatch.setattr(files, "SAMPLED_BYTES", 0)
+    monkeypatch.setattr(files, "_sampled_digest", lambda _: "0" * files.DIGEST_DIGITS)
+
+
+@pytest.mark.usefixtures("sampled_alike")
+def test_data_that_are_sampled_alike(tmp_path: Path) -> None:
+    """Equal content keeps the name; other content gets that of all of it where the name is in use."""
+    found: list[str] = []
+    for number in (1, 1, 2, 2, 1):
+        publish(tmp_path, number)
+        assert number_in(tmp_path / "out.onnx") == number
+        found += data_names(tmp_path)
+    sampled = f"out.onnx.{'0' * files.DIGEST_DIGITS}.data"
+    assert found == [sampled, sampled, found[2], sampled, found[4]]
+    assert len(set(found)) == 3
+    (tmp_path / "copy.onnx").write_bytes((tmp_path / "out.onnx").read_bytes())
+    publish(tmp_path, 2)
+    assert number_in(tmp_path / "copy.onnx") == 1
+    assert number_in(tmp_path / "out.onnx") == 2
+
+
+@pytest.mark.usefixtures("sampled_alike")
+def test_files_that_have_the_name_of_data(tmp_path: Path) -> None:
+    """Links, pipes and what cannot be read have no content to compare."""
+    sampled = tmp_path / f"out.onnx.{'0' * files.DIGEST_DIGITS}.data"
+    (tmp_path / "w.bin").write_bytes(np.full(SIZE, 1, np.float32).tobytes())
+    for make in (lambda: sampled.symlink_to("w.bin"), lambda: os.mkfifo(sampled)):
+        make()
+        publish(tmp_path, 1)
+        assert number_in(tmp_path / "out.onnx") == 1
+        assert not sampled.is_file() or sampled.is_symlink()
+        sampled.unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_fsync", "sampled_alike")
+def test_killed_anywhere_while_data_are_sampled_alike(tmp_path: Path) -> None:
+    seen = set[int]()
+    for count in range(1000):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        publish(folder, 1, report=False)
+        status = in_fork(lambda: (kill_at(count), publish(folder, 2, report=False)))  # noqa: B023 - runs at once
+        seen.add(number_in(folder / "out.onnx"))
+        if status == 0:
+            break
+        assert status == signal.SIGKILL
+        publish(folder, 3, report=False)
+        assert number_in(folder / "out.onnx") == 3
+        assert len(data_names(folder)) == 1
+    assert seen == {1, 2}
+
+
+@pytest.mark.usefixtures("quiet_staging", "sampled_alike")
+@pytest.mark.parametrize("numbers", FIRST_PAIR)
+@pytest.mark.parametrize(
+    "locking",
+    [
+        pytest.param({}, id="locks"),
+        pytest.param({"has_locks": False, "excludes": False}, id="no locks", marks=pytest.mark.slow),
+    ],
+)
+def test_two_writers_of_data_that_are_sampled_alike(
+    tmp_path: Path, numbers: tuple[int, int], locking: dict[str, bool]
+) -> None:
+    assert run_in_all_orders(tmp_path, numbers, **locking) >= 20
 
 
 @pytest.mark.usefixtures("quiet_staging")

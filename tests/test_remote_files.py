@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.jobs import remote_files
+from passwright.app.jobs.content_digests import model_digest
 from passwright.app.jobs.job_exchange import JobReply, job_request
 from passwright.app.jobs.model_files import ModelJob
 from passwright.app.jobs.places import is_remote, place_of
@@ -21,6 +22,7 @@ from passwright.app.run.run_exchange import options_text
 from passwright.app.run.run_options import RunOptions
 from passwright.app.run.run_worker import TASK
 from passwright.core.errors import ModelError, PassesError
+from passwright.core.io import files
 from rewriting import load
 
 TEXT = "g (float[4] x) => (float[4] y) { a = Identity(x) b = Relu(a) y = Add(b, w) }"
@@ -124,6 +126,22 @@ def test_model_appears_after_its_data(memory: Any, tmp_path: Path, monkeypatch: 
     assert reply("memory://zoo/sub/a.onnx", "memory://out/a.onnx", external_data="always").failure == ""
     assert len(written) == 2
     assert written[-1] == "/out/a.onnx"
+
+
+def test_data_are_named_by_their_content(memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody compares them with those of that name that are there, as locally."""
+    monkeypatch.setattr(files, "SAMPLED_BYTES", 0)
+    monkeypatch.setattr(files, "_sampled_digest", lambda _: "0" * files.DIGEST_DIGITS)
+    contents = set[bytes]()
+    for size in (4096, 8192):
+        (folder := tmp_path / str(size)).mkdir()
+        external_model(memory, folder, size=size)
+        done = reply("memory://zoo/sub/a.onnx", "memory://out/a.onnx", external_data="always")
+        assert done.failure == ""
+        assert done.result == model_digest(fetch("memory://out/a.onnx", folder / "fetched") or Path())
+        contents.add(memory.cat_file("memory://out/a.onnx"))
+    assert len(contents) == 2
+    assert len(memory.find("memory://out")) == 3
 
 
 def test_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

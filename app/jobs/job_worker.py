@@ -58,9 +58,9 @@ class Task:
                 return JobReply()
             reply = self.perform(files.local(request), files.output)
             reply = replace(reply, failure=files.renamed(reply.failure), content=files.renamed(reply.content))
+            files.publish()
             if not reply.failure and files.output is not None and conditions:
                 reply = replace(reply, conditions=conditions, result=_digest_of_result(files.output))
-            files.publish()
         return reply
 
 

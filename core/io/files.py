@@ -14,6 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import field
 from hashlib import sha256
+from io import FileIO
+from mmap import mmap
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, BinaryIO
@@ -51,9 +53,9 @@ MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is hande
 MAX_JOINED_BYTES = 16 << 20  # bytes of weights up to which a session gets a model as one message
 MAX_NAME_BYTES = 255  # of a file, on common file systems
 DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name of its file
-BLOCK_BYTES = 64 << 20  # of external data with a digest of their own, which is computed beside the writing
-PIECE_BYTES = 1 << 20  # of a block that is read at a time
-DIGEST_THREADS = 2
+PIECE_BYTES = 256 << 10  # of a file that is read at a time
+SAMPLED_BYTES = 16 << 20  # of external data that are read for its name; less is read whole
+FLUSHED_BYTES = 256 << 20  # of external data that are flushed to disk at a time, beside the writing
 PAGE_BYTES = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
 
 
@@ -61,12 +63,17 @@ FileVersion = tuple[int, int, int, int]
 """Device, inode, size and time of the last change, of which a write or a replacement changes some."""
 
 
-def _file_version(path: Path) -> FileVersion | None:
+def file_version(status: os.stat_result) -> FileVersion:
+    """The version of the file with a status."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _version_at(path: Path) -> FileVersion | None:
+    """The version of a file, None if there is none."""
     try:
-        status = path.stat()
+        return file_version(path.stat())
     except OSError:
         return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @dataclass(slots=True)
@@ -109,12 +116,12 @@ class ModelFile:
     def begin_use(self, path: Path) -> None:
         """Record the version of a file at its first use."""
         if path not in self._versions:
-            self._versions[path] = _file_version(path)
+            self._versions[path] = _version_at(path)
 
     def require_unchanged(self) -> None:
         """Raise ModelError if one of the files was written to or replaced since its first use."""
         for path, version in self._versions.items():
-            if _file_version(path) != version:
+            if _version_at(path) != version:
                 raise ModelError(f"{path} was changed while it was in use")
 
     def _external_file(self, name: str, location: str) -> MappedFile:
@@ -256,10 +263,7 @@ def as_loadable(model: Model, exported: SerializedModel | None = None) -> Genera
 
 
 def data_name(model_name: str, digest: str) -> str:
-    """The name of the file with the external data of a model, of at most 255 bytes; `digest` is that of its content.
-
-    As the name says what is in it, no other content takes its place while a model refers to it.
-    """
+    """The name of the file with the external data of a model, of at most 255 bytes; `digest` is that of its content."""
     end = f".{digest}.data"
     start = os.fsencode(model_name)[: MAX_NAME_BYTES - len(end)]
     return start.decode(errors="ignore") + end
@@ -287,7 +291,8 @@ def write_model(
     """Write a model, and flush it to disk; `report` is called as it grows.
 
     With `external` or beyond 2 GB, tensors of a Model of more than `external_above` bytes are written to another file
-    in its folder, which is returned if there are any: its name holds a digest of its content. Raises OSError.
+    in its folder, which is returned if there are any: its name holds a digest of its content, beyond 16 MiB of pages
+    of it. Raises OSError.
     """
     data: Path | None = None
     if isinstance(model, SerializedModel):
@@ -312,12 +317,12 @@ def _write_external_data(
     """Write tensors of more than `above` bytes beside `path`; returns the model that refers to them, and the file."""
     provisional = data_name(path.name, token_hex(DIGEST_DIGITS // 2))
     unnamed = path.with_name(provisional)
-    with unnamed.open("w+b") as file, ThreadPoolExecutor(DIGEST_THREADS) as threads:
-        writer = _ExternalDataWriter(file, provisional, above, weight_bytes(model), report, threads)
+    with unnamed.open("w+b") as file, ThreadPoolExecutor(1) as thread:
+        writer = _ExternalDataWriter(file, provisional, above, weight_bytes(model), report, thread)
         exported = serialize(model, writer.chunks)
         is_empty = not file.tell()
-        _flush_to_disk(file)
-        name = data_name(path.name, writer.digest())
+        writer.flush_to_disk()
+        name = data_name(path.name, _sampled_digest(file.fileno()))
     if is_empty:
         unnamed.unlink()
         return exported, None
@@ -330,13 +335,52 @@ def _write_external_data(
     return renamed, unnamed.replace(path.with_name(name))
 
 
-def _block_digest(descriptor: int, start: int, end: int) -> bytes:
-    """The digest of a part of an open file. Raises OSError."""
-    found = sha256()
-    while start < end and (piece := os.pread(descriptor, min(end - start, PIECE_BYTES), start)):
-        found.update(piece)
-        start += len(piece)
-    return found.digest()
+def is_named_by_content(data: Path) -> bool:
+    """Whether the name that `write_model` gave to a file of external data tells all of its content. Raises OSError."""
+    return data.stat().st_size <= SAMPLED_BYTES
+
+
+def name_by_content(model: Path, data: Path) -> Path:
+    """Rename a file of external data, as `write_model` wrote it, by a digest of all of it, also in its model.
+
+    Returns its path; it has no other content there, nor elsewhere. Raises OSError.
+    """
+    if is_named_by_content(data):
+        return data
+    with data.open("rb") as file:
+        named = data.with_name(data_name(model.name, _content_digest(file.fileno(), PIECE_BYTES, PIECE_BYTES)))
+    before, after = data.name.encode(), named.name.encode()
+    with model.open("r+b") as file, mmap(file.fileno(), 0) as text:
+        at = text.find(before)
+        while at >= 0:
+            text[at : at + len(before)] = after
+            at = text.find(before, at + len(before))
+        text.flush()
+        _flush_to_disk(file)
+    return data.replace(named)
+
+
+def have_same_bytes(a: FileIO, b: FileIO) -> bool:
+    """Whether two open files have the same content from where they are on. Raises OSError."""
+    left, right = bytearray(PIECE_BYTES), bytearray(PIECE_BYTES)
+    while count := a.readinto(left):
+        if b.readinto(right) != count or left != right:
+            return False
+    return not b.read(1)
+
+
+def _sampled_digest(descriptor: int) -> str:
+    """The digest of an open file by pages at equal distances, by all if it is small. Raises OSError."""
+    return _content_digest(descriptor, PAGE_BYTES, PAGE_BYTES * -(-os.fstat(descriptor).st_size // SAMPLED_BYTES))
+
+
+def _content_digest(descriptor: int, length: int, distance: int) -> str:
+    """The digest of the size of an open file and of pieces of this length at equal distances. Raises OSError."""
+    size = os.fstat(descriptor).st_size
+    found = sha256(size.to_bytes(8, "little"))
+    for start in range(0, size, distance):
+        found.update(os.pread(descriptor, length, start))
+    return found.hexdigest()[:DIGEST_DIGITS]
 
 
 def _flush_to_disk(file: BinaryIO) -> None:
@@ -348,7 +392,7 @@ def _flush_to_disk(file: BinaryIO) -> None:
 class _ExternalDataWriter:
     """Writes the elements of tensors of more than `above` bytes to a file, and references to them into the messages.
 
-    The digests of blocks are computed in `threads`, beside the writing.
+    A `thread` flushes the file to disk beside the writing.
     """
 
     file: BinaryIO
@@ -356,8 +400,9 @@ class _ExternalDataWriter:
     above: int
     total: int
     report: ReportBytes
-    threads: ThreadPoolExecutor
-    _blocks: list[Future[bytes]] = field(default_factory=list[Future[bytes]])
+    thread: ThreadPoolExecutor
+    _flushed: int = 0
+    _flushing: list[Future[None]] = field(default_factory=list[Future[None]])
 
     def chunks(self, tensor: Tensor, name: str) -> Iterator[Chunk]:
         if tensor.nbytes <= self.above or tensor.dtype == STRING:
@@ -371,24 +416,17 @@ class _ExternalDataWriter:
         proto.ClearField("raw_data")
         write_chunk(self.file, content)
         self.report(self.file.tell(), self.total)
-        self._start_digests()
+        if self.file.tell() - self._flushed >= FLUSHED_BYTES:
+            self.file.flush()
+            self._flushed = self.file.tell()
+            self._flushing.append(self.thread.submit(os.fsync, self.file.fileno()))
         yield proto.SerializeToString(deterministic=True)
 
-    def digest(self) -> str:
-        """The digest of what was written: that of the digests of its blocks. Raises OSError."""
-        self._start_digests(is_end=True)
-        return sha256(b"".join(block.result() for block in self._blocks)).hexdigest()[:DIGEST_DIGITS]
-
-    def _start_digests(self, *, is_end: bool = False) -> None:
-        """Start the digests of the blocks that were written whole; at the end, also of the rest."""
-        written, start = self.file.tell(), len(self._blocks) * BLOCK_BYTES
-        if written - start < BLOCK_BYTES and not is_end:
-            return
-        self.file.flush()
-        while start < written and (is_end or written - start >= BLOCK_BYTES):
-            end = min(start + BLOCK_BYTES, written)
-            self._blocks.append(self.threads.submit(_block_digest, self.file.fileno(), start, end))
-            start = end
+    def flush_to_disk(self) -> None:
+        """Wait until all is on the disk. Raises OSError, also if an earlier part is not."""
+        for part in self._flushing:
+            part.result()
+        _flush_to_disk(self.file)
 
 
 def encode_text(text: str) -> bytes:

@@ -1,8 +1,8 @@
 """Output files, staged beside their places, and published together.
 
 The move of a staged model to its place is the only step that changes what readers find there. Its external data are
-there before, under a name that holds a digest of their content, so that they replace no others; data to which only the
-replaced model referred go last. A process that is killed leaves the old model or the new one, whole, and a staging
+there before, under a name that only files of the same content have; data to which only the replaced model referred go
+last. A process that is killed leaves the old model or the new one, whole, and a staging
 folder, which the next run that writes to the same folder removes.
 """
 
@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
 from types import TracebackType
@@ -26,7 +27,17 @@ from ..serialization.exporter import INITIALIZER, MODEL_GRAPH
 from ..support.dataclass_decorator import dataclass
 from ..support.folders import OpenFolder
 from ..support.scratch_folder import ScratchFolder, remove_abandoned_stages
-from .files import MAX_NAME_BYTES, ReportBytes, data_name_pattern, write_model
+from .files import (
+    MAX_NAME_BYTES,
+    FileVersion,
+    ReportBytes,
+    data_name_pattern,
+    file_version,
+    have_same_bytes,
+    is_named_by_content,
+    name_by_content,
+    write_model,
+)
 from .model import Model, SerializedModel
 from .output_paths import OutputFile
 
@@ -209,28 +220,58 @@ class _StagedFile:
         """Move the file to its place, if it has one. Raises OSError, or ModelError if its folder was replaced."""
         if self.file is None or self.file.folder is None:
             return
-        folder, name = self.file.folder, self.file.name
+        folder = self.file.folder
         if not folder.is_at(folder.path):
             raise ModelError(f"cannot write {self.file.path}: {folder.path} was replaced during the run")
+        same = self._equal_data(folder)
         with folder.locked() as is_locked:
-            old = list(dict.fromkeys((*_data_of(folder, name), *self.replaced))) if is_locked else []
-            _adopt_permissions(self.path, folder, name)
-            if self.data is None:
-                self._move(folder, name, old, is_locked=is_locked)
-                return
-            _adopt_permissions(self.data, folder, next(iter(old), name))
-            self._move(folder, name, [self.data.name, *old], is_locked=is_locked)
+            data = self.data
+            if data is not None and not (is_locked and _data_version(folder, data.name) == same):
+                data = name_by_content(self.path, data)  # without a lock, another one may come at any time
+            self._publish_in(folder, data, is_locked=is_locked)
 
-    def _move(self, folder: OpenFolder, name: str, data: Collection[str], *, is_locked: bool) -> None:
-        """Move the file, after its own data. Remove those of `data` to which no model refers, if the folder is locked.
+    def _equal_data(self, folder: OpenFolder) -> FileVersion | None:
+        """The version of the file of the same name and content as the data in a folder; None if there is none.
+
+        Data whose name tells all of their content are not compared. Raises OSError.
+        """
+        if (
+            self.data is None
+            or is_named_by_content(self.data)
+            or (version := _data_version(folder, self.data.name)) is None
+        ):
+            return None
+        with (
+            suppress(PermissionError),
+            FileIO(folder.open(self.data.name, os.O_RDONLY | os.O_NONBLOCK)) as old,
+            FileIO(self.data) as new,
+        ):
+            if file_version(os.fstat(old.fileno())) == version and have_same_bytes(new, old):
+                return version
+        return None
+
+    def _publish_in(self, folder: OpenFolder, data: Path | None, *, is_locked: bool) -> None:
+        """Move the file to a folder, and its `data`, whose name no other content has there. Raises OSError."""
+        assert self.file is not None
+        name = self.file.name
+        old = list(dict.fromkeys((*_data_of(folder, name), *self.replaced))) if is_locked else []
+        _adopt_permissions(self.path, folder, name)
+        if data is not None:
+            _adopt_permissions(data, folder, next(iter(old), name))
+        self._move(folder, data, old, is_locked=is_locked)
+
+    def _move(self, folder: OpenFolder, data: Path | None, old: Collection[str], *, is_locked: bool) -> None:
+        """Move the file, after its own data. Remove those to which no model refers, if the folder is locked.
 
         What is to be removed is recorded, so that this can be done after a kill.
         """
-        if data:
-            _write_bytes(self.stage.path / RECORD, json.dumps([name, *data]).encode())
+        assert self.file is not None
+        name, unused = self.file.name, list(old) if data is None else [data.name, *old]
+        if unused:
+            _write_bytes(self.stage.path / RECORD, json.dumps([name, *unused]).encode())
         try:
-            if self.data is not None:
-                folder.take(self.stage.folder, self.data.name, self.data.name)
+            if data is not None:
+                folder.take(self.stage.folder, data.name, data.name)
                 folder.flush_to_disk()
             folder.take(self.stage.folder, self.path.name, name)
             try:
@@ -239,7 +280,14 @@ class _StagedFile:
                 raise ModelError(f"{folder.path / name} was written, but may be lost: {e.strerror}") from e
         finally:
             if is_locked:
-                _remove_unreferenced(folder, name, data)
+                _remove_unreferenced(folder, name, unused)
+
+
+def _data_version(folder: OpenFolder, name: str) -> FileVersion | None:
+    """The version of a regular file in a folder; None where there is none. Raises OSError."""
+    with suppress(FileNotFoundError):
+        return file_version(folder.stat(name))
+    return None
 
 
 def _write_bytes(path: Path, content: bytes) -> None:

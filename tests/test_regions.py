@@ -476,3 +476,55 @@ def test_constants_count_as_rounded_wherever_the_model_has_them(constant: str) -
     regions = regions_of(f"{constant} d = Div(x, k) y = Erf(d)", "d2 = Mul(x, s) y = Erf(d2)", weights)
     x = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
     assert regions.are_same_in_float64(InputSet("normal", {}, {"x": x, "c": np.array(True)}))
+
+
+BODIES = {
+    "Loop": """n = Constant <value_int = 3> () t = Constant <value = bool {{1}}> ()
+        s, i = Loop (n, t, x) <body = b (int64 k, bool p, float[2,4] v) => (bool q, float[2,4] w, int64[2] m) {{
+            q = Identity(p) {0} m = ArgMax <axis = 1, keepdims = 0> (j) d = Tanh(j) z = Sign(d) w = Add(v, z) }}>
+        y = Identity(s)""",
+    "Loop on a captured value": """n = Constant <value_int = 3> () t = Constant <value = bool {{1}}> () o = Exp(x)
+        s, i = Loop (n, t, o) <body = b (int64 k, bool p, float[2,4] v) => (bool q, float[2,4] w, int64[2] m) {{
+            q = Identity(p) u = Add(o, v) {0} m = ArgMax <axis = 1, keepdims = 0> (j) w = Sign(u) }}>
+        y = Identity(s)""",
+    "Scan": """s, i = Scan (x, x) <num_scan_inputs = 1, scan_input_axes = [1], scan_input_directions = [1],
+        body = b (float[2,4] v, float[2] r) => (float[2,4] w, int64[2] m) {{
+            {0} m = ArgMax <axis = 1, keepdims = 0> (j) z = Sign(j) w = Add(v, z) }}>
+        y = Identity(s)""",
+    "If in a Loop": """n = Constant <value_int = 2> () t = Constant <value = bool {{1}}> ()
+        s, i = Loop (n, t, x) <body = b (int64 k, bool p, float[2,4] v) => (bool q, float[2,4] w, int64[2] m) {{
+            q = Identity(p)
+            m = If (p) <then_branch = g1 () => (int64[2] e) {{ {0} e = ArgMax <axis = 1, keepdims = 0> (j) }},
+                else_branch = g2 () => (int64[2] f) {{ h = Abs(v) f = ArgMax <axis = 1, keepdims = 0> (h) }}>
+            w = Neg(v) }}>
+        y = Identity(s)""",
+}
+SHOWN = {"If in a Loop": "v", "Loop on a captured value": "u"}
+
+
+def body_regions(body: str, before: str, after: str) -> ChangedRegions:
+    """The regions of two models with other ops in their bodies, which compute `j` of `v` or `u`."""
+    texts = (f"{ENDS} {{ {BODIES[body].format(op.format(SHOWN.get(body, 'v')))} }}" for op in (before, after))
+    return regions_of(*texts)
+
+
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize(
+    ("before", "after", "site"),
+    [
+        pytest.param("k1 = Softmax({0}) j = Sqrt(k1)", "k1 = Softmax({0}) j = Identity(k1)", "j", id="other values"),
+        pytest.param("a = Exp({0}) j = Mul(a, a)", "a = Exp({0}) j = Identity(a)", "j", id="the same order"),
+        pytest.param("a = Exp({0}) j = Neg(a)", "h1 = Exp({0}) j = Neg(h1)", None, id="renamed"),
+        pytest.param(
+            "a = Exp({0}) d1 = Add(a, a) j = Neg(d1)", "a = Exp({0}) d1 = Sum(a, a) j = Neg(d1)", None, id="right"
+        ),
+        pytest.param("a = Add({0}, {0}) j = Abs(a)", "k2 = Abs({0}) j = Add(k2, k2)", None, id="moved"),
+    ],
+)
+def test_changes_in_bodies_that_outputs_do_not_show(body: str, before: str, after: str, site: str | None) -> None:
+    regions = body_regions(body, before, after)
+    assert wrong_site(regions) == site
+    assert regions.notes == []
+    own = [OnnxRuntime(g.model.whole_message().SerializeToString()) for g in (regions.original, regions.rewritten)]
+    outputs = [session.run(["y"], {"x": X, "c": np.array(True)})[0] for session in own]
+    assert np.array_equal(*outputs)

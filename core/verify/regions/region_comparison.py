@@ -6,7 +6,7 @@ import sys
 from collections import ChainMap, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from math import prod
 from typing import Any, cast
 
@@ -16,35 +16,29 @@ from onnx import helper
 
 from ...errors import EvaluationError, ModelLoadError
 from ...ir.tensor import Tensor, element_bits
-from ...ort.backends import Arrays
+from ...ort.backends import Arrays, OnnxRuntime
 from ...ort.sessions import SessionConfig
+from ...ort.split_models import SplitModel
 from ...support.dataclass_decorator import dataclass
 from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..noise import is_float
 from ..referee.judgement import Decision, Judgement
 from ..referee.narrowing import mentions_16_bits
+from ..seeded_session import Session
 from ..verdict import OutputDifference
+from .bodies import BodyPair
+from .changed_bodies import ChangedBodies
 from .group_plan import GroupPlan, plan_groups, split_sites
 from .loaded_region import LoadedRegion, LoadRegion
 from .region_models import cut_region, value_type
 from .site_judgement import SiteJudgement, is_close, is_identical
-from .sites import SharedValues
+from .sites import SharedValues, SiteDifference
 from .value_graph import ValueGraph
 
 MAX_GROUP_BYTES = 64 << 20  # bytes of values of one group on one input set, as far as extents are known
 MAX_GROUP_SITES = 32
 MAX_HELD_BYTES = 256 << 20  # bytes of values of the first group on all input sets that are compared together
-
-
-@dataclass(frozen=True, slots=True)
-class SiteDifference:
-    """A site at which the rewritten model is wrong, and the names of everything in its region of either model."""
-
-    site: str
-    input_set: InputSet
-    difference: OutputDifference
-    names: frozenset[str]
 
 
 _Known = tuple[InputSet, dict[str, Any]]
@@ -83,6 +77,9 @@ class ChangedRegions:
     _notes: dict[str, None] = field(default_factory=dict[str, None], init=False)
     _gains: dict[int, bool] = field(default_factory=dict[int, bool])
     _types: Mapping[str, onnx.TypeProto] = field(init=False)
+    _opaque: set[str] = field(default_factory=set[str])  # values of the original that are not tensors
+    _pairs: dict[str, BodyPair] = field(default_factory=dict[str, BodyPair])  # ops with bodies, by their first site
+    _changed_bodies: ChangedBodies | None = None
     _single: dict[tuple[str, bool], LoadedRegion | None] = field(
         default_factory=dict[tuple[str, bool], LoadedRegion | None]
     )
@@ -91,9 +88,11 @@ class ChangedRegions:
         self.shared = SharedValues.of(self.original, self.rewritten)
         self.mentions_16_bits = mentions_16_bits(self.rewritten.model.message)
         self._types = self.original.types if self.shared.sites else {}
-        others = {n for n, t in self._types.items() if t.WhichOneof("value") not in {None, "tensor_type"}}
-        if others & self.shared.names:
-            self._exclude(others)
+        self._opaque = {n for n, t in self._types.items() if t.WhichOneof("value") not in {None, "tensor_type"}}
+        if self._opaque & self.shared.names:
+            self._exclude(self._opaque)
+        else:
+            self._pair_bodies()
 
     @property
     def notes(self) -> list[str]:
@@ -111,8 +110,10 @@ class ChangedRegions:
             try:
                 return self._first_difference(input_sets)
             except _NotTensors as e:
-                if not e.names <= self.shared.names:  # they go from one group to another
+                unshared = e.names - self.shared.names
+                if unshared & self._opaque:  # they go from one group to another
                     self.max_bytes = self.max_sites = sys.maxsize
+                self._opaque |= e.names
                 self._exclude(e.names)
             except ModelLoadError as e:
                 self.note(f"changed regions were not compared: {e}")
@@ -162,8 +163,20 @@ class ChangedRegions:
     def _exclude(self, names: set[str]) -> None:
         self.shared = SharedValues.of(self.original, self.rewritten, names | self.shared.excluded)
         self._single.clear()
+        self._pair_bodies()
+
+    def _pair_bodies(self) -> None:
+        """Find the ops with bodies that compute sites in both models, and read tensors alone."""
+        seen = set[int]()
+        self._pairs.clear()
+        for site in self.sites:
+            pair = BodyPair.at(self.original, self.rewritten, site, self._is_given_to_rewritten)
+            if pair is not None and pair.before not in seen and self._opaque.isdisjoint(pair.reads):
+                seen.add(pair.before)
+                self._pairs[site] = pair
 
     def _first_difference(self, input_sets: Sequence[InputSet]) -> SiteDifference | None:
+        self._changed_bodies = ChangedBodies(self._load_body, self._difference_of_bodies, self.timeout)
         waiting = deque((i, dict[str, Any]()) for i in input_sets)
         plans = self._plans(max((i.sizes for i in input_sets), key=lambda sizes: prod(sizes.values())))
         while waiting:
@@ -179,7 +192,35 @@ class ChangedRegions:
                         known.append((input_set, values))
                     most -= group.byte_count + value_bytes(input_set.feeds) if plan is plans[0] else 0
                 most = MAX_HELD_BYTES
-        return None
+        if (wrong := self._changed_bodies.first_difference()) is None:
+            return None
+        op, found = wrong
+        return replace(found, names=found.names | self.names(op))
+
+    def add_bodies(self, sites: Sequence[str], input_set: InputSet, values: Arrays) -> None:
+        """Take the inputs of bodies from values of the original, on a finite input set."""
+        if self.must_agree or not input_set.is_finite or self._changed_bodies is None:
+            return
+        for site in sites:
+            if (pair := self._pairs.get(site)) is None:
+                continue
+            try:
+                self._changed_bodies.add(site, pair, input_set, values)
+            except (EvaluationError, ModelLoadError) as e:
+                self.note(f"the bodies of {site} were not compared: {e}")
+
+    def _load_body(self, model: SplitModel) -> Session:
+        return OnnxRuntime(model, self.config) if self.make_session is None else self.make_session(model)
+
+    def _difference_of_bodies(
+        self, original: SplitModel, rewritten: SplitModel, input_sets: Sequence[InputSet]
+    ) -> SiteDifference | None:
+        """The first wrong site of two bodies."""
+        graphs = ValueGraph.of(original), ValueGraph.of(rewritten)
+        regions = ChangedRegions(*graphs, self.config, self.timeout, make_session=self.make_session)
+        found = regions.first_difference(input_sets)
+        self._notes.update(dict.fromkeys(regions.notes))
+        return found
 
     def _plans(self, sizes: Mapping[str, int]) -> list[GroupPlan]:
         largest = max(sizes.values(), default=1)
@@ -249,7 +290,9 @@ class ChangedRegions:
     def wanted(self, sites: Sequence[str]) -> tuple[str, ...]:
         """The values of the original that are compared or read by the regions of `sites`, in either model."""
         sides = [(is_given, graph.ancestors(sites, is_given)[1]) for graph, is_given in self._sides()]
-        return tuple(dict.fromkeys((*sites, *(name for is_given, read in sides for name in read if is_given(name)))))
+        bodies = (name for site in sites if site in self._pairs for name in self._pairs[site].reads)
+        read = (name for is_given, names in sides for name in names if is_given(name))
+        return tuple(dict.fromkeys((*sites, *read, *bodies)))
 
     def _sides(self) -> tuple[tuple[ValueGraph, Callable[[str], bool]], ...]:
         return (self.original, self._is_given_to_original), (self.rewritten, self._is_given_to_rewritten)
@@ -291,6 +334,7 @@ class _Group:
         for site, result in self._site_results(input_set.feeds, values):
             if (wrong := self._difference(site, input_set, values, result)).reason:
                 return False, SiteDifference(site, input_set, wrong, self.regions.names(site))
+        self.regions.add_bodies(self.plan.sites, input_set, _joined(values, input_set.feeds))
         for name in self.plan.released:
             del known[name]
         return True, None

@@ -13,9 +13,21 @@ from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor, digest, tensors_equal
 from ...serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 from ...support.dataclass_decorator import dataclass
+from ..input_sets import InputSet
+from ..verdict import OutputDifference
 from .value_graph import ValueGraph, constant_tensor, sorted_nodes
 
 MAX_DIGESTED_BYTES = 64 << 10  # bytes of a constant up to which equal ones of other names are recognized
+
+
+@dataclass(frozen=True, slots=True)
+class SiteDifference:
+    """A site at which the rewritten model is wrong, and the names of everything in its region of either model."""
+
+    site: str
+    input_set: InputSet
+    difference: OutputDifference
+    names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

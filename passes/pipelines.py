@@ -17,6 +17,7 @@ from .linear import (
     affine_into_conv,
     conv_merging,
     conv_padding,
+    conv_resizing,
     einsum,
     factor_scales,
     gemm,
@@ -39,6 +40,7 @@ CONVOLUTION: tuple[Pass, ...] = (
     conv_padding.FOLD_PAD_INTO_POOL,
     conv_merging.MERGE_PARALLEL_CONVS,
     conv_merging.MERGE_CONSECUTIVE_CONVS,
+    conv_resizing.SINK_RESIZES,
 )
 """Folding of linear ops into Conv and ConvTranspose."""
 

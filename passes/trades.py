@@ -13,6 +13,7 @@ from .fusion import activations, attention, norms, reductions, rotary, skip_norm
 from .linear import (
     affine_into_conv,
     conv_merging,
+    conv_resizing,
     factor_scales,
     gemm,
     grouped_heads,
@@ -52,6 +53,7 @@ TRADING: Mapping[str, tuple[str, ...]] = {
         affine_into_conv.FOLD_AFFINE_INTO_CONV,
         affine_into_conv.FOLD_AFFINE_BEFORE_CONV,
     ),
+    "resizes": _names(conv_resizing.SINK_RESIZES),
     "slices": _names(slices.SlicesToSplit(), concats.BYPASS_CONCATS),
 }
 """Names of passes of pipelines, by the name of the group: their results cost something, as kernels, copies or bytes."""

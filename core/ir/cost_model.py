@@ -21,14 +21,16 @@ class CostModel:
 
     `op_seconds`: an op on a few numbers; `output_seconds`: each further output of it. `block_bytes_per_second`: bytes
     that a Split, or a Transpose that keeps the last axis, reads and writes, both counted. `strided_bytes_per_second`:
-    the same of any other Transpose. `nominal_dim`: the size of a dim that is unknown. `slow_kernels`: operators whose
-    kernel takes longer than the ops that it replaces, with the seconds that it takes longer for an element.
+    the same of any other Transpose. `flops_per_second`: of large products. `nominal_dim`: the size of a dim that is
+    unknown. `slow_kernels`: operators whose kernel takes longer than the ops that it replaces, with the seconds that
+    it takes longer for an element.
     """
 
     op_seconds: float
     output_seconds: float
     block_bytes_per_second: float
     strided_bytes_per_second: float
+    flops_per_second: float = inf
     nominal_dim: int = 16
     slow_kernels: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
 
@@ -48,6 +50,14 @@ class CostModel:
         """The time of a Transpose of so many bytes."""
         rate = self.block_bytes_per_second if keeps_last_axis else self.strided_bytes_per_second
         return self.op_seconds + 2 * size / rate
+
+    def adding_seconds(self, size: int) -> float:
+        """The time of a sum of two values of so many bytes each."""
+        return self.op_seconds + 3 * size / self.block_bytes_per_second
+
+    def multiplying_seconds(self, flops: float) -> float:
+        """The time of so many flops in large products."""
+        return flops / self.flops_per_second
 
     def turned_reduction_seconds(self, size: int) -> float:
         """The time that a reduction of so many bytes takes longer if it leaves out the last axis."""
@@ -70,6 +80,7 @@ CPU = CostModel(
     output_seconds=0.33e-6,
     block_bytes_per_second=25e9,
     strided_bytes_per_second=12e9,
+    flops_per_second=100e9,
     slow_kernels={  # on [1, 128, 768], they take 1.7 to 15 times as long as the ops that they replace
         "Elu": 1e-9,
         "LpNormalization": 1.5e-9,

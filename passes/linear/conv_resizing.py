@@ -1,0 +1,126 @@
+"""Pointwise convolutions moved before the Resize that makes their input larger."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from math import prod
+
+import numpy as np
+
+from ...core import Build, Op, RulePass, Value, conditional, require, rule
+from ...core.ir.cost_model import CostModel, format_seconds
+from ...core.support.dataclass_decorator import dataclass
+from ..support.operand_queries import Array, Values, has_one_use, known, known_extent, operand
+from .conv_merging import pointwise_window, weighted_conv
+from .convolution import group_count, require_replaceable
+
+MODES = ("nearest", "linear", "cubic")
+MAX_OPERANDS = 256  # of a Concat
+# A Resize weights elements, some of them with 0, and infinities of both signs make NaN where they are added up.
+FINITE_INPUTS = conditional("the inputs of the Resize and the outputs of the Conv are finite")
+
+
+@dataclass(frozen=True, slots=True)
+class Resizing:
+    """An interpolation with weights whose sum is 1, of all channels alike: by how much it makes its input larger.
+
+    `op` is None for a value as it is. Resizings of one kind have equal `key`s.
+    """
+
+    op: Op | None = None
+    growth: float = 1.0
+    key: object = field(default=None)
+
+    @classmethod
+    def of(cls, x: Value) -> Resizing:
+        """That of the op that computes `x` for nothing else, if it makes it larger along spatial axes only."""
+        op = x.producer
+        if op is None or op.domain or op.type not in {"Resize", "Upsample"} or not has_one_use(x):
+            return cls()
+        scales = constant_scales(op, x.rank)
+        if scales is None or set(scales[:2]) != {1} or min(scales) <= 0 or prod(scales) <= 1:
+            return cls()
+        same = tuple(sorted((name, str(value)) for name, value in op.attrs.items()))
+        return cls(op, prod(scales), (op.type, *scales, same)) if interpolates(op) else cls()
+
+    def input_of(self, x: Value) -> Value:
+        """The value that is resized to `x`."""
+        return x if self.op is None else operand(self.op)
+
+    def rebuild(self, g: Build, y: Value) -> Value:
+        """Resize another value."""
+        return y if self.op is None else getattr(g, self.op.type)(y, *self.op.inputs[1:], **self.op.attrs)
+
+
+def constant_scales(op: Op, rank: int) -> tuple[float, ...] | None:
+    """The scales of all axes, where they are constants."""
+    scales = op.input(2 if op.type == "Resize" and op.version >= 11 else 1)
+    axes = op.attr("axes") or range(rank)
+    if scales is None or scales.tensor is None or scales.tensor.size != len(axes):
+        return None
+    found = [1.0] * rank
+    for axis, scale in zip(axes, scales.const.reshape(-1).tolist(), strict=True):
+        found[axis] = scale
+    return tuple(found)
+
+
+def interpolates(op: Op) -> bool:
+    """Whether each element is a mean of elements of its channel, with no value from elsewhere."""
+    extrapolates = op.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return op.attr("mode", "nearest") in MODES and not extrapolates
+
+
+@rule(lambda g, x, w, conv: weighted_conv(g, g.one_of("Resize", "Upsample")(...) @ x, w, conv), contract=FINITE_INPUTS)
+def convolve_before_resize(g: Build, x: Op, w: Value, conv: Op) -> Value:
+    """Conv(Resize(x), w 1x1, b) => Resize(Conv(x, w, b)), which is smaller, of no more channels than x"""
+    return convolved_parts(g, (x.outputs[0],), w, conv)
+
+
+@rule(lambda g, xs, w, concat, conv: weighted_conv(g, g.Concat(*xs) @ concat, w, conv), contract=FINITE_INPUTS)
+def convolve_parts_before_resize(g: Build, xs: Values, w: Value, concat: Op, conv: Op) -> Value:
+    """Conv(Concat(Resize(x), z), [v w] 1x1, b) => Resize(Conv(x, v)) + Conv(z, w, b), where that takes less time"""
+    require(int(concat.attr("axis", 1)) in {1, 1 - w.rank}, "the parts are not channels")
+    require(1 < len(xs) <= MAX_OPERANDS, "there are too many parts, or only one")
+    return convolved_parts(g, xs, w, conv)
+
+
+def convolved_parts(g: Build, xs: Values, w: Value, conv: Op) -> Value:
+    """The sum of the convolutions of parts of the channels, one for all that are resized in one way."""
+    points = pointwise_window(conv, w)
+    require(set(points.strides) == {1} and group_count(conv, w) == 1, "the Conv steps, or has groups")
+    require(all(x.rank == w.rank for x in xs), "the ranks differ")
+    require_replaceable(w)
+    groups: dict[object, list[tuple[Value, Array]]] = {}
+    resizings: dict[object, Resizing] = {}
+    ends = np.cumsum([known_extent(x, 1) for x in xs])
+    require(int(ends[-1]) == w.static_shape[1], "the weights do not fit")
+    for x, part in zip(xs, np.split(w.const, ends[:-1], axis=1), strict=True):
+        resizing = Resizing.of(x)
+        resizings[resizing.key] = resizing
+        groups.setdefault(resizing.key, []).append((resizing.input_of(x), part))
+    channels = {key: sum(part.shape[1] for _, part in parts) for key, parts in groups.items()}
+    require_less_time(g.graph.context.costs, conv.outputs[0], [(channels[key], r) for key, r in resizings.items()])
+    total, b = None, conv.input(2)
+    for key in sorted(groups, key=lambda key: key is not None):  # a bias belongs to what is not resized, if anything
+        inputs = [x for x, _ in groups[key]]
+        x = inputs[0] if len(inputs) == 1 else g.Concat(*inputs, axis=1)
+        weights = w if len(groups) == 1 else g.const(np.concatenate([part for _, part in groups[key]], axis=1))
+        made = resizings[key].rebuild(g, g.Conv(x, weights, b if total is None else None, **conv.attrs))
+        total = made if total is None else g.Add(total, made)
+    return known(total, "there are no parts")
+
+
+def require_less_time(costs: CostModel, y: Value, parts: list[tuple[int, Resizing]]) -> None:
+    """Decline unless products are saved, which take longer than the sums, and no more channels are resized."""
+    outputs, added = known_extent(y, 1), len(parts) - 1
+    resized = [channels for channels, resizing in parts if resizing.op is not None]
+    require(bool(resized), "nothing is made larger by known scales for it alone")
+    require(len(resized) * outputs <= sum(resized), "more channels would be resized")
+    multiplied = sum(channels * (1 - 1 / resizing.growth) for channels, resizing in parts)
+    saved = costs.multiplying_seconds(2 * costs.elements(y) * multiplied)
+    spent = added * (2 * costs.op_seconds + costs.adding_seconds(costs.nbytes(y)))
+    require(saved > spent, f"sums take {format_seconds(spent)} to save {format_seconds(saved)}")
+
+
+SINK_RESIZES = RulePass("sink-resizes", (convolve_before_resize, convolve_parts_before_resize))
+"""Pointwise convolutions run before the Resize of their inputs, on fewer elements."""

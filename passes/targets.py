@@ -14,6 +14,7 @@ from ..core.ir.op_schemas import qualified_op_type
 from ..core.ort.kernels import runs_on_cpu
 from ..core.support.dataclass_decorator import dataclass
 from .fusion.skip_norms import KEEP_NORMS_APART
+from .linear.conv_axes import LIFT_CONVS
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ ORT = Target(
     "onnxruntime on the CPU",
     operators={"Attention": OperatorSupport(dtypes=frozenset({TensorProto.FLOAT, TensorProto.DOUBLE}))},
     runs=runs_on_cpu,
-    last=(KEEP_NORMS_APART,),
+    last=(KEEP_NORMS_APART, LIFT_CONVS),
 )
 """onnxruntime's CPU provider.
 

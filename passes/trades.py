@@ -12,6 +12,7 @@ from .decomposition import products
 from .fusion import activations, attention, norms, reductions, rotary, skip_norms, softmaxes
 from .linear import (
     affine_into_conv,
+    conv_axes,
     conv_merging,
     conv_resizing,
     factor_scales,
@@ -53,6 +54,7 @@ TRADING: Mapping[str, tuple[str, ...]] = {
         affine_into_conv.FOLD_AFFINE_INTO_CONV,
         affine_into_conv.FOLD_AFFINE_BEFORE_CONV,
     ),
+    "convolutions of one axis": _names(conv_axes.LIFT_CONVS),
     "resizes": _names(conv_resizing.SINK_RESIZES),
     "slices": _names(slices.SlicesToSplit(), concats.BYPASS_CONCATS),
 }

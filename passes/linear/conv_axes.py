@@ -1,0 +1,53 @@
+"""Convolutions of one spatial axis as ones of two, for which onnxruntime has faster kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ...core import Build, Op, RulePass, Value, require, rule
+from .conv_merging import weighted_conv
+from .convolution import group_count, require_replaceable
+
+BLOCK = 16  # channels that are laid out together, or 8
+FEWEST_CHANNELS = 64  # of a Conv without groups; with fewer it takes 0.7 to 1.1 of the time
+
+
+@rule(weighted_conv)
+def lift_conv(g: Build, x: Value, w: Value, op: Op) -> Value:
+    """Conv(x, w) => Squeeze(Conv(Unsqueeze(x), w)), with an axis of extent 1 before the spatial one"""
+    require(w.rank == 3, "there is not one spatial axis")
+    require(w.dtype == TensorProto.FLOAT, "only for single precision there is a faster kernel")
+    require_blocks(op, w)
+    require_replaceable(w)
+    weights = g.const(np.expand_dims(w.const, 2))
+    lifted = g.Conv(g.Unsqueeze(x, axes=[2]), weights, op.input(2), **lifted_attributes(op, w.static_shape[2]))
+    return g.Squeeze(lifted, axes=[2])
+
+
+def require_blocks(conv: Op, w: Value) -> None:
+    """Decline channels that do not fill blocks, and those of which the other kernel is as fast."""
+    groups, (outputs, inputs, kernel) = group_count(conv, w), w.static_shape
+    require(kernel > 1, "a kernel of one point is a matrix product")
+    if groups == outputs and inputs == 1:
+        require(groups % BLOCK == 0, "the channels do not fill blocks")
+        return
+    require(outputs // groups % BLOCK == inputs % BLOCK == 0, "the channels of a group do not fill blocks")
+    fast = groups > 1 or (inputs >= FEWEST_CHANNELS and 2 * inputs >= outputs)
+    require(fast, "there are few channels")
+
+
+def lifted_attributes(conv: Op, kernel: int) -> dict[str, Any]:
+    """The attributes with one more axis in front, along which the kernel is a point."""
+    attrs = dict(conv.attrs) | {"kernel_shape": [1, kernel]}
+    attrs |= {name: [1, *attrs[name]] for name in ("strides", "dilations") if name in attrs}
+    if "pads" in attrs:
+        begin, end = attrs["pads"]
+        attrs["pads"] = [0, begin, 0, end]
+    return attrs
+
+
+LIFT_CONVS = RulePass("lift-convs", (lift_conv,))
+"""Convolutions of one spatial axis become ones of two, which onnxruntime runs on blocks of channels."""

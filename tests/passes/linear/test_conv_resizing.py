@@ -104,7 +104,7 @@ def test_groups_stay() -> None:
     remains("r = Resize(x, , s) y = Conv<group=2>(r, w)", columns=4)
 
 
-MANY = {"x": "2,64,20,20", "z": "2,8,40,40"}  # products take longer than sums
+MANY = {"x": "1,128,8,8", "z": "1,8,32,32"}  # products take longer than sums
 
 
 @pytest.mark.parametrize(
@@ -112,21 +112,26 @@ MANY = {"x": "2,64,20,20", "z": "2,8,40,40"}  # products take longer than sums
     [
         pytest.param(
             f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) y = Conv(c, w, b)",
-            f"t = Conv(z, w, b) u = Conv(x, v) r = {LINEAR}(u, , s) y = Add(t, r)", 72, id="one of two",
+            f"t = Conv(z, w, b) u = Conv(x, v) r = {LINEAR}(u, , s) y = Add(t, r)", 136, id="one of two",
         ),
         pytest.param(
             f"r = {LINEAR}(x, , s) n = Neg(z) c = Concat<axis=-3>(z, r, n) y = Conv(c, w)",
             f"n = Neg(z) c = Concat<axis=1>(z, n) t = Conv(c, w) u = Conv(x, v) r = {LINEAR}(u, , s) y = Add(t, r)",
-            80, id="between others",
+            144, id="between others",
         ),
         pytest.param(
             f"p = Neg(x) r = {LINEAR}(x, , s) q = {LINEAR}(p, , s) c = Concat<axis=1>(q, r) y = Conv(c, w, b)",
-            f"p = Neg(x) c = Concat<axis=1>(p, x) t = Conv(c, w, b) y = {LINEAR}(t, , s)", 128, id="all in one way",
+            f"p = Neg(x) c = Concat<axis=1>(p, x) t = Conv(c, w, b) y = {LINEAR}(t, , s)", 256, id="all in one way",
         ),
     ],
 )  # fmt: skip
 def test_parts(body: str, after: str, columns: int) -> None:
-    becomes(graph(body, **MANY), graph(after, DECLARED, **MANY), SINK_RESIZES, weights=arrays(columns))
+    becomes(
+        graph(body, **MANY),
+        graph(after, DECLARED, **MANY),
+        SINK_RESIZES,
+        weights=arrays(columns, scales=[1, 1, 4, 4], rows=1),
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import onnxruntime
 FEW, MANY = 8, 40
 RUNS = 60
 SMALL_OPS = ("Neg(v{1})", "Transpose<perm=[1,0]>(v{1})", "MatMul(v{1}, x)", "Add(v{1}, x)")
+FLOPS_ROWS = 256  # of square products
 BLOCKS = [((1, 128, 12, 64), [0, 2, 1, 3]), ((1, 197, 12, 64), [0, 2, 1, 3]), ((1, 1500, 6, 64), [0, 2, 1, 3])]
 STRIDED = [((1, 128, 768), [0, 2, 1]), ((1, 1500, 6, 64), [0, 2, 3, 1]), ((1, 1500, 384), [0, 2, 1])]
 
@@ -26,6 +27,8 @@ def main() -> None:
     few, many = (seconds_per_op(split(parts), (1, 16)) for parts in (2, 8))
     rates = [median(rate(shape, perm) for shape, perm in cases) for cases in (BLOCKS, STRIDED)]
     print(f"op_seconds={op:.2g}, output_seconds={(many - few) / 6:.2g}")
+    flops = 2 * FLOPS_ROWS**3 / seconds_per_op("v{0} = MatMul(v{1}, x)", (FLOPS_ROWS, FLOPS_ROWS))
+    print(f"flops_per_second={flops:.2g}")
     print(f"block_bytes_per_second={rates[0]:.2g}, strided_bytes_per_second={rates[1]:.2g}")
 
 

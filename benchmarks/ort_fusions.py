@@ -37,7 +37,7 @@ NUMBERS: dict[str, Any] = {
     "ungrouped": [1, 1, WIDTH], "repeats": [1, 1, HEADS // KV_HEADS, 1, 1],
     "repeated": [1, HEADS, -1, SIZE], "end": np.array([PAST], np.int32), "total": np.array(PAST + 1, np.int32),
     "step": 1 / 32, "coarse": 1 / 64, "small": 1 / 256, "fine": 1 / 512,
-    "zero_u8": np.array(128, np.uint8), "zero_i8": np.array(0, np.int8),
+    "scales": np.array([1, 1, 4, 4], np.float32), "zero_u8": np.array(128, np.uint8), "zero_i8": np.array(0, np.int8),
 }  # fmt: skip
 """The small constants of the models."""
 
@@ -108,6 +108,30 @@ def activation_races() -> Iterator[Race]:
         weights = {"w{n}": (WIDTH, WIDTH), **bias}
         without = ("GemmActivationFusion",)
         yield Race(f"GemmActivationFusion, {size}", (rows, WIDTH), gemm, without=without, weights=weights)
+
+
+def convolution_races() -> Iterator[Race]:
+    """Convolutions of one axis, and of resized channels."""
+    two = "u{n} = Unsqueeze({x}, two_i) c{n} = Conv<ATTRS>(u{n}, v{n}) {y} = Squeeze(c{n}, two_i)"
+    for name, channels, length, kernel, groups in (
+        ("512 channels", 512, 256, 3, 1), ("64 channels", 64, 256, 3, 1), ("16 groups", 768, 49, 127, 16),
+        ("depthwise", 256, 256, 31, 256),
+    ):  # fmt: skip
+        pad, shape = kernel // 2, (channels, channels // groups, kernel)
+        plain = f"{{y}} = Conv<pads=[{pad},{pad}],group={groups}>({{x}}, w{{n}})"
+        reshaped = f"v{{n}} = Unsqueeze(w{{n}}, two_i) {two.replace('ATTRS', f'pads=[0,{pad},0,{pad}],group={groups}')}"
+        yield Race(f"Conv of one axis, {name}", (1, channels, length), plain, reshaped, weights={"w{n}": shape})
+    x, weights = (1, 256, 16, 16), {"w{n}": (256, 256, 1, 1), "v{n}": (256, 256, 1, 1)}
+    inputs, pool = {"z": (1, 256, 64, 64)}, "{y} = AveragePool<kernel_shape=[4,4],strides=[4,4]>(o{n})"
+    resize, sizes = 'Resize<mode="linear">', ", , scales"
+    one = f"r{{n}} = {resize}({{x}}{sizes}) o{{n}} = Conv(r{{n}}, w{{n}}) {pool}"
+    before = f"c{{n}} = Conv({{x}}, w{{n}}) o{{n}} = {resize}(c{{n}}{sizes}) {pool}"
+    yield Race("Conv of a Resize, 256 channels", x, one, before, weights=weights)
+    both = f"r{{n}} = {resize}({{x}}{sizes}) j{{n}} = Concat<axis=1>(r{{n}}, z) k{{n}} = Concat<axis=1>(w{{n}}, v{{n}})"
+    both += f" o{{n}} = Conv(j{{n}}, k{{n}}) {pool}"
+    parts = f"c{{n}} = Conv({{x}}, w{{n}}) r{{n}} = {resize}(c{{n}}{sizes}) d{{n}} = Conv(z, v{{n}})"
+    parts += f" o{{n}} = Add(d{{n}}, r{{n}}) {pool}"
+    yield Race("Conv of a Resize and others, 256 channels", x, both, parts, inputs=inputs, weights=weights)
 
 
 def product_races() -> Iterator[Race]:
@@ -346,7 +370,8 @@ def shortest_runs(sessions: Sequence[Any], feeds: Mapping[str, Any], seconds: fl
 
 
 RACES = [
-    *norm_races(), *activation_races(), *product_races(), *quantized_races(), *attention_races(), *decoding_races(),
+    *norm_races(), *activation_races(), *product_races(), *convolution_races(), *quantized_races(),
+    *attention_races(), *decoding_races(),
 ]  # fmt: skip
 
 

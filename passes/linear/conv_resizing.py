@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import Build, Op, RulePass, Value, conditional, require, rule
+from ...core import Build, Graph, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.cost_model import CostModel, format_seconds
 from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import Array, Values, has_one_use, known, known_extent, operand
@@ -32,10 +32,12 @@ class Resizing:
     key: object = field(default=None)
 
     @classmethod
-    def of(cls, x: Value) -> Resizing:
-        """That of the op that computes `x` for nothing else, if it makes it larger along spatial axes only."""
+    def of(cls, x: Value, graph: Graph) -> Resizing:
+        """That of the op of `graph` that computes `x` for nothing else, if it enlarges it along spatial axes only."""
         op = x.producer
-        if op is None or op.domain or op.type not in {"Resize", "Upsample"} or not has_one_use(x):
+        if op is None or op.graph is not graph or op.domain or op.type not in {"Resize", "Upsample"}:
+            return cls()
+        if not has_one_use(x):
             return cls()
         scales = constant_scales(op, x.rank)
         if scales is None or set(scales[:2]) != {1} or min(scales) <= 0 or prod(scales) <= 1:
@@ -93,9 +95,9 @@ def convolved_parts(g: Build, xs: Values, w: Value, conv: Op) -> Value:
     groups: dict[object, list[tuple[Value, Array]]] = {}
     resizings: dict[object, Resizing] = {}
     ends = np.cumsum([known_extent(x, 1) for x in xs])
-    require(int(ends[-1]) == w.static_shape[1], "the weights do not fit")
+    require(int(ends[-1]) == w.static_shape[1] and 0 not in np.diff(ends, prepend=0), "the weights do not fit")
     for x, part in zip(xs, np.split(w.const, ends[:-1], axis=1), strict=True):
-        resizing = Resizing.of(x)
+        resizing = Resizing.of(x, g.graph)
         resizings[resizing.key] = resizing
         groups.setdefault(resizing.key, []).append((resizing.input_of(x), part))
     channels = {key: sum(part.shape[1] for _, part in parts) for key, parts in groups.items()}

@@ -147,6 +147,22 @@ def test_parts_that_stay(body: str, columns: int) -> None:
     remains(body, columns=columns, rows=8)
 
 
+def test_resize_outside_of_a_loop_stays() -> None:
+    body = "c = Concat<axis=1>(r, p) y = Conv(c, w) more = Identity(keep)"
+    loop = f"g2 (int64 i, bool keep, float[1,8,32,32] p) => (bool more, float[1,8,32,32] y) {{ {body} }}"
+    text = (
+        "g (float[1,128,8,8] x, float[1,8,32,32] z, int64 n) => (float[h,i,j,k] y) "
+        f"{{ r = {LINEAR}(x, , s) y = Loop<body = {loop}>(n, , z) }}"
+    )
+    stays(text, SINK_RESIZES, weights=arrays(136, scales=[1, 1, 4, 4], rows=8))
+
+
+def test_part_without_channels_stays() -> None:
+    parts = {"x": "1,128,8,8", "z": "1,0,32,32"}
+    body = f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) y = Conv(c, w)"
+    stays(graph(body, **parts), SINK_RESIZES, weights=arrays(128, scales=[1, 1, 4, 4], rows=1))
+
+
 @given(
     st.sampled_from(["Resize", LINEAR, 'Resize<mode="cubic">']),
     st.sampled_from([[2.0, 2.0], [1.0, 3.0], [1.5, 2.0]]),

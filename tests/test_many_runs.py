@@ -24,6 +24,7 @@ from rewriting import load, op_types
 from tiers import slow_unless
 from typer.testing import CliRunner, Result
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 COMMAND = str(Path(sys.executable).with_name("passes"))
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) }"
 OK, BAD, USAGE, WRONG = range(4)

@@ -396,7 +396,7 @@ def rounded(seed: int, kind: str) -> onnx.ModelProto:
     lines.append(f"y = Identity({last})" if kind == "float" else end)
     scalars = {"step": 0.05, "fifty": 50, "mid": 128, "low": 0, "high": 255}
     arrays = {name: np.asarray(a, np.float32) for name, a in (weights | scalars).items()}
-    text = f"g (float[N,3,16,16] x) => ({kind}[N,16,16,16] y) {{ {' '.join(lines)} }}"
+    text = f"g (float[N,3,8,8] x) => ({kind}[N,16,8,8] y) {{ {' '.join(lines)} }}"
     return load(text, weights={**arrays, "zero": np.uint8(0)})
 
 

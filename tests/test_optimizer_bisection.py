@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 PAD = "t = Pad(x, p) y = MaxPool<kernel_shape=[3,3]>(t)"
 PAD_MODEL = f"g (float[1,1,4,4] x) => (float[1,1,3,3] y) <int64[8] p = {{0,0,0,0,0,0,1,1}}> {{ {PAD} }}"
 CLIP_MODEL = (
@@ -279,7 +280,7 @@ def test_known_names_disable_optimizers(name: str, level: str, text: str, tmp_pa
 
     def nodes(*disabled: str) -> list[str]:
         options = ort.SessionOptions()
-        options.log_severity_level = 4
+        options.log_severity_level, options.intra_op_num_threads = 4, 1
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_ENABLE_{level.upper()}")
         options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
         ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"], disabled_optimizers=disabled)

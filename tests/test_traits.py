@@ -45,7 +45,7 @@ def run(op_type: str, *inputs: Array, outputs: int = 1, **attributes: Any) -> li
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", RUN_OPSET)], ir_version=10)
     options = ort.SessionOptions()
-    options.log_severity_level = 4
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return [np.asarray(a) for a in session.run(None, dict(zip(names, inputs, strict=True)))]
 

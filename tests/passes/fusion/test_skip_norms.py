@@ -73,6 +73,6 @@ def test_onnxruntime_fuses_the_norm_only_before(tmp_path: Path, bias: str) -> No
 def operators_as_loaded(model: onnx.ModelProto, path: Path) -> Counter[str]:
     """The ops that onnxruntime runs."""
     options = ort.SessionOptions()
-    options.optimized_model_filepath, options.log_severity_level = str(path), 4
+    options.optimized_model_filepath, options.log_severity_level, options.intra_op_num_threads = str(path), 4, 1
     ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return Counter(node.op_type for node in onnx.load(path).graph.node)

@@ -120,7 +120,7 @@ def by_onnxruntime(model: onnx.ModelProto, path: Path) -> int:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(path)
-    options.log_severity_level = 4
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
     onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return sum(node.op_type == "Transpose" for node in onnx.load(path).graph.node)
 

@@ -295,7 +295,7 @@ def test_stored_weights_are_cast_when_onnxruntime_loads(to: str, share: float, t
         require_near(model, made, feeds | {"b": np.array(b)}, share)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    options.optimized_model_filepath = str(tmp_path / "loaded.onnx")
+    options.optimized_model_filepath, options.intra_op_num_threads = str(tmp_path / "loaded.onnx"), 1
     onnxruntime.InferenceSession(made.SerializeToString(), options)
     loaded = onnx.load(tmp_path / "loaded.onnx")
     inner = [n.op_type for n in loaded.graph.node for a in n.attribute for n in a.g.node]

@@ -27,6 +27,7 @@ from passwright.core.errors import UsageError
 from rewriting import load
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 USAGE = 2
 RNG = np.random.default_rng(0)
 NET = "g (float[N,16] x) => (float[N,4] y) { h = MatMul(x, w) r = Relu(h) p = MatMul(r, v) y = Softmax(p) }"

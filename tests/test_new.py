@@ -16,6 +16,7 @@ from pass_loading import make_pipeline
 from passwright.app.cli import app
 from passwright.app.new.plugin_writer import TEMPLATE_TARGETS, names_for
 from passwright.core import leaves
+from tiers import slow_unless
 from typer.testing import CliRunner, Result
 
 FILES = {
@@ -72,7 +73,7 @@ def test_two_plugins_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [p.name for p in leaves(make_pipeline("basic", made))][-2:] == ["pooling-one", "pooling-two"]
 
 
-@pytest.mark.parametrize("name", ["example", "model"])
+@pytest.mark.parametrize("name", slow_unless({"model"}, ["example", "model"]))
 def test_plugin_may_have_the_name_of_its_file(name: str, tmp_path: Path) -> None:
     assert new(name, "--into", tmp_path).exit_code == 0
     env = {**os.environ, "PYTHONPATH": str(tmp_path / name / "src")}

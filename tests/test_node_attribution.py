@@ -22,11 +22,13 @@ from passwright.core.errors import ModelError
 from passwright.core.io.files import ModelFile, load, load_without_weights
 from passwright.core.ort.sessions import SessionConfig, create_session
 from passwright.core.serialization.proto_queries import all_nodes
+from tiers import slow_unless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
+MODELS = sorted(GOLDEN.glob("*.onnx"))
 HEAD = '<ir_version: 10, opset_import: ["": 17, "com.microsoft": 1]>'
 
 
@@ -152,7 +154,7 @@ def with_unique_names(path: Path) -> onnx.ModelProto:
     return to_onnx(model)
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.onnx")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", slow_unless(MODELS[::2], MODELS), ids=[p.stem for p in MODELS])
 def test_golden_models(path: Path, tmp_path: Path) -> None:
     """Every node of the file is attributed or eliminated, and nodes without origin were inserted by onnxruntime."""
     file = with_unique_names(path)

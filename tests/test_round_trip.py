@@ -11,9 +11,10 @@ import pytest
 from node_cases import is_round_trip_equal
 from passwright.core import Tensor
 from passwright.core.ir.tensor import join_chunks
+from tiers import slow_unless
 
 PACKAGED = Path(onnx.backend.test.__file__).parent / "data"
-GOLDEN = Path(__file__).parent.parent / "golden_models"
+MODELS = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 
 
 @pytest.mark.parametrize("kind", ["light", "simple", "pytorch-converted", "pytorch-operator"])
@@ -23,7 +24,7 @@ def test_packaged_models(kind: str) -> None:
     assert [f.parent.name for f in files if not is_round_trip_equal(onnx.load(f))] == []
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.onnx")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", slow_unless(MODELS[::2], MODELS), ids=[p.stem for p in MODELS])
 def test_golden_models(path: Path) -> None:
     assert is_round_trip_equal(onnx.load(path))
     assert is_round_trip_equal(onnx.load(path, load_external_data=False))

@@ -11,6 +11,7 @@ from ..fusion.polynomials import require_dtype
 def split_layer_norm(g: Build, x: Value, s: Value, op: Op, b: Value | None = None) -> Value:
     """LayerNormalization(x, s, b) => d / Sqrt(ReduceMean(d * d) + epsilon) * s + b, where d = x - ReduceMean(x)"""
     wide = _wide(g, x, op)
+    require(b is None or all(isinstance(d, int) for d in b.shape), "onnxruntime takes a bias that does not broadcast")
     centred = g.Sub(wide, g.ReduceMean(wide, axes=_axes(x, op)))
     scaled = g.Mul(_normalized(g, centred, x, op), s)
     return scaled if b is None else g.Add(scaled, b)

@@ -396,12 +396,12 @@ def fold_heads_into_attention(
     attrs = {"scale": sqrt(heads / known_extent(q, 2)), **op.attrs, "q_num_heads": heads, "kv_num_heads": kv_heads}
     made = g.Attention(q, k, v, *more, outputs=len(op.outputs), **attrs)
     outputs: tuple[Value, ...] = (made,) if len(op.outputs) == 1 else made
-    return (split_into_heads(g, outputs[0], heads), *outputs[1:])
+    return (split_into_heads(g, outputs[0], heads, known_extent(v, 2) // kv_heads), *outputs[1:])
 
 
-def split_into_heads(g: Build, x: Value, heads: int) -> Value:
-    """`x` of shape (batch, length, heads * width) as (batch, heads, length, width)."""
-    return g.Transpose(g.Reshape(x, g.const([0, 0, heads, -1])), perm=HEADS_FIRST)
+def split_into_heads(g: Build, x: Value, heads: int, width: int) -> Value:
+    """`x` of shape (batch, length, heads * width) as (batch, heads, length, width), where batch may be 0."""
+    return g.Transpose(g.Reshape(x, g.const([0, 0, heads, width])), perm=HEADS_FIRST)
 
 
 def head_count(x: Value, split: Value) -> int:

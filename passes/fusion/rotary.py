@@ -128,7 +128,8 @@ def fuse_partial_rotary(g: Build, part: Value, rest: Value, c: Value, s: Value, 
 def fold_heads_into_rotary(g: Build, x: Value, c: Value, s: Value, split: Op, op: Op) -> Value:
     """RotaryEmbedding(Transpose(Reshape(x))) => Transpose(Reshape(RotaryEmbedding(x, num_heads)))"""
     heads = head_count(x, split.outputs[0])
-    return split_into_heads(g, g.RotaryEmbedding(x, c, s, **{**op.attrs, "num_heads": heads}), heads)
+    rotated = g.RotaryEmbedding(x, c, s, **{**op.attrs, "num_heads": heads})
+    return split_into_heads(g, rotated, heads, known_extent(x, 2) // heads)
 
 
 FUSE_ROTARY = RulePass("fuse-rotary", (fuse_rotary, fuse_partial_rotary, fold_heads_into_rotary))

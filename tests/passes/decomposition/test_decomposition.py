@@ -199,6 +199,10 @@ def test_rms_norm() -> None:
             SPLIT_NORMS, {"runs": False}, id="no axis",
         ),
         pytest.param(
+            "g (float[2,2] x, float[2] s, float[N] b) => (float[2,2] y) { y = LayerNormalization(x, s, b) }",
+            SPLIT_NORMS, {"runs": False}, id="a bias that need not broadcast",
+        ),
+        pytest.param(
             "g (double[2,3] x, double[3] s) => (double[2,3] y) { y = LayerNormalization(x, s) }",
             SPLIT_NORMS, {}, id="doubles, of which kernels compute in different types",
         ),

@@ -81,6 +81,14 @@ def test_heads_become_an_attribute() -> None:
     becomes(f"{g} {shapes} {{ {before} }}", f"{g} {{ y = RotaryEmbedding<num_heads=2>(w, c, s) }}", *passes, opset=23)
 
 
+def test_empty_batch_has_heads() -> None:
+    """Reshape finds no extent for -1 where another is 0."""
+    g = "g (float[0,5,16] w, float[0,5,4] c, float[0,5,4] s) => (float[0,2,5,8] y) <int64[4] split = {0, 0, 2, 8}>"
+    before = "r = Reshape(w, split) x = Transpose<perm=[0,2,1,3]>(r) y = RotaryEmbedding(x, c, s)"
+    after = "x = RotaryEmbedding<num_heads=2>(w, c, s) r = Reshape(x, split) y = Transpose<perm=[0,2,1,3]>(r)"
+    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", FUSE_ROTARY, opset=23)
+
+
 @pytest.mark.parametrize(
     ("body", "opset"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,19 +47,15 @@ def assumed_inputs(condition: bytes, input_sets: Sequence[InputSet]) -> AssumedI
 
 def variants(feeds: Arrays, found: Sequence[Array]) -> Iterator[dict[str, Any]]:
     """Inputs with the elements at places where a condition is false from a place where it is true; or of one sign."""
+    tensors: dict[str, Array] = {n: x for n, x in feeds.items() if isinstance(x, np.ndarray)}
+    rest = {n: x for n, x in feeds.items() if n not in tensors}
     for shape in dict.fromkeys(v.shape for v in found if v.size):
         true = np.logical_and.reduce([v for v in found if v.shape == shape])
         if true.any() and not true.all():
             places = np.where(true.reshape(-1), np.arange(true.size), int(np.argmax(true)))
-            yield {n: x.reshape(-1)[places].reshape(shape) if _shape(x) == shape else x for n, x in feeds.items()}
-    yield _mapped(feeds, np.abs)
-    yield _mapped(feeds, lambda x: -np.abs(x))
-
-
-def _shape(value: Any) -> Any:
-    return getattr(value, "shape", None)
-
-
-def _mapped(feeds: Arrays, function: Any) -> dict[str, Any]:
-    numbers: Mapping[str, Any] = feeds
-    return {n: function(x) if getattr(getattr(x, "dtype", None), "kind", "") == "f" else x for n, x in numbers.items()}
+            yield {
+                n: x.reshape(-1)[places].reshape(shape) if x.shape == shape else x for n, x in tensors.items()
+            } | rest
+    positive = {n: np.abs(x) if x.dtype.kind == "f" else x for n, x in tensors.items()}
+    yield positive | rest
+    yield {n: -x if x.dtype.kind == "f" else x for n, x in positive.items()} | rest

@@ -65,7 +65,7 @@ def _conv_of_integers(call: NodeCall) -> Sequence[Value]:
     grouped = places.reshape(batch, group, -1, *places.shape[2:])
     dtype = call.tensor(7).dtype if quantized else TensorProto.INT32
     kind = call.evaluation.arithmetic.kind(dtype)
-    pool = [_zero_point(call, x), *_elements(x)]
+    pool: list[Element] = [_zero_point(call, x), *_elements(x)]
     others = [e for v in beside for e in _elements(v)]
     kept = {k: v for k, v in call.attributes.items() if k not in WINDOW_ATTRIBUTES}
     name = f"{call.node.op_type} {sorted(kept.items())!r} {[v is not None for v in call.inputs]}"
@@ -73,7 +73,7 @@ def _conv_of_integers(call: NodeCall) -> Sequence[Value]:
     weights = [_elements(TermTensor(w.dtype, row)) for row in w.elements]
     for n, m, *at in np.ndindex(*found.shape):
         window = cast("list[int]", grouped[(n, m // (rows // group), slice(None), *at)].reshape(-1).tolist())
-        given = [*(pool[i] for i in window), *weights[m], *others]
+        given: list[Element] = [*(pool[i] for i in window), *weights[m], *others]
         if len(given) > MAX_OPAQUE_ARGUMENTS or prod(found.shape) > MAX_OPAQUE_ARGUMENTS:
             raise NotApplicable(f"{call.node.op_type} of windows of {len(given)} elements")
         term = call.evaluation.functions.apply(f"{name} {m}", [e.term for e in given], kind.sort)

@@ -52,10 +52,10 @@ def variants(feeds: Arrays, found: Sequence[Array]) -> Iterator[dict[str, Any]]:
     for shape in dict.fromkeys(v.shape for v in found if v.size):
         true = np.logical_and.reduce([v for v in found if v.shape == shape])
         if true.any() and not true.all():
-            places = np.where(true.reshape(-1), np.arange(true.size), int(np.argmax(true)))
+            places: Array = np.where(true.reshape(-1), np.arange(true.size), int(np.argmax(true)))
             yield {
                 n: x.reshape(-1)[places].reshape(shape) if x.shape == shape else x for n, x in tensors.items()
             } | rest
-    positive = {n: np.abs(x) if x.dtype.kind == "f" else x for n, x in tensors.items()}
+    positive: dict[str, Array] = {n: np.abs(x) if x.dtype.kind == "f" else x for n, x in tensors.items()}
     yield positive | rest
     yield {n: -x if x.dtype.kind == "f" else x for n, x in positive.items()} | rest

@@ -18,9 +18,9 @@ from rewriting import load
 from test_check_planted import FOLDER, NAMES, is_wrong
 from tiers import slow_unless
 
-MIN_PROVED = 219
+MIN_PROVED = 226
 """A ratchet: of all recorded rules, so many are proved. It may be raised, never lowered."""
-MIN_EXACT = 98
+MIN_EXACT = 102
 RULES = {r.name: r for _, r in built_in_rules()}
 PROVED = sorted(name for name, proof in recorded_proofs().items() if proof.is_proved)
 SAMPLE = {"cancel_depth_and_space", "cancel_transposes", "fuse_gelu", "merge_conv_with_affine", "fuse_gemm"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from types import TracebackType
@@ -11,7 +12,8 @@ import onnx
 from onnx import TensorProto
 
 from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
-from .finite_field_proof import all_nodes, element_types
+from ..serialization.proto_queries import subgraphs
+from .finite_field_proof import all_nodes
 from .guarantee import Guarantee
 from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .replay import format_inputs, replay
@@ -115,10 +117,23 @@ def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> Verd
 
 
 def has_floats(model: onnx.ModelProto) -> bool:
-    """Whether a value of a model is a float, whose bits a real has not; one of unknown type, as in bodies, may be."""
-    types = element_types(model)
-    names = (n for node in all_nodes(model.graph) for n in (*node.input, *node.output) if n)
-    return any(types.get(n, 0) in FLOATS | {0} for n in names) or any(v in FLOATS for v in types.values())
+    """Whether a value of a model is a float, whose bits a real has not; one of unknown type may be."""
+    inferred = onnx.shape_inference.infer_shapes(model)
+    graphs = [inferred.graph, *bodies_in(inferred.graph)]
+    values = (v for g in graphs for v in (*g.input, *g.output, *g.value_info))
+    types = {v.name: v.type.tensor_type.elem_type for v in values} | {
+        t.name: t.data_type for g in graphs for t in g.initializer
+    }
+    made = (name for node in all_nodes(inferred.graph) for name in node.output if name)
+    return any(types.get(name, 0) in FLOATS | {0} for name in (*types, *made))
+
+
+def bodies_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """The bodies of the nodes of a graph, at any depth."""
+    for node in graph.node:
+        for body in subgraphs(node):
+            yield body
+            yield from bodies_in(body)
 
 
 def _all_of(dtype: int) -> str:

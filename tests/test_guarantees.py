@@ -18,7 +18,7 @@ from rewriting import load
 from test_check_planted import FOLDER, NAMES, is_wrong
 from tiers import slow_unless
 
-MIN_PROVED = 226
+MIN_PROVED = 229
 """A ratchet: of all recorded rules, so many are proved. It may be raised, never lowered."""
 MIN_EXACT = 102
 RULES = {r.name: r for _, r in built_in_rules()}

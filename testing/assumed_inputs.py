@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -50,9 +50,9 @@ def variants(feeds: Arrays, found: Sequence[Array]) -> Iterator[dict[str, Any]]:
     tensors: dict[str, Array] = {n: x for n, x in feeds.items() if isinstance(x, np.ndarray)}
     rest = {n: x for n, x in feeds.items() if n not in tensors}
     for shape in dict.fromkeys(v.shape for v in found if v.size):
-        true = np.logical_and.reduce([v for v in found if v.shape == shape])
+        true: Array = np.logical_and.reduce([v for v in found if v.shape == shape])
         if true.any() and not true.all():
-            places: Array = np.where(true.reshape(-1), np.arange(true.size), int(np.argmax(true)))
+            places: Array = np.where(true.reshape(-1), cast("Array", np.arange(true.size)), int(np.argmax(true)))
             yield {
                 n: x.reshape(-1)[places].reshape(shape) if x.shape == shape else x for n, x in tensors.items()
             } | rest

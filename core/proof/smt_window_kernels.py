@@ -28,7 +28,7 @@ def _windows(call: NodeCall, x: TermTensor, kernel: Sequence[int], *, is_pool: b
 
 def _places(x: TermTensor, windows: Windows) -> Array:
     """The numbers of the elements in each window from 1 on, 0 in the padding: (N, C, counts..., elements)."""
-    numbers: Array = np.arange(1, x.elements.size + 1).reshape(x.elements.shape)
+    numbers = cast("Array", np.arange(1, x.elements.size + 1)).reshape(x.elements.shape)
     padded = windows.padded(numbers, 0)
     return np.stack([padded[span] for _, span in windows.positions()], axis=-1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
@@ -528,3 +529,36 @@ def test_changes_in_bodies_that_outputs_do_not_show(body: str, before: str, afte
     own = [OnnxRuntime(g.model.whole_message().SerializeToString()) for g in (regions.original, regions.rewritten)]
     outputs = [session.run(["y"], {"x": X, "c": np.array(True)})[0] for session in own]
     assert np.array_equal(*outputs)
+
+
+def test_oracle_names_the_site_in_a_body() -> None:
+    def model(ops: str) -> onnx.ModelProto:
+        return load(f"{ENDS} {{ {BODIES['Loop'].format(ops)} }}")
+
+    oracle = oracle_of(model("j = Sign(v)"))
+    after = model("j0 = Sign(v) j = Add(j0, j0)")
+    assert oracle.compare(after.SerializeToString()).failure is None
+    failure = oracle.compare(after.SerializeToString(), ComparisonOptions(compare_regions=True)).failure
+    assert isinstance(failure, Mismatch)
+    assert failure.site == "j"
+    assert "in run 1 of the body of s" in str(failure)
+    assert {"j", "s"} < failure.region
+
+
+def test_sequences_that_bodies_carry_are_not_compared() -> None:
+    body = """n = Constant <value_int = 3> () t = Constant <value = bool {{1}}> () e = SequenceConstruct(x)
+        s = Loop (n, t, e) <body = b (int64 k, bool p, seq(float[2,4]) v) => (bool q, seq(float[2,4]) w) {{
+            q = Identity(p) h = Constant <value_int = 0> () f = SequenceAt(v, h) g1 = {0}(f) a = Sign(g1)
+            w = SequenceInsert(v, a) }}>
+        y = ConcatFromSequence <axis = 0> (s)"""
+    before, after = (f"g (float[2,4] x) => (float[A,4] y) {{ {body.format(op)} }}" for op in ("Tanh", "Identity"))
+    assert wrong_site(regions_of(before, after)) is None
+    assert wrong_site(regions_of(before, before.replace("Tanh", "Neg"))) == "y"
+
+
+@pytest.mark.parametrize("trips", [0, 3])
+def test_loops_without_iterations_have_none_to_compare(trips: int) -> None:
+    before, after = (
+        BODIES["Loop"].format(f"j0 = Neg(v) j = {op}(j0, j0)").replace("= 3", f"= {trips}") for op in ("Add", "Max")
+    )
+    assert wrong_site(regions_of(before, after)) == ("j" if trips else None)

@@ -562,3 +562,16 @@ def test_loops_without_iterations_have_none_to_compare(trips: int) -> None:
         BODIES["Loop"].format(f"j0 = Neg(v) j = {op}(j0, j0)").replace("= 3", f"= {trips}") for op in ("Add", "Max")
     )
     assert wrong_site(regions_of(before, after)) == ("j" if trips else None)
+
+
+def test_branches_of_one_name_are_two_bodies() -> None:
+    text = """i = If(c) <
+            then_branch = g1 () => (int64[2] e) {{ a1 = Sign(x) e = ArgMax <axis = 1, keepdims = 0> (a1) }},
+            else_branch = g1 () => (int64[2] f) {{ a2 = Sign(x) {0} f = ArgMax <axis = 1, keepdims = 0> (j) }}>
+        y = Identity(x)"""
+    regions = regions_of(*(f"{ENDS} {{ {text.format(f'j = {op}(a2, a2)')} }}" for op in ("Add", "Max")))
+    sets = [InputSet("normal", {}, {"x": X, "c": np.array(c)}) for c in (True, False)]
+    assert regions.first_difference(sets[:1]) is None
+    found = regions.first_difference(sets)
+    assert found is not None
+    assert (found.site, found.input_set) == ("j", sets[1])

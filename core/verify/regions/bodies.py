@@ -58,16 +58,20 @@ class BodyPair:
         reads = tuple(dict.fromkeys((*old, *filter(is_given, (*new, *outside)))))
         return cls(original, rewritten, before[0], after[0], is_given, reads)
 
-    def bodies(self, values: Mapping[str, Any]) -> tuple[onnx.GraphProto, onnx.GraphProto] | None:
-        """The bodies that run on these values of the original, in both models; None if that is not known."""
+    def names(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
+        """The attributes with the bodies that run on these values, in both models; None if that is not known."""
         old, new = self.original.nodes[self.before], self.rewritten.nodes[self.after]
         if old.op_type != "If":
-            return _body(old, "body"), _body(new, "body")
+            return "body", "body"
         conditions = _value(self.original, old.input[0], values), _value(self.rewritten, new.input[0], values)
         if any(c is None for c in conditions):
             return None
-        names = ["then_branch" if bool(np.asarray(c).item()) else "else_branch" for c in conditions]
-        return _body(old, names[0]), _body(new, names[1])
+        before, after = ("then_branch" if bool(np.asarray(c).item()) else "else_branch" for c in conditions)
+        return before, after
+
+    def bodies(self, names: tuple[str, str]) -> tuple[onnx.GraphProto, onnx.GraphProto]:
+        """The bodies in attributes of these names."""
+        return _body(self.original.nodes[self.before], names[0]), _body(self.rewritten.nodes[self.after], names[1])
 
     def models(
         self, bodies: tuple[onnx.GraphProto, onnx.GraphProto], values: Mapping[str, Any]

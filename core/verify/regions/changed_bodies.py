@@ -57,16 +57,16 @@ class ChangedBodies:
     load: LoadRegion
     compare: CompareModels
     timeout: float | None
-    _bodies: dict[tuple[str, str], _Body | None] = field(default_factory=dict[tuple[str, str], "_Body | None"])
+    _bodies: dict[tuple[str, ...], _Body | None] = field(default_factory=dict[tuple[str, ...], "_Body | None"])
 
     def add(self, site: str, pair: BodyPair, input_set: InputSet, values: Arrays) -> None:
         """Run the first iterations of the original's body on values of the original, and keep their inputs.
 
         Raises EvaluationError and ModelLoadError.
         """
-        if (bodies := pair.bodies(values)) is None:
+        if (names := pair.names(values)) is None:
             return
-        key = site, bodies[0].name
+        key, bodies = (site, *names), pair.bodies(names)
 
         def run(own: Mapping[str, Any]) -> list[Any]:
             body = self._bodies[key]
@@ -91,7 +91,7 @@ class ChangedBodies:
 
     def first_difference(self) -> tuple[str, SiteDifference] | None:
         """The first wrong site in a body, after that of its op; None if all are right."""
-        for (op, _), body in self._bodies.items():
+        for (op, *_), body in self._bodies.items():
             if body is None or not body.iterations:
                 continue
             found = self.compare(body.original, body.rewritten, [own for own, _, _ in body.iterations])

@@ -10,11 +10,19 @@ import numpy as np
 import onnx
 import pytest
 from passwright.core import EXACT, Build, Value, require, rule
-from passwright.core.errors import EvaluationError
+from passwright.core.errors import EvaluationError, ModelLoadError
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.regions.value_graph import ValueGraph
-from passwright.core.verify.segmented_runtime import SegmentedRuntime, segment_memory, segments
+from passwright.core.verify.segmented_runtime import (
+    MAX_WIDTH,
+    SegmentedRuntime,
+    SegmentLimits,
+    is_wide,
+    load_by_width,
+    segment_memory,
+    segments,
+)
 from rewriting import LocalOracle, load
 
 from passwright import optimize
@@ -25,6 +33,7 @@ from language_model import Sizes, write_decoder
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 X = np.random.default_rng(0).standard_normal((3, 32)).astype(np.float32)
 WEIGHTS = {n: np.random.default_rng(i).standard_normal((32, 32)).astype(np.float32) for i, n in enumerate("uvw")}
+HEAVY = SegmentLimits(weight_bytes=1)
 ENDS = "g (float[N,32] x) => (float[N,32] y)"
 
 
@@ -61,7 +70,7 @@ def model(body: str) -> bytes:
 )
 def test_outputs_are_those_of_a_whole_session(body: str, sessions: int) -> None:
     whole = OnnxRuntime(model(body)).run(["y"], {"x": X})[0]
-    runtime = SegmentedRuntime(model(body), 1)
+    runtime = SegmentedRuntime(model(body), HEAVY)
     for _ in range(2):
         assert np.array_equal(runtime.run(["y"], {"x": X})[0], whole)
     assert runtime.session_count == sessions
@@ -69,14 +78,14 @@ def test_outputs_are_those_of_a_whole_session(body: str, sessions: int) -> None:
 
 def test_values_on_the_way_and_constants_are_outputs_too() -> None:
     data = model("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)")
-    a, u, b = SegmentedRuntime(data, 1).run(["a", "u", "b"], {"x": X})
+    a, u, b = SegmentedRuntime(data, HEAVY).run(["a", "u", "b"], {"x": X})
     np.testing.assert_array_equal(u, WEIGHTS["u"])
     np.testing.assert_array_equal(a, OnnxRuntime(model("y = MatMul(x, u)")).run(["y"], {"x": X})[0])
     assert b.shape == (3, 32)
 
 
 def test_ranks_may_change_between_runs() -> None:
-    runtime = SegmentedRuntime(model("g (float[] x) => (float[] y) { a = MatMul(x, u) y = MatMul(a, v) }"), 1)
+    runtime = SegmentedRuntime(model("g (float[] x) => (float[] y) { a = MatMul(x, u) y = MatMul(a, v) }"), HEAVY)
     for x in (X, X[None], X[0]):
         assert runtime.run(["y"], {"x": x})[0].shape == x.shape
 
@@ -84,7 +93,7 @@ def test_ranks_may_change_between_runs() -> None:
 @pytest.mark.parametrize(("limit", "counts"), [(1, [1, 1, 1]), (8192, [2, 1]), (1 << 20, [3])])
 def test_segments_hold_weights_up_to_a_limit(limit: int, counts: list[int]) -> None:
     graph = ValueGraph.of(split_model(model("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)")))
-    found = list(segments(graph, ["y"], limit))
+    found = list(segments(graph, ["y"], SegmentLimits(limit)))
     assert [len(s.nodes) for s in found] == counts
     assert [s.released for s in found][-1] == (() if len(counts) == 1 else ("b",))
 
@@ -102,13 +111,86 @@ def test_weights_that_a_kernel_requires_as_constants(monkeypatch: pytest.MonkeyP
     data = model("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)")
     expected = OnnxRuntime(data).run(["y"], {"x": X})[0]
     monkeypatch.setattr(OnnxRuntime, "run", run_without_fed_weights)
-    assert np.array_equal(SegmentedRuntime(data, 1).run(["y"], {"x": X})[0], expected)
+    assert np.array_equal(SegmentedRuntime(data, HEAVY).run(["y"], {"x": X})[0], expected)
     assert len(refused) == 1
 
 
 def test_error_of_a_run_is_that_of_onnxruntime() -> None:
     with pytest.raises(EvaluationError, match="onnxruntime cannot run it"):
-        SegmentedRuntime(model("a = MatMul(x, u) y = MatMul(a, v)"), 1).run(["y"], {"x": X[:, :3]})
+        SegmentedRuntime(model("a = MatMul(x, u) y = MatMul(a, v)"), HEAVY).run(["y"], {"x": X[:, :3]})
+
+
+def wide(ends: str, body: str) -> onnx.ModelProto:
+    """A model with `{}` in its text for each number below MAX_WIDTH + 1, where it stands between bars."""
+    parts = f"g ({ends} {{ {body} }}".split("|")
+    return load("".join(p if i % 2 == 0 else _each(p) for i, p in enumerate(parts)))
+
+
+def _each(text: str) -> str:
+    return (", " if "=" not in text else " ").join(text.replace("#", str(i)) for i in range(MAX_WIDTH + 1))
+
+
+FEW = "float[N] x) => (float[M] y)"
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [
+        pytest.param(wide("float[N] x) => (|v#|)", "|v# = Sin(x)|"), True, id="outputs"),
+        pytest.param(wide("|float[2] x#|) => (float[2] y)", "y = Sum(|x#|)"), True, id="inputs"),
+        pytest.param(wide(FEW, "|v# = Sin(x)| y = Sum(|v#|)"), True, id="independent ops"),
+        pytest.param(wide(FEW, "v0 = Neg(x) t = Sin(v0) |w# = Exp(t)| y = Sum(|w#|)"), True, id="later ops"),
+        pytest.param(wide(FEW, "|s# = Sin(x)| c = Cos(s0) y = Sum(|s#|, c)"), True, id="ops of several levels"),
+        pytest.param(load("g (float[N] x) => (float[N] y) { y = Neg(x) }"), False, id="small"),
+    ],
+)
+def test_wide_models(graph: onnx.ModelProto, expected: bool) -> None:
+    assert is_wide(graph) == expected
+
+
+def test_long_models_are_not_wide() -> None:
+    links = " ".join(f"v{i + 1} = Add(v{i}, x)" for i in range(MAX_WIDTH + 1))
+    assert not is_wide(load(f"g (float[2] x) => (v{MAX_WIDTH + 1}) {{ v0 = Neg(x) {links} }}"))
+
+
+def test_segments_have_few_nodes() -> None:
+    graph = ValueGraph.of(split_model(model("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)")))
+    assert [len(s.nodes) for s in segments(graph, ["y"], SegmentLimits(nodes=2))] == [2, 1]
+
+
+def test_wide_models_compute_the_same_in_segments() -> None:
+    n = MAX_WIDTH + 1
+    data = wide("|float[2] x#|) => (|v#|, float[2] s)", "|v# = Sin(x#)| s = Max(|v#|)").SerializeToString()
+    feeds = {f"x{i}": np.float32([i, -i]) for i in range(n)}
+    names = [*(f"v{i}" for i in range(0, n, 7)), "s"]
+    runtime = load_by_width(data)
+    assert isinstance(runtime, SegmentedRuntime)
+    *found, largest = runtime.run(names, feeds)
+    sine = OnnxRuntime(model("g (float[2] x) => (float[2] y) { y = Sin(x) }"))
+    sines = np.stack([sine.run(["y"], {"x": x})[0] for x in feeds.values()])
+    assert np.array_equal(np.stack(found), sines[::7])
+    assert np.array_equal(largest, sines.max(0))
+
+
+def test_wide_model_without_a_kernel_is_refused() -> None:
+    decoder = wide("uint8[N] x) => (uint8[H,W,C] y, |v#|)", "y = ImageDecoder(x) |v# = Identity(x)|")
+    with pytest.raises(ModelLoadError, match="no kernel for ImageDecoder"):
+        load_by_width(decoder.SerializeToString())
+
+
+def test_equal_segments_of_two_models_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, make = list[int](), OnnxRuntime.__init__
+
+    def counted(self: OnnxRuntime, *args: Any, **options: Any) -> None:
+        loaded.append(1)
+        make(self, *args, **options)
+
+    monkeypatch.setattr(OnnxRuntime, "__init__", counted)
+    bodies = ["a = Sin(x) y = Cos(a)", "a = Sin(x) y = Tan(a)"]
+    runtimes = [SegmentedRuntime(model(b), SegmentLimits(nodes=1)) for b in bodies]
+    for runtime, function in zip(runtimes, (np.cos, np.tan), strict=True):
+        np.testing.assert_allclose(runtime.run(["y"], {"x": X})[0], function(np.sin(X)), rtol=1e-5)
+    assert len(loaded) == 3
 
 
 @pytest.mark.parametrize(("memory", "limit"), [(None, None), (30_000, None), (20_000, 10_000), (1, 0)])

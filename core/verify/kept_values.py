@@ -11,6 +11,7 @@ import numpy as np
 from ..support.dataclass_decorator import dataclass
 
 Result = TypeVar("Result")
+ARRAY_BYTES = 200  # of an array beside its elements
 
 
 @dataclass(slots=True)
@@ -42,9 +43,9 @@ class ValueCache(Generic[Result]):
 
 
 def value_bytes(value: Any) -> int:
-    """The bytes of the elements of tensors in a value, a container or a mapping."""
+    """The bytes of the tensors in a value, a container or a mapping."""
     if isinstance(value, np.ndarray):
-        return cast("np.ndarray[Any, Any]", value).nbytes
+        return cast("np.ndarray[Any, Any]", value).nbytes + ARRAY_BYTES
     if isinstance(value, Mapping):
         return sum(map(value_bytes, cast("Mapping[Any, Any]", value).values()))
     return sum(map(value_bytes, cast("list[Any]", value))) if isinstance(value, list | tuple) else 0

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
 from ..io.files import split_model
-from ..ort.backends import Arrays, OnnxRuntime
+from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
 from ..ort.process_limits import default_memory
 from ..ort.sessions import Loadable
@@ -46,7 +46,7 @@ from .seeded_session import (
     with_perturbed_weights,
     with_prepacked_weights,
 )
-from .segmented_runtime import SegmentedRuntime, segment_memory
+from .segmented_runtime import SegmentedRuntime, SegmentLimits, is_wide, load_by_width, segment_memory
 from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
 
@@ -224,8 +224,10 @@ class Oracle:
         self._segment_memory: int | None = None
         if backends is BACKENDS and not spec.random_outputs and not spec.stateful:
             self._segment_memory = segment_memory(self._split, spec.memory)
+            if is_wide(self._split.message):
+                self._backends = (load_by_width, OnnxReference)
         if self._segment_memory is not None:
-            self._backends = (partial(SegmentedRuntime, memory=self._segment_memory),)
+            self._backends = (partial(SegmentedRuntime, limits=SegmentLimits.of_memory(self._segment_memory)),)
             gigabytes = sum(t.nbytes for t in self._split.tensors.values()) / 1e9
             self.notes.append(
                 f"by regions: with {gigabytes:.3g} GB of weights, models were run in segments; changed regions were "
@@ -431,7 +433,7 @@ class Oracle:
         if not is_local or self.spec.random_outputs or self.spec.stateful:
             return None
         rewritten = ValueGraph.of(split_model(model))
-        load = self._original.backend if self._segment_memory is not None else None
+        load = self._original.backend if self._backends is not BACKENDS else None
         timeout = self._original.timeout
         return ChangedRegions(self._original_values, rewritten, session.config, timeout, make_session=load)
 

@@ -1,10 +1,14 @@
-"""Sessions of models larger than memory: segments of a model, loaded and run one at a time."""
+"""Sessions of large and of wide models: segments of a model, loaded and run one at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from sys import maxsize
 from time import perf_counter
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 import onnx
@@ -15,15 +19,21 @@ from ..io.files import split_model
 from ..ir.op_schemas import canonical_domain
 from ..ir.tensor import Tensor
 from ..ort.backends import Arrays, OnnxRuntime
+from ..ort.kernels import runs_on_cpu
 from ..ort.sessions import UNOPTIMIZED, Loadable, SessionConfig
 from ..ort.split_models import SplitModel
-from ..serialization.proto_queries import subgraphs
+from ..serialization.proto_queries import all_nodes, opset_versions, subgraphs
 from ..support.dataclass_decorator import dataclass
 from .regions.region_models import value_type
-from .regions.value_graph import ValueGraph
+from .regions.value_graph import ValueGraph, sorted_nodes
 
 MAX_WHOLE_BYTES = 1 << 30  # bytes of weights up to which a model is run whole
 SEGMENT_SHARE = 256  # a segment gets further weights up to the limit of memory divided by this
+MAX_WIDTH = 5000  # edges of a graph or op, and ops without a path between them, up to which a model is run whole
+MAX_SEGMENT_NODES = 1000  # of a wide model
+
+_SESSIONS = WeakValueDictionary[tuple[SessionConfig, bytes], OnnxRuntime]()
+"""The sessions in use: unchanged segments are loaded once for an original and the models compared with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +50,35 @@ class Segment:
     released: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SegmentLimits:
+    """The bytes of large weights of a segment, or one weight, and its number of nodes, or one node."""
+
+    weight_bytes: int = maxsize
+    nodes: int = maxsize
+
+    @classmethod
+    def of_memory(cls, memory: int) -> SegmentLimits:
+        """The limits for a model whose weights of one segment at a time are to take about `memory` bytes at most."""
+        return cls(weight_bytes=max(1, memory // SEGMENT_SHARE))
+
+
 class SegmentedRuntime:
-    """A `Session` of onnxruntime that holds the weights of one segment at a time, of about `memory` bytes at most.
+    """A `Session` of onnxruntime that runs segments of a model within `limits`, one at a time.
 
     Large weights are fed to a segment. So equal segments, such as those of the layers of a language model, have one
-    session, which is made when the first of them runs. Raises EvaluationError for a failing run.
+    session, which is made when the first of them runs. Empty sequences, optionals and maps are not handed on between
+    segments. Raises EvaluationError for a failing run.
     """
 
     name = "onnxruntime"
 
-    def __init__(self, model: Loadable | SplitModel, memory: int, config: SessionConfig = UNOPTIMIZED) -> None:
+    def __init__(
+        self, model: Loadable | SplitModel, limits: SegmentLimits, config: SessionConfig = UNOPTIMIZED
+    ) -> None:
         self.config = config
         self._graph = ValueGraph.of(split_model(model))
-        self._limit = max(1, memory // SEGMENT_SHARE)
+        self._limits = limits
         self._sessions: dict[bytes, OnnxRuntime | None] = {}
         self._segments: dict[tuple[str, ...], list[_LoadedSegment]] = {}  # of the last outputs
 
@@ -67,7 +93,7 @@ class SegmentedRuntime:
         values = dict(feeds)
         wanted = tuple(outputs)
         if wanted not in self._segments:
-            self._segments = {wanted: [_LoadedSegment(s) for s in segments(self._graph, outputs, self._limit)]}
+            self._segments = {wanted: [_LoadedSegment(s) for s in segments(self._graph, outputs, self._limits)]}
         for segment in self._segments[wanted]:
             left = None if end is None else end - perf_counter()
             if left is not None and left <= 0:
@@ -104,11 +130,14 @@ class SegmentedRuntime:
         return session.run(wanted, feeds, timeout)
 
     def _fed_session(self, data: bytes) -> OnnxRuntime | None:
-        """A session whose weights are inputs; None if a kernel requires that they are constant."""
-        try:
-            return OnnxRuntime(data, self.config)
-        except ModelLoadError:
-            return None
+        """A session whose weights are inputs, perhaps of another model; None if a kernel requires constant ones."""
+        key = self.config, data
+        if (session := _SESSIONS.get(key)) is None:
+            try:
+                session = _SESSIONS[key] = OnnxRuntime(data, self.config)
+            except ModelLoadError:
+                return None
+        return session
 
 
 def _fed_type(name: str, value: Any) -> onnx.TypeProto:
@@ -121,20 +150,68 @@ def _fed_type(name: str, value: Any) -> onnx.TypeProto:
     return helper.make_sequence_type_proto(value_type(elements[0]))
 
 
+def _kind(name: str, value: Any) -> Hashable:
+    """A key that tells values of different types or ranks apart. Raises EvaluationError as `_fed_type` does."""
+    if isinstance(value, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", value)
+        return array.dtype, array.ndim
+    return _fed_type(name, value).SerializeToString(deterministic=True)
+
+
 def segment_memory(model: SplitModel, memory: int | None) -> int | None:
     """The memory for the segments of a model with more than 1 GB of weights, or half of `memory`; None for others."""
     limit = MAX_WHOLE_BYTES if memory is None else min(MAX_WHOLE_BYTES, memory // 2)
     return limit if sum(t.nbytes for t in model.tensors.values()) > limit else None
 
 
-def segments(graph: ValueGraph, outputs: Sequence[str], limit: int) -> Iterator[Segment]:
-    """The nodes that `outputs` need in segments, each with up to `limit` bytes of large weights, or one weight."""
+def load_by_width(model: Loadable | SplitModel, config: SessionConfig = UNOPTIMIZED) -> OnnxRuntime | SegmentedRuntime:
+    """A session of a model, in segments of few nodes if it is wide; with one thread, as there may be many segments.
+
+    Raises ModelLoadError.
+    """
+    split, single = split_model(model), replace(config, intra_op_threads=1)
+    if not is_wide(split.message):
+        return OnnxRuntime(split, single)
+    _require_kernels(split.message)
+    return SegmentedRuntime(split, SegmentLimits(nodes=MAX_SEGMENT_NODES), single)
+
+
+def _require_kernels(message: onnx.ModelProto) -> None:
+    """Raise ModelLoadError for an operator that onnxruntime does not have, as segments are loaded when they run."""
+    versions, local = opset_versions(message), {(canonical_domain(f.domain), f.name) for f in message.functions}
+    used = dict.fromkeys((canonical_domain(n.domain), n.op_type) for n in all_nodes(message.graph.node))
+    for domain, op_type in used:
+        if (domain, op_type) not in local and not runs_on_cpu(op_type, domain, versions.get(domain, 1)):
+            raise ModelLoadError(f"onnxruntime cannot load it: it has no kernel for {op_type}")
+
+
+def is_wide(message: onnx.ModelProto) -> bool:
+    """Whether onnxruntime needs time in the square of the width of a model to load it, which is a large one.
+
+    That is the number of inputs or outputs of the graph, or of ops on one level, by the longest path from the inputs.
+    O(V + E) for a graph of more than MAX_WIDTH edges.
+    """
+    graph = message.graph
+    if max(len(graph.input), len(graph.output)) > MAX_WIDTH:
+        return True
+    if len(graph.node) <= MAX_WIDTH:
+        return False
+    levels, widths = dict[str, int](), Counter[int]()
+    for node, reads in sorted_nodes(graph.node):
+        level = 1 + max((levels.get(name, 0) for name in reads), default=0)
+        levels.update(dict.fromkeys(node.output, level))
+        widths[level] += 1
+    return max(widths.values()) > MAX_WIDTH
+
+
+def segments(graph: ValueGraph, outputs: Sequence[str], limits: SegmentLimits) -> Iterator[Segment]:
+    """The nodes that `outputs` need, in segments within limits."""
     wanted = dict.fromkeys(n for n in outputs if n not in graph.constants)
     needed, _ = graph.ancestors(wanted, lambda _: False)
     order = [n for n in needed if not _is_constant(graph.nodes[n])]
     last_read = {name: position for position, n in enumerate(order) for name in graph.reads[n]}
     last_read |= dict.fromkeys(wanted, len(order))
-    for begin, end in _spans(graph, order, limit):
+    for begin, end in _spans(graph, order, limits):
         own = dict.fromkeys(o for n in order[begin:end] for o in graph.nodes[n].output if o)
         read = dict.fromkeys(name for n in order[begin:end] for name in graph.reads[n] if name not in own)
         inside = [graph.producers[n][0] for n in read if n in graph.producers and _is_constant(_producer(graph, n))]
@@ -148,12 +225,13 @@ def segments(graph: ValueGraph, outputs: Sequence[str], limit: int) -> Iterator[
         )
 
 
-def _spans(graph: ValueGraph, order: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
-    """Spans of positions in `order`; a new one begins where the weights would exceed the limit."""
+def _spans(graph: ValueGraph, order: Sequence[int], limits: SegmentLimits) -> Iterator[tuple[int, int]]:
+    """Spans of positions in `order`; a new one begins where the nodes or the weights would exceed their limit."""
     begin, held = 0, dict[str, int]()
     for position, n in enumerate(order):
         read = {name: t.nbytes for name in graph.reads[n] if (t := graph.model.tensors.get(name)) is not None}
-        if held and read.keys() - held.keys() and sum((held | read).values()) > limit:
+        is_heavy = held and read.keys() - held.keys() and sum((held | read).values()) > limits.weight_bytes
+        if is_heavy or position - begin == limits.nodes:
             yield begin, position
             begin, held = position, {}
         held |= read
@@ -174,14 +252,14 @@ class _LoadedSegment:
     """A segment, and its plan for the types and ranks of the last values."""
 
     segment: Segment
-    _key: tuple[Any, ...] = ()
+    _key: tuple[Hashable, ...] = ()
     _plan: _Plan | None = None
 
     def plan(self, graph: ValueGraph, values: Arrays) -> _Plan:
         """The plan for values of these types and ranks. Raises EvaluationError."""
-        types = [_fed_type(name, values[name]) for name in self.segment.reads]
-        key = tuple(t.SerializeToString(deterministic=True) for t in types)
+        key = tuple(_kind(name, values[name]) for name in self.segment.reads)
         if self._plan is None or key != self._key:
+            types = [_fed_type(name, values[name]) for name in self.segment.reads]
             self._key, self._plan = key, _Plan.of(graph, self.segment, types)
         return self._plan
 
@@ -212,7 +290,7 @@ class _Plan:
         whole = graph.model.message
         message = onnx.ModelProto(ir_version=whole.ir_version)
         message.opset_import.extend(whole.opset_import)
-        message.functions.extend(whole.functions)
+        message.functions.extend(graph.called_functions(segment.nodes))
         message.graph.name = "segment"
         message.graph.node.extend(_renamed(node, names) for node in nodes)
         given = zip(segment.reads, types, strict=True)

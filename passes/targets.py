@@ -81,9 +81,10 @@ Nor is Attention of half precision, which rounds scores to half precision even i
 2 to 20 times as inexact as the separate ops, which onnxruntime runs in single precision.
 """
 
-INTEGER_OPERATORS = frozenset(
-    {"Add", "Concat", "Conv", "Gemm", "GlobalAveragePool", "LeakyRelu", "MatMul", "Mul", "Sigmoid"}
-)
+INTEGER_OPERATORS = frozenset({
+    "Add", "Concat", "Conv", "Gemm", "GlobalAveragePool", "HardSigmoid", "HardSwish", "LeakyRelu", "MatMul", "Mul",
+    "Sigmoid",
+})  # fmt: skip
 """The operators that onnxruntime computes on integers, and not more slowly than between conversions to floats and back.
 
 Softmax of 64x28x28 elements takes 1.9 times as long on integers as between conversions, AveragePool 9 times, and 1.3

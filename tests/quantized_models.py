@@ -19,8 +19,8 @@ from passwright.passes.quantization.static_groups import QUANTIZE_STATIC
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
 
 OPERATORS = frozenset({
-    "AveragePool", "Add", "Concat", "Conv", "Gemm", "GlobalAveragePool", "LeakyRelu", "MatMul", "Mul", "Sigmoid",
-    "Softmax",
+    "AveragePool", "Add", "Concat", "Conv", "Gemm", "GlobalAveragePool", "HardSigmoid", "HardSwish", "LeakyRelu",
+    "MatMul", "Mul", "Sigmoid", "Softmax",
 })  # fmt: skip
 UNSIGNED = QuantizationSpec(operators=OPERATORS, weight_limit=64)
 SIGNED = replace(UNSIGNED, activations=TensorProto.INT8, weight_limit=127)
@@ -36,7 +36,8 @@ def normal(*dims: int, scale: float = 0.2) -> np.ndarray[Any, Any]:
 WEIGHTS = {
     "w1": normal(3, 3, 3, 3), "w2": np.roll(normal(3, 3, 3, 3), 1, 1), "b1": normal(3), "m1": normal(16, 12),
     "m2": normal(12, 16), "c1": normal(12), "c2": normal(16), "c_row": normal(1, 12), "m3": normal(2, 16, 12),
-    "v1": normal(16), "s1": np.float32(0.5), "of_channels": normal(3, 1, 1), "low": np.float32(-0.5),
+    "v1": normal(16), "s1": np.float32(0.5), "eight": np.float32(8), "of_channels": normal(3, 1, 1),
+    "low": np.float32(-0.5),
     "zero": np.float32(0), "high": np.float32(0.75),
     "w_one": normal(1, 3, 1, 1), "w_back": normal(3, 1, 1, 1, scale=1.0),
     "pads": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "twice": np.array([1, 1, 2, 2], np.float32), "zeroth": np.array([0]),
@@ -99,6 +100,11 @@ GROUPS = [
     (f"{C} m = Div(c, s1) d = Conv(m, w2) y = Neg(d)", X, "QLinearConv QLinearConv Neg"),
     (f"{C} {D} y = Concat<axis = 1>(c, d)", X, "QLinearConv QLinearConv QLinearConcat"),
     (f"{C} y = LeakyRelu<alpha = 0.1>(c)", X, "QLinearConv QLinearLeakyRelu"),
+    (f"{C} y = HardSwish(c)", X, "QLinearConv QLinearMul"),
+    (f"{C} m = Mul(c, eight) y = HardSwish(m)", X, "QLinearConv Clip QLinearMul"),
+    (f"{C} y = HardSigmoid(c)", X, "QLinearConv"),
+    (f"{C} m = Mul(c, eight) y = HardSigmoid<alpha = 0.1>(m)", X, "QLinearConv Clip"),
+    (f"{C} {D} h = HardSigmoid<beta = 0.25>(d) y = Mul(c, h)", X, "QLinearConv QLinearConv QLinearMul"),
     (f"{C} y = AveragePool<kernel_shape = [2, 2]>(c)", X, "QLinearConv QLinearAveragePool"),
     (f"{C} y = AveragePool<kernel_shape = [3, 3], pads = [1, 1, 1, 1], count_include_pad = 1>(c)", X,
      "QLinearConv QLinearAveragePool"),
@@ -138,7 +144,7 @@ GROUPS = [
 ]  # fmt: skip
 NEEDS = {
     "Clip(": 12, "Max(c": 12, "Relu(c) y = Add": 12, "MaxPool": 12, "Pad(": 11, "Resize": 13, "Split": 13,
-    "Gemm(x, m1) ": 11, "k = MatMul": 11, "e = Abs": 11, "n = MatMul": 11,
+    "HardSwish": 14, "HardSigmoid": 12, "Gemm(x, m1) ": 11, "k = MatMul": 11, "e = Abs": 11, "n = MatMul": 11,
 }  # fmt: skip
 
 

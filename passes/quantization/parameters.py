@@ -28,6 +28,7 @@ PER_CHANNEL_OPSET = 13  # of DequantizeLinear with one scale for each index of a
 MAX_BIAS = 1 << 30  # as an int32, with a bit to spare for what is added to it
 TINY, HUGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 UNBOUNDED = ValueRange()
+GATES = ("HardSigmoid", "HardSwish")
 
 
 def required_spec(g: Build) -> QuantizationSpec:
@@ -114,6 +115,34 @@ def range_of(g: Build, v: Value) -> Range:
     return given
 
 
+def gate_slope(op: Op) -> float:
+    """The slope of a HardSigmoid, or of the one by which HardSwish multiplies."""
+    return float(op.attr("alpha", 0.2)) if op.type == "HardSigmoid" else 1 / 6
+
+
+def linear_range(op: Op) -> Range | None:
+    """The numbers between which a HardSigmoid, or that of a HardSwish, is a line from 0 to 1; None if 0 is outside."""
+    slope, offset = gate_slope(op), float(op.attr("beta", 0.5)) if op.type == "HardSigmoid" else 0.5
+    return Range(-offset / slope, (1 - offset) / slope) if slope > 0 and 0 < offset < 1 else None
+
+
+def gated_range(g: Build, v: Value, given: Range) -> Range:
+    """The range of a value with an integer where its gates begin, if such alone read it; else `given`.
+
+    It begins there, as all numbers below have the same result.
+    """
+    readers = list(v.consumers)
+    bounds = {linear_range(r) if r.type in GATES and not r.domain else None for r in readers}
+    starts = bounds.pop() if len(bounds) == 1 and not g.graph.is_output(v) else None
+    if starts is None:
+        return given
+    is_clamped = all(r.type == "HardSigmoid" for r in readers)
+    high = max(min(given.high, starts.high) if is_clamped else given.high, 0.0)
+    least, greatest = integer_limits(required_spec(g).activations)
+    steps = np.floor((greatest - least) * starts.low / (starts.low - high))  # from the start to 0
+    return Range(starts.low, starts.low * (1 - (greatest - least) / steps)) if steps else given
+
+
 def quantized(g: Build, v: Value, of: Value | None = None, within: ValueRange = UNBOUNDED) -> Value:
     """DequantizeLinear(QuantizeLinear(v)), with the calibrated range of the value `of`, `v` itself by default.
 
@@ -123,7 +152,7 @@ def quantized(g: Build, v: Value, of: Value | None = None, within: ValueRange = 
     if maker is not None:  # only a reader beside it is fused with it
         return v if maker.graph is g.graph else g.DequantizeLinear(*maker.inputs)
     source = v if of is None else of
-    return with_parameters(g, v, range_of(g, source), source, within)
+    return with_parameters(g, v, gated_range(g, source, range_of(g, source)), source, within)
 
 
 def with_parameters(g: Build, v: Value, given: Range, like: Value, within: ValueRange = UNBOUNDED) -> Value:

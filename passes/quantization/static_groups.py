@@ -25,6 +25,7 @@ from ..support.operand_queries import (
     required_scalar,
     unless_declined,
 )
+from .gates import GATE_RULES
 from .parameters import (
     HUGE,
     PER_CHANNEL_OPSET,
@@ -346,6 +347,7 @@ QUANTIZE_STATIC = RulePass(
         scale_dequantization,
         quantize_join,
         quantize_unary,
+        *GATE_RULES,
         move_dequantization,
         split_dequantization,
         clamp_integers,

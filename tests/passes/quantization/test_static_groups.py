@@ -108,6 +108,7 @@ STAYS = [
     ("y = Sigmoid(x)", X, "no integers are there"),
     ("y = Add(x, x)", X, "no integers are there"),
     ("y = ConvTranspose(x, w1)", X, "an op that nothing computes on integers"),
+    ("y = HardSwish(x)", X, "no integers are there"),
     ("t = Transpose<perm = [0, 1, 3, 2]>(x) y = MaxPool<kernel_shape = [2, 2]>(t)", X, "movements of floats"),
     ("n = Neg(w1) y = Conv(x, n)", X, "computed weights"),
     ("n = Neg(c1) y = Gemm(x, m1, n)", MATRIX, "a computed bias"),
@@ -415,3 +416,46 @@ def test_unsigned_weights_of_eight_bits(body: str, x: np.ndarray[Any, Any], ops:
     assert distance(found, wanted) < 1.01 * max(scales(made))  # without VNNI, too
     assert distance(exact, wanted) < 3 * max(scales(made))
     assert sorted(fused_ops(made, tmp_path)) == sorted(ops.split())
+
+
+@pytest.mark.parametrize("spec", [UNSIGNED, SIGNED])
+@pytest.mark.parametrize(
+    ("gate", "given", "low", "high"),
+    [
+        ("HardSwish(c)", Range(-9, 5), -3, 5),
+        ("HardSwish(c)", Range(2, 2), -3, 2),
+        ("HardSigmoid(c)", Range(-9, 9), -2.5, 2.5),
+        ("HardSigmoid<alpha = 0.5, beta = 0.25>(c)", Range(-9, 0.5), -0.5, 0.5),
+        ("HardSwish(c)", Range(-9, -4), -3, 0),
+    ],
+)
+def test_integers_begin_where_a_gate_does(
+    spec: QuantizationSpec, gate: str, given: Range, low: float, high: float
+) -> None:
+    """Numbers below have the same result; 0 and the start of the gate are integers."""
+    made = quantized(as_model(f"{C} y = {gate}", X, 17), {"x": X}, spec, c=given)
+    constants = initializers(made)
+    scale, zero = next(
+        (float(constants[n.input[1]]), int(constants[n.input[2]]))
+        for n in made.graph.node if n.op_type == "QuantizeLinear" and n.input[0] != "x"
+    )  # fmt: skip
+    least = 0 if spec is UNSIGNED else -128
+    assert (least - zero) * scale == pytest.approx(low, rel=1e-6)
+    assert high - 1e-6 <= (least + 255 - zero) * scale <= high + (high - low) * 3 / 255 + 0.05
+
+
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        (f"{C} y = HardSwish(c)", Range(-9, 1e4)),
+        (f"{C} h = HardSigmoid(c) y = Mul(h, c)", Range(-2, 2)),
+        (f"{C} y = HardSigmoid<alpha = -0.2>(c)", Range(-2, 2)),
+        (f"{C} y = HardSigmoid<beta = 1.5>(c)", Range(-2, 2)),
+    ],
+    ids=["coarse integers", "integers that end before", "a falling line", "0 outside the line"],
+)
+def test_gates_stay_in_float_with(body: str, given: Range) -> None:
+    made = quantized(as_model(body, X, 17), {"x": X}, c=given)
+    assert {"HardSwish", "HardSigmoid"} & set(op_types(made))
+    wanted, found = (run(m, {"x": X})[0] for m in (as_model(body, X, 17), made))
+    assert distance(wanted, found) < 2 * max(scales(made))

@@ -88,11 +88,13 @@ def yolo(*boxes: tuple[float, ...]) -> np.ndarray[Any, Any]:
     return np.array(boxes, np.float32).T
 
 
-def test_detections() -> None:
-    """One object found twice, one of another class, one below the confidence, and one that is not labelled."""
+def test_average_precision() -> None:
+    """Of the first class, by score: right, wrong, wrong, right, of three objects; of the second class, right."""
     found = yolo(
-        (10, 10, 10, 10, 0.9, 0), (11, 10, 10, 10, 0.8, 0), (50, 50, 20, 20, 0, 0.7), (80, 80, 10, 10, 0.2, 0),
-        (30, 90, 10, 10, 0.6, 0.1),
+        (10, 10, 10, 10, 0.9, 0), (17, 10, 10, 10, 0.8, 0), (30, 90, 10, 10, 0.6, 0.1), (80, 80, 10, 10, 0.2, 0),
+        (50, 50, 20, 20, 0, 0.7), (10, 90, 10, 10, 0.001, 0),
     )  # fmt: skip
-    labels = np.array([[0, 5, 5, 15, 15], [0, 40, 40, 60, 60], [0, 75, 75, 85, 85], [-1, -1, -1, -1, -1]])
-    assert metric("detections")({"output0": found[None]}, labels[None]) == pytest.approx(2 * 1 / (3 + 3))
+    labels = np.array([[0, 5, 5, 15, 15], [1, 40, 40, 60, 60], [0, 75, 75, 85, 85], [0, 5, 85, 15, 95], [-1] * 5])
+    expected = ((1 + 2 / 4) / 3 + 1) / 2
+    assert metric("average_precision")({"output0": found[None]}, labels[None]) == pytest.approx(expected)
+    assert metric("average_precision")({"output0": found[None, :, :0]}, labels[None]) == 0

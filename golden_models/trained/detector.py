@@ -51,4 +51,6 @@ def make() -> LabelledModel:
     )
 
 
-MODELS = (TrainedModel("nudenet", "YOLOv8 of 320 by 320 pixels, agreement with float32", make, "detections", 0.99),)
+MODELS = (
+    TrainedModel("nudenet", "YOLOv8 of 320 by 320 pixels, agreement with float32", make, "average_precision", 0.99),
+)

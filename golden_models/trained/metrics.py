@@ -83,37 +83,53 @@ def pixels(outputs, labels):
 
 
 CONFIDENCE, SAME_BOX = 0.25, 0.5  # the score of a detection, the overlap of two boxes of one object
+LEAST_SCORE = 0.01  # of the boxes that count for precision
 
 
-def detections(outputs, labels):
-    """F1 of the boxes found against those of the labels, [N, boxes, 5]: a class and the corners, class -1 for no box.
+def average_precision(outputs, labels):
+    """Mean over classes of the average precision at an overlap of 0.5, as usual for detectors.
 
-    The first output is that of a YOLO, [N, 4 + classes, anchors]: centres, sizes, scores.
+    The first output is that of a YOLO, [N, 4 + classes, anchors]: centres, sizes, scores. Labels are [N, boxes, 5]: a
+    class and the corners, class -1 for no box. No threshold of scores decides whether a box is found.
     """
-    hits = found = wanted = 0
+    found = []  # (class, score, is right) of all images
     for prediction, label in zip(next(iter(outputs.values())), labels, strict=True):
-        boxes = boxes_of(prediction)
         truth = [box for box in label if box[0] >= 0]
-        found, wanted = found + len(boxes), wanted + len(truth)
-        for box in boxes:
+        for score, box in scored_boxes(prediction, LEAST_SCORE):
             overlaps = [_overlap(box[1:], other[1:]) if box[0] == other[0] else 0 for other in truth]
-            if overlaps and max(overlaps) >= SAME_BOX:
+            is_right = bool(overlaps) and max(overlaps) >= SAME_BOX
+            found.append((box[0], score, is_right))
+            if is_right:
                 truth.pop(int(np.argmax(overlaps)))
-                hits += 1
-    return 2 * hits / max(found + wanted, 1)
+    classes, counts = np.unique(labels[..., 0][labels[..., 0] >= 0], return_counts=True)
+    precisions = [_area([f[1:] for f in found if f[0] == c], n) for c, n in zip(classes, counts, strict=True)]
+    return float(np.mean(precisions)) if precisions else 1.0
+
+
+def _area(found, wanted):
+    """The area under the greatest precision by recall, of boxes (score, is right) where `wanted` are to be found."""
+    rights = np.cumsum([right for _, right in sorted(found, key=lambda f: -f[0])])
+    precision = rights / np.arange(1, len(rights) + 1)
+    best = np.maximum.accumulate(precision[::-1])[::-1]
+    return float(best @ np.diff(rights, prepend=0)) / wanted if len(rights) else 0.0
 
 
 def boxes_of(prediction):
     """The class and corners of each object in [4 + classes, anchors], best first, after non-maximum suppression."""
+    return [box for _, box in scored_boxes(prediction, CONFIDENCE)]
+
+
+def scored_boxes(prediction, least):
+    """Score, class and corners of each object of at least a score, best first, after non-maximum suppression."""
     classes, scores = np.argmax(prediction[4:], 0), np.max(prediction[4:], 0)
     centre, size = prediction[:2], prediction[2:4]
     corners = np.concatenate([centre - size / 2, centre + size / 2]).T
     kept = []
     for i in np.argsort(-scores, kind="stable"):
-        if scores[i] < CONFIDENCE:
+        if scores[i] < least:
             break
-        if all(box[0] != classes[i] or _overlap(box[1:], corners[i]) < SAME_BOX for box in kept):
-            kept.append(np.array([classes[i], *corners[i]]))
+        if all(box[0] != classes[i] or _overlap(box[1:], corners[i]) < SAME_BOX for _, box in kept):
+            kept.append((scores[i], np.array([classes[i], *corners[i]])))
     return kept
 
 

@@ -14,6 +14,7 @@ from onnx import TensorProto
 from passwright.core import from_onnx
 from passwright.core.calibration.collection import _Collection, _write_samples, collect_statistics
 from passwright.core.calibration.exposure import expose
+from passwright.core.calibration.methods import METHODS, Method, calibrated_ranges
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
@@ -226,3 +227,14 @@ def test_memory_does_not_depend_on_the_samples() -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_samples_of_different_lengths(method: Method) -> None:
+    """The range is that of all numbers, however they are divided."""
+    model = load("g (float[N] x) => (float[N] y) { y = Neg(x) }")
+    numbers = np.random.default_rng(0).normal(0, 1, 100).astype(np.float32)
+    parts = [{"x": part} for part in np.split(numbers, [1, 4, 4, 50])]
+    found, whole = (collect_statistics(model, ["y"], feeds) for feeds in (parts, [{"x": numbers}]))
+    assert calibrated_ranges(found, method) == calibrated_ranges(whole, method)
+    assert found["y"].count == 100

@@ -28,6 +28,8 @@ from .regions.region_models import value_type
 from .regions.value_graph import ValueGraph, sorted_nodes
 
 MAX_WHOLE_BYTES = 1 << 30  # bytes of weights up to which a model is run whole
+SESSION_BYTES = 32 << 20  # of memory for each session that is kept: its threads and its arena
+MIN_SESSIONS = 8
 SEGMENT_SHARE = 256  # a segment gets further weights up to the limit of memory divided by this
 MAX_WIDTH = 5000  # edges of a graph or op, and ops without a path between them, up to which a model is run whole
 MAX_SEGMENT_NODES = 1000  # of a wide model
@@ -52,23 +54,25 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLimits:
-    """The bytes of large weights of a segment, or one weight, and its number of nodes, or one node."""
+    """The bytes of large weights of a segment, or one weight, its number of nodes, or one node, and kept sessions."""
 
     weight_bytes: int = maxsize
     nodes: int = maxsize
+    sessions: int = maxsize
 
     @classmethod
     def of_memory(cls, memory: int) -> SegmentLimits:
         """The limits for a model whose weights of one segment at a time are to take about `memory` bytes at most."""
-        return cls(weight_bytes=max(1, memory // SEGMENT_SHARE))
+        return cls(max(1, memory // SEGMENT_SHARE), sessions=max(MIN_SESSIONS, memory // SESSION_BYTES))
 
 
 class SegmentedRuntime:
     """A `Session` of onnxruntime that runs segments of a model within `limits`, one at a time.
 
     Large weights are fed to a segment. So equal segments, such as those of the layers of a language model, have one
-    session, which is made when the first of them runs. Empty sequences, optionals and maps are not handed on between
-    segments. Raises EvaluationError for a failing run.
+    session, which is made when the first of them runs; the least recently used ones are dropped, as each has threads
+    with stacks of its own. Empty sequences, optionals and maps are not handed on between segments. Raises
+    EvaluationError for a failing run.
     """
 
     name = "onnxruntime"
@@ -79,12 +83,12 @@ class SegmentedRuntime:
         self.config = config
         self._graph = ValueGraph.of(split_model(model))
         self._limits = limits
-        self._sessions: dict[bytes, OnnxRuntime | None] = {}
+        self._sessions: dict[bytes, OnnxRuntime | None] = {}  # the most recently used last
         self._segments: dict[tuple[str, ...], list[_LoadedSegment]] = {}  # of the last outputs
 
     @property
     def session_count(self) -> int:
-        """The number of different segments that were run."""
+        """The number of different segments with a session, or with none as they have to be whole."""
         return len(self._sessions)
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
@@ -108,7 +112,11 @@ class SegmentedRuntime:
         segment, plan = loaded.segment, loaded.plan(self._graph, values)
         weights = {plan.names[name]: self._graph.model.tensors[name] for name in plan.weights}
         given = {plan.names[name]: values[name] for name in segment.reads}
-        if plan.data not in self._sessions:
+        if plan.data in self._sessions:
+            self._sessions[plan.data] = self._sessions.pop(plan.data)
+        else:
+            while len(self._sessions) >= self._limits.sessions:
+                del self._sessions[next(iter(self._sessions))]
             self._sessions[plan.data] = self._fed_session(plan.data)
         wanted = [plan.names[name] for name in segment.made]
         try:

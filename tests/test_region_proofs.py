@@ -12,7 +12,8 @@ from passwright.core import from_onnx
 from passwright.core.io.files import split_model
 from passwright.core.proof.guarantee import Guarantee
 from passwright.core.proof.prover import Prover
-from passwright.core.proof.region_proofs import RegionProofs, RewrittenModel, prove_regions
+from passwright.core.proof.region_obligations import Regions, RewrittenModel
+from passwright.core.proof.region_proofs import RegionProofs, prove_regions
 from rewriting import load
 from typer.testing import CliRunner
 
@@ -25,7 +26,8 @@ BEFORE = "{ a = MatMul(x, w) t = Transpose<perm=[1,0]>(a) u = Neg(t) r = Neg(u) 
 
 def proofs(before: onnx.ModelProto, after: onnx.ModelProto, seconds: float = 60.0) -> RegionProofs:
     first, second = (split_model(m.SerializeToString()) for m in (before, after))
-    return prove_regions(RewrittenModel(first, second, from_onnx(before).graph), [Prover().prove], seconds=seconds)
+    regions = Regions.of(RewrittenModel(first, second, from_onnx(before).graph))
+    return prove_regions(regions, [Prover().prove], seconds=seconds)
 
 
 def test_a_changed_region_is_proved_with_its_weights() -> None:
@@ -57,14 +59,14 @@ def test_shapes_belong_to_a_region() -> None:
 
 
 def test_regions_without_time_or_of_large_weights_are_unknown() -> None:
-    large = {"w": np.zeros((300, 300), np.float32)}
-    before, after = (f"g (float[N,300] x) => (float[N,300] y) {{ a = MatMul(x, w) {end} }}"
+    large = {"w": np.zeros((300, 4000), np.float32)}
+    before, after = (f"g (float[N,300] x) => (float[N,4000] y) {{ a = MatMul(x, w) {end} }}"
                      for end in ("b = Neg(a) y = Neg(b)", "y = Identity(a)"))  # fmt: skip
     found = proofs(load(before, weights=large), load(after, weights=large))
     assert [r.is_proved for r in found.regions] == [True]  # the product is shared
-    folded = "g (float[N,300] x) => (float[N,300] y) { y = MatMul(x, w) }"
+    folded = "g (float[N,300] x) => (float[N,4000] y) { y = MatMul(x, w) }"
     found = proofs(load(before, weights=large), load(folded, weights=large))
-    assert [r.verdict.reason for r in found.regions] == ["its weights have more than 65536 elements"]
+    assert [r.verdict.reason for r in found.regions] == ["its weights have more than 1048576 elements"]
     found = proofs(load(before, weights=large), load(after, weights=large), seconds=-1.0)
     assert [r.verdict.reason for r in found.regions] == ["no time was left"]
 

@@ -244,7 +244,7 @@ def _run_pipeline(
             [EditRecord(e.item.name, e.changes) for e in edits if e.unfit is None],
         )
         report.guarantees = guarantee_counts(report.passes)
-        report.proofs = _proof_counts(source, candidate, options, timer)
+        report.proofs = _proof_counts(run, candidate, options, timer)
         report.hints = run_hints(choice.others, candidate.model, report)
         names = run.name_map() if paths.name_map is not None else None
         report.cache = None if cached is None else cached.keep(report, candidate, source, choice, names)
@@ -264,16 +264,16 @@ def _run_pipeline(
     return Result(report, source, candidate, visualization)
 
 
-def _proof_counts(
-    source: ModelSource, candidate: Candidate, options: RunOptions, timer: PhaseTimer
-) -> ProofCounts | None:
+def _proof_counts(run: VerifiedRun, candidate: Candidate, options: RunOptions, timer: PhaseTimer) -> ProofCounts | None:
     """The numbers of proved regions, if that is wanted."""
     if not options.prove:
         return None
-    from ..verify.region_proofs import proofs_of  # noqa: PLC0415 - imports z3
+    from ..verify.region_proofs import ProvedModels, proofs_of  # noqa: PLC0415 - imports z3
 
     with timer.phase(PROVING):
-        return proofs_of(source.load(), source.loadable(), in_memory(candidate.model, candidate.exported)).counts
+        rewritten = in_memory(candidate.model, candidate.exported)
+        models = ProvedModels(run.source.load(), run.source.loadable(), rewritten, [run.quarantine.manager])
+        return proofs_of(models).counts
 
 
 def _speed_races(source: ModelSource, options: RunOptions, timer: PhaseTimer) -> SpeedRaces | None:

@@ -2,23 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from ...core.errors import PassesError
 from ...core.io.files import split_model
 from ...core.io.model import Model
 from ...core.ort.sessions import Loadable
 from ...core.ort.split_models import SplitModel
+from ...core.pass_manager.pass_manager import PassManager
 from ...core.proof.prover import Prover
-from ...core.proof.region_proofs import RegionProofs, RewrittenModel, prove_regions
+from ...core.proof.region_obligations import Regions, RewrittenModel
+from ...core.proof.region_proofs import RegionProofs, prove_regions
 from ...core.proof.smt import SmtProver, is_available
+from ...core.proof.traced_array import TracedArray, trace_constants, traced_constants
+from ...core.support.dataclass_decorator import dataclass
+from ..registry.resolved_pipeline import resolve_pipeline
 
 PROOF_SECONDS, REGION_SECONDS, ELEMENT_SECONDS = 120.0, 10.0, 1.0
 """Limits of all proofs, of z3 on one region and on one element."""
+PIPELINES = ("basic", "ort")
+"""The pipelines that may have folded the weights of a model that is verified."""
 
 
-def proofs_of(
-    model: Model, original: Loadable | SplitModel, other: Loadable | SplitModel, *, exact: bool = False
-) -> RegionProofs:
+@dataclass(frozen=True, slots=True)
+class ProvedModels:
+    """An original, loaded and as a file, its rewritten form, and the rewrites that may have made it."""
+
+    model: Model
+    original: Loadable | SplitModel
+    rewritten: Loadable | SplitModel
+    rewrites: Sequence[PassManager]
+
+    def regions(self) -> Regions:
+        """The regions in which the models differ."""
+        first, second = split_model(self.original), split_model(self.rewritten)
+        repeated = cache(lambda: [repeated_weights(m) for m in self.rewrites])
+        return Regions.of(RewrittenModel(first, second, self.model.graph), repeated)
+
+
+def proofs_of(models: ProvedModels, *, exact: bool = False) -> RegionProofs:
     """The proofs of the regions in which two models differ."""
-    models = RewrittenModel(split_model(original), split_model(other), model.graph)
     with SmtProver(seconds=REGION_SECONDS, element_seconds=ELEMENT_SECONDS) as smt:
         techniques = [Prover().prove, *([smt.prove] if is_available() else [])]
-        return prove_regions(models, techniques, exact=exact, seconds=PROOF_SECONDS)
+        return prove_regions(models.regions(), techniques, exact=exact, seconds=PROOF_SECONDS)
+
+
+def repeated_weights(manager: PassManager) -> Mapping[str, TracedArray]:
+    """The weights that a repeated rewrite computes of others; none if it fails."""
+    model = manager.load()
+    trace_constants(model.graph)
+    try:
+        manager.run(model)
+    except PassesError:
+        return {}
+    return traced_constants(model.graph)
+
+
+def built_in_rewrites(load: Callable[[], Model], opsets: Mapping[str, int]) -> list[PassManager]:
+    """The built-in pipelines on a model."""
+    return [PassManager(load, resolve_pipeline(p).for_opsets(opsets)[0]) for p in PIPELINES]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -39,9 +40,13 @@ def proof_lines(proofs: ProofCounts | None) -> Iterator[str]:
     if not proofs.changed:
         yield "proved: no region differs"
         return
-    counts = ", ".join(f"{n} {guarantee}" for guarantee, n in proofs.proved.items())
-    yield f"proved: {sum(proofs.proved.values())} of {plural(proofs.changed, 'changed region')}" + (
-        f" ({counts})" if counts else ""
+    counts = [f"{n} {guarantee.removeprefix('proved ')}" for guarantee, n in proofs.proved.items()]
+    if proofs.rounded_weights:
+        weights = plural(proofs.rounded_weights, "folded weight")
+        counts.append(f"with {weights} off by at most {ceil(proofs.ulps * 10) / 10:g} ulp")
+    proved = sum(proofs.proved.values())
+    yield f"proved: {proved} of {plural(proofs.changed, 'changed region')}" + (
+        f" ({', '.join(counts)})" if counts else ""
     )
     for reason, count in [*proofs.reasons.items()][:MAX_SHOWN_OUTPUTS]:
         yield f"{plural(count, 'region')} not proved: {reason}"

@@ -106,10 +106,11 @@ def verify(
                 verdict = oracle.compare(second.loadable(), ComparisonOptions(exact=exact))
     proofs = None
     if prove and verdict is not None and verdict.failure is None:
-        from .region_proofs import proofs_of  # noqa: PLC0415 - imports z3
+        from .region_proofs import ProvedModels, built_in_rewrites, proofs_of  # noqa: PLC0415 - imports z3
 
         with timer.phase(PROVING):
-            proofs = proofs_of(model, first.loadable(), second.loadable(), exact=exact)
+            rewrites = built_in_rewrites(first.load, model.graph.opsets)
+            proofs = proofs_of(ProvedModels(model, first.loadable(), second.loadable(), rewrites), exact=exact)
     report = VerificationReport(first.label, second.label, differences, verdict, proofs, timer.seconds, versions())
     publish_text(paths.report, report.to_json)
     return report

@@ -254,6 +254,11 @@ def integer_power(a: FieldArray, exponent: int) -> FieldArray:
     return found if exponent >= 0 else divide(FieldArray(one), found)
 
 
+def knows_both(a: FieldArray) -> Ints:
+    """A mask of the elements of which both residues are known."""
+    return (a.data[HAS_MODULUS] & a.data[HAS_EXPONENT]).astype(np.int64)
+
+
 def same(a: FieldArray, b: FieldArray) -> tuple[Ints, Ints]:
     """Masks of the elements defined in both arrays, and of equal ones, each compared in a residue that it knows."""
     defined = (a.data[UNDEFINED] == 0) & (b.data[UNDEFINED] == 0)

@@ -65,6 +65,12 @@ def lift(numbers: Floats | float, seed: int = 0) -> FieldArray:
     return FieldArray(columns[:, places.reshape(wide.shape)])
 
 
+def lift_exactly(numbers: Floats) -> FieldArray:
+    """The field elements of floats as the binary fractions that they are."""
+    distinct, places = np.unique(numbers.astype(np.float64), return_inverse=True)
+    return FieldArray(binary_columns(distinct)[:, places.reshape(numbers.shape)])
+
+
 def whole_numbers(array: Any) -> FieldArray:
     """The field elements of integers or bools."""
     data = np.zeros((ROWS, *array.shape), np.int64)

@@ -24,10 +24,12 @@ from .finite_field_constants import lift
 from .guarantee import Guarantee
 from .obligation import Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .shadow_array import Array, ShadowArray, lifted, shadowed
+from .traced_array import Origin, compute, leaves_of
 from .verdict import Technique, Verdict
 
 ENOUGH_DRAWS = 6
 """Draws at which each element of the outputs is defined: (2^10 / P)^6 < 2^-60, for expressions of degree 2^10."""
+ENOUGH_SIZES = 2  # sets of sizes that are compared for regions
 MAX_DRAWS = 64
 STUCK_DRAWS = 32  # after which an element that was never defined is given up
 MAX_SEEDS = 32
@@ -35,7 +37,7 @@ MAX_LISTED_BOOLS = 2
 MAX_PARTS = 64  # of a sequence
 BRANCH_DRAWS, MAX_BRANCH_DRAWS = 64, 300  # if the outputs depend on decisions
 MAX_RARE = 0.1  # of the elements that were compared, in regions that occurred once
-MAX_ELEMENTS = 1 << 14  # of an input
+MAX_ELEMENTS, MAX_REGION_ELEMENTS = 1 << 14, 1 << 18  # of an input
 MAX_REFUSED = 1000  # draws in which the condition does not hold
 OFFSETS = (0.0, 0.0, 4.0, -4.0)  # of all elements, in standard deviations
 SCALES = (1.0, 4.0, 0.25, 32.0)
@@ -60,9 +62,15 @@ DIFFERENT_RESIDUES = "elements differ by less than float64 shows, or by a law th
 DIFFERENT_SHAPES = "an output has another shape"
 DIFFERENT_INTEGERS = "integers or bools differ"
 NOT_EVALUATED = "the rewritten model has no result where the original has one"
+NO_FIELD_KERNEL = "an operator has no kernel for the field"
+EMPTY_OUTPUTS = "all outputs are empty at the sizes that were tried"
 NO_KERNEL = "has no float64 kernel"
 DIFFERENCES = frozenset({DIFFERENT_NUMBERS, DIFFERENT_RESIDUES, DIFFERENT_INTEGERS, NOT_EVALUATED, DIFFERENT_SHAPES})
 """Reasons of unknown verdicts that speak against a rule, as a kernel that is not there does not."""
+
+
+class NoFieldKernel(NotApplicable):
+    """Raised where a kernel has lost the exact values of numbers."""
 
 
 class Difference(Exception):
@@ -80,19 +88,30 @@ class Coverage:
 
     least: int = ENOUGH_DRAWS
     draws: int = 0
+    is_thorough: bool = True
+    elements: int = 0
     compared: dict[object, Any] = field(default_factory=dict[object, Any])
     regions: Counter[int] = field(default_factory=Counter[int])
 
-    def add(self, index: int, defined: Any, regions: Any) -> None:
-        """Count the elements of an output that are defined."""
+    def add(self, index: int, defined: Any, regions: Any, residues: Any) -> None:
+        """Count the elements of an output that are defined, of which one or two `residues` are known.
+
+        Two are as good as two draws; a thorough comparison counts them once.
+        """
         key = (index, defined.shape)  # the shape may depend on a draw
-        self.compared[key] = self.compared.get(key, 0) + defined.astype(np.int64)
+        counted = defined.astype(np.int64) * (1 if self.is_thorough else residues)
+        self.compared[key] = self.compared.get(key, 0) + counted
         self.regions.update(regions[defined].ravel().tolist())
 
     @property
     def has_branches(self) -> bool:
         """Whether an element depends on a decision."""
         return any(self.regions)
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next draw; special ones are passed over while no decision was seen, unless thorough."""
+        return self.draws if self.is_thorough or self.has_branches else 2 * self.draws
 
     @property
     def rare(self) -> float:
@@ -150,10 +169,17 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
     reasons: list[str] = []
     regions = 0
     for sizes in size_sets(obligation):
+        if len(shown) == ENOUGH_SIZES and not obligation.is_thorough:
+            break
         try:
             coverage = compare_at(obligation, redraw, sizes, points)
         except (EvaluationError, NotApplicable) as why:  # a size that the fragment does not take
+            if isinstance(why, NoFieldKernel) and not obligation.is_thorough:
+                raise
             reasons.append(str(why))
+            continue
+        if not coverage.elements:  # extents below that of a window
+            reasons.append(EMPTY_OUTPUTS)
             continue
         shown.append(sizes)
         regions = max(regions, len(coverage.regions) if coverage.has_branches else 0)
@@ -175,13 +201,16 @@ def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> l
     shown: list[Mapping[str, int]] = []
     with operations_by_name():
         for sizes in size_sets(obligation):
+            if len(shown) == ENOUGH_SIZES and not obligation.is_thorough:
+                break
             try:
-                compare_at(obligation, None, sizes, points)
+                coverage = compare_at(obligation, None, sizes, points)
             except EvaluationError:
                 continue
             except (Difference, NotApplicable):
                 return []
-            shown.append(sizes)
+            if coverage.elements:
+                shown.append(sizes)
     return shown
 
 
@@ -327,7 +356,13 @@ class Evaluator:
         self.constants = {
             name: lifted_codes(a) if name in symbolic else self._shadow(name, a, fragment)
             for name, a in constants.items()
+            if name not in fragment.computed
         }
+        self.leaves = fragment.shadows
+        fixed = {n for n, origin in fragment.computed.items() if all(leaf in self.leaves for leaf in leaves_of(origin))}
+        known: dict[int, Any] = {}
+        self.constants |= {n: computed_constant(fragment.computed[n], self.leaves, known) for n in fixed}
+        self.computed = {n: origin for n, origin in fragment.computed.items() if n not in fixed}
 
     @staticmethod
     def _shadow(name: str, array: Array, fragment: Fragment) -> Array:
@@ -342,8 +377,25 @@ class Evaluator:
     def __call__(self, feeds: Mapping[str, Any]) -> list[Any]:
         """The outputs in order. Raises EvaluationError and NotApplicable."""
         constants = {name: a for name, a in self.constants.items() if name not in feeds}
+        known: dict[int, Any] = {}
+        given = {**self.leaves, **feeds} if self.computed else feeds
+        constants |= {name: computed_constant(origin, given, known) for name, origin in self.computed.items()}
         found = evaluate_by_policy(self.model, feeds, constants, exact_policy)
         return [found[v.name] for v in self.model.graph.output]
+
+
+Evaluators = tuple[Evaluator, Evaluator]
+
+
+def computed_constant(origin: Origin, feeds: Mapping[str, Any], known: dict[int, Any]) -> ShadowArray:
+    """A constant that follows from inputs. Raises NotApplicable where its exact elements are lost."""
+    try:
+        found = compute(origin, feeds, known)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as why:
+        raise NotApplicable("a folded constant cannot be computed exactly") from why
+    if not isinstance(found, ShadowArray) or found.field is None:
+        raise NotApplicable("a folded constant cannot be computed exactly")
+    return found
 
 
 def lifted_codes(array: Array) -> ShadowArray:
@@ -363,13 +415,14 @@ def exact_policy(array: Array, element_type: int, is_exact: bool) -> Array:
     numbers = np.asarray(array)
     finite = numbers[np.isfinite(numbers)]
     if (finite != finite.astype(np.float32)).any():
-        raise NotApplicable("an operator has no kernel for the field")
+        raise NoFieldKernel(NO_FIELD_KERNEL)
     return lifted(numbers)
 
 
 def compare_at(obligation: Obligation, redraw: Redraw | None, sizes: Mapping[str, int], points: Points) -> Coverage:
     """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
-    coverage = Coverage(2 * ENOUGH_DRAWS << len(listed_bools(obligation)))
+    least = 2 * ENOUGH_DRAWS if obligation.is_thorough else ENOUGH_DRAWS // 2
+    coverage = Coverage(least << len(listed_bools(obligation)), is_thorough=obligation.is_thorough)
     add_draws(coverage, obligation, sizes, points)
     for seed in range(1, MAX_SEEDS) if coverage.is_stuck else ():
         if redraw is None or coverage.is_complete or (other := redraw(seed)) is None:
@@ -386,12 +439,12 @@ def add_draws(
     coverage: Coverage, obligation: Obligation, sizes: Mapping[str, int], points: Points, limit: int = 0
 ) -> None:
     """Add draws until all is covered, or no draw adds anything."""
-    beside = points.symbolic.constants
-    evaluators = Evaluator(obligation.before, beside), Evaluator(obligation.after, beside)
+    evaluators = points.evaluators(obligation)
     condition = None if obligation.condition is None else Evaluator(Fragment(obligation.condition))
     failures = refused = 0
     while coverage.wants_draws(limit):
-        feeds = points.draw(obligation, sizes, coverage.draws, INTEGER_LIMITS[failures])
+        number = coverage.next_number
+        feeds = points.draw(obligation, sizes, number, INTEGER_LIMITS[failures])
         if condition is not None and not all(np.asarray(v).all() for v in condition(feeds)):
             refused += 1
             if refused == MAX_REFUSED:
@@ -411,7 +464,7 @@ def add_draws(
                 raise
             raise Difference(NOT_EVALUATED, feeds) from why
         coverage.draws += 1
-        counted = Coverage() if is_special(coverage.draws - 1) else coverage
+        counted = Coverage() if is_special(number) else coverage
         for index, (x, y) in enumerate(zip(before, after, strict=True)):
             compare_output(index, x, y, counted, feeds)
 
@@ -422,6 +475,15 @@ class Points:
 
     symbolic: SymbolicInputs
     rng: np.random.Generator = field(default_factory=partial(np.random.default_rng, 1))
+    _last: list[tuple[Obligation, Evaluators]] = field(default_factory=list["tuple[Obligation, Evaluators]"])
+
+    def evaluators(self, obligation: Obligation) -> Evaluators:
+        """The evaluators of both fragments of an obligation; those of the last one are kept."""
+        if not self._last or self._last[0][0] is not obligation:
+            beside = self.symbolic.constants
+            made = Evaluator(obligation.before, beside), Evaluator(obligation.after, beside)
+            self._last[:] = [(obligation, made)]
+        return self._last[0][1]
 
     def draw(self, obligation: Obligation, sizes: Mapping[str, int], number: int, limit: int) -> dict[str, Any]:
         """The inputs of a draw; integers that are no field elements are below a limit. Raises NotApplicable."""
@@ -429,13 +491,14 @@ class Points:
         bools = listed_bools(obligation)
         boundaries = boundaries_of(obligation) if is_special(number) else np.zeros(1)
         for given, shape in obligation.concrete_inputs(sizes):
-            if int(np.prod(shape)) > MAX_ELEMENTS:
+            if int(np.prod(shape)) > (MAX_ELEMENTS if obligation.is_thorough else MAX_REGION_ELEMENTS):
                 raise NotApplicable(f"input {given.name} is larger than the field evaluates")
             if given.dtype in FLOATS or given.name in self.symbolic.names:
                 numbers = self.rng.standard_normal(shape) + OFFSETS[int(self.rng.integers(len(OFFSETS)))]
                 numbers = numbers * SCALES[int(self.rng.integers(len(SCALES)))]
+                numbers = np.abs(numbers) if given.is_positive else numbers
                 elements = random_elements(self.rng, numbers)
-                if is_special(number) and given.dtype in FLOATS and numbers.size:
+                if is_special(number) and given.dtype in FLOATS and numbers.size and not given.is_positive:
                     numbers, elements = self._beside_boundaries(numbers, elements, boundaries)
                 feeds[given.name] = shadowed(numbers, elements)
             elif given.name in bools:
@@ -505,6 +568,7 @@ def compare_output(index: int, x: Any, y: Any, coverage: Coverage, feeds: Mappin
         return
     if np.shape(x) != np.shape(y):
         raise Difference(DIFFERENT_SHAPES, feeds)
+    coverage.elements += np.size(x)
     if not (isinstance(x, ShadowArray) and isinstance(y, ShadowArray) and x.field and y.field):
         if not np.array_equal(np.asarray(x), np.asarray(y)):
             raise Difference(DIFFERENT_INTEGERS, feeds)
@@ -519,4 +583,4 @@ def compare_output(index: int, x: Any, y: Any, coverage: Coverage, feeds: Mappin
         near = np.abs(first - second) <= RELATIVE_AGREEMENT * np.maximum(np.abs(first), np.abs(second))
         wrong = usable & ~equal
         raise Difference(DIFFERENT_RESIDUES if near[wrong].all() else DIFFERENT_NUMBERS, feeds)
-    coverage.add(index, usable, x.field.data[ff.REGION])
+    coverage.add(index, usable, x.field.data[ff.REGION], 1 + (ff.knows_both(x.field) & ff.knows_both(y.field)))

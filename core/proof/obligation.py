@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ..ir.expressions import SymInt, atoms, substitute
 from ..rewriting.rules import EXACT, Contract
+from .traced_array import Origin
 
 ExactArray = np.ndarray[Any, Any]
 """Exact elements of a float constant: an object array of `fractions.Fraction`; other elements are irrational."""
-Dim = int | str
-"""An extent, or the name of a symbol; unnamed dims get names of their own."""
+Dim = SymInt
+"""An extent, a symbol, or an expression of symbols; unnamed dims get names of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +24,41 @@ class Fragment:
     """A model and the exact values of its float constants, by name of initializer or output of a Constant node.
 
     A constant that `exact` lacks has no exact value but the number that it holds. `shadows` has the same constants, and
-    irrational and large ones, as `shadow_array.ShadowArray`.
+    irrational and large ones, as `shadow_array.ShadowArray`. Constants that are `computed` follow from inputs of the
+    obligation.
     """
 
     model: onnx.ModelProto
     exact: Mapping[str, ExactArray] = field(default_factory=dict[str, ExactArray], repr=False)
     shadows: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    computed: Mapping[str, Origin] = field(default_factory=dict[str, Origin], repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class InputType:
-    """An input of both fragments: its element type (TensorProto.DataType) and its dims."""
+    """An input of both fragments: its element type (TensorProto.DataType) and its dims.
+
+    `is_positive`: only numbers above 0 are drawn, as it stands for weights that are.
+    """
 
     name: str
     dtype: int
     dims: tuple[Dim, ...]
+    is_positive: bool = False
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape with those sizes for the symbols."""
-        return tuple(d if isinstance(d, int) else sizes[d] for d in self.dims)
+        """The shape with those sizes for the symbols. Raises NotApplicable where an extent would be below 0."""
+        found = [substitute(d, lambda atom: sizes.get(str(atom))) for d in self.dims]
+        extents = tuple(d for d in found if isinstance(d, int) and d >= 0)
+        if len(extents) != len(found):
+            raise NotApplicable(f"input {self.name} has no extents of these sizes")
+        return extents
+
+    @property
+    def symbols(self) -> Iterator[str]:
+        """The symbols of the dims, those of expressions too."""
+        for dim in self.dims:
+            yield from sorted(map(str, atoms(dim))) if not isinstance(dim, int) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +69,8 @@ class Obligation:
     `unsaid` the reason for which the contract's has no expression on this model. The outputs of both fragments have the
     same names and order. `build_site` is the line of the rule that returned the replacement, counted from its first
     one; 0 if it is not known. `retyped` gives the obligation of the same rule on the model with another type in place
-    of float32 (TensorProto.DataType); None if it does not fire.
+    of float32 (TensorProto.DataType); None if it does not fire. Without `is_thorough`, two sets of sizes are compared,
+    and few points where no decision depends on them.
     """
 
     before: Fragment
@@ -63,11 +82,12 @@ class Obligation:
     rule: str = ""
     build_site: int = 0
     retyped: Callable[[int], Obligation | None] | None = field(default=None, repr=False, compare=False)
+    is_thorough: bool = True
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """The symbols of the dims, in order of appearance."""
-        return tuple(dict.fromkeys(d for i in self.inputs for d in i.dims if isinstance(d, str)))
+        return tuple(dict.fromkeys(symbol for i in self.inputs for symbol in i.symbols))
 
     def concrete_inputs(self, sizes: Mapping[str, int]) -> Iterator[tuple[InputType, tuple[int, ...]]]:
         """Each input with its shape at those sizes."""

@@ -1,47 +1,34 @@
-"""Proofs of the regions in which a rewritten model differs from the original, on their real weights.
+"""Proofs of the regions in which a rewritten model differs from the original.
 
-A region computes one value that both models share from values that both share, as verification cuts them out: a proof
-holds for whatever these values are. A weight into which the rewrite folded others is rounded, and is taken as it is:
-only regions whose weights were moved, or kept, are proved over the reals.
+A proof of a region holds for whatever the values of the original before it are. One with weights that were folded says
+that there are exact ones, of which those of the model are roundings.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 from time import monotonic
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper
 
-from ..ir.dtypes import FLOATS
-from ..ir.graph import Graph
-from ..ir.tensor import Tensor
-from ..ort.split_models import SplitModel
-from ..rewriting.rules import EXACT, ROUNDING
-from ..verify.noise import is_float
-from ..verify.regions.region_models import cut_region
-from ..verify.regions.sites import SharedValues
-from ..verify.regions.value_graph import ValueGraph
+from .finite_field_proof import NO_FIELD_KERNEL
 from .guarantee import PROOFS, Guarantee
-from .obligation import Fragment, InputType, NotApplicable, Obligation, input_types
+from .obligation import NotApplicable, Obligation
 from .prover import Backend
+from .region_obligations import RegionClaim, Regions
 from .verdict import ProofCounts, Technique, Verdict, strongest
-
-MAX_WEIGHTS = 1 << 16  # elements of the weights of a region
-RESULT = "result of the region"
-"""The name of the output of a region in both models."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionProof:
-    """The verdict on the region of one shared value."""
+    """The verdict on the region of one shared value, and by how many ulps each folded weight in it is `rounded`."""
 
     site: str
     verdict: Verdict
+    rounded: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def is_proved(self) -> bool:
@@ -61,38 +48,91 @@ class RegionProofs:
         """The numbers of regions."""
         proved = Counter(str(r.verdict.guarantee) for r in self.regions if r.is_proved)
         reasons = Counter(r.verdict.reason or str(r.verdict) for r in self.regions if not r.is_proved)
-        return ProofCounts(len(self.regions), dict(proved), dict(reasons.most_common()))
+        ulps = [u for r in self.regions if r.is_proved for u in r.rounded.values() if u]
+        largest = max(ulps, default=0.0)
+        return ProofCounts(len(self.regions), dict(proved), dict(reasons.most_common()), len(ulps), largest)
 
     def to_data(self) -> dict[str, object]:
         """The proofs as data for JSON."""
-        regions = [{"value": r.site, "verdict": str(r.verdict), "proved": r.is_proved} for r in self.regions]
+        regions = [
+            {"value": r.site, "verdict": str(r.verdict), "proved": r.is_proved, "rounded_weights": dict(r.rounded)}
+            for r in self.regions
+        ]
         return {"changed": len(self.regions), "proved": sum(r.is_proved for r in self.regions), "regions": regions}
 
 
 def prove_regions(
-    models: RewrittenModel, techniques: Sequence[Backend], *, exact: bool = False, seconds: float = inf
+    regions: Regions, techniques: Sequence[Backend], *, exact: bool = False, seconds: float = inf
 ) -> RegionProofs:
     """Prove each changed region by the first technique that does; what is left after so many `seconds` is unknown.
 
-    With `exact`, equal bits are demanded. Each technique is tried on all regions before the next one.
+    With `exact`, equal bits are demanded. Each technique is tried on all regions before the next one: the first one on
+    all claims, others on that with the weights of the model. Claims that differ in names alone, as those of equal
+    layers, are proved once.
     """
     start = monotonic()
-    regions = Regions.of(models)
-    obligations: dict[str, Obligation] = {}
-    verdicts: dict[str, list[Verdict]] = {site: [] for site in regions.sites}
+    work = _Work(start + seconds)
+    open_sites: dict[str, list[RegionClaim]] = {}
     for site in regions.sites:
         try:
-            obligations[site] = regions.obligation(site, exact=exact)
+            open_sites[site] = list(regions.claims(site, exact=exact))
         except NotApplicable as why:
-            verdicts[site].append(_unknown(str(why)))
-    for technique in techniques:
-        for site, obligation in obligations.items():
-            if monotonic() - start > seconds:
-                verdicts[site] = verdicts[site] or [_unknown("no time was left")]
-            elif not any(v.guarantee in PROOFS for v in verdicts[site]):
-                verdicts[site] += _attempt(technique, obligation)
-    found = tuple(RegionProof(site, _of_region(strongest(given))) for site, given in verdicts.items())
-    return RegionProofs(found, monotonic() - start)
+            work.add(site, _unknown(str(why)))
+    for number, technique in enumerate(techniques):
+        for site, claims in open_sites.items():
+            work.attempt(technique, site, claims if number == 0 else [c for c in claims if c.is_of_real_weights])
+    found = [RegionProof(s, _of_region(strongest(v)), work.ulps.get(s, {})) for s, v in work.ordered(regions.sites)]
+    return RegionProofs(tuple(found), monotonic() - start)
+
+
+SMALL_EXTENTS = "small images and signals"
+
+
+@dataclass(slots=True)
+class _Work:
+    """The verdicts on regions so far, and those on claims by technique and key."""
+
+    deadline: float
+    verdicts: dict[str, list[Verdict]] = field(default_factory=dict[str, list[Verdict]])
+    ulps: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    known: dict[Hashable, Sequence[Verdict]] = field(default_factory=dict[Hashable, Sequence[Verdict]])
+
+    def add(self, site: str, *verdicts: Verdict) -> None:
+        """Add verdicts on a region."""
+        self.verdicts.setdefault(site, []).extend(verdicts)
+
+    def ordered(self, sites: Sequence[str]) -> Iterator[tuple[str, list[Verdict]]]:
+        """The verdicts by site."""
+        return ((site, self.verdicts[site]) for site in sites)
+
+    def attempt(self, technique: Backend, site: str, claims: Sequence[RegionClaim]) -> None:
+        """Try the claims of a region until one is proved, if none was before."""
+        for claim in claims:
+            if any(v.guarantee in PROOFS for v in self.verdicts.get(site, ())):
+                return
+            if monotonic() > self.deadline:
+                self.verdicts[site] = self.verdicts.get(site) or [_unknown("no time was left")]
+                return
+            found = self._verdicts(technique, claim)
+            if any(v.guarantee in PROOFS for v in found):
+                self.ulps[site] = claim.rounded
+            self.add(site, *found)
+            if any(v.reason == NO_FIELD_KERNEL for v in found):
+                return
+
+    def _verdicts(self, technique: Backend, claim: RegionClaim) -> Sequence[Verdict]:
+        key = (id(technique), claim.key)
+        if key not in self.known:
+            self.known[key] = _attempt(technique, claim.obligation)
+        found = self.known[key]
+        if claim.small_extents:
+            found = [replace(v, coverage=(*v.coverage, SMALL_EXTENTS)) for v in found]
+        return [_of_rounded(v) for v in found] if claim.rounded else found
+
+
+def _of_rounded(verdict: Verdict) -> Verdict:
+    """The verdict on a claim with exact weights, where the model has rounded ones."""
+    return replace(verdict, guarantee=Guarantee.REALS) if verdict.guarantee is Guarantee.EXACT else verdict
 
 
 def _attempt(technique: Backend, obligation: Obligation) -> Sequence[Verdict]:
@@ -112,93 +152,3 @@ def _of_region(verdict: Verdict) -> Verdict:
 
 def _unknown(reason: str) -> Verdict:
     return Verdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=reason)
-
-
-@dataclass(frozen=True, slots=True)
-class RewrittenModel:
-    """An original, whose values `graph` describes, and its rewritten form."""
-
-    original: SplitModel
-    rewritten: SplitModel
-    graph: Graph
-
-
-def value_types(graph: Graph) -> dict[str, onnx.TypeProto]:
-    """The types of the values of a graph, with the names of its symbols as dims."""
-    found: dict[str, onnx.TypeProto] = {}
-    for value in (v for op in graph.ops() for v in op.outputs):
-        if value.known_dtype:
-            shape = value.known_shape
-            dims = None if shape is None else [d if isinstance(d, int | str) else None for d in shape]
-            found[value.name] = helper.make_tensor_type_proto(value.known_dtype, dims)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Regions:
-    """Two models, the values that they share, and the types of those of the original."""
-
-    original: ValueGraph
-    rewritten: ValueGraph
-    shared: SharedValues
-    types: Mapping[str, onnx.TypeProto]
-
-    @classmethod
-    def of(cls, models: RewrittenModel) -> Regions:
-        """The regions of two models; shapes and places, sequences and optionals are inside of them.
-
-        Integers mostly follow from the shapes of other values: as variables, they would be independent of those.
-        """
-        first, second = ValueGraph.of(models.original), ValueGraph.of(models.rewritten)
-        types = value_types(models.graph)
-        kept = {n for n, t in types.items() if t.tensor_type.elem_type in {*FLOATS, TensorProto.BOOL}}
-        return cls(first, second, SharedValues.of(first, second, first.producers.keys() - kept), types)
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """The shared values that the models compute in different ways."""
-        return self.shared.sites
-
-    def obligation(self, site: str, *, exact: bool = False) -> Obligation:
-        """The obligation that both models compute the value of a site alike. Raises NotApplicable."""
-        names = self.shared.names
-        before = self._fragment(self.original, site, names.__contains__)
-        after = self._fragment(self.rewritten, site, self._is_read_by_rewritten)
-        given: dict[str, InputType] = {}
-        for fragment in (before, after):
-            given.update((i.name, i) for i in input_types(fragment.model) if i.name not in given)
-        return Obligation(before, after, tuple(given.values()), EXACT if exact else ROUNDING, rule=site)
-
-    def _is_read_by_rewritten(self, name: str) -> bool:
-        """Whether a region of the rewritten model is given a value; shapes and the like stay constant."""
-        constant = self.rewritten.constants.get(name)
-        is_exact = isinstance(constant, Tensor) and not is_float(helper.tensor_dtype_to_np_dtype(constant.dtype))
-        return name in self.shared.names and not is_exact
-
-    def _fragment(self, values: ValueGraph, site: str, is_given: Callable[[str], bool]) -> Fragment:
-        _, outside = values.ancestors((site,), is_given)
-        types = {name: self._type(name) for name in outside if is_given(name) and name not in values.inputs}
-        region = cut_region(values, (site,), is_given, types)
-        _require_small(region.model)
-        model = region.model.whole_message()
-        for name, tensor in region.constants.items():
-            model.graph.initializer.append(tensor.to_proto(name))
-        del model.graph.output[:]
-        model.graph.node.append(helper.make_node("Identity", [region.outputs.get(site, site)], [RESULT]))
-        model.graph.output.append(onnx.ValueInfoProto(name=RESULT))
-        return Fragment(model)
-
-    def _type(self, name: str) -> onnx.TypeProto:
-        found = self.types.get(name)
-        if found is None or not found.tensor_type.elem_type:
-            raise NotApplicable(f"the type of {name} is not known")
-        return found
-
-
-def _require_small(model: SplitModel) -> None:
-    """Raise NotApplicable for weights that take too long to evaluate, and for bodies."""
-    sizes = (int(np.prod(t.dims, dtype=np.int64)) for t in model.message.graph.initializer)
-    if sum(sizes) > MAX_WEIGHTS:
-        raise NotApplicable(f"its weights have more than {MAX_WEIGHTS} elements")
-    if model.message.functions:
-        raise NotApplicable("it calls functions of the model")

@@ -54,11 +54,16 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ProofCounts:
-    """How many regions of a rewritten model `changed`, how many are proved by guarantee, and the reasons for others."""
+    """How many regions of a rewritten model `changed`, how many are proved by guarantee, and the reasons for others.
+
+    `rounded_weights` of proved ones were folded, and are off from exact ones by `ulps` at most.
+    """
 
     changed: int
     proved: dict[str, int]
     reasons: dict[str, int]
+    rounded_weights: int = 0
+    ulps: float = 0.0
 
 
 def sizes_words(sizes: Iterable[int]) -> tuple[str, ...]:

@@ -1,0 +1,369 @@
+"""Obligations of the regions in which a rewritten model differs from the original.
+
+A region computes one value that both models share from values that both share, as verification cuts them out. Weights
+that both models have are inputs of it where a proof does not need their numbers. A weight into which a rewrite folded
+others is computed of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, inliner, numpy_helper
+
+from ..ir.dtypes import FLOATS
+from ..ir.expressions import SymInt, substitute
+from ..ir.graph import Graph
+from ..ir.tensor import Tensor, tensors_equal
+from ..ort.split_models import SplitModel
+from ..rewriting.rules import EXACT, ROUNDING
+from ..serialization.proto_queries import subgraphs
+from ..verify.noise import is_float
+from ..verify.regions.region_models import cut_region
+from ..verify.regions.sites import SharedValues
+from ..verify.regions.value_graph import ValueGraph, captured_names
+from .common_parts import with_inputs, without_common_parts
+from .element_dependence import ELEMENTWISE
+from .finite_field_constants import lift_exactly
+from .obligation import Fragment, InputType, NotApplicable, Obligation, input_types
+from .shadow_array import lifted, shadowed
+from .traced_array import Origin, TracedArray, leaves_of, rounding_of, structure_of
+
+MAX_WEIGHTS = 1 << 20  # elements of the weights of a region
+MAX_ULPS = 2.0  # by which a folded weight is rounded
+RESULT = "result of the region"
+"""The name of the output of a region in both models."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenModel:
+    """An original, whose values `graph` describes, and its rewritten form."""
+
+    original: SplitModel
+    rewritten: SplitModel
+    graph: Graph
+
+
+FoldedWeights = Callable[[], Sequence[Mapping[str, TracedArray]]]
+"""The weights that repeated rewrites compute, by name; they are repeated once one is needed."""
+
+
+def no_weights() -> Sequence[Mapping[str, TracedArray]]:
+    """No weights, of no rewrite."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """The element type of a value of the original (TensorProto.DataType), and its dims; None without a known rank."""
+
+    dtype: int
+    dims: tuple[SymInt | None, ...] | None
+
+    def as_input(self, name: str) -> InputType | None:
+        """An input of this type; None if the rank is not known."""
+        if not self.dtype or self.dims is None:
+            return None
+        dims = (f"{name}.{axis}" if d is None else d for axis, d in enumerate(self.dims))
+        return InputType(name, self.dtype, tuple(dims))
+
+
+@dataclass(frozen=True, slots=True)
+class RegionClaim:
+    """An obligation for a region: `rounded` has the folded weights in it, and how far each is rounded, in ulps.
+
+    `small_extents`: images and signals have other extents than in the model. `is_of_real_weights`: its constants are
+    the numbers of both models, but for values that both compute alike.
+    """
+
+    obligation: Obligation
+    rounded: Mapping[str, float] = field(default_factory=dict[str, float])
+    small_extents: bool = False
+    is_of_real_weights: bool = False
+
+    @property
+    def key(self) -> Hashable:
+        """A key that claims share which differ in names alone."""
+        return key_of(self.obligation)
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Two models, the values that they share, and the types of those of the original."""
+
+    original: ValueGraph
+    rewritten: ValueGraph
+    shared: SharedValues
+    types: Mapping[str, ValueType]
+    folded: FoldedWeights = no_weights
+
+    @classmethod
+    def of(cls, models: RewrittenModel, folded: FoldedWeights = no_weights) -> Regions:
+        """The regions of two models; shapes and places, sequences and optionals are inside of them.
+
+        Integers mostly follow from the shapes of other values: as variables, they would be independent of those.
+        """
+        first, second = ValueGraph.of(models.original), ValueGraph.of(models.rewritten)
+        outputs = [v for op in models.graph.ops() for v in op.outputs]
+        types = {v.name: ValueType(v.known_dtype, v.known_shape) for v in outputs if v.known_dtype}
+        kept = {n for n, t in types.items() if t.dtype in VARIABLES}
+        return cls(first, second, SharedValues.of(first, second, first.producers.keys() - kept), types, folded)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The shared values that the models compute in different ways."""
+        return self.shared.sites
+
+    def claims(self, site: str, *, exact: bool = False) -> Iterator[RegionClaim]:
+        """Claims each of which says that both models compute the value of a site alike, the most general one first.
+
+        Raises NotApplicable.
+        """
+        whole = self._whole(site, exact=exact)
+        rounded: dict[str, float] = {}
+        if new := {t.name for t in _weights(whole.after) if not self._is_original(t)}:
+            folded = {n: found for n in new if (found := self._folded_weight(n)) is not None}
+            rounded = {n: ulps for n, (_, ulps) in folded.items()}
+            whole = replace(whole, after=replace(whole.after, computed={n: o for n, (o, _) in folded.items()}))
+        _require_small(whole)
+        numbers = with_real_weights(whole, self.original.constants)
+        general = without_common_parts(with_free_weights(whole, self.original.constants), self._as_input)
+        small = with_small_extents(general)
+        cut = without_common_parts(numbers, self._as_computed_input)
+        for obligation in (general, cut, numbers) if small is None else (small, general, cut, numbers):
+            kept = {n: rounded[n] for n in obligation.after.computed}
+            yield RegionClaim(obligation, kept, obligation is small, obligation is cut and not kept)
+
+    def _is_original(self, tensor: onnx.TensorProto) -> bool:
+        """Whether the original has a constant of this name that is equal."""
+        known = self.original.constants.get(tensor.name)
+        return isinstance(known, Tensor) and tensors_equal(known, Tensor.from_proto(tensor))
+
+    def _folded_weight(self, name: str) -> tuple[Origin, float] | None:
+        """How a weight was computed, and by how many ulps it is off; None if no rewrite made it bit for bit."""
+        held = self.rewritten.constants.get(name)
+        for made in (weights[name] for weights in self.folded() if name in weights):
+            is_same = isinstance(held, Tensor) and tensors_equal(held, Tensor.from_array(np.array(made)))
+            if not is_same or made.origin is None:
+                continue
+            leaves = {n: self.original.constants.get(n) for n in leaves_of(made.origin)}
+            arrays = {n: t.array for n, t in leaves.items() if isinstance(t, Tensor)}
+            ulps = rounding_of(np.array(made), made.origin, arrays) if arrays.keys() == leaves.keys() else None
+            if ulps is not None and ulps <= MAX_ULPS:
+                return made.origin, ulps
+        return None
+
+    def _whole(self, site: str, *, exact: bool) -> Obligation:
+        names = self.shared.names
+        before = self._fragment(self.original, site, names.__contains__)
+        after = self._fragment(self.rewritten, site, self._is_read_by_rewritten)
+        given: dict[str, InputType] = {}
+        for fragment in (before, after):
+            for own in input_types(fragment.model):
+                known = self.types[own.name].as_input(own.name) if own.name in self.types else None
+                given.setdefault(own.name, known or own)
+        contract = EXACT if exact else ROUNDING
+        return Obligation(before, after, tuple(given.values()), contract, rule=site, is_thorough=False)
+
+    def _is_read_by_rewritten(self, name: str) -> bool:
+        """Whether a region of the rewritten model is given a value; shapes and the like stay constant."""
+        constant = self.rewritten.constants.get(name)
+        is_exact = isinstance(constant, Tensor) and not is_float(helper.tensor_dtype_to_np_dtype(constant.dtype))
+        return name in self.shared.names and not is_exact
+
+    def _fragment(self, values: ValueGraph, site: str, is_given: Callable[[str], bool]) -> Fragment:
+        _, outside = values.ancestors((site,), is_given)
+        types = {name: self._type(name) for name in outside if is_given(name) and name not in values.inputs}
+        region = cut_region(values, (site,), is_given, types)
+        model = region.model.whole_message()
+        for name, tensor in region.constants.items():
+            model.graph.initializer.append(tensor.to_proto(name))
+        del model.graph.output[:]
+        model.graph.node.append(helper.make_node("Identity", [region.outputs.get(site, site)], [RESULT]))
+        model.graph.output.append(onnx.ValueInfoProto(name=RESULT))
+        return Fragment(inliner.inline_local_functions(model) if model.functions else model)
+
+    def _type(self, name: str) -> onnx.TypeProto:
+        found = self.types.get(name)
+        if found is None or found.dims is None:
+            raise NotApplicable(f"the type of {name} is not known")
+        return helper.make_tensor_type_proto(found.dtype, [d if isinstance(d, int) else None for d in found.dims])
+
+    def _as_computed_input(self, name: str) -> InputType | None:
+        """The type of a computed value of floats or bools as an input, which has a name of its own."""
+        found = self.types.get(name)
+        given = found.as_input(name) if found is not None and found.dtype in VARIABLES else None
+        return given if given is None else replace(given, name=f"{name} (given)")
+
+    def _as_input(self, name: str) -> InputType | None:
+        """The type of a computed value or of a weight as an input."""
+        return free_weight(name, self.original.constants.get(name)) or self._as_computed_input(name)
+
+
+VARIABLES = FLOATS | {TensorProto.BOOL}
+"""Element types of values that regions are given."""
+
+
+def _weights(fragment: Fragment) -> list[onnx.TensorProto]:
+    return [t for t in fragment.model.graph.initializer if t.data_type in FLOATS]
+
+
+def _require_small(obligation: Obligation) -> None:
+    """Raise NotApplicable for weights that take too long to evaluate."""
+    tensors = (*obligation.before.model.graph.initializer, *obligation.after.model.graph.initializer)
+    if sum(prod(t.dims) for t in tensors) > 2 * MAX_WEIGHTS:
+        raise NotApplicable(f"its weights have more than {MAX_WEIGHTS} elements")
+
+
+def with_small_extents(obligation: Obligation) -> Obligation | None:
+    """The obligation with symbols for the large extents of images and signals; None where they may matter."""
+    nodes = [n for f in (obligation.before, obligation.after) for n in f.model.graph.node]
+    if any(n.op_type not in ANY_EXTENT or n.domain not in ("", "ai.onnx") for n in nodes):
+        return None
+    if not any(n.op_type in WINDOWS for n in nodes):
+        return None
+    inputs = tuple(_with_symbols(i) for i in obligation.inputs)
+    if inputs == obligation.inputs:
+        return None
+    before, after = (replace(f, model=onnx.ModelProto.FromString(f.model.SerializeToString())) for f in
+                     (obligation.before, obligation.after))  # fmt: skip
+    return with_inputs(replace(obligation, inputs=inputs), before, after, ())
+
+
+def _with_symbols(given: InputType) -> InputType:
+    """An activation with a symbol for each large extent of its images or signals."""
+    if not any(not isinstance(d, int) for d in given.dims[:FIRST_EXTENT]):
+        return given  # it may be a weight
+    dims = (
+        f"extent {d}" if axis >= FIRST_EXTENT and isinstance(d, int) and d >= LARGE_EXTENT else d
+        for axis, d in enumerate(given.dims)
+    )
+    return replace(given, dims=tuple(dims))
+
+
+FIRST_EXTENT, LARGE_EXTENT = 2, 6
+WINDOWS = frozenset({"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"})
+ANY_EXTENT = WINDOWS | ELEMENTWISE | {"BatchNormalization", "Identity", "InstanceNormalization", "Pad"}
+"""Operators that do the same at all places of an image or signal."""
+
+
+def free_weight(name: str, constant: object) -> InputType | None:
+    """A weight of the original, of two elements or more, as an input; None for another constant."""
+    if not isinstance(constant, Tensor) or constant.dtype not in FLOATS or prod(constant.dims) <= 1:
+        return None
+    return InputType(name, constant.dtype, constant.dims, bool((constant.array > 0).all()))
+
+
+def with_free_weights(obligation: Obligation, constants: Mapping[str, object]) -> Obligation:
+    """The obligation with the weights of the original that folded ones are computed of as inputs; others are lifted."""
+    leaves = {name for origin in obligation.after.computed.values() for name in leaves_of(origin)}
+    free = {n: i for n in leaves if (i := free_weight(n, constants.get(n))) is not None}
+    before = without_initializers(obligation.before, free)
+    after = without_initializers(obligation.after, free)
+    fixed = shadows_of(leaves - free.keys(), constants)
+    return with_inputs(
+        obligation, with_shadows(before, fixed), with_shadows(after, fixed), (*obligation.inputs, *free.values())
+    )
+
+
+def with_real_weights(obligation: Obligation, constants: Mapping[str, object]) -> Obligation:
+    """The obligation with the exact numbers of all weights, and of those that folded ones are computed of."""
+    leaves = {name for origin in obligation.after.computed.values() for name in leaves_of(origin)}
+    fixed = shadows_of(leaves, constants)
+    before, after = (with_shadows(f, fixed) for f in (obligation.before, obligation.after))
+    return replace(obligation, before=before, after=after)
+
+
+def without_initializers(fragment: Fragment, names: Mapping[str, object]) -> Fragment:
+    """A fragment that is given some of its initializers."""
+    model = onnx.ModelProto()
+    model.CopyFrom(fragment.model)
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(t for t in fragment.model.graph.initializer if t.name not in names)
+    return replace(fragment, model=model)
+
+
+def shadows_of(names: set[str], constants: Mapping[str, object]) -> dict[str, Any]:
+    """Constants with their exact elements."""
+    found = {n: constants.get(n) for n in names}
+    return {n: exact_shadow(t.array) for n, t in found.items() if isinstance(t, Tensor)}
+
+
+def with_shadows(fragment: Fragment, shadows: Mapping[str, Any]) -> Fragment:
+    """A fragment with the exact elements of its weights, and of others."""
+    own = {
+        t.name: exact_shadow(numpy_helper.to_array(t)) for t in _weights(fragment) if t.name not in fragment.computed
+    }
+    return replace(fragment, shadows={**own, **shadows})
+
+
+def exact_shadow(array: Any) -> Any:
+    """A constant as it is, with its field elements; a number alone counts as the simplest one that it rounds."""
+    if array.size <= 1:
+        return lifted(array)
+    return shadowed(array.astype(np.float64), lift_exactly(array))
+
+
+def key_of(obligation: Obligation) -> Hashable:
+    """A key that obligations share which differ in names alone."""
+    given = {i.name for i in obligation.inputs}
+    names = Renaming()
+    parts = [tuple(_parts_of(obligation.before, given, names))]
+    names = names.keeping(given)
+    parts.append(tuple(_parts_of(obligation.after, given, names)))
+    symbols = Renaming()
+    inputs = [
+        (names(i.name), i.dtype, i.is_positive, tuple(str(substitute(d, lambda a: symbols(str(a)))) for d in i.dims))
+        for i in obligation.inputs
+    ]
+    return *parts, tuple(inputs), str(obligation.contract)
+
+
+@dataclass(slots=True)
+class Renaming:
+    """New names in the order in which they are asked for."""
+
+    known: dict[str, str] = field(default_factory=lambda: {"": ""})
+    count: int = 0
+
+    def __call__(self, name: str) -> str:
+        """The new name."""
+        if name not in self.known:
+            self.count += 1
+            self.known[name] = f"n{self.count}"
+        return self.known[name]
+
+    def keeping(self, names: Collection[str]) -> Renaming:
+        """A renaming that knows these names alone."""
+        return Renaming({n: new for n, new in self.known.items() if n in names or not n}, self.count)
+
+
+def _parts_of(fragment: Fragment, given: Collection[str], renamed: Renaming) -> Iterator[Hashable]:
+    """The nodes and constants of a fragment, with other names."""
+    graph = fragment.model.graph
+    for node in graph.node:
+        plain = onnx.NodeProto()
+        plain.CopyFrom(node)
+        plain.ClearField("name")
+        plain.ClearField("doc_string")
+        for names in (plain.input, plain.output):
+            for i, name in enumerate(names):
+                names[i] = renamed(name)
+        captured = tuple((n, renamed(n)) for body in subgraphs(node) for n in captured_names(body))
+        yield plain.SerializeToString(deterministic=True), captured
+    for tensor in graph.initializer:
+        if tensor.name in fragment.computed:
+            origin = fragment.computed[tensor.name]
+            yield renamed(tensor.name), structure_of(origin, renamed)
+            fixed = (n for n in leaves_of(origin) if n not in given)
+            yield tuple((renamed(n), np.asarray(fragment.shadows[n]).tobytes()) for n in fixed)
+            continue
+        plain = onnx.TensorProto()
+        plain.CopyFrom(tensor)
+        plain.name = renamed(tensor.name)
+        yield plain.SerializeToString(deterministic=True)

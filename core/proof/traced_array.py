@@ -1,0 +1,345 @@
+"""Arrays that record how NumPy computed them from the constants of a model.
+
+A rewrite of a model with such constants computes the constants that it makes as ever; beside, they have an origin, from
+which they can be computed again: in float64, or of other numbers. A function that NumPy does not pass on, such as
+`float(x)`, gives a plain number, whose origin is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+
+from ..ir.dtypes import FLOATS
+from ..ir.graph import Graph, defined_values
+from ..ir.tensor import Tensor
+from .shadow_array import is_float
+
+Array = np.ndarray[Any, Any]
+MAX_DEPTH = 200  # of calls one inside the other
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A constant of the original, by its name."""
+
+    name: str
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A call whose arguments have the origins of arrays in place of these; `depth` of calls inside."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    options: Mapping[str, Any]
+    depth: int = field(default=1, repr=False)
+
+
+Origin = Leaf | Call
+
+
+class TracedArray(np.ndarray[Any, Any]):
+    """An array with its origin, None where it was lost. Views of it are read-only."""
+
+    origin: Origin | None
+
+    def __array_finalize__(self, obj: object) -> None:
+        """Make an array without an origin, unless `traced` gives it one."""
+        self.origin = None
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Apply a ufunc, in place too."""
+        target = options.pop("out", (None,))[0]
+        if method == "at":
+            ufunc.at(*map(_untraced, inputs))
+            inputs[0].origin = None
+            return None
+        function = ufunc if method == "__call__" else getattr(ufunc, method)
+        found = _called(function, inputs, options)
+        if target is None:
+            return found
+        _untraced(target)[...] = _untraced(found)
+        if not isinstance(target, TracedArray):
+            return target
+        target.origin = found.origin if isinstance(found, TracedArray) and found.shape == target.shape else None
+        return target
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Apply a function of NumPy; arrays that it writes to lose their origin."""
+        arrays = list(_arrays_in((args, kwargs)))
+        before = [_untraced(a).copy() if a.flags.writeable else None for a in arrays]
+        found = _called(func, args, kwargs)
+        for array, held in zip(arrays, before, strict=True):
+            if held is not None and not np.array_equal(_untraced(array), held, equal_nan=True):
+                array.origin = None
+        return found
+
+    def __getitem__(self, index: Any) -> Any:
+        """The elements at an index; a single one is an array of rank 0."""
+        return _called(_item, (self, index), {})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Set elements."""
+        changed = _called(_with_item, (self, index, value), {})
+        _untraced(self)[_untraced(index)] = _untraced(value)
+        self.origin = changed.origin if isinstance(changed, TracedArray) else None
+
+    def __iter__(self) -> Iterator[Any]:
+        """The rows."""
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - as in NumPy
+        """The array with its axes reversed."""
+        return self.transpose()
+
+    def __reduce__(self) -> Any:
+        """The plain array, for another process."""
+        return _untraced(self).copy().__reduce__()
+
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
+        """The array in another type, which rounds nothing where it is computed again."""
+        found = _untraced(self).astype(dtype, *args, **options)
+        return traced(found, self._origin_of(as_type, np.dtype(dtype)))
+
+    def reshape(self, *shape: Any, **_: Any) -> Any:
+        """The array in another shape, in C order."""
+        wanted = shape[0] if len(shape) == 1 else shape
+        return _called(np.reshape, (self, wanted), {})
+
+    def transpose(self, *axes: Any) -> Any:
+        """The array with its axes in another order."""
+        wanted = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        return _called(np.transpose, (self, wanted), {})
+
+    def copy(self, order: Any = "C") -> Any:
+        """A copy to write to."""
+        return traced(_untraced(self).copy(order), self.origin)
+
+    def item(self, *args: Any) -> Any:
+        """One element as a plain number, whose origin is lost."""
+        return _untraced(self).item(*args)
+
+    def _origin_of(self, function: Callable[..., Any], *args: Any) -> Origin | None:
+        return None if self.origin is None else Call(function, (self.origin, *args), {}, self.origin.depth + 1)
+
+
+def _by_function(name: str) -> Callable[..., Any]:
+    function = getattr(np, name)
+
+    def method(self: TracedArray, *args: Any, **options: Any) -> Any:
+        return function(self, *args, **options)
+
+    return method
+
+
+for _name in ("sum", "mean", "prod", "max", "min", "cumsum", "cumprod", "repeat", "take", "squeeze", "swapaxes",
+              "ravel", "round", "clip", "dot", "var", "std"):  # fmt: skip
+    setattr(TracedArray, _name, _by_function(_name))
+TracedArray.flatten = TracedArray.ravel  # type: ignore[method-assign]
+
+
+def _item(array: Any, index: Any) -> Any:
+    return array[index]
+
+
+def _with_item(array: Any, index: Any, value: Any) -> Any:
+    found = array.copy()
+    found[index] = value
+    return found
+
+
+def as_type(array: Any, dtype: Any) -> Any:
+    """An array in another type; floats stay as they are among floats."""
+    is_kept = is_float(array) and is_float(np.empty(0, dtype))
+    return array if is_kept else array.astype(dtype)
+
+
+def traced(found: Any, origin: Origin | None) -> Any:
+    """An array with its origin; one that is no array, or has none, as it is. A view of others becomes read-only."""
+    if origin is None or not isinstance(found, np.ndarray | np.generic):
+        return found
+    base = cast("Array", np.asarray(cast("Any", found)))
+    is_view = base.base is not None
+    array = base.view(TracedArray)
+    array.origin = origin
+    array.flags.writeable = not is_view and base.flags.writeable
+    return array
+
+
+def _untraced(value: Any) -> Any:
+    """A value with plain arrays, also in tuples, lists and slices."""
+    if isinstance(value, TracedArray):
+        return value.view(np.ndarray)
+    if isinstance(value, tuple | list):
+        parts = cast("tuple[Any, ...]", value)
+        return type(value)(_untraced(v) for v in parts)  # type: ignore[reportUnknownVariableType]
+    return value
+
+
+def _arrays_in(value: Any) -> Iterator[TracedArray]:
+    if isinstance(value, TracedArray):
+        yield value
+        return
+    parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else value
+    for part in cast("tuple[Any, ...]", parts) if isinstance(parts, list | tuple) else ():
+        yield from _arrays_in(part)
+
+
+class _LostError(Exception):
+    """Raised for an array whose origin was lost before."""
+
+
+def _held(value: Any) -> Any:
+    """An argument as an origin keeps it: with origins for arrays that have one, and copies of others."""
+    if isinstance(value, TracedArray):
+        if value.origin is None:
+            raise _LostError
+        return value.origin
+    if isinstance(value, np.ndarray):
+        array = cast("Array", value)
+        return array.copy() if array.flags.writeable else array
+    if isinstance(value, tuple | list):
+        parts = cast("tuple[Any, ...]", value)
+        return type(value)(_held(v) for v in parts)  # type: ignore[reportUnknownVariableType]
+    return value
+
+
+def _called(function: Callable[..., Any], args: Any, options: Mapping[str, Any]) -> Any:
+    """The result of a function, of which each array has its origin."""
+    try:
+        held = tuple(_held(a) for a in args)
+        kept = {name: _held(v) for name, v in options.items()}
+    except _LostError:
+        held = None
+        kept = {}
+    found = function(*map(_untraced, args), **{name: _untraced(v) for name, v in options.items()})
+    if held is None:
+        return found
+    depth = 1 + max((o.depth for o in origins_in((held, kept))), default=0)
+    if depth > MAX_DEPTH:
+        return found
+    call = Call(function, held, kept, depth)
+    if isinstance(found, tuple | list):
+        parts: Any = cast("Any", found)
+        return type(parts)(traced(p, Call(_item, (call, i), {}, depth + 1)) for i, p in enumerate(parts))  # type: ignore[reportUnknownVariableType]
+    return traced(found, call)
+
+
+def origins_in(value: Any) -> Iterator[Origin]:
+    """The origins directly in nested arguments."""
+    if isinstance(value, Leaf | Call):
+        yield value
+    elif isinstance(value, tuple | list | dict):
+        parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else value
+        for part in cast("tuple[Any, ...]", parts):
+            yield from origins_in(part)
+
+
+def trace_constants(graph: Graph) -> None:
+    """Give the constants of floats in the main graph their own names as origins."""
+    for value in defined_values(graph):
+        tensor = value.tensor
+        if tensor is not None and tensor.dtype in FLOATS and tensor.is_readable:
+            value.set_constant(Tensor.from_array(traced(tensor.array, Leaf(value.name))))
+
+
+def traced_constants(graph: Graph) -> dict[str, TracedArray]:
+    """The constants of the main graph that have an origin, by name."""
+    arrays = {v.name: v.tensor.array for v in defined_values(graph) if v.tensor is not None}
+    return {n: a for n, a in arrays.items() if isinstance(a, TracedArray) and a.origin is not None}
+
+
+def leaves_of(origin: Origin) -> Iterator[str]:
+    """The names of the constants that an origin computes with, each once."""
+    seen: set[int] = set()
+    names: set[str] = set()
+    work = [origin]
+    while work:
+        at = work.pop()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        if isinstance(at, Leaf):
+            if at.name not in names:
+                names.add(at.name)
+                yield at.name
+        else:
+            work += origins_in((at.args, at.options))
+
+
+def compute(origin: Origin, constants: Mapping[str, Any], known: dict[int, Any] | None = None) -> Any:
+    """The array of an origin, computed of other `constants`, whose types it keeps. `known`: results by `id`."""
+    found: dict[int, Any] = {} if known is None else known
+
+    def value(part: Any) -> Any:
+        if isinstance(part, Leaf):
+            return constants[part.name]
+        if isinstance(part, Call):
+            if id(part) not in found:
+                options = {k: value(v) for k, v in part.options.items() if k != "dtype" or not _is_float_type(v)}
+                found[id(part)] = part.function(*map(value, part.args), **options)
+            return found[id(part)]
+        if isinstance(part, tuple | list):
+            parts = cast("tuple[Any, ...]", part)
+            return type(part)(value(v) for v in parts)  # type: ignore[reportUnknownVariableType]
+        return part
+
+    return value(origin)
+
+
+def _is_float_type(dtype: Any) -> bool:
+    return dtype is not None and is_float(np.empty(0, dtype))
+
+
+def rounding_of(held: Array, origin: Origin, constants: Mapping[str, Array]) -> float | None:
+    """The largest distance of an array of floats from its origin, which is computed in a wider type, in ulps of it.
+
+    None where that is not possible, or not a number.
+    """
+    wide = np.longdouble if held.dtype == np.float64 else np.float64
+    try:
+        with np.errstate(all="ignore"):
+            exact: Any = compute(origin, {n: a.astype(wide) for n, a in constants.items()})
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None
+    if np.shape(exact) != held.shape:
+        return None
+    distance = np.abs(held.astype(wide) - exact)
+    if not np.isfinite(distance).all():
+        return None
+    limits = cast("Any", ml_dtypes.finfo)(held.dtype)
+    magnitude = np.maximum(np.abs(held.astype(wide)), wide(limits.smallest_normal))
+    ulps = np.exp2(np.floor(np.log2(magnitude)) - int(limits.nmant))
+    return float(np.max(distance / ulps, initial=0.0))
+
+
+def structure_of(origin: Origin, names: Callable[[str], Hashable]) -> Hashable:
+    """A key that origins share if they compute alike of constants with the same `names`."""
+    found: dict[int, Hashable] = {}
+
+    def key(part: Any) -> Hashable:
+        if isinstance(part, Leaf):
+            return "leaf", names(part.name)
+        if isinstance(part, Call):
+            if id(part) not in found:
+                call = (repr(part.function), key(part.args), key(part.options))
+                found[id(part)] = blake2b(repr(call).encode(), digest_size=16).hexdigest()
+            return found[id(part)]
+        if isinstance(part, tuple | list):
+            return type(part).__name__, *(key(v) for v in cast("tuple[Any, ...]", part))
+        if isinstance(part, dict):
+            return "dict", *((name, key(v)) for name, v in sorted(cast("dict[str, Any]", part).items()))
+        if isinstance(part, np.ndarray | np.generic):
+            array = cast("Array", np.ascontiguousarray(cast("Any", part)))
+            return str(array.dtype), array.shape, blake2b(array.tobytes(), digest_size=16).hexdigest()
+        return repr(part)
+
+    return key(origin)

@@ -28,13 +28,15 @@ def main() -> None:
     optimize(given.models[0], given.pipeline, prove=True)  # imports, tables of the field
     print("| model | changed regions | proved | folded weights | off by, in ulps | time / verification |")
     print("|---|---:|---:|---:|---:|---:|")
-    reports = {path.stem: optimize(path, given.pipeline, prove=True).report for path in given.models}
-    changed = {name: report for name, report in reports.items() if report.proofs is not None and report.proofs.changed}
-    for name, report in changed.items():
-        print(row(name, report))
-    proofs = [report.proofs for report in changed.values() if report.proofs is not None]
+    changed: list[Report] = []
+    for path in given.models:
+        report = optimize(path, given.pipeline, prove=True).report
+        if report.proofs is not None and report.proofs.changed:
+            changed.append(report)
+            print(row(path.stem, report), flush=True)
+    proofs = [report.proofs for report in changed if report.proofs is not None]
     proved = sum(sum(p.proved.values()) for p in proofs)
-    shares = [share_of_time(report) for report in changed.values()]
+    shares = [share_of_time(report) for report in changed]
     print(f"\n{proved} of {sum(p.changed for p in proofs)} changed regions of {len(proofs)} models are proved.")
     print(f"The median time is {median(shares):.2f} of that of verification, the largest {max(shares):.2f}.\n")
     reasons = sum((Counter(p.reasons) for p in proofs), Counter[str]())

@@ -11,9 +11,11 @@ from passwright.app.cli import app
 from passwright.core import from_onnx
 from passwright.core.io.files import split_model
 from passwright.core.proof.guarantee import Guarantee
+from passwright.core.proof.obligation import Obligation
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions, RewrittenModel
 from passwright.core.proof.region_proofs import RegionProofs, prove_regions
+from passwright.core.proof.verdict import Verdict
 from rewriting import load
 from typer.testing import CliRunner
 
@@ -102,3 +104,31 @@ def test_run_proves(tmp_path: Path) -> None:
     assert optimize(tmp_path / "a.onnx").report.proofs is None
     result = CliRunner().invoke(app, ["run", str(tmp_path / "a.onnx"), "--prove"])
     assert "proved: 1 of 1 changed region (1 " in result.stdout
+
+
+def test_empty_outputs_show_nothing() -> None:
+    types, weight = "g (float[N,1,L] x) => (float[A,B,C] y)", {"w": np.ones((1, 1, 500), np.float32)}
+    texts = ("{ c = Conv(x, w) y = Neg(c) }", "{ y = Conv(x, w) }")  # of a length of 130 at most
+    found = proofs(*(load(f"{types} {text}", weights=weight) for text in texts))
+    assert [r.is_proved for r in found.regions] == [False]
+
+
+def test_layers_of_equal_structure_are_proved_once() -> None:
+    calls: list[object] = []
+
+    def counted(obligation: Obligation) -> list[Verdict]:
+        calls.append(obligation)
+        return Prover().prove(obligation)
+
+    rng = np.random.default_rng(1)
+    weights = {f"{n}{i}": rng.standard_normal((4, 4)).astype(np.float32) for n in "wv" for i in range(3)}
+    texts = []
+    for layer in ("s# = Neg(a#) b# = Mul(s#, v#)", "t# = Mul(a#, v#) b# = Neg(t#)"):
+        parts = (f"a{i} = Mul({'x' if i == 0 else f'y{i - 1}'}, w{i}) {layer.replace('#', str(i))} y{i} = Relu(b{i})"
+                 for i in range(3))  # fmt: skip
+        texts.append("g (float[4,4] x) => (float[4,4] y2) { " + " ".join(parts) + " }")
+    first, second = (load(text, weights=weights) for text in texts)
+    models = RewrittenModel(*(split_model(m.SerializeToString()) for m in (first, second)), from_onnx(first).graph)
+    found = prove_regions(Regions.of(models), [counted])
+    assert [r.is_proved for r in found.regions] == [True] * 3
+    assert len(calls) == 1

@@ -128,6 +128,8 @@ def combined_regions(*regions: Ints) -> Ints:
     """The regions of elements made of others: 0 if no decision was made for them, that of one alone unchanged."""
     found = regions[0]
     for other in regions[1:]:
+        if not other.any():
+            continue
         both = mixed(found * 3 + other, 7)
         found = np.where(other == 0, found, np.where((found == 0) | (found == other), other, both))
     return found

@@ -87,8 +87,9 @@ class Coverage:
     """The elements of the outputs that were compared so far: how often each, and in which regions."""
 
     least: int = ENOUGH_DRAWS
-    draws: int = 0
     is_thorough: bool = True
+    enough: int = ENOUGH_DRAWS
+    draws: int = 0
     elements: int = 0
     compared: dict[object, Any] = field(default_factory=dict[object, Any])
     regions: Counter[int] = field(default_factory=Counter[int])
@@ -122,7 +123,7 @@ class Coverage:
     @property
     def is_complete(self) -> bool:
         """Whether each element was compared often enough."""
-        enough = all(np.min(c, initial=ENOUGH_DRAWS) >= ENOUGH_DRAWS for c in self.compared.values())
+        enough = all(np.min(c, initial=self.enough) >= self.enough for c in self.compared.values())
         return enough and (not self.has_branches or (self.draws >= BRANCH_DRAWS and self.rare <= MAX_RARE / 10))
 
     @property
@@ -141,7 +142,7 @@ class Coverage:
 
     def require_enough(self) -> None:
         """Raise NotApplicable for an element that was hardly ever defined, and for regions hardly ever seen."""
-        if any(np.min(c, initial=ENOUGH_DRAWS) < ENOUGH_DRAWS for c in self.compared.values()):
+        if any(np.min(c, initial=self.enough) < self.enough for c in self.compared.values()):
             raise NotApplicable("an element of the outputs is hardly ever defined in the field")
         if self.rare > MAX_RARE:
             raise NotApplicable(f"{len(self.regions)} regions of maxima and comparisons are too many to be drawn")
@@ -172,7 +173,9 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
         if len(shown) == ENOUGH_SIZES and not obligation.is_thorough:
             break
         try:
-            coverage = compare_at(obligation, redraw, sizes, points)
+            is_first = obligation.is_thorough or not shown
+            enough = ENOUGH_DRAWS if is_first else ENOUGH_DRAWS // 2
+            coverage = compare_at(obligation, redraw, sizes, points, enough)
         except (EvaluationError, NotApplicable) as why:  # a size that the fragment does not take
             if isinstance(why, NoFieldKernel) and not obligation.is_thorough:
                 raise
@@ -419,10 +422,16 @@ def exact_policy(array: Array, element_type: int, is_exact: bool) -> Array:
     return lifted(numbers)
 
 
-def compare_at(obligation: Obligation, redraw: Redraw | None, sizes: Mapping[str, int], points: Points) -> Coverage:
+def compare_at(
+    obligation: Obligation,
+    redraw: Redraw | None,
+    sizes: Mapping[str, int],
+    points: Points,
+    enough: int = ENOUGH_DRAWS,
+) -> Coverage:
     """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
     least = 2 * ENOUGH_DRAWS if obligation.is_thorough else ENOUGH_DRAWS // 2
-    coverage = Coverage(least << len(listed_bools(obligation)), is_thorough=obligation.is_thorough)
+    coverage = Coverage(least << len(listed_bools(obligation)), obligation.is_thorough, enough)
     add_draws(coverage, obligation, sizes, points)
     for seed in range(1, MAX_SEEDS) if coverage.is_stuck else ():
         if redraw is None or coverage.is_complete or (other := redraw(seed)) is None:

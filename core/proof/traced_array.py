@@ -238,7 +238,7 @@ def origins_in(value: Any) -> Iterator[Origin]:
     if isinstance(value, Leaf | Call):
         yield value
     elif isinstance(value, tuple | list | dict):
-        parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else value
+        parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else cast("Any", value)
         for part in cast("tuple[Any, ...]", parts):
             yield from origins_in(part)
 
@@ -334,7 +334,7 @@ def structure_of(origin: Origin, names: Callable[[str], Hashable]) -> Hashable:
                 found[id(part)] = blake2b(repr(call).encode(), digest_size=16).hexdigest()
             return found[id(part)]
         if isinstance(part, tuple | list):
-            return type(part).__name__, *(key(v) for v in cast("tuple[Any, ...]", part))
+            return type(cast("object", part)).__name__, *(key(v) for v in cast("tuple[Any, ...]", part))
         if isinstance(part, dict):
             return "dict", *((name, key(v)) for name, v in sorted(cast("dict[str, Any]", part).items()))
         if isinstance(part, np.ndarray | np.generic):

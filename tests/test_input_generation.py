@@ -760,3 +760,12 @@ def test_unknown_element_types_are_refused(make_type: Callable[[TypeProto], Type
     model.graph.input[1].type.CopyFrom(make_type(helper.make_tensor_type_proto(TensorProto.UNDEFINED, [4])))
     with pytest.raises(UnverifiableError, match=r"input s of the original \(\w+ of an unknown type\)"):
         oracle_of(model)
+
+
+def test_no_sizes_beyond_what_numpy_addresses() -> None:
+    text = "g (float[A,B,C,D,E,F,64,0] x, float[K] k) => (float[2] y) { y = Constant<value_floats = [1.0, 2.0]>() }"
+    inputs = inputs_of(text)
+    found = list(size_assignments(inputs, {}))
+    assert {sizes["K"] for sizes in found} > {2, 3}
+    for sizes in found:
+        np.empty([extent(d, sizes) for d in inputs[0].shape], np.complex64)

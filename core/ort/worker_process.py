@@ -138,7 +138,10 @@ class WorkerProcess:
         return process is not None and process.poll() is None
 
     def start(self) -> None:
-        """Start the process, unless it is running."""
+        """Start the process, unless it is running; one that ended without a request, as when idle, is replaced."""
+        process = self._running()
+        if process is not None and not self._is_busy and process.poll() is not None:
+            self.terminate()
         if self._running() is None:
             self._process, self._owner = self._start(), os.getpid()
             self._is_busy, self._is_unused = False, True

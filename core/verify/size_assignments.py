@@ -11,6 +11,7 @@ from .input_specs import InputSpec, free_symbols
 
 UNIFORM_SIZES = (2, 4, 8, 16, 32, 64, 128, 224, 256, 512)  # tried in turn until the model accepts one for all symbols
 DIVISIBLE_SIZES = (6, 12, 60)  # tried too, as a model may split a dim into three or five
+MAX_ADDRESSED = 1 << 58  # elements, of up to 16 bytes, of an array without its empty axes
 MAX_ELEMENTS = 1 << 23  # in an input set, as long as sizes are free
 MAX_REQUIRED_ELEMENTS = 1 << 26  # if the model or the user determines the sizes; larger models need given inputs
 MANY_ROWS = 64  # of the first symbol
@@ -109,8 +110,16 @@ def required_sizes(inputs: list[InputSpec], fixed: Sizes) -> Sizes:
 
 
 def element_count(inputs: list[InputSpec], sizes: Sizes) -> int:
-    """The number of elements of all inputs at those sizes."""
-    return sum(prod(extent(d, sizes) for d in i.shape) for i in inputs)
+    """The number of elements of all inputs at those sizes.
+
+    An empty input whose other extents NumPy cannot address counts as if it had those alone.
+    """
+    return sum(_element_count([extent(d, sizes) for d in i.shape]) for i in inputs)
+
+
+def _element_count(extents: list[int]) -> int:
+    others = prod(e for e in extents if e)
+    return others if others > MAX_ADDRESSED else prod(extents)
 
 
 def with_ones(inputs: list[InputSpec], base: Sizes, fixed: Sizes) -> Iterator[Sizes]:

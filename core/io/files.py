@@ -371,7 +371,8 @@ def have_same_bytes(a: FileIO, b: FileIO) -> bool:
 
 def _sampled_digest(descriptor: int) -> str:
     """The digest of an open file by pages at equal distances, by all if it is small. Raises OSError."""
-    return _content_digest(descriptor, PAGE_BYTES, PAGE_BYTES * -(-os.fstat(descriptor).st_size // SAMPLED_BYTES))
+    pages_of_each = max(1, -(-os.fstat(descriptor).st_size // SAMPLED_BYTES))
+    return _content_digest(descriptor, PAGE_BYTES, PAGE_BYTES * pages_of_each)
 
 
 def _content_digest(descriptor: int, length: int, distance: int) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import onnx
 import pytest
 from pass_loading import passes_from_file
+from passwright.app.cli import app
 from passwright.app.registry.guarantees import NO_GUARANTEE, guarantee_counts, proved_text, recorded_proofs
 from passwright.core import Rule
 from passwright.core.pass_manager.report import PassRecord
@@ -17,6 +19,7 @@ from prove import built_in_rules, models_of, proof_of
 from rewriting import load
 from test_check_planted import FOLDER, NAMES, is_wrong
 from tiers import slow_unless
+from typer.testing import CliRunner
 
 MIN_PROVED = 229
 """A ratchet: of all recorded rules, so many are proved. It may be raised, never lowered."""
@@ -88,3 +91,13 @@ def test_rules_that_are_wrong_over_the_reals_are_not_proved(name: str) -> None:
     for rule in rules:
         proof = prove_rule(rule, [planted_model(name)], Prover())
         assert not proof.is_proved, list(proof.lines())
+
+
+def test_table_of_a_run_gives_the_guarantee_of_each_rule(tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    text = "g (float[2,3] x) => (float[2,3] y) { a = Transpose<perm=[1,0]>(x) b = Transpose<perm=[1,0]>(a) y = Neg(b) }"
+    model.write_bytes(load(text).SerializeToString())
+    lines = CliRunner().invoke(app, ["run", str(model), "--no-verify", "-v"]).output.splitlines()
+    rows = [line for line in lines if line.startswith("│") and any(name in line for name in RULES)]
+    assert rows
+    assert all(Guarantee.EXACT.value in row for row in rows)

@@ -61,14 +61,18 @@ def recorded_proof(rule: Rule) -> RecordedProof | None:
     return recorded_proofs().get(rule.name) if rule.build.__module__.startswith(OWN_PACKAGE) else None
 
 
+def recorded_guarantee(pass_name: str, rule: str) -> str:
+    """The recorded guarantee of a rule of a pass; NO_GUARANTEE for another rule, and for a pass without rules."""
+    proof = recorded_proofs().get(rule)
+    return proof.guarantee if proof is not None and proof.pass_name == pass_name else NO_GUARANTEE
+
+
 def guarantee_counts(passes: Iterable[PassRecord]) -> dict[str, int]:
     """The changes of a run by the recorded guarantees of their rules; those of other rules and passes have none."""
     found: Counter[str] = Counter()
     for record in passes:
         for name, changes in record.rules.items():
-            proof = recorded_proofs().get(name)
-            is_own = proof is not None and proof.pass_name == record.name
-            found[proof.guarantee if proof is not None and is_own else NO_GUARANTEE] += changes
+            found[recorded_guarantee(record.name, name)] += changes
     return dict(found.most_common())
 
 

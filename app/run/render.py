@@ -11,7 +11,7 @@ from rich.table import Table
 from ...core.pass_manager.report import Plan, Race, Report, Savings
 from ..descriptions import join_truncated
 from ..number_text import duration, ratio_with_bounds
-from ..registry.guarantees import proved_text
+from ..registry.guarantees import proved_text, recorded_guarantee
 from ..terminal import Terminal, add_row, new_table, plural
 from ..verify.render import proof_lines, verdict_line, verdict_lines
 
@@ -222,13 +222,13 @@ def change_text(before: int, after: int) -> str:
 
 
 def pass_table(report: Report) -> Table:
-    """The changes and the time of each pass that changed something, and the changes of its rules."""
-    table = new_table("pass", "changes", "time", folds=False)
+    """The changes and the time of each pass that changed something, and the changes and guarantees of its rules."""
+    table = new_table("pass", "changes", "time", "guarantee", folds=False)
     for record in filter(attrgetter("changes"), report.passes):
-        add_row(table, record.name, str(record.changes), duration(record.seconds))
+        add_row(table, record.name, str(record.changes), duration(record.seconds), "")
         for rule, n in record.rules.items():
-            add_row(table, f"  {rule}", str(n), "")
+            add_row(table, f"  {rule}", str(n), "", recorded_guarantee(record.name, rule))
     table.add_section()
     for phase, seconds in report.seconds.items():
-        add_row(table, phase, "", duration(seconds), style="dim")
+        add_row(table, phase, "", duration(seconds), "", style="dim")
     return table

@@ -4,9 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # setuptools prints a box about any editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/pip install --quiet
-# Tests start some hundred processes, which read bytecode even where the environment says that none is written. They wait
-# for many of them, so three workers keep two cores busy.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 3 --dist worksteal
+# Tests start some hundred processes, which read bytecode even where the environment says that none is written.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal
 MODEL ?= golden_models/resnet_kept_bn.onnx
 
 .PHONY: run test test-all lint types check check-all bench docs clean

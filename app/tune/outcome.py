@@ -11,6 +11,7 @@ from ...core.ort.sessions import SessionConfig
 from ...core.pass_manager.phase_timer import COMPARING, MEASURING, PhaseTimer
 from ...core.pass_manager.report import Report
 from ...core.support.scratch_folder import ScratchFolder
+from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.given_samples import GivenSamples
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
@@ -56,7 +57,7 @@ class Checks:
                 self.source.loadable(), self.spec, self.options.seed, label=self.source.label, report=self.timer.report
             ) as oracle,
         ):
-            found = oracle.wait().compare(path, config=configuration.session)
+            found = oracle.wait().compare(path, AS_IN_RUNS, config=configuration.session)
             _require_no_denormals(oracle, path, configuration.session)
             if found.failure is None:
                 return found
@@ -68,6 +69,9 @@ class Checks:
             "optimizations: see `passes bisect --ort all`"
         )
         return self._verified[recipe].verification if recipe in self._verified else None
+
+
+AS_IN_RUNS = ComparisonOptions(avoids_empty=True)
 
 
 def _require_no_denormals(oracle: OracleProcess, path: Path, session: SessionConfig) -> None:

@@ -19,7 +19,8 @@ class ComparisonOptions:
     compared too, with the original's values at its boundary, for a model in which names have the meaning that they have
     in the original, as after rewriting. `finite_only`: outputs may differ on NaN or infinite inputs, and where they are
     not finite in the original. Unless changes `may_round`, outputs may not differ beyond their tolerance because a
-    16-bit float is rounded once less.
+    16-bit float is rounded once less. `avoids_empty`: another backend, too, is given empty inputs only where all
+    operators are known to support them.
     """
 
     exact: bool = False
@@ -27,6 +28,7 @@ class ComparisonOptions:
     compare_regions: bool = False
     finite_only: bool = False
     may_round: bool = True
+    avoids_empty: bool = False
 
 
 USUAL = ComparisonOptions()

@@ -363,7 +363,8 @@ class Oracle:
         if options.input_sets is None and self._segment_memory is None:
             self.add_answers_near(model)
         chosen = self._answers_to(options.input_sets)
-        may_crash = backend is None and not spec.given_inputs and any(map(_has_zero_size, chosen))
+        is_avoided = (backend is None or options.avoids_empty) and not spec.given_inputs
+        may_crash = is_avoided and any(map(_has_zero_size, chosen))
         if may_crash and not serialized_supports_empty_tensors(model):
             chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
         loose = original.unseeded_outputs.intersection(spec.random_outputs)

@@ -8,18 +8,19 @@ whose exact value is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from .annotated_array import AnnotatedArray, call_functions, plain
 from .finite_field import FieldArray
 from .finite_field_constants import lift
 
 Array = np.ndarray[Any, Any]
 
 
-class ShadowArray(np.ndarray[Any, Any]):
+class ShadowArray(AnnotatedArray):
     """An array of floats with the same elements as a `field`, None where their exact values were lost.
 
     Views of it are read-only, so that nothing is written to the floats alone.
@@ -61,19 +62,6 @@ class ShadowArray(np.ndarray[Any, Any]):
         places[plain(index)] = self.size + added.reshape(given.shape)
         self.field = pooled([self.field, given]).take(places)
 
-    def __iter__(self) -> Iterator[Any]:
-        """The rows."""
-        return (self[i] for i in range(len(self)))
-
-    @property
-    def T(self) -> Any:  # noqa: N802 - as in NumPy
-        """The array with its axes reversed."""
-        return self.transpose()
-
-    def __reduce__(self) -> Any:
-        """The floats alone, for another process."""
-        return plain(self).copy().__reduce__()
-
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
         """The array in another type; exact elements are kept among floats."""
         found = plain(self).astype(dtype, *args, **options)
@@ -85,24 +73,12 @@ class ShadowArray(np.ndarray[Any, Any]):
         found.field = self.field
         return found
 
-    def item(self, *args: Any) -> Any:
-        """One element as a plain number, whose exact value is lost."""
-        return plain(self).item(*args)
 
-
-def _by_function(name: str) -> Callable[..., Any]:
-    function = getattr(np, name)
-
-    def method(self: ShadowArray, *args: Any, **options: Any) -> Any:
-        return function(self, *args, **options)
-
-    return method
-
-
-for _name in ("sum", "mean", "prod", "max", "min", "cumsum", "cumprod", "argmax", "argmin", "repeat", "take", "squeeze",
-              "swapaxes", "ravel", "any", "all", "round", "clip", "dot", "var", "std", "argsort"):  # fmt: skip
-    setattr(ShadowArray, _name, _by_function(_name))
-ShadowArray.flatten = ShadowArray.ravel  # type: ignore[method-assign]
+call_functions(
+    ShadowArray,
+    *("sum", "mean", "prod", "max", "min", "cumsum", "cumprod", "argmax", "argmin", "repeat", "take", "squeeze"),
+    *("swapaxes", "ravel", "any", "all", "round", "clip", "dot", "var", "std", "argsort"),
+)
 
 
 def _reshape(self: ShadowArray, *shape: Any, **_: Any) -> Any:
@@ -116,17 +92,6 @@ def _transpose(self: ShadowArray, *axes: Any) -> Any:
 
 ShadowArray.reshape = _reshape  # type: ignore[method-assign]
 ShadowArray.transpose = _transpose  # type: ignore[method-assign]
-
-
-def plain(value: Any) -> Any:
-    """A value with its shadow arrays as plain ones, also in tuples, lists and slices."""
-    if isinstance(value, ShadowArray):
-        return value.view(np.ndarray)
-    if isinstance(value, tuple):
-        return tuple(plain(v) for v in value)  # type: ignore[reportUnknownVariableType]
-    if isinstance(value, list):
-        return [plain(v) for v in value]  # type: ignore[reportUnknownVariableType]
-    return value
 
 
 def is_float(value: Any) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from ..ir.dtypes import FLOATS
 from ..ir.graph import Graph, defined_values
 from ..ir.tensor import Tensor
+from .annotated_array import AnnotatedArray, call_functions, plain
 from .shadow_array import is_float
 
 Array = np.ndarray[Any, Any]
@@ -45,7 +46,7 @@ class Call:
 Origin = Leaf | Call
 
 
-class TracedArray(np.ndarray[Any, Any]):
+class TracedArray(AnnotatedArray):
     """An array with its origin, None where it was lost. Views of it are read-only."""
 
     origin: Origin | None
@@ -58,14 +59,14 @@ class TracedArray(np.ndarray[Any, Any]):
         """Apply a ufunc, in place too."""
         target = options.pop("out", (None,))[0]
         if method == "at":
-            ufunc.at(*map(_untraced, inputs))
+            ufunc.at(*map(plain, inputs))
             inputs[0].origin = None
             return None
         function = ufunc if method == "__call__" else getattr(ufunc, method)
         found = _called(function, inputs, options)
         if target is None:
             return found
-        _untraced(target)[...] = _untraced(found)
+        plain(target)[...] = plain(found)
         if not isinstance(target, TracedArray):
             return target
         target.origin = found.origin if isinstance(found, TracedArray) and found.shape == target.shape else None
@@ -74,10 +75,10 @@ class TracedArray(np.ndarray[Any, Any]):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Apply a function of NumPy; arrays that it writes to lose their origin."""
         arrays = list(_arrays_in((args, kwargs)))
-        before = [_untraced(a).copy() if a.flags.writeable else None for a in arrays]
+        before = [plain(a).copy() if a.flags.writeable else None for a in arrays]
         found = _called(func, args, kwargs)
         for array, held in zip(arrays, before, strict=True):
-            if held is not None and not np.array_equal(_untraced(array), held, equal_nan=True):
+            if held is not None and not np.array_equal(plain(array), held, equal_nan=True):
                 array.origin = None
         return found
 
@@ -88,25 +89,12 @@ class TracedArray(np.ndarray[Any, Any]):
     def __setitem__(self, index: Any, value: Any) -> None:
         """Set elements."""
         changed = _called(_with_item, (self, index, value), {})
-        _untraced(self)[_untraced(index)] = _untraced(value)
+        plain(self)[plain(index)] = plain(value)
         self.origin = changed.origin if isinstance(changed, TracedArray) else None
-
-    def __iter__(self) -> Iterator[Any]:
-        """The rows."""
-        return (self[i] for i in range(len(self)))
-
-    @property
-    def T(self) -> Any:  # noqa: N802 - as in NumPy
-        """The array with its axes reversed."""
-        return self.transpose()
-
-    def __reduce__(self) -> Any:
-        """The plain array, for another process."""
-        return _untraced(self).copy().__reduce__()
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
         """The array in another type, which rounds nothing where it is computed again."""
-        found = _untraced(self).astype(dtype, *args, **options)
+        found = plain(self).astype(dtype, *args, **options)
         return traced(found, self._origin_of(as_type, np.dtype(dtype)))
 
     def reshape(self, *shape: Any, **_: Any) -> Any:
@@ -121,29 +109,17 @@ class TracedArray(np.ndarray[Any, Any]):
 
     def copy(self, order: Any = "C") -> Any:
         """A copy to write to."""
-        return traced(_untraced(self).copy(order), self.origin)
-
-    def item(self, *args: Any) -> Any:
-        """One element as a plain number, whose origin is lost."""
-        return _untraced(self).item(*args)
+        return traced(plain(self).copy(order), self.origin)
 
     def _origin_of(self, function: Callable[..., Any], *args: Any) -> Origin | None:
         return None if self.origin is None else Call(function, (self.origin, *args), {}, self.origin.depth + 1)
 
 
-def _by_function(name: str) -> Callable[..., Any]:
-    function = getattr(np, name)
-
-    def method(self: TracedArray, *args: Any, **options: Any) -> Any:
-        return function(self, *args, **options)
-
-    return method
-
-
-for _name in ("sum", "mean", "prod", "max", "min", "cumsum", "cumprod", "repeat", "take", "squeeze", "swapaxes",
-              "ravel", "round", "clip", "dot", "var", "std"):  # fmt: skip
-    setattr(TracedArray, _name, _by_function(_name))
-TracedArray.flatten = TracedArray.ravel  # type: ignore[method-assign]
+call_functions(
+    TracedArray,
+    *("sum", "mean", "prod", "max", "min", "cumsum", "cumprod", "repeat", "take", "squeeze", "swapaxes"),
+    *("ravel", "round", "clip", "dot", "var", "std"),
+)
 
 
 def _item(array: Any, index: Any) -> Any:
@@ -172,16 +148,6 @@ def traced(found: Any, origin: Origin | None) -> Any:
     array.origin = origin
     array.flags.writeable = not is_view and base.flags.writeable
     return array
-
-
-def _untraced(value: Any) -> Any:
-    """A value with plain arrays, also in tuples, lists and slices."""
-    if isinstance(value, TracedArray):
-        return value.view(np.ndarray)
-    if isinstance(value, tuple | list):
-        parts = cast("tuple[Any, ...]", value)
-        return type(value)(_untraced(v) for v in parts)  # type: ignore[reportUnknownVariableType]
-    return value
 
 
 def _arrays_in(value: Any) -> Iterator[TracedArray]:
@@ -220,7 +186,7 @@ def _called(function: Callable[..., Any], args: Any, options: Mapping[str, Any])
     except _LostError:
         held = None
         kept = {}
-    found = function(*map(_untraced, args), **{name: _untraced(v) for name, v in options.items()})
+    found = function(*map(plain, args), **{name: plain(v) for name, v in options.items()})
     if held is None:
         return found
     depth = 1 + max((o.depth for o in origins_in((held, kept))), default=0)

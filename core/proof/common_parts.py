@@ -15,7 +15,7 @@ import onnx
 from onnx import AttributeProto, helper
 
 from ..serialization.proto_queries import subgraphs
-from ..verify.regions.value_graph import captured_names
+from ..verify.regions.value_graph import captured_by, read_names
 from .finite_field_proof import RANDOM_OPS
 from .obligation import Fragment, InputType, Obligation
 from .traced_array import leaves_of
@@ -97,14 +97,9 @@ def _value_info(given: InputType) -> onnx.ValueInfoProto:
 def names_read(fragment: Fragment) -> Iterator[str]:
     """The names that the nodes of a fragment read, and the leaves of its computed constants."""
     graph = fragment.model.graph
-    yield from (name for node in graph.node for name in (*node.input, *_captured(node)))
+    yield from (name for node in graph.node for name in read_names(node))
     yield from (o.name for o in graph.output)
     yield from (name for origin in fragment.computed.values() for name in leaves_of(origin))
-
-
-def _captured(node: onnx.NodeProto) -> Iterator[str]:
-    for graph in subgraphs(node):
-        yield from captured_names(graph)
 
 
 def _cut(fragment: Fragment, numbers: Mapping[str, int], cut: Mapping[int, InputType]) -> Fragment:
@@ -124,7 +119,7 @@ def _cut(fragment: Fragment, numbers: Mapping[str, int], cut: Mapping[int, Input
         kept.add(place)
         node = graph.node[place]
         queue.extend(i for i in node.input if i not in new)
-        queue.extend(_captured(node))
+        queue.extend(captured_by(node))
     model = onnx.ModelProto(ir_version=fragment.model.ir_version, opset_import=fragment.model.opset_import)
     model.graph.name = graph.name
     for place in sorted(kept):

@@ -15,8 +15,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
+from ..serialization.proto_queries import all_nodes
 from .element_dependence import require_single_dependence
-from .finite_field_proof import all_nodes
 from .guarantee import Guarantee
 from .obligation import LARGE_SIZE, InputType, NotApplicable, Obligation, promises_bits, size_sets
 from .verdict import Technique, Verdict
@@ -99,7 +99,7 @@ def _retyped(obligation: Obligation, dtype: int) -> Obligation:
     """The obligation of the same rule on floats of another type. Raises NotApplicable."""
     if _input_of(obligation).dtype == dtype:
         return obligation
-    if any(n.op_type in CASTS for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph)):
+    if any(n.op_type in CASTS for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph.node)):
         raise NotApplicable("a Cast of float32 rounds otherwise than one of float16")
     found = obligation.retyped(dtype) if obligation.retyped is not None else None
     if found is None:

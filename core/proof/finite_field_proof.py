@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS, INTEGERS
+from ..serialization.proto_queries import all_nodes
 from ..verify.referee.float64_evaluation import evaluate_by_policy
 from . import finite_field as ff
 from .field_kernels import operations_by_name
@@ -229,7 +230,7 @@ def keeps_floats(model: onnx.ModelProto) -> bool:
     Operators of other domains, such as trees, may do either inside.
     """
     types = element_types(model)
-    for node in all_nodes(model.graph):
+    for node in all_nodes(model.graph.node):
         if node.domain not in ("", "ai.onnx"):
             return False
         read = {types.get(name, 0) for name in node.input if name} & (FLOATS | {0})
@@ -258,7 +259,7 @@ def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guar
         return Guarantee.EXACT, ("every integer, with overflow",)
     if has_drawn_integers(obligation, symbolic):
         return Guarantee.DRAWN_INTEGERS, ()
-    operators = {n.op_type for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph)}
+    operators = {n.op_type for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph.node)}
     if (operators & STEPS) - CONTINUOUS_STEPS:  # the places at which models jump may be apart by less than draws are
         raise NotApplicable("results jump between drawn numbers")
     return Guarantee.REALS, extents_words(obligation)
@@ -274,7 +275,7 @@ def extent_inputs(obligation: Obligation) -> frozenset[str]:
     """The inputs that both fragments read as shapes alone: drawn numbers are then sizes, as those of symbols."""
     found = {i.name for i in obligation.inputs if i.dtype == TensorProto.INT64}
     for fragment in (obligation.before, obligation.after):
-        for node in all_nodes(fragment.model.graph):
+        for node in all_nodes(fragment.model.graph.node):
             read = (name for at, name in enumerate(node.input) if EXTENT_POSITIONS.get(node.op_type) != at)
             found -= {*read} | {o.name for a in node.attribute for body in (a.g, *a.graphs) for o in body.output}
         found -= {o.name for o in fragment.model.graph.output}
@@ -296,22 +297,13 @@ def listed_bools(obligation: Obligation) -> dict[str, int]:
     return {name: bit for bit, name in enumerate(single[:MAX_LISTED_BOOLS])}
 
 
-def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of its bodies."""
-    for node in graph.node:
-        yield node
-        for a in node.attribute:
-            for body in (a.g, *a.graphs) if a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) else ():
-                yield from all_nodes(body)
-
-
 def require_applicable(obligation: Obligation, symbolic: SymbolicInputs) -> None:
     """Raise NotApplicable for types and operators that have no meaning in the field."""
     for given in obligation.inputs:
         if given.name not in symbolic.names and given.dtype not in FLOATS | INTEGERS | {TensorProto.BOOL}:
             raise NotApplicable(f"input {given.name} has elements of type {TensorProto.DataType.Name(given.dtype)}")
     for fragment in (obligation.before, obligation.after):
-        for node in all_nodes(fragment.model.graph):
+        for node in all_nodes(fragment.model.graph.node):
             if node.op_type in ROUNDING_OPS | RANDOM_OPS:
                 raise NotApplicable(f"{node.op_type} has no meaning in the field")
         require_no_rounding_casts(fragment.model)
@@ -319,11 +311,11 @@ def require_applicable(obligation: Obligation, symbolic: SymbolicInputs) -> None
 
 def require_no_rounding_casts(model: onnx.ModelProto) -> None:
     """Raise NotApplicable for a Cast of floats to integers or bools."""
-    if not any(n.op_type in ("Cast", "CastLike") for n in all_nodes(model.graph)):
+    if not any(n.op_type in ("Cast", "CastLike") for n in all_nodes(model.graph.node)):
         return
     types = element_types(model)
     fills = {n.output[0]: fill_of(n) for n in model.graph.node if n.op_type == "ConstantOfShape"}
-    for node in all_nodes(model.graph):
+    for node in all_nodes(model.graph.node):
         is_cast = node.op_type in ("Cast", "CastLike") and types.get(node.input[0], 0) in FLOATS | {0}
         to = types.get(node.output[0], 0)
         if is_cast and to not in FLOATS and not (to in INTEGERS and fits(fills.get(node.input[0]), to)):

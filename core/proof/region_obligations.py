@@ -22,11 +22,10 @@ from ..ir.graph import Graph
 from ..ir.tensor import Tensor, tensors_equal
 from ..ort.split_models import SplitModel
 from ..rewriting.rules import EXACT, ROUNDING
-from ..serialization.proto_queries import subgraphs
 from ..verify.noise import is_float
 from ..verify.regions.region_models import cut_region
 from ..verify.regions.sites import SharedValues
-from ..verify.regions.value_graph import ValueGraph, captured_names
+from ..verify.regions.value_graph import ValueGraph, captured_by
 from .common_parts import with_inputs, without_common_parts
 from .element_dependence import ELEMENTWISE
 from .finite_field_constants import lift_exactly
@@ -354,7 +353,7 @@ def _parts_of(fragment: Fragment, given: Collection[str], renamed: Renaming) -> 
         for names in (plain.input, plain.output):
             for i, name in enumerate(names):
                 names[i] = renamed(name)
-        captured = tuple((n, renamed(n)) for body in subgraphs(node) for n in captured_names(body))
+        captured = tuple((n, renamed(n)) for n in captured_by(node))
         yield plain.SerializeToString(deterministic=True), captured
     for tensor in graph.initializer:
         if tensor.name in fragment.computed:

@@ -12,8 +12,7 @@ import onnx
 from onnx import TensorProto
 
 from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
-from ..serialization.proto_queries import subgraphs
-from .finite_field_proof import all_nodes
+from ..serialization.proto_queries import all_nodes, subgraphs
 from .guarantee import Guarantee
 from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .replay import format_inputs, replay
@@ -124,7 +123,7 @@ def has_floats(model: onnx.ModelProto) -> bool:
     types = {v.name: v.type.tensor_type.elem_type for v in values} | {
         t.name: t.data_type for g in graphs for t in g.initializer
     }
-    made = (name for node in all_nodes(inferred.graph) for name in node.output if name)
+    made = (name for node in all_nodes(inferred.graph.node) for name in node.output if name)
     return any(types.get(name, 0) in FLOATS | {0} for name in (*types, *made))
 
 

@@ -113,7 +113,7 @@ def _operand(g: Build, part: Any, bound: Mapping[str, Any]) -> Any:
 
 
 def _bound(variable: Var, bound: Mapping[str, Any]) -> Any:
-    """What a variable is bound to. Raises Declined for one that is not bound, or to several values."""
+    """The value that a variable is bound to. Raises Declined for one that is not bound, or to several values."""
     found = bound.get(variable.name)
     if found is None or isinstance(found, tuple):
         raise Declined(f"{variable.name} is not one value here")

@@ -154,6 +154,11 @@ def sorted_nodes(nodes: Sequence[onnx.NodeProto]) -> list[tuple[onnx.NodeProto, 
 def read_names(node: onnx.NodeProto) -> Iterator[str]:
     """The names that a node reads: its inputs, and the outer values of its subgraphs."""
     yield from filter(None, node.input)
+    yield from captured_by(node)
+
+
+def captured_by(node: onnx.NodeProto) -> Iterator[str]:
+    """The outer names that the subgraphs of a node read."""
     for graph in subgraphs(node):
         yield from captured_names(graph)
 

@@ -379,7 +379,9 @@ def test_crash_during_timing_is_one_failure(monkeypatch: pytest.MonkeyPatch, tmp
 
     def block(self: WorkerProxy, batch: int, calls: int, seconds: float) -> list[float]:
         if self.folder.name.startswith("1-"):
-            psutil.Process(self._process.pid).kill()
+            self._process.kill()
+            while self._process.is_alive:
+                sleep(0.01)
         return real(self, batch, calls, seconds)
 
     monkeypatch.setattr(benchmark.WorkerProxy, "time_calls", block)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIGKILL
 
 import pytest
 from passwright.core.ort.call_monitor import CallFile
@@ -91,6 +92,16 @@ def test_idle_worker_ends() -> None:
         wait_until(lambda: is_gone(first))
         worker.begin({"do": "y"})
         assert worker.reply()["pid"] != first
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals here")
+def test_crash_between_requests_is_reported() -> None:
+    with WorkerProcess((sys.executable, "-c", SCRIPT), 30.0) as worker:
+        first = worker.request({"do": "x"})["pid"]
+        os.kill(first, SIGKILL)
+        wait_until(lambda: not worker.is_alive)
+        with pytest.raises(WorkerExit, match=r"it crashed \(SIGKILL\)"):
+            worker.request({"do": "y"})
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

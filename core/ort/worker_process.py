@@ -138,9 +138,12 @@ class WorkerProcess:
         return process is not None and process.poll() is None
 
     def start(self) -> None:
-        """Start the process, unless it is running; one that ended without a request, as when idle, is replaced."""
+        """Start the process, unless it is running; one that ended because it was idle is replaced.
+
+        One that crashed between requests is not: what it had loaded is gone, which the next request reports.
+        """
         process = self._running()
-        if process is not None and not self._is_busy and process.poll() is not None:
+        if process is not None and not self._is_busy and process.poll() == 0:
             self.terminate()
         if self._running() is None:
             self._process, self._owner = self._start(), os.getpid()

@@ -153,6 +153,15 @@ def test_other_failures(body: str, what: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("op", "is_told"), [("Identity", True), ("Neg", False)])
+def test_untrue_declaration_is_told(op: str, *, is_told: bool) -> None:
+    model = "g (float[1,3,1] x, int64[2] s) => (float[1,3,1] y) { y = %s }"
+    with pytest.raises(VerificationError) as caught:
+        require_equivalent(load(model % "Expand(x, s)"), load(model % f"{op}(x)"))
+    told = "y: float32[1, 3, 2] became float32[1, 3, 1]; the model declares [1, 3, 1] and computes another shape, on "
+    assert str(caught.value).startswith(told) is is_told
+
+
 def test_exact_is_bit_for_bit() -> None:
     before, after = (
         load(f"g (float[64] x) => (float[64] y) {{ {b} }}", weights={"k": np.float32(3)})

@@ -17,6 +17,8 @@ import numpy as np
 
 from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
 from ..io.files import split_model
+from ..ir.dims import Shape
+from ..ir.values import declared_shape
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
 from ..ort.process_limits import default_memory
@@ -571,8 +573,24 @@ class Oracle:
                     f"{found.excused} elements of {name} differ on {input_set} where the original's own jump at one ulp"
                 )
             if found.reason:
-                return Mismatch(name, found.reason, input_set, found, is_gain=is_gain)
+                reason = found.reason + self._untrue_declaration(name, answer.outputs[name])
+                return Mismatch(name, reason, input_set, found, is_gain=is_gain)
         return None
+
+    def _untrue_declaration(self, name: str, value: Any) -> str:
+        """Words on the declared shape of an output that a value of the original contradicts; none if it agrees."""
+        shape = self._declared_shapes.get(name)
+        if shape is None or not isinstance(value, np.ndarray):
+            return ""
+        agrees = len(shape) == value.ndim and all(
+            not isinstance(d, int) or d == e for d, e in zip(shape, value.shape, strict=True)
+        )
+        dims = ", ".join("?" if d is None else str(d) for d in shape)
+        return "" if agrees else f"; the model declares [{dims}] and computes another shape"
+
+    @cached_property
+    def _declared_shapes(self) -> dict[str, Shape | None]:
+        return {o.name: declared_shape(o.type.tensor_type) for o in self._split.message.graph.output}
 
     def _results(self, session: SeededSession, answer: Answer) -> list[Any] | Mismatch:
         """The outputs of a rewritten model, or its failure. Raises MemoryExhausted where values are large."""

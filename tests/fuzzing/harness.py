@@ -36,6 +36,7 @@ GRACE_PERIOD = 3.0  # seconds for the processes of a command to end after it
 SHARED_MEMORY = Path("/dev/shm")
 PR_SET_CHILD_SUBREAPER = 36
 EXIT_CODES = range(5)
+UNTRUE = "; the model declares "  # a shape that its output does not have, and on which the change relied
 
 
 @dataclass
@@ -320,7 +321,7 @@ def output_problems(outcome: Outcome) -> list[str]:
         found.append(f"control characters {unsafe}")
     if outcome.memory > MEMORY_CAP:
         found.append(f"{outcome.memory >> 20} MiB of memory")
-    if code == 3 and not reports_difference:
+    if code == 3 and not reports_difference and UNTRUE not in stderr:
         found.append("a wrong change: " + stderr.strip())
     return found
 

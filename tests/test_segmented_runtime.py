@@ -9,19 +9,21 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 from passwright.core import EXACT, Build, Value, require, rule
 from passwright.core.errors import EvaluationError, ModelLoadError
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.core.verify.segmented_runtime import (
+    MAX_WHOLE_NODES,
     MAX_WIDTH,
     SegmentedRuntime,
     SegmentLimits,
-    is_wide,
-    load_by_width,
+    load_by_size,
     segment_memory,
     segments,
+    takes_quadratic_time,
 )
 from rewriting import LocalOracle, load
 
@@ -145,12 +147,15 @@ FEW = "float[N] x) => (float[M] y)"
     ],
 )
 def test_wide_models(graph: onnx.ModelProto, expected: bool) -> None:
-    assert is_wide(graph) == expected
+    assert takes_quadratic_time(graph) == expected
 
 
-def test_long_models_are_not_wide() -> None:
-    links = " ".join(f"v{i + 1} = Add(v{i}, x)" for i in range(MAX_WIDTH + 1))
-    assert not is_wide(load(f"g (float[2] x) => (v{MAX_WIDTH + 1}) {{ v0 = Neg(x) {links} }}"))
+@pytest.mark.parametrize("nodes", [MAX_WIDTH + 1, MAX_WHOLE_NODES, MAX_WHOLE_NODES + 1])
+def test_long_models(nodes: int) -> None:
+    chain = [helper.make_node("Neg", [f"v{i}"], [f"v{i + 1}"]) for i in range(nodes)]
+    ends = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("v0", f"v{nodes}"))
+    graph = helper.make_graph(chain, "g", *([end] for end in ends))
+    assert takes_quadratic_time(helper.make_model(graph)) == (nodes > MAX_WHOLE_NODES)
 
 
 def test_segments_have_few_nodes() -> None:
@@ -163,7 +168,7 @@ def test_wide_models_compute_the_same_in_segments() -> None:
     data = wide("|float[2] x#|) => (|v#|, float[2] s)", "|v# = Sin(x#)| s = Max(|v#|)").SerializeToString()
     feeds = {f"x{i}": np.float32([i, -i]) for i in range(n)}
     names = [*(f"v{i}" for i in range(0, n, 7)), "s"]
-    runtime = load_by_width(data)
+    runtime = load_by_size(data)
     assert isinstance(runtime, SegmentedRuntime)
     *found, largest = runtime.run(names, feeds)
     sine = OnnxRuntime(model("g (float[2] x) => (float[2] y) { y = Sin(x) }"))
@@ -175,7 +180,7 @@ def test_wide_models_compute_the_same_in_segments() -> None:
 def test_wide_model_without_a_kernel_is_refused() -> None:
     decoder = wide("uint8[N] x) => (uint8[H,W,C] y, |v#|)", "y = ImageDecoder(x) |v# = Identity(x)|")
     with pytest.raises(ModelLoadError, match="no kernel for ImageDecoder"):
-        load_by_width(decoder.SerializeToString())
+        load_by_size(decoder.SerializeToString())
 
 
 def test_equal_segments_of_two_models_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:

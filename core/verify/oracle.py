@@ -48,7 +48,7 @@ from .seeded_session import (
     with_perturbed_weights,
     with_prepacked_weights,
 )
-from .segmented_runtime import SegmentedRuntime, SegmentLimits, is_wide, load_by_width, segment_memory
+from .segmented_runtime import SegmentedRuntime, SegmentLimits, load_by_size, segment_memory, takes_quadratic_time
 from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
 
@@ -226,8 +226,8 @@ class Oracle:
         self._segment_memory: int | None = None
         if backends is BACKENDS and not spec.random_outputs and not spec.stateful:
             self._segment_memory = segment_memory(self._split, spec.memory)
-            if is_wide(self._split.message):
-                self._backends = (load_by_width, OnnxReference)
+            if takes_quadratic_time(self._split.message):
+                self._backends = (load_by_size, OnnxReference)
         if self._segment_memory is not None:
             self._backends = (partial(SegmentedRuntime, limits=SegmentLimits.of_memory(self._segment_memory)),)
             gigabytes = sum(t.nbytes for t in self._split.tensors.values()) / 1e9

@@ -1,4 +1,4 @@
-"""Sessions of large and of wide models: segments of a model, loaded and run one at a time."""
+"""Sessions of large, wide and long models: segments of a model, loaded and run one at a time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ SESSION_BYTES = 32 << 20  # of memory for each session that is kept: its threads
 MIN_SESSIONS = 8
 SEGMENT_SHARE = 256  # a segment gets further weights up to the limit of memory divided by this
 MAX_WIDTH = 5000  # edges of a graph or op, and ops without a path between them, up to which a model is run whole
-MAX_SEGMENT_NODES = 1000  # of a wide model
+MAX_WHOLE_NODES = 50_000  # up to which a model is run whole
+MAX_SEGMENT_NODES = 1000  # of a model that is wider or longer
 
 _SESSIONS = WeakValueDictionary[tuple[SessionConfig, bytes], OnnxRuntime]()
 """The sessions in use: unchanged segments are loaded once for an original and the models compared with it."""
@@ -172,13 +173,13 @@ def segment_memory(model: SplitModel, memory: int | None) -> int | None:
     return limit if sum(t.nbytes for t in model.tensors.values()) > limit else None
 
 
-def load_by_width(model: Loadable | SplitModel, config: SessionConfig = UNOPTIMIZED) -> OnnxRuntime | SegmentedRuntime:
-    """A session of a model, in segments of few nodes if it is wide; with one thread, as there may be many segments.
+def load_by_size(model: Loadable | SplitModel, config: SessionConfig = UNOPTIMIZED) -> OnnxRuntime | SegmentedRuntime:
+    """A session of a model, in segments of few nodes if it is wide or long; with one thread, as these may be many.
 
     Raises ModelLoadError.
     """
     split, single = split_model(model), replace(config, intra_op_threads=1)
-    if not is_wide(split.message):
+    if not takes_quadratic_time(split.message):
         return OnnxRuntime(split, single)
     _require_kernels(split.message)
     return SegmentedRuntime(split, SegmentLimits(nodes=MAX_SEGMENT_NODES), single)
@@ -193,14 +194,14 @@ def _require_kernels(message: onnx.ModelProto) -> None:
             raise ModelLoadError(f"onnxruntime cannot load it: it has no kernel for {op_type}")
 
 
-def is_wide(message: onnx.ModelProto) -> bool:
-    """Whether onnxruntime needs time in the square of the width of a model to load it, which is a large one.
+def takes_quadratic_time(message: onnx.ModelProto) -> bool:
+    """Whether onnxruntime loads a model in the square of its number of nodes or of its width, and that is large.
 
-    That is the number of inputs or outputs of the graph, or of ops on one level, by the longest path from the inputs.
-    O(V + E) for a graph of more than MAX_WIDTH edges.
+    The width is the number of inputs or outputs of the graph, or of ops on one level, by the longest path from the
+    inputs. O(V + E) for a graph of more than MAX_WIDTH edges.
     """
     graph = message.graph
-    if max(len(graph.input), len(graph.output)) > MAX_WIDTH:
+    if max(len(graph.input), len(graph.output)) > MAX_WIDTH or len(graph.node) > MAX_WHOLE_NODES:
         return True
     if len(graph.node) <= MAX_WIDTH:
         return False

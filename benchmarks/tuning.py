@@ -2,8 +2,10 @@
 
 Each model is tuned `--runs` times, with a search of `--time` seconds each. Then the original and the result of
 `--pipeline ort`, both in sessions with onnxruntime's defaults, and all tuned ones in theirs run side by side in one
-race. `--json` holds the results, and a folder beside it the files, settings and journals; a second call continues with
-what is missing. The models: five golden ones, and three larger ones that `generated.py` makes.
+race. Those with the same model and session are one in it. The original runs twice, and where it differs from itself,
+intervals are longer by that factor, as in the races of the search. `--json` holds the results, and a folder beside it
+the files, settings and journals; a second call continues with what is missing. The models: five golden ones, and three
+larger ones that `generated.py` makes.
 
     python benchmarks/tuning.py --json tuning.json --time 300
 """
@@ -22,10 +24,12 @@ from typing import Any
 from measured_runs import run_script
 from nodes_left import BLOCKS, GENERATED, GOLDEN
 from passwright.app.environment import machine_summary, versions
+from passwright.app.jobs.content_digests import model_digest
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, combined_ratio
 from passwright.app.tune.configuration import USERS_SESSION
+from passwright.app.tune.objective import noise, widened
 from passwright.app.tune.tuned_settings import read_tuned_settings
 from speedup import write_results
 from table import markdown
@@ -89,21 +93,28 @@ def race(model: Path, folder: Path, options: argparse.Namespace) -> dict[str, An
     usual = replace(USERS_SESSION, intra_op_threads=options.threads)
     ort = folder / f"{model.stem}-ort.onnx"
     optimize(model, "ort", output=ort)
-    targets = {ORIGINAL: BenchmarkTarget(model, usual), ORT: BenchmarkTarget(ort, usual)}
+    named = {ORIGINAL: BenchmarkTarget(model, usual), ORT: BenchmarkTarget(ort, usual)}
     for run in range(1, options.runs + 1):
         file = tuned_file(model, folder, run)
         settings = read_tuned_settings(settings_file(file))
         callers = settings.configuration.callers
-        targets[f"run {run}"] = BenchmarkTarget(file, settings.session, callers=callers)
-    effort = BenchmarkConfig(options.min_time * 2, SETS)
-    measured = run_benchmark([*targets.values()], make_feeds(model).by_batch, effort)
-    figures = dict(zip(targets, measured, strict=True))
+        named[f"run {run}"] = BenchmarkTarget(file, settings.session, callers=callers)
+    identities = {name: (model_digest(t.model), t.config, t.callers) for name, t in named.items()}
+    targets = {identities[name]: t for name, t in reversed(named.items())}
+    effort = BenchmarkConfig(options.min_time * 2, SETS, finds_providers=False)
+    *measured, control = run_benchmark([*targets.values(), named[ORIGINAL]], make_feeds(model).by_batch, effort)
+    by_identity = dict(zip(targets, measured, strict=True))
+    figures = {name: by_identity[identity] for name, identity in identities.items()}
+    factor = noise(combined_ratio(control, figures[ORIGINAL]), SETS)
     return {
         "machine": machine_summary(),
         "versions": versions(),
         "median": next((x.median for x in figures[ORIGINAL].latencies.values()), None),
+        "noise": factor,
         "ratios": {
-            f"{a} / {b}": found for a, b in pairs([*targets]) if (found := interval(figures[a], figures[b])) is not None
+            f"{a} / {b}": found
+            for a, b in pairs([*named])
+            if (found := interval(figures[a], figures[b], factor)) is not None
         },
         "failures": {name: m.failure for name, m in figures.items() if m.failure},
     }
@@ -118,15 +129,21 @@ def pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     return ((a, b) for i, a in enumerate(names) for b in names[:i])
 
 
-def interval(a: ModelMetrics, b: ModelMetrics) -> list[float] | None:
+def interval(a: ModelMetrics, b: ModelMetrics, factor: float) -> list[float] | None:
+    """The ratio of the times and its interval, longer by a factor; exactly 1 for the same measurement."""
     found = combined_ratio(a, b)
-    return None if found is None else [found.ratio, found.low, found.high]
+    if found is None:
+        return None
+    longer = widened(found, factor)
+    return [longer.ratio, longer.low, longer.high]
 
 
 def cell(bounds: list[float] | None) -> str:
     """A ratio with its interval, in bold where it is not 1."""
     if bounds is None:
         return ""
+    if bounds == [1, 1, 1]:
+        return "the same"
     ratio, low, high = bounds
     text = f"{ratio:.2f} ({low:.2f}-{high:.2f})"
     return text if low <= 1 <= high else f"**{text}**"

@@ -34,6 +34,7 @@ from passwright.app.tune.decisions import (
     pipeline_choices,
     session_choices,
 )
+from passwright.app.tune.finalists import LastRace, finalists, race_finalists
 from passwright.app.tune.objective import Objective, noise, widened
 from passwright.app.tune.page import tune_page
 from passwright.app.tune.racing import LAST, RUNGS, Racing
@@ -165,20 +166,91 @@ def test_choice_that_is_worse_leaves_early(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_redundant_decision_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of two choices gains alone, and nothing beside the other."""
+    """Each of two choices gains alone, and nothing beside the other; a third one never does."""
 
     def seconds(target: BenchmarkTarget) -> float:
-        return 0.7e-3 if target.config.intra_op_threads == 1 or not target.config.allow_spinning else 1e-3
+        return 0.7e-3 if target.config.intra_op_threads == 1 or not target.config.cpu_arena else 1e-3
 
     search = simulated(SimulatedMachine(seconds, jitter=0.001), monkeypatch)
     choices = {str(c): c for c in session_choices(2, [], is_concurrent=False)}
-    both = [choices["intra-op threads: 1"], choices["allow spinning: threads sleep"]]
-    search.chosen = {c.decision: c for c in both}
+    both = [choices["intra-op threads: 1"], choices["cpu arena: no arena"]]
+    useless = choices["memory patterns: no memory patterns"]
+    search.chosen = {c.decision: c for c in (*both, useless)}
     decisions = search.ablate()
-    assert [d.is_kept for d in decisions] == [True, True]  # without both, it is slower
-    search.chosen = {c.decision: c for c in (both[0], choices["cpu arena: no arena"])}
+    assert sorted(d.is_kept for d in decisions) == [False, False, True]  # without both, it is slower
+    assert {d.decision for d in decisions if d.is_kept} == set(search.chosen) < {c.decision for c in both}
+    search.chosen = {c.decision: c for c in (both[0], useless)}
     assert [d.is_kept for d in search.ablate()] == [True, False]
     assert list(search.chosen) == ["intra-op threads"]
+
+
+def test_session_of_one_thread_has_no_settings_of_others() -> None:
+    """Threads that there are not neither spin nor share blocks, so that no race tells such settings apart."""
+    choices = {str(c): c for c in session_choices(2, [], is_concurrent=False)}
+    named = ("intra-op threads: 1", "block size: dynamic, 2", "allow spinning: threads sleep")
+    alone = configured([choices[named[0]]], Configuration())
+    assert configured([choices[name] for name in named], Configuration()) == alone
+    parallel = choices["execution: parallel, 2 inter-op threads"]
+    assert not configured([*(choices[name] for name in named), parallel], Configuration()).session.allow_spinning
+
+
+# The last race: each pipeline in both sessions.
+
+
+def last_race(search: TuningSearch) -> tuple[set[str], LastRace]:
+    """The choices of the best finalist, as texts, and the race."""
+    last = race_finalists(search, finalists(search, ["basic", "ort"]))
+    return set(map(str, last.field[last.best].values())), last
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_last_race_is_won_by_the_best_of_all_pipelines(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """The search found a session and a pipeline, or nothing: another pipeline is better, also in that session."""
+    machine = SimulatedMachine(effects({"ort": 0.9, "basic": 0.95, "one thread": 0.8}), seed=seed, spread=QUIET)
+    search = simulated(machine, monkeypatch)
+    assert last_race(search)[0] == {"pipeline: ort"}
+    assert {t.config for t in machine.races[-1]} == {USERS_SESSION}
+    search.decide("pipelines", pipeline_choices(["basic"], []))
+    search.decide("sessions", session_choices(2, [], is_concurrent=False))
+    assert set(map(str, search.chosen.values())) == {"pipeline: basic", "intra-op threads: 1"}
+    assert last_race(search)[0] == {"pipeline: ort", "intra-op threads: 1"}
+
+
+def test_ties_in_the_last_race_go_to_fewer_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimulatedMachine(effects({"ort": 0.8, "basic": 0.8, "no arena": 0.9999}), spread=0.0005, jitter=0.0005)
+    search = simulated(machine, monkeypatch)
+    arena = next(c for c in session_choices(2, [], is_concurrent=False) if c.decision == "cpu arena")
+    ort_choice = pipeline_choices(["ort"], [])[0]
+    search.chosen = {"pipeline": ort_choice, "cpu arena": arena}
+    found, last = last_race(search)
+    assert found == {"pipeline: basic"}
+    assert len(last.field) == 4  # the original, and those close to the best
+
+
+@pytest.mark.parametrize("spread", [QUIET, BUSY])
+def test_last_race_has_no_false_winner(monkeypatch: pytest.MonkeyPatch, spread: float) -> None:
+    """All finalists take the same time: in few of many searches one is surely better than the original by chance."""
+    winners = 0
+    for seed in range(40):
+        search = simulated(SimulatedMachine(effects({}), seed=seed, spread=spread), monkeypatch)
+        search.chosen = {c.decision: c for c in session_choices(2, [], is_concurrent=False)}
+        winners += bool(last_race(search)[0])
+    assert winners <= 4
+
+
+def test_finalists_run_differently(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = Models(failing=frozenset({Recipe("ort")}))
+    search = simulated(SimulatedMachine(effects({})), monkeypatch, models=models)
+    assert finalists(search, ["none", "basic", "ort"]) == [{}, {"pipeline": pipeline_choices(["basic"], [])[0]}]
+    zero = Choice("denormals as zero", "on", session={"denormals_as_zero": True})
+    one = Choice("intra-op threads", "1", session={"intra_op_threads": 1})
+    opset = Choice("opset", "20", recipe={"opset": 20})
+    search.chosen = {c.decision: c for c in (opset, zero, one)}
+    found = [sorted(map(str, choices.values())) for choices in finalists(search, ["none"])]
+    assert found == [
+        [], ["intra-op threads: 1"], ["intra-op threads: 1", "opset: 20"],
+        ["denormals as zero: on", "intra-op threads: 1", "opset: 20"],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -392,7 +464,7 @@ def tuned(model: Path, machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatc
 
 def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     progress: list[str] = []
-    machine = SimulatedMachine(by_nodes({"one thread": 0.7, "sleep": 0.8}))
+    machine = SimulatedMachine(by_nodes({"one thread": 0.7, "no arena": 0.8}))
     result = tuned(
         model, machine, monkeypatch, output=tmp_path / "t.onnx", report_to=tmp_path / "r.json",
         page_to=tmp_path / "p.html", dims={"N": [1, 8]}, progress=progress.append, trials=200,
@@ -400,23 +472,24 @@ def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.M
     report = result.report
     assert op_types(onnx.load(tmp_path / "t.onnx")) == ["Relu", "Mul"] == op_types(result.model)
     session = report.configuration.session
-    assert (session.intra_op_threads, session.allow_spinning, session.parallel) == (1, False, False)
+    assert (session.intra_op_threads, session.cpu_arena, session.parallel) == (1, False, False)
     assert report.ratio.ratio == pytest.approx(2 / 4 * 0.7 * 0.8, rel=0.02)
     assert report.verdict.failure is None
     assert (report.sizes, report.noise.busy) == (["N=1", "N=8"], 0)
     assert {d.decision: d.is_kept for d in report.decisions} == {
-        "pipeline": True, "intra-op threads": True, "allow spinning": True,
+        "pipeline": True, "intra-op threads": True, "cpu arena": True,
     }  # fmt: skip
     assert {t.stage for t in report.trials} >= {"pipelines", "sessions", "opsets", "rules"}
     data = json.loads((tmp_path / "r.json").read_text())
     assert data["result"]["ratio"]["high"] < 0.3
     assert data["configuration"]["session"]["intra_op_threads"] == 1
     page = (tmp_path / "p.html").read_text()
-    assert all(text in page for text in ("What each decision brought", "Peak memory", "threads sleep", "taken"))
+    assert all(text in page for text in ("What each decision brought", "Peak memory", "no arena", "taken"))
     assert any("round 1, racing" in text and "of the original's p50 latency by pipeline" in text for text in progress)
     last = machine.races[-1]
     assert [len(op_types(onnx.load(t.model))) if t.model.exists() else 0 for t in last[:1]] in ([4], [0])
-    assert [t.config for t in last] == [USERS_SESSION_OF_TWO, session, USERS_SESSION_OF_TWO]
+    assert [t.config for t in (last[0], last[-1])] == [USERS_SESSION_OF_TWO] * 2  # the original, against itself
+    assert session in {t.config for t in last[1:-1]}
 
 
 USERS_SESSION_OF_TWO = replace(USERS_SESSION, intra_op_threads=2)
@@ -443,16 +516,16 @@ def test_script_makes_the_session(model: Path, tmp_path: Path, monkeypatch: pyte
 def test_choice_that_is_slower_in_the_last_race_is_left_out(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The machine changes its mind about one thread before the last race: an earlier result is taken."""
-    machine = SimulatedMachine(by_nodes({}))
+    """The machine changes its mind about one thread before the last race: another finalist is taken."""
 
-    def seconds(target: BenchmarkTarget) -> float:
-        is_last = len(machine.races) > 1 and len(machine.races[-1]) == 3 and len(machine.races[-2]) == 4
-        factor = 1.0 if target.config.intra_op_threads != 1 else 9.0 if is_last else 0.7
-        return factor * len(op_types(onnx.load(target.model)))
+    class Fickle(SimulatedMachine):
+        def run_benchmark(self, *arguments: Any) -> list[ModelMetrics]:
+            if arguments[2].process_sets == LAST.sets:
+                self.time = by_nodes({"one thread": 9.0})
+            return super().run_benchmark(*arguments)
 
-    machine.time = seconds
-    report = tuned(model, machine, monkeypatch, output=tmp_path / "t.onnx").report
+    machine = Fickle(by_nodes({"one thread": 0.7}))
+    report = tuned(model, machine, monkeypatch, output=tmp_path / "t.onnx", pipelines=["basic"]).report
     assert [n for n in report.notes if n.startswith("left out")] == [
         "left out: basic, 1 intra-op thread: it is not surely better than the original in the last race"
     ]

@@ -143,13 +143,15 @@ class BenchmarkTarget:
 class BenchmarkConfig:
     """The effort: `min_time` seconds of calls for each target, in `process_sets` sets of fresh processes.
 
-    `timeout` is in seconds, for one reply of a process. Raises UsageError for a `min_time` without an end.
+    `timeout` is in seconds, for one reply of a process. `finds_providers`: the nodes by provider are counted, in one
+    more session. Raises UsageError for a `min_time` without an end.
     """
 
     min_time: float = 2.0
     process_sets: int = 5
     seed: int = 0
     timeout: float = REPLY_TIMEOUT
+    finds_providers: bool = True
 
     def __post_init__(self) -> None:
         """Check the time."""
@@ -177,7 +179,7 @@ def run_benchmark(
             own = common if t.feeds is None else _write_batches(t.feeds, folder / f"feeds-{i}")
             runs.append(_TargetRun(t, own, folder / str(i), config.timeout))
             progress(f"measuring: loading {t.model.name}")
-            runs[-1].run_alone()
+            runs[-1].run_alone(finds_providers=config.finds_providers)
         if loaded := [run for run in runs if not run.failure]:
             first = loaded.index(runs[baseline]) if runs[baseline] in loaded else 0
             budget = int(psutil.virtual_memory().available * AVAILABLE_SHARE)
@@ -239,11 +241,11 @@ class _TargetRun:
             self.creations.append(reply["creation"])
         return worker
 
-    def run_alone(self) -> None:
-        """Measure memory and providers."""
+    def run_alone(self, *, finds_providers: bool) -> None:
+        """Measure memory, and count the nodes of providers."""
         with ExitStack() as exits:
             worker = self.start_worker(exits)
-            if not self.failure:
+            if finds_providers and not self.failure:
                 with _record_failure(self):
                     self.providers = worker.provider_node_counts(next(iter(self.feeds.values())))
 

@@ -66,6 +66,11 @@ class Choice:
     def __str__(self) -> str:
         return f"{self.decision}: {self.label}"
 
+    @property
+    def is_of_model(self) -> bool:
+        """Whether it decides about the model, and not about its session."""
+        return bool(self.recipe or self.skip or self.enable)
+
     def applied(self, to: Configuration) -> Configuration:
         """A configuration with this choice."""
         recipe = replace(
@@ -85,11 +90,14 @@ def configured(choices: Iterable[Choice], start: Configuration) -> Configuration
     """The configuration of several choices, in order.
 
     Passes are chosen for a pipeline alone, and no setting that changes values for a scheme, whose loss was measured
-    without it.
+    without it. Settings of threads that a session does not have are those of `start`.
     """
     found = start
     for choice in choices:
         found = choice.applied(found)
+    if found.session.intra_op_threads == 1 and not found.session.parallel:
+        of_threads = {name: getattr(start.session, name) for name in ("allow_spinning", "dynamic_block_base")}
+        found = replace(found, session=replace(found.session, **of_threads))
     if found.recipe.scheme:
         session = replace(found.session, denormals_as_zero=start.session.denormals_as_zero)
         return replace(found, recipe=Recipe(scheme=found.recipe.scheme), session=session)

@@ -1,7 +1,8 @@
-"""Outcome of a search: the first configuration that is right and, raced once more, surely better."""
+"""Outcome of a search: the best finalist that is right and, raced once more, surely better than the original."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,8 +20,9 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.probe_process import probe, probe_process, write_case
 from ..measure.session_settings import settings_words
 from .configuration import Configuration, Recipe
-from .racing import LAST, RUNGS, Raced
-from .search import Choices, Decided
+from .finalists import LastRace, finalists, race_finalists
+from .racing import Raced
+from .search import Choices, Decided, TuningSearch
 from .stages import Stages
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
@@ -101,51 +103,55 @@ class Outcome:
 
 
 def first_right(stages: Stages, checks: Checks, decisions: list[Decided]) -> Outcome:
-    """The result of the search, or else an earlier one, that is right and surely better than the original."""
+    """The best finalist that is right and surely better than the original, which is the outcome if there is none.
+
+    A race of all finalists says which come close to the best, and another one, of fresh processes, decides about these.
+    """
     search = stages.search
-    tried: set[str] = set()
-    steps = [search.chosen, *reversed(search.history)]
-    for choices in (c for step in steps for c in (step, _without_denormals(step))):
+    field = finalists(search, stages.options.pipelines)
+    while True:
+        with checks.timer.phase(MEASURING):
+            last = race_finalists(search, field)
+        original, result, choices = last.raced[0], last.raced[last.best], last.field[last.best]
+        if original.failure:
+            raise UnverifiableError(f"the original does not run in onnxruntime: {original.failure}")
         configuration = search.configuration(choices)
-        if not choices or configuration.key in tried:
+        try:
+            verdict = checks.verdict(stages.models, configuration, search.start.session) if last.best else None
+        except (VerificationError, UnverifiableError) as e:
+            checks.notes.append(f"left out: {_words(configuration, search.start)}: {e}")
+            field.remove(choices)
             continue
-        tried.add(configuration.key)
-        found = _checked(stages, checks, configuration)
-        if found is not None:
-            return replace(found, decisions=[replace(d, is_kept=d.decision in choices) for d in decisions])
-    with checks.timer.phase(MEASURING):
-        (raced,) = stages.racing([search.start], RUNGS[-1]).raced
-    if raced.failure:
-        raise UnverifiableError(f"the original does not run in onnxruntime: {raced.failure}")
-    return Outcome(search.start, raced, raced, [replace(d, is_kept=False) for d in decisions])
+        if reason := _reason_against_chosen(search, last):
+            checks.notes.append(f"left out: {_words(search.incumbent, search.start)}: {reason}")
+        if configuration.recipe.scheme:
+            loss = stages.models.get(configuration.recipe).loss
+            checks.notes.append(f"quantized within {checks.options.budget}, and not verified as others are: {loss}")
+        return Outcome(configuration, original, result, _decided(decisions, choices), verdict)
 
 
-def _without_denormals(choices: Choices) -> Choices:
-    """The choices without those that take denormals for zero, which changes values."""
-    return {decision: c for decision, c in choices.items() if "denormals_as_zero" not in c.session}
+def _reason_against_chosen(search: TuningSearch, last: LastRace) -> str:
+    """The reason why the last race decided against the result of the search; "" if it did not."""
+    chosen = next((n for n, choices in enumerate(last.field) if choices == search.chosen), last.best)
+    if chosen == last.best:
+        return ""
+    raced = last.raced[chosen]
+    if raced.ratio is None or raced.ratio.high >= 1:
+        return raced.failure or "it is not surely better than the original in the last race"
+    return f"{_words(search.configuration(last.field[last.best]), search.start)} is as good in the last race, or better"
 
 
-def _checked(stages: Stages, checks: Checks, configuration: Configuration) -> Outcome | None:
-    """The outcome of a configuration; None, with a note, if it is wrong or not surely better than the original."""
-    search = stages.search
-    named = ", ".join(_difference(configuration, search.start)) or "the result"
-    try:
-        verdict = checks.verdict(stages.models, configuration, search.start.session)
-    except (VerificationError, UnverifiableError) as e:
-        checks.notes.append(f"left out: {named}: {e}")
-        return None
-    with checks.timer.phase(MEASURING):
-        raced = stages.racing([search.start, configuration], LAST)
-    original, result = raced.raced
-    is_better = result.ratio is not None and result.ratio.high < 1
-    if not is_better or not search.is_allowed(result):
-        why = result.failure or "it is not surely better than the original in the last race"
-        checks.notes.append(f"left out: {named}: {why}")
-        return None
-    if configuration.recipe.scheme:
-        loss = stages.models.get(configuration.recipe).loss
-        checks.notes.append(f"quantized within {checks.options.budget}, and not verified as others are: {loss}")
-    return Outcome(configuration, original, result, [], verdict)
+def _decided(decisions: Sequence[Decided], choices: Choices) -> list[Decided]:
+    """The decisions of the search, those that are not in the outcome taken back, and further ones of the outcome."""
+    known = {(d.decision, d.label) for d in decisions}
+    kept = {(c.decision, c.label) for c in choices.values()}
+    further = [Decided(d, label, None, is_kept=True) for d, label in sorted(kept - known)]
+    return [*(replace(d, is_kept=(d.decision, d.label) in kept) for d in decisions), *further]
+
+
+def _words(configuration: Configuration, start: Configuration) -> str:
+    """A configuration in words."""
+    return ", ".join(_difference(configuration, start)) or "the original"
 
 
 def _difference(configuration: Configuration, start: Configuration) -> list[str]:

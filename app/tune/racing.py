@@ -28,8 +28,8 @@ class Rung:
 
 RUNGS = (Rung(2, 0.25), Rung(LEAST_SETS, 0.5), Rung(5, 1.0))
 """Of successive halving: each has about half of the configurations of the one before."""
-LAST = Rung(9, 2.0)
-"""Of the result against the original."""
+LAST = Rung(11, 2.0)
+"""Of the best finalists against the original."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Racing:
         raced = [*entries, *entries[:1]] if has_control else entries
         targets = [benchmark.BenchmarkTarget(m.path, c.session, callers=c.callers) for c, m in raced]
         feeds = {i: w.feeds for i, w in enumerate(self.workloads)}
-        effort = benchmark.BenchmarkConfig(self.min_time * rung.share, rung.sets, self.seed)
+        effort = benchmark.BenchmarkConfig(self.min_time * rung.share, rung.sets, self.seed, finds_providers=False)
         metrics = benchmark.run_benchmark(targets, feeds, effort, self.progress)
         control = self.objective.time_ratio(metrics[-1], metrics[0]) if has_control else None
         base, measured = (metrics[0], entries[0][1].bytes), iter(metrics)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from math import inf
 from time import monotonic
 from typing import Protocol
@@ -19,6 +20,7 @@ MAX_TOGETHER = 8  # choices of different decisions that are raced together
 EQUAL = 1.01  # the ratio of figures up to which the first choice, or fewer decisions, are taken: searches then agree
 PROMISING = 0.95  # of the figure so far, below which a choice is raced for longer where the interval is too wide
 LEAST_KEPT = 3  # choices for the next round
+MAX_SELECTED = 3  # decisions of which all selections are raced
 TAKEN, EARLIER, WORSE, SLOWER, LIMITED = "taken", "as another", "not better", "slower", "a limit was reached"
 Choices = Mapping[str, Choice]
 """By decision."""
@@ -246,20 +248,32 @@ class TuningSearch:
         for choice, raced in zip(self.chosen.values(), result.raced[1:], strict=True):
             brought = None if raced.ratio is None else inverse(raced.ratio)
             found.append(Decided(choice.decision, choice.label, brought, brought is None or brought.high < 1))
-        return self._simplified({d.decision: self.chosen[d.decision] for d in found if d.is_kept}, found)
+        return self._simplified(found)
 
-    def _simplified(self, kept: dict[str, Choice], found: list[Decided]) -> list[Decided]:
-        """The decisions, without those that bring nothing unless they do so together."""
-        if len(kept) == len(self.chosen):
+    def _simplified(self, found: list[Decided]) -> list[Decided]:
+        """The decisions, without those that bring nothing unless they do so together: the fewest that are as good."""
+        sure = {d.decision for d in found if d.is_kept}
+        if len(sure) == len(found):
             return found
-        simple = self.configuration(kept)
-        raced = self.race([self.incumbent, simple], RUNGS[-1]).raced[1]
-        if raced.ratio is None or is_slower(raced.ratio):
-            return [Decided(d.decision, d.label, d.brought, is_kept=True) for d in found]
+        names = [sure | others for others in _fewer([d for d in found if not d.is_kept])]
+        fewer = [{d: c for d, c in self.chosen.items() if d in kept} for kept in names]
+        raced = self.race([self.incumbent, *map(self.configuration, fewer)], RUNGS[-1]).raced[1:]
+        as_good = (n for n, r in enumerate(raced) if r.ratio is not None and r.ratio.low <= 1 and r.ratio.ratio < EQUAL)
+        if (least := next(as_good, None)) is None:
+            return [replace(d, is_kept=True) for d in found]
         self.history.append(dict(self.chosen))
-        self.chosen = kept
-        self._advance(raced)
-        return found
+        self.chosen = fewer[least]
+        self._advance(raced[least])
+        return [replace(d, is_kept=d.decision in names[least]) for d in found]
+
+
+def _fewer(decisions: Sequence[Decided]) -> list[set[str]]:
+    """The names of fewer of these decisions, the fewest first: all selections of few, of more those that gain most."""
+    if len(decisions) <= MAX_SELECTED:
+        selections = (combinations(decisions, count) for count in range(len(decisions)))
+        return [{d.decision for d in selection} for of_size in selections for selection in of_size]
+    gains = sorted(decisions, key=lambda d: d.brought.ratio if d.brought is not None else 0.0)
+    return [{d.decision for d in gains[:count]} for count in range(len(gains))]
 
 
 def _is_promising(entry: tuple[Choice, Trial]) -> bool:

@@ -52,7 +52,10 @@ def kill_at(count: int) -> None:
         return counting
 
     for name in CALLS:
-        setattr(os, name, counted(getattr(os, name)))
+        call = counted(getattr(os, name))
+        if getattr(os, name) in os.supports_dir_fd:  # as the code asks
+            os.supports_dir_fd.add(call)
+        setattr(os, name, call)
     io.open = counted(io.open)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.cli import app
+from passwright.app.jobs import byte_count
 from passwright.app.jobs.content_digests import bytes_digest, regular_file_digest
 from passwright.app.jobs.result_cache import MAGIC, DamagedEntry, NotKept, ResultCache
 from passwright.app.run import cached_runs, optimize, run_conditions
@@ -513,6 +514,45 @@ def test_size(folder: Path) -> None:
     assert (folder / "c" / "notes.txt").exists()
     with pytest.raises(NotKept, match="the cache at most 500"):
         ResultCache.at(folder / "c", 500).add(keys[0], {}, {"model": Path("part")})
+
+
+def test_one_of_many_entries_is_added_without_a_look_at_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound holds nevertheless, also with a count that is damaged, foreign or old."""
+    looks, real = list[str](), OpenFolder.stat
+
+    def stat(self: OpenFolder, name: str, **options: Any) -> os.stat_result:
+        if name.endswith(".result"):
+            looks.append(name)
+        return real(self, name, **options)
+
+    def add(number: int) -> int:
+        """The entries that were looked at."""
+        looks.clear()
+        cache.add(f"{number:032x}", {}, {"model": Path("part")})
+        assert cache.find(f"{number:032x}") is not None
+        seen = len(looks)
+        assert sum(file.stat().st_size for file in os.scandir(cache.folder.path)) <= cache.max_bytes
+        return seen
+
+    monkeypatch.setattr(OpenFolder, "stat", stat)
+    monkeypatch.setattr(byte_count, "MAX_ADDED", 50)
+    Path("part").write_bytes(bytes(1000))
+    cache = ResultCache.at(folder / "c", 1 << 20)
+    for number in range(300):
+        (folder / "c" / f"{number:032x}.result").write_bytes(bytes(3000))
+    assert add(300) == 301
+    assert add(301) == add(302) == 0
+    count = folder / "c" / byte_count.FILE
+    for damage in (b"", b"123", bytes(8 * byte_count.MAX_ADDED + 8)):
+        count.write_bytes(damage)
+        assert add(303) >= 304
+        assert add(303) == 0
+    count.unlink()
+    os.mkfifo(count)
+    assert (add(303) >= 304, add(303)) == (True, 0)
+    seen = [add(number) for number in range(400, 600)]
+    assert 4 <= sum(n > 0 for n in seen) <= 10  # once in MAX_ADDED, and where the oldest make room
+    assert len(list((folder / "c").iterdir())) > 300
 
 
 def test_several_at_once(folder: Path) -> None:

@@ -24,6 +24,7 @@ from ...core.support.dataclass_decorator import dataclass
 from ...core.support.folders import OpenFolder
 from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import staging_folder
+from .byte_count import ByteCount
 from .content_digests import DIGEST_BYTES, bytes_digest, regular_file_digest
 
 MAGIC = b"passwright result 1 "
@@ -31,6 +32,8 @@ SUFFIX = ".result"
 NAMES = re.compile(rf"[0-9a-f]{{{2 * DIGEST_BYTES}}}{re.escape(SUFFIX)}")
 MAX_HEADER_BYTES = 64 << 20
 PIECE_BYTES = 1 << 20
+MANY = 256  # entries, more than which are not looked at each time that one is added
+SPARE_PART = 16  # of the cache, which is free after removals of many entries, so that the next ones have room
 
 
 class DamagedEntry(PassesError):
@@ -130,26 +133,34 @@ class ResultCache:
                     for part in parts.values():
                         with part.open("rb") as file:
                             copyfileobj(file, entry, PIECE_BYTES)
-                self.folder.take(place, name, name)
+                with self.folder.locked() as is_locked:
+                    count = ByteCount(self.folder)
+                    has_room = is_locked and count.add(size, self.max_bytes)
+                    self.folder.take(place, name, name)
+                    if not has_room:
+                        self._remove_least_used(name, count if is_locked else None)
         except OSError as e:
             raise NotKept(f"{self.folder.path} cannot be written: {e.strerror}") from e
-        self._remove_least_used(name)
 
-    def _remove_least_used(self, newest: str) -> None:
-        """Remove entries, but the newest, until all have room."""
+    def _remove_least_used(self, newest: str, count: ByteCount | None) -> None:
+        """Remove entries, but the newest, until all have room; of many, the bytes of those that are left are kept."""
         found = list[tuple[int, int, str]]()
         for name in self.folder.names():
             with suppress(FileNotFoundError):  # removed by another process
                 if NAMES.fullmatch(name):
                     status = self.folder.stat(name)
                     found.append((status.st_mtime_ns, status.st_size, name))
-        total = sum(size for _, size, _ in found)
-        for _, size, name in sorted(entry for entry in found if entry[2] != newest):
-            if total <= self.max_bytes:
-                return
-            with suppress(OSError):
-                self.folder.unlink(name)
-            total -= size
+        total, is_counted = sum(size for _, size, _ in found), count is not None and len(found) > MANY
+        if total > self.max_bytes:
+            most = self.max_bytes - self.max_bytes // SPARE_PART * is_counted
+            for _, size, name in sorted(entry for entry in found if entry[2] != newest):
+                if total <= most:
+                    break
+                with suppress(OSError):
+                    self.folder.unlink(name)
+                total -= size
+        if count is not None:
+            count.set(total) if is_counted else count.remove()
 
 
 def _read(name: str, file: BinaryIO) -> CacheEntry:

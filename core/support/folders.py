@@ -124,7 +124,7 @@ def _open_folder(path: Path, parent: int | None = None) -> int | None:
     In an open `parent`, the folder is not a link.
     """
     if os.open not in os.supports_dir_fd:
-        if not path.is_dir():
+        if not S_ISDIR(path.stat().st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
         return None
     flags = os.O_DIRECTORY | os.O_CLOEXEC | (0 if parent is None else os.O_NOFOLLOW)

@@ -321,6 +321,8 @@ def changed(column: str, value: str = "abc") -> str:
         pytest.param(["t.csv"], {"t.csv": 'model\n"a\n'}, "t.csv is not a table in CSV", id="quote"),
         pytest.param(["t.csv"], {"t.csv": "model\n"}, "t.csv has no rows", id="empty"),
         pytest.param(["t.parquet"], {"t.parquet": "PAR1"}, "t.parquet is not a table in Parquet", id="no parquet"),
+        pytest.param(["t.csv"], {"t.csv": "model\na\0b\n"}, "row 1: model has a null character", id="null"),
+        pytest.param(["l.txt"], {"l.txt": "a\0b\n"}, "l.txt has a name with a null character", id="null in list"),
         pytest.param(["none.csv"], {}, "none.csv does not exist", id="no table"),
         pytest.param(["l.txt"], {"l.txt": "# none\n"}, "l.txt names no models", id="empty list"),
     ],

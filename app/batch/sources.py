@@ -98,6 +98,8 @@ class Sources:
     def _rows(self, table: Path) -> Iterator[_Row]:
         for number, row in enumerate(read_table(table), 1):
             place = f"{table}, row {number}"
+            for name in (name for name, cell in row.items() if "\0" in str(cell)):
+                raise UsageError(f"{place}: {name} has a null character")
             if not (model := row.get(MODEL)):
                 raise UsageError(f"{place}: no {MODEL}; the column {MODEL} has the path of each")
             path = _below(table.parent, str(model))
@@ -163,6 +165,8 @@ def _listed(file: Path) -> Iterator[Path]:
     found = [name for name in names if name and not name.startswith("#")]
     if not found:
         raise UsageError(f"{file} names no models")
+    if any("\0" in name for name in found):
+        raise UsageError(f"{file} has a name with a null character")
     return (_below(file.parent, name) for name in found)
 
 

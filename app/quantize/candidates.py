@@ -35,7 +35,8 @@ class Scheme:
 
     `settings` are fields of the spec; `variants`, by name, change some, and are tried in order until one is within the
     budget. `needs_ranges`: of activations, from data; there is then a variant for each method of calibration.
-    `takes_extremes`: the least and the greatest elements of values serve as ranges where there are data.
+    `takes_extremes`: the least and the greatest elements of values serve as ranges where there are data. `stores` are
+    passes that store weights with fewer bits, also those of ops that the others leave in float.
     """
 
     name: str
@@ -46,21 +47,35 @@ class Scheme:
     variants: Sequence[tuple[str, Mapping[str, Any]]] = (("", {}),)
     needs_ranges: bool = False
     takes_extremes: bool = False
+    stores: Sequence[Pass] = ()
 
     def pipeline(self, spec: QuantizationSpec) -> Pipeline:
         """The passes of the scheme with a spec."""
-        return Pipeline(self.name, (*self.lossy, *self.after), quantization=spec)
+        return Pipeline(self.name, (*self.lossy, *self.after, *self.stores), quantization=spec)
 
     @property
     def rules(self) -> list[Rule]:
         """The rules of its lossy passes."""
-        return [r for p in self.lossy for q in leaves(p) if isinstance(q, RulePass) for r in q.rules]
+        return _rules(self.lossy)
+
+    @property
+    def storing_sources(self) -> frozenset[str]:
+        """The names under which changes of `stores` are recorded."""
+        return _sources(self.stores)
 
     @property
     def sources(self) -> frozenset[str]:
         """The names under which lossy changes are recorded: of rules, or of passes without rules."""
-        passes = (q.name for p in self.lossy for q in leaves(p) if not isinstance(q, RulePass))
-        return frozenset((*(r.name for r in self.rules if r.contract == LOSSY), *passes))
+        return _sources(self.lossy) | self.storing_sources
+
+
+def _rules(passes: Sequence[Pass]) -> list[Rule]:
+    return [r for p in passes for q in leaves(p) if isinstance(q, RulePass) for r in q.rules]
+
+
+def _sources(passes: Sequence[Pass]) -> frozenset[str]:
+    others = (q.name for p in passes for q in leaves(p) if not isinstance(q, RulePass))
+    return frozenset((*(r.name for r in _rules(passes) if r.contract == LOSSY), *others))
 
 
 @dataclass(frozen=True)
@@ -108,12 +123,15 @@ class CandidateBuilder:
     method: Method = "minmax"
 
     def build(self, left: Collection[ChangeKey] = ()) -> Candidate:
-        """The candidate without any change at the places of those `left`.
+        """The candidate without any change at the places of those `left`, but that their weights may be stored.
 
         Raises PassesError if a rule fails or the result is not valid.
         """
-        excluded = dict.fromkeys(product(self.scheme.sources, {place for _, place in left}), 0)
-        exclusions = Exclusions(changes=excluded)
+        stores, sources = self.scheme.storing_sources, self.scheme.sources
+        excluded = {
+            pair for by, place in left for pair in product(sources if by in stores else sources - stores, [place])
+        }
+        exclusions = Exclusions(changes=dict.fromkeys(excluded, 0))
         manager = PassManager(
             self.source.load, self.scheme.pipeline(self.spec), exclusions=exclusions, value_info="strip"
         )
@@ -122,7 +140,7 @@ class CandidateBuilder:
         if failure is not None:
             raise attempt.error or PassesError(failure.message)
         made = tuple(c for c in attempt.ledger.changes if c.by in self.scheme.sources)
-        declined = (attempt.ledger.declines.get(p.name, {}) for p in self.scheme.lossy)
+        declined = (attempt.ledger.declines.get(p.name, {}) for p in (*self.scheme.lossy, *self.scheme.stores))
         reasons = {place: reason for found in declined for place, reason in found.items()}
         return Candidate(attempt.model, made, self.source.is_external, reasons)
 

@@ -19,7 +19,7 @@ from ..pages.tile import Tile
 from ..run.page import page
 from ..run.tiles import latency_tile
 from .quantized_ops import QuantizedOp
-from .render import comparison_rows, figure_text, summary_lines, trial_rows
+from .render import comparison_rows, figure_text, summary_lines, trial_rows, wide_counts
 from .report import QuantizationReport
 from .search import TAKEN, Trial
 
@@ -47,6 +47,7 @@ def quantization_page(
         trials=[(t.outcome == TAKEN, row) for t, row in zip(report.trials, trial_rows(report), strict=True)],
         compared=list(comparison_rows(report)),
         float_counts=Counter((op.operator, op.reason) for op in report.float_ops).most_common(),
+        wide_counts=wide_counts(report),
         quantized=by_error(report.quantized),
         fronts=list(front_charts(report)),
         sensitivity=list(error_charts(report)),

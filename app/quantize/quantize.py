@@ -44,9 +44,10 @@ from .names_to_leave import names_to_leave
 from .quantized_ops import QuantizedOp, quantized_ops
 from .report import Measured, QuantizationReport
 from .samples import Samples, read_samples
-from .schemes import AUTO, Calibration, chosen_schemes, lossy_passes, requested_schemes
+from .schemes import AUTO, Calibration, chosen_schemes, combined_schemes, lossy_passes, requested_schemes
 from .search import TAKEN, Built, Limits, Search, is_slower
 from .sensitivity import orders_to_leave, value_errors
+from .wide_weights import wide_weights
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
@@ -170,6 +171,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             Limits(options.trials, options.seconds),
             setup.leave,
             fusion_check(target),
+            stores=combined_schemes(schemes),
             journal=journal,
             progress=timer.progress,
         )
@@ -194,6 +196,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
             search.trials,
             quantized,
             [] if taken is None else float_ops(taken),
+            [] if taken is None else wide_weights(taken, search.trials),
             [*samples.notes, *setup.notes],
             before.metrics.threads,
             timer.seconds,

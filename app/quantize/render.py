@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,8 @@ def show_quantization(terminal: Terminal, report: QuantizationReport, *, output:
     terminal.table(comparison_table(report))
     if report.float_ops:
         terminal.table(float_table(report))
+    if report.wide_weights:
+        terminal.table(wide_table(report))
     terminal.lines(summary_lines(report))
     terminal.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
 
@@ -37,7 +39,7 @@ def show_quantization(terminal: Terminal, report: QuantizationReport, *, output:
 def quantization_card(report: QuantizationReport) -> Card:
     """The card of a quantization."""
     folds = [("Against the original", comparison_table(report)), ("Trials", trial_table(report))]
-    folds.append(("In float", float_table(report)))
+    folds += [("In float", float_table(report)), ("Wide weights", wide_table(report))]
     verdict, *notes = [*summary_lines(report), *report.notes]
     tone = "open" if report.is_original else "good"
     return Card("passes quantize", report.source, tone, verdict, notes=notes, folds=folds)
@@ -100,6 +102,23 @@ def float_table(report: QuantizationReport) -> Table:
     if len(counts) > MAX_REASONS:
         add_row(table, "...", "", f"{len(counts) - MAX_REASONS} more: --json")
     return table
+
+
+def wide_table(report: QuantizationReport) -> Table:
+    """The weights of more than 8 bits by bits and reason, those with the most bytes first."""
+    table = new_table("weights of", "number", "bytes", "reason")
+    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
+    for (bits, reason), (number, size) in wide_counts(report):
+        add_row(table, f"{bits} bits", str(number), decimal(size), reason)
+    return table
+
+
+def wide_counts(report: QuantizationReport) -> list[tuple[tuple[int, str], tuple[int, int]]]:
+    """The number and the bytes of the weights of more than 8 bits, by bits and reason, the most bytes first."""
+    found: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    for w in report.wide_weights:
+        found[w.bits, w.reason].append(w.bytes)
+    return sorted(((key, (len(sizes), sum(sizes))) for key, sizes in found.items()), key=lambda item: -item[1][1])
 
 
 def summary_lines(report: QuantizationReport) -> list[str]:

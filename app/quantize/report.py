@@ -11,6 +11,7 @@ from .criterion import Score
 from .float_ops import FloatOp
 from .quantized_ops import QuantizedOp
 from .search import Trial
+from .wide_weights import WideWeight
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class QuantizationReport:
 
     `figure` names the figure of the scores; `reference` is the original's on the samples of the search, on which trials
     are scored. `samples` are the numbers of those for calibration, search and report.
-    `quantized` are the changed ops, `float_ops` all others that compute in float, with reasons.
+    `quantized` are the changed ops, `float_ops` all others that compute in float, with reasons;
+    `wide_weights` the constants of floats.
     """
 
     source: str
@@ -45,6 +47,7 @@ class QuantizationReport:
     trials: list[Trial]
     quantized: list[QuantizedOp]
     float_ops: list[FloatOp]
+    wide_weights: list[WideWeight]
     notes: list[str]
     threads: int
     seconds: dict[str, float]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -43,6 +43,11 @@ from .search import Built, Variant, Variants
 UNSIGNED_LIMIT = 127  # of unsigned weights less their zero point
 MAX_GRAM_BYTES = 1 << 30  # of all Gram matrices of a model
 FORMATS: Mapping[str, tuple[Pass, ...]] = {"qdq": (), "qoperator": (INTEGER_OPERATORS,)}
+STORE_WEIGHTS: Mapping[str, tuple[Pass, ...]] = {
+    "int8-weights": (STORE_INT8_WEIGHTS, StoreWeights()),
+    "half-weights": (StoreWeights(),),
+}
+"""The passes of the schemes that store weights alone, which other schemes are combined with."""
 WEIGHT_ONLY = frozenset({"Gather", "Gemm", "MatMul"})
 STORED_OPERATORS = frozenset({*CHANNEL_AXES, "Gather"})  # of which the static scheme makes the file smaller at least
 JOIN_GROUPS = Fixpoint("join-groups", (SIMPLIFY_QUANTIZATION, MergeDuplicates(), MergeConstants()))
@@ -85,9 +90,9 @@ SCHEMES: Mapping[str, Scheme] = {
         ),
         Scheme(
             "int8-weights",
-            "weights stored in int8, arithmetic in float32",
+            "weights stored in int8, other constants in float16, arithmetic in float32",
             (STORE_INT8_WEIGHTS,),
-            settings={"operators": frozenset(CHANNEL_AXES)},
+            stores=STORE_WEIGHTS["int8-weights"][1:],
             variants=(("", {}), ("clipped", {"rounding": "mse"})),
         ),
         Scheme(
@@ -96,7 +101,7 @@ SCHEMES: Mapping[str, Scheme] = {
             (ConvertToHalf(),),
             takes_extremes=True,
         ),
-        Scheme("half-weights", "weights stored in float16, arithmetic in float32", (StoreWeights(),)),
+        Scheme("half-weights", "weights stored in float16, arithmetic in float32", STORE_WEIGHTS["half-weights"]),
     )
 }
 AUTO = "auto"
@@ -214,6 +219,15 @@ def chosen_schemes(
         elif text != AUTO:
             raise UsageError(f"--scheme {scheme.name} needs calibration data: give --data")
     return chosen
+
+
+def combined_schemes(chosen: Collection[str]) -> dict[str, Sequence[Pass]]:
+    """The ways of storing weights to combine the chosen schemes with, by name: such as are chosen, too.
+
+    Static quantization stores weights in int8 in any case.
+    """
+    wanted = {*chosen, *(["int8-weights"] if "static" in chosen else [])}
+    return {name: stores for name, stores in STORE_WEIGHTS.items() if name in wanted}
 
 
 def _variants(

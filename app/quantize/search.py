@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from ...core.errors import PassesError, format_error
+from ...core.pass_manager.pipeline import Pass
 from ...core.rewriting.changes import ChangeKey
 from ...core.support.intervals import RatioInterval
 from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names, replaced_operators
@@ -16,9 +18,11 @@ from .criterion import Criterion, Score
 from .journal import Journal
 
 MAX_REBUILDS = 4  # to leave out what onnxruntime does not fuse
+LESS = 0.97  # of the bytes of a candidate: its weights are stored with fewer bits if that makes it this small
 SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be at most as large
 LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is quantized
 FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it stays in float
+FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
 AS_FAST = 1.05  # of the original's time, up to which a candidate may be no slower: intervals are wide on busy machines
 
 Race = Callable[[Sequence[Path]], list[RatioInterval | str]]
@@ -26,7 +30,8 @@ Race = Callable[[Sequence[Path]], list[RatioInterval | str]]
 UnfusedGroups = Callable[[Path, Collection[ChangeKey]], Mapping[ChangeKey, str]]
 """The changes whose group onnxruntime does not compute on integers, with the reason."""
 Rankings = Callable[["Built"], Iterable[Sequence[ChangeKey]]]
-"""Orders of the changes of a candidate, in which to leave them out until the budget is met."""
+"""Orders of the changes of a candidate, in which to leave them out until the budget is met; the last is that of the
+model, backward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,8 @@ Variants = Sequence[tuple[str, Variant]]
 class Search:
     """A search over schemes; deterministic but for times. `trials` are all candidates, in order.
 
-    `size` is that of the original in bytes; `leave` names values and operators that stay in float.
+    `size` is that of the original in bytes; `leave` names values and operators that stay in float. `stores` are ways of
+    storing weights with fewer bits, by name, with which each candidate within the budget is combined.
     """
 
     criterion: Criterion
@@ -93,6 +99,7 @@ class Search:
     limits: Limits
     leave: frozenset[str] = frozenset()
     unfused_groups: UnfusedGroups = lambda _, __: {}
+    stores: Mapping[str, Sequence[Pass]] = field(default_factory=dict[str, Sequence[Pass]])
     journal: Journal = field(default_factory=Journal)
     progress: Callable[[str], None] = lambda _: None
     trials: list[Trial] = field(default_factory=list[Trial], init=False)
@@ -116,7 +123,8 @@ class Search:
                 continue
             found = self._within_budget(start, schemes[start.trial.scheme])
             if found is not None:
-                finalists.append(found)
+                stored = self._with_stored_weights(found)
+                finalists += [found] if stored is None else [found, stored]
         self.progress("racing the candidates within the budget")
         self._race(finalists)
         return sorted(filter(self._is_gain, finalists), key=_preference(finalists))
@@ -257,6 +265,28 @@ class Search:
             return best if best.is_within else None
         return self._with_ops_left(best)
 
+    def _with_stored_weights(self, found: Built) -> Built | None:
+        """The candidate with the weights that are floats stored in the first way that is within the budget.
+
+        None if no way makes it smaller. onnxruntime makes floats of them when it loads the model.
+        """
+        trial, builder = found.trial, found.builder
+        for name, passes in () if trial.scheme in self.stores else self.stores.items():
+            if self.is_exhausted:
+                break
+            self.progress(f"quantizing: {trial.scheme}, storing {name}")
+            variant = f"{trial.variant}, {name}" if trial.variant else name
+            combined = replace(builder, scheme=replace(builder.scheme, stores=passes))
+            built = self._build(trial.scheme, variant, combined, found.left)
+            if built is None:
+                continue
+            built.trial.changed, built.trial.ratio = trial.changed, trial.ratio
+            if built.trial.bytes > LESS * trial.bytes:
+                built.trial.outcome = "hardly smaller"
+            elif self._scored(built).is_within:
+                return built
+        return None
+
     def _scored(self, built: Built) -> Built:
         """The candidate with its score and whether that is within the budget."""
         self.scored += 1
@@ -267,18 +297,50 @@ class Search:
         return built
 
     def _with_ops_left(self, over: Built) -> Built | None:
-        """The candidate with the fewest ops left in float, the first of an order, that is within the budget."""
-        self.progress(f"quantizing: {over.trial.scheme}, measuring the errors of single ops")
-        found = (self._with_first_left(over, order) for order in self.rankings(over))
-        return next((built for built in found if built is not None), None)
+        """The candidate with ops left in float that is within the budget.
 
-    def _with_first_left(self, over: Built, order: Sequence[ChangeKey]) -> Built | None:
-        """The candidate without the fewest first changes of an order, at most three quarters of them.
+        Few ops of the first order, else parts of the model, else the fewest first ops of an order.
+        """
+        self.progress(f"quantizing: {over.trial.scheme}, measuring the errors of single ops")
+        orders = [list(order) for order in self.rankings(over)]
+        few = (self._with_first_left(over, order, len(order) // FEW) for order in orders[:1])
+        parts = (self._with_parts_left(over, order) for order in orders[-1:])
+        many = (self._with_first_left(over, order, max(3 * len(order) // 4, 1)) for order in orders)
+        return next((built for built in chain(few, parts, many) if built is not None), None)
+
+    def _with_parts_left(self, over: Built, order: Sequence[ChangeKey]) -> Built | None:
+        """The candidate without the changes of the parts of the model with which the loss is the greatest.
+
+        Each part is left out alone first; at most half of them are left out together.
+        """
+        tried: list[tuple[float, list[ChangeKey]]] = []
+        for keys in _parts(order, -(-len(order) // PARTS)):
+            if self.is_exhausted:
+                return None
+            part = [key for key in order if key in keys]
+            built = self._leaving(over, part)
+            if built is not None:
+                return self._with_ops_put_back(over, part, built)
+            tried.append((self._last_loss(), part))
+        tried.sort(key=lambda pair: pair[0])
+        for count in range(2, PARTS // 2 + 1):
+            together = [key for _, part in tried[:count] for key in part]
+            built = None if self.is_exhausted else self._leaving(over, together)
+            if built is not None:
+                return self._with_ops_put_back(over, together, built)
+        return None
+
+    def _last_loss(self) -> float:
+        score = self.trials[-1].score
+        return float("inf") if score is None else score.loss
+
+    def _with_first_left(self, over: Built, order: Sequence[ChangeKey], most: int) -> Built | None:
+        """The candidate without the fewest first changes of an order, at most so many of them.
 
         Their number is doubled until the budget is met, then bisected; then changes are made again in parts.
         """
         best: Built | None = None
-        low, count, most = 0, 1, max(3 * len(order) // 4, 1)
+        low, count = 0, 1
         while best is None and low < most and not self.is_exhausted:
             best = self._leaving(over, order[:count])
             low, count = (low, count) if best is not None else (count, min(2 * count, most))
@@ -289,10 +351,13 @@ class Search:
         return self._with_ops_put_back(over, order[:count], best) if best is not None else None
 
     def _with_ops_put_back(self, over: Built, left: Sequence[ChangeKey], best: Built) -> Built:
-        """The candidate with ever smaller parts of the `left` ops quantized again, as long as that is in the budget."""
+        """The candidate with ever smaller parts of the `left` ops quantized again, as long as that is in the budget.
+
+        Parts are an eighth of them at least.
+        """
         remaining, size = list(left), len(left) // 2
-        while size and not self.is_exhausted:
-            for part in list(_parts(remaining[:-1], size)):  # without the last, it was over the budget
+        while size >= len(left) / FEW and not self.is_exhausted:
+            for part in list(_parts(remaining[:-1], size)):  # of an order, it was over the budget without the last
                 kept = [key for key in remaining if key not in part]
                 found = self._leaving(over, kept) if not self.is_exhausted else None
                 best, remaining = (best, remaining) if found is None else (found, kept)

@@ -13,7 +13,7 @@ from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array, operand
 from .gram_matrices import gram_of
-from .parameters import PER_CHANNEL_OPSET, float_weights, quantization_spec, require_min_weights
+from .parameters import PER_CHANNEL_OPSET, float_weights, quantization_spec, require_min_weights, required_spec
 from .weight_rounding import Grid, Rounded, rounded_weights
 
 HALF_OPSET = 19  # of DequantizeLinear to half precision
@@ -27,6 +27,7 @@ INTEGER_TYPES = {
     (8, True): TensorProto.INT8,
     (8, False): TensorProto.UINT8,
 }
+STORING_BYTES = 400  # about, of the ops, names and tensors that weights stored in int8 need
 RECURRENT_OPS = ("GRU", "LSTM", "RNN")
 CHANNEL_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": 1, **dict.fromkeys(RECURRENT_OPS, 1)}
 """The axis of the output channels of weights, by operator; of a Gemm of transposed weights it is 0."""
@@ -134,15 +135,22 @@ QUANTIZE_TABLES = RulePass("quantize-tables", (quantize_table,))
 @rule(lambda g, op: g.one_of(*CHANNEL_AXES)(...) @ op, contract=LOSSY)
 def store_int8_weights(g: Build, op: Op) -> Any:
     """Conv(x, w) => Conv(x, Cast(w as int8) * s); so for ConvTranspose, MatMul, Gemm, GRU, LSTM, RNN"""
-    spec = quantization_spec(g, op.type)
+    spec = required_spec(g)
     inputs = list(op.inputs)
     for index in (1, 2) if op.type in RECURRENT_OPS else (1,):
         w = operand(op, index)
-        if w.is_const and w.rank > 1 and prod(w.static_shape) >= spec.min_weights and w.dtype in HALF_OR_SINGLE:
+        if w.is_const and w.rank > 1 and w.dtype in HALF_OR_SINGLE:
             axis = 0 if op.type == "Gemm" and op.attr("transB", 0) else CHANNEL_AXES[op.type] % w.rank
-            inputs[index] = stored(g, spec, w, axis)
+            if saved_bytes(w, axis) > 0:
+                inputs[index] = stored(g, spec, w, axis)
     require(tuple(inputs) != op.inputs, "its weights are few, computed, or stored already")
     return getattr(g, op.type)(*inputs, outputs=len(op.outputs), **op.attrs)
+
+
+def saved_bytes(w: Value, axis: int) -> int:
+    """The bytes by which weights in int8, with a scale for each index of an axis, make a file smaller."""
+    width = helper.tensor_dtype_to_np_dtype(w.dtype).itemsize
+    return (width - 1) * prod(w.static_shape) - 4 * w.static_shape[axis] - STORING_BYTES
 
 
 def stored(g: Build, spec: QuantizationSpec, w: Value, axis: int) -> Value:

@@ -84,7 +84,7 @@ def built(scheme: str, variant: str, tmp_path: Path, **settings: Any) -> tuple[o
         ("dynamic", {"": 1e-3, "clipped weights": 1e-3, "GPTQ": 1e-3}),
         ("weights8", {"": 1e-3}),
         ("weights4", {"clipped": 2e-2, "with zero points": 2e-2, "HQQ": 2e-2, "GPTQ": 2e-2}),
-        ("int8-weights", {"": 1e-3, "clipped": 1e-3}),
+        ("int8-weights", {"": 2e-3, "clipped": 2e-3}),  # of unlike channels, too
         ("half", {"": 1e-5}),
         ("half-weights", {"": 1e-5}),
     ],

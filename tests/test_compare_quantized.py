@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from passwright.app.adapters.quantizers import QUANTIZERS, Quantizer
 from passwright.app.cli import app
 from passwright.app.compare import quantized
 from passwright.app.compare.quantized import QuantizedRow, compare_quantized, selected_quantizers, with_latency
+from passwright.app.compare.quantized_page import quantized_comparison_page
 from passwright.app.compare.render_quantized import show_quantized_comparison
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval
 from passwright.app.quantize import quantize
@@ -123,9 +125,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_comparison(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, told = model.with_name("d.npz"), model.with_name("told.json")
+    data, told, shown = (model.with_name(name) for name in ("d.npz", "told.json", "page.html"))
     np.savez(data, x=X)
-    options = QuantizationOptions(data=data, scheme="half", trials=1, min_time=0.01, threads=1, report_to=told)
+    options = QuantizationOptions(
+        data=data, scheme="half", trials=1, min_time=0.01, threads=1, report_to=told, page_to=shown
+    )
     report = compare_quantized(model, options, ["ort"])
     rows = {row.label: row for row in report.rows}
     assert list(rows) == ["original", "ORT dynamic", MISSING, "passwright"]
@@ -142,6 +146,13 @@ def test_comparison(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     entries = json.loads(told.read_text())["rows"]
     assert [entry["label"] for entry in entries] == list(rows)
     assert entries[0]["measured"]["latencies"]["1"]["throughput"] > 0
+    page = shown.read_text(encoding="utf-8")
+    cells = re.findall(r'<th scope="row" class="name [a-z]+">([^<]*)</th>', page)
+    assert cells[: len(rows)] == list(rows)
+    assert all(text in page for text in ("p99", "Size on disk", rows["passwright"].description, "fails"))
+    assert "default-src 'none'" in page
+    hostile = replace(rows[MISSING], label="<img src=x>", failure="<img src=x>")
+    assert "<img" not in quantized_comparison_page(replace(report, source="<img src=x>", rows=[*report.rows, hostile]))
     show_quantized_comparison(Terminal(), replace(report, skipped={"nncf": "not installed"}))
     text = capsys.readouterr().out
     assert "within 1% of the agreement" in text
@@ -153,7 +164,7 @@ def test_comparison(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         (["--quantized", "--pipeline", "ort"], "--pipeline is not for a comparison with --quantized"),
-        (["--quantized", "--html", "x.html"], "--html is not for a comparison with --quantized"),
+        (["--quantized", "--keep", "made"], "--keep is not for a comparison with --quantized"),
         (["--data", "x.npz"], "--data is for a comparison with --quantized"),
         (["--time", "0"], "--time is for a comparison with --quantized"),
         (["--quantized", "--budget", "1"], "--budget 1: not of the form 1% (relative) or 0.5pt (absolute)"),

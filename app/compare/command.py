@@ -75,7 +75,7 @@ def compare(
     others = {
         "--pipeline": pipeline != "basic", "--plugin": plugin, "--only": only, "--skip": skip, "--enable": enable,
         "--inputs": inputs, "--shape": shape, "--dim": dim, "--ep": ep != "cpu", "--settings": settings,
-        "--keep": keep, "--html": html,
+        "--keep": keep,
     }  # fmt: skip
     quantizing = {
         "--data": data, "--labelled": labelled, "--metric": metric, "--budget": budget != "1%",
@@ -88,7 +88,7 @@ def compare(
             options.require(False, f"{option} is {'not for' if quantized else 'for'} a comparison with --quantized")
     if quantized:
         compare_tools_for_quantization(
-            model, names, json, data=data, labelled=labelled, metric=metric, budget=budget,
+            model, names, json, page_to=html, data=data, labelled=labelled, metric=metric, budget=budget,
             **({} if time is None else {"seconds": time}), threads=threads, min_time=min_time,
             batches=batch, seed=seed,
         )  # fmt: skip

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 from ...core.errors import ModelError, format_error
 from ...core.io.model_source import model_source
-from ...core.io.publishing import publish_text
+from ...core.io.publishing import Publication
 from ...core.ort import value_files
 from ...core.pass_manager.phase_timer import MEASURING, PhaseTimer
 from ...core.support.intervals import RatioInterval
@@ -70,6 +71,12 @@ class QuantizedComparison:
     versions: dict[str, str]
     machine: str
 
+    @property
+    def batches(self) -> list[int]:
+        """The sizes of batches that the original was measured with."""
+        measured = self.rows[0].measured
+        return [] if measured is None else list(measured.latencies)
+
     def to_json(self) -> str:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
         data = asdict(self)
@@ -121,8 +128,18 @@ def compare_quantized(
         [*setup.samples.notes, *setup.notes, *filter(None, [setup.racing.feeds.note])], timer.seconds, versions(),
         machine_summary(),
     )  # fmt: skip
-    publish_text(paths.report, report.to_json)
+    with Publication() as publication:
+        publication.add_text(paths.report, report.to_json)
+        publication.add_text(paths.page, partial(page_text, report))
+        publication.publish()
     return report
+
+
+def page_text(report: QuantizedComparison) -> str:
+    """The page of a comparison."""
+    from .quantized_page import quantized_comparison_page  # noqa: PLC0415 - imports jinja2 and pygal
+
+    return quantized_comparison_page(report)
 
 
 def selected_quantizers(names: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:

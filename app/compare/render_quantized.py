@@ -19,7 +19,7 @@ def show_quantized_comparison(terminal: Terminal, report: QuantizedComparison) -
     """Print the tables; details are in the JSON."""
     terminal.line(f"{report.source}, within {report.budget} of the {report.figure}", "bold")
     terminal.table(outcome_table(report))
-    for batch in report.rows[0].measured.latencies if report.rows[0].measured is not None else ():
+    for batch in report.batches:
         terminal.table(speed_table(report, batch))
     for row in report.rows:
         if row.failure:

@@ -57,6 +57,7 @@ def page(
     graph = {"before": _view_data(visualization.before), "after": _view_data(visualization.after)}
     sections: dict[str, Any] = {
         "comparison": None,
+        "quantized_comparison": None,
         "profile": None,
         "quantization": None,
         "batch": None,

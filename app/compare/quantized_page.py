@@ -1,0 +1,103 @@
+"""Pages of comparisons of quantized models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+
+from markupsafe import Markup
+from rich.filesize import decimal
+
+from ..number_text import compact, duration, ratio_with_bounds
+from ..pages.charts import Bar, Curve, Point, bar_chart, pareto_front, plane_chart
+from ..pages.tile import Tile
+from ..quantize.render import score_text
+from ..run.page import page
+from ..run.tiles import latency_tile
+from .quantized import AS_FAST, FASTER, QuantizedComparison, QuantizedRow
+from .row import ORIGINAL, OURS
+
+Chart = tuple[str, str, Markup]
+"""The title, a note and the drawing."""
+
+
+def quantized_comparison_page(report: QuantizedComparison) -> str:
+    """The page of `passes compare --quantized`."""
+    return page(
+        "compare",
+        report.source,
+        f"quantized in {len(report.rows) - 1} ways, within {report.budget} of the {report.figure}",
+        report.versions,
+        comparison_tiles(report),
+        None,
+        None,
+        quantized_comparison=report,
+        quantized_rows=[(row, row_tone(row), row_cells(report, row)) for row in report.rows],
+        quantized_speeds=[(batch, list(speed_rows(report, batch))) for batch in report.batches],
+        quantized_charts=[*front_chart(report), *size_chart(report)],
+    )
+
+
+def row_tone(row: QuantizedRow) -> str:
+    """The tone of a row: of our own, of the original, or whether another is usable."""
+    if row.label in {ORIGINAL, OURS}:
+        return "baseline" if row.label == ORIGINAL else "ours"
+    return "plain" if row.outcome in {FASTER, AS_FAST} else "wrong"
+
+
+def comparison_tiles(report: QuantizedComparison) -> Iterator[Tile]:
+    """The latency and the size of our result."""
+    first, ours = report.rows[0], next((r for r in report.rows if r.label == OURS), None)
+    if ours is not None and not ours.failure:
+        yield from (latency_tile(ratio) for ratio in list(ours.ratios.values())[:1])
+        yield Tile("file", decimal(ours.bytes), decimal(first.bytes), tone="good" if ours.bytes < first.bytes else "")
+        yield Tile(
+            report.figure, score_text(report.figure, ours.score) or "exact", score_text(report.figure, first.score)
+        )
+
+
+def row_cells(report: QuantizedComparison, row: QuantizedRow) -> list[str]:
+    """Disk, memory, its peak, and the figure of accuracy of a row; "" where it has none."""
+    measured = row.measured if row.measured is not None and not row.measured.failure else None
+    memory = ["", ""] if measured is None else [decimal(measured.resident_bytes), decimal(measured.peak_bytes)]
+    return [decimal(row.bytes) if row.bytes else "", *memory, score_text(report.figure, row.score)]
+
+
+def speed_rows(report: QuantizedComparison, batch: int) -> Iterator[tuple[QuantizedRow, str, list[str]]]:
+    """The rows with times for a batch: p50, p95, p99, samples a second, and the time to that of the original."""
+    for row in report.rows:
+        latency = row.measured.latencies.get(batch) if row.measured is not None else None
+        if latency is not None:
+            times = map(duration, (latency.median, latency.p95, latency.p99))
+            ratio = ratio_with_bounds(row.ratios[batch]) if batch in row.ratios else ""
+            yield row, row_tone(row), [*times, compact(latency.throughput), ratio]
+
+
+def front_chart(report: QuantizedComparison) -> Iterator[Chart]:
+    """Accuracy against latency of all rows that have both."""
+    placed = [(row_tone(row), place) for row in report.rows if (place := _place(row)) is not None]
+    if len(placed) < 2:
+        return
+    curves = [Curve([p for t, p in placed if t == tone], tone) for tone in ("wrong", "plain", "baseline", "ours")]
+    front = pareto_front([p for _, p in placed])
+    joined = [Curve(front, "front", joined=True)] if len(front) > 1 else []
+    title = f"{report.figure} against latency"
+    note = "on the samples for report; better is up and left, and the line joins the models that no other beats"
+    axes = "latency, the original's being 1", report.figure
+    texts = "{:.4g}".format, "{:.4g}".format
+    yield title, note, plane_chart(title, [*joined, *(c for c in curves if c.points)], axes, texts)
+
+
+def size_chart(report: QuantizedComparison) -> Iterator[Chart]:
+    """The bytes of all models."""
+    bars = [Bar(row.label, row.bytes, decimal(row.bytes), tone=row_tone(row)) for row in report.rows if row.bytes]
+    title = "Size on disk"
+    yield title, "with weights; less is better", bar_chart(title, bars, lambda number: decimal(round(number)))
+
+
+def _place(row: QuantizedRow) -> Point | None:
+    """The latency and the figure of a row that has both."""
+    ratio = 1.0 if row.label == ORIGINAL else next((r.ratio for r in row.ratios.values()), None)
+    if ratio is None or row.failure or row.score is None or not isfinite(row.score.figure):
+        return None
+    return ratio, row.score.figure

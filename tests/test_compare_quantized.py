@@ -17,7 +17,8 @@ import pytest
 from passwright.app.adapters.quantizers import QUANTIZERS, Quantizer
 from passwright.app.cli import app
 from passwright.app.compare import quantized
-from passwright.app.compare.quantized import QuantizedRow, compare_quantized, selected_quantizers, with_latency
+from passwright.app.compare.quantized import compare_quantized, selected_quantizers, with_latency
+from passwright.app.compare.quantized_comparison import QuantizedRow
 from passwright.app.compare.quantized_page import quantized_comparison_page
 from passwright.app.compare.render_quantized import show_quantized_comparison
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -14,7 +14,6 @@ from ...core.io.publishing import Publication
 from ...core.ort import value_files
 from ...core.pass_manager.phase_timer import MEASURING, PhaseTimer
 from ...core.support.intervals import RatioInterval
-from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import ScratchFolder
 from ..adapters.adapter_names import install_hint, installed_version, require_installed
 from ..adapters.quantizers import QUANTIZERS, Feeds
@@ -23,67 +22,18 @@ from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
 from ..quantize.criterion import Budget, Criterion, Score
 from ..quantize.quantize import QuantizationOptions, checked_paths, prepare, quantize_model
+from .quantized_comparison import (
+    AS_FAST,
+    FAILS,
+    FASTER,
+    INVALID,
+    OVER_BUDGET,
+    SLOWER,
+    QuantizedComparison,
+    QuantizedRow,
+)
 from .row import ORIGINAL, OURS
 from .tool_runs import TIMEOUT, run_timed
-
-FAILS, INVALID, OVER_BUDGET, SLOWER, FASTER, AS_FAST = (
-    "fails",
-    "invalid",
-    "over the budget",
-    "slower",
-    "faster",
-    "as fast",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class QuantizedRow:
-    """A model: how it was made, in how many seconds, and its `bytes` with weights.
-
-    `failure`: why there is none, or why it is not valid. `score` is that on the samples for report. `ratios`: the
-    latency divided by that of the original, by batch size, all under ORT ALL.
-    """
-
-    label: str
-    description: str
-    seconds: float | None = None
-    failure: str = ""
-    bytes: int = 0
-    score: Score | None = None
-    measured: ModelMetrics | None = None
-    ratios: dict[int, RatioInterval] = field(default_factory=dict[int, RatioInterval])
-    outcome: str = ""
-
-
-@dataclass(slots=True)
-class QuantizedComparison:
-    """All rows, the original first; `figure` names the figure of the scores, `skipped` says why tools did not run."""
-
-    source: str
-    budget: str
-    figure: str
-    samples: dict[str, int]
-    rows: list[QuantizedRow]
-    threads: int
-    skipped: dict[str, str]
-    notes: list[str]
-    seconds: dict[str, float]
-    versions: dict[str, str]
-    machine: str
-
-    @property
-    def batches(self) -> list[int]:
-        """The sizes of batches that the original was measured with."""
-        measured = self.rows[0].measured
-        return [] if measured is None else list(measured.latencies)
-
-    def to_json(self) -> str:
-        """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
-        data = asdict(self)
-        for row, entry in zip(self.rows, data["rows"], strict=True):
-            for batch, latency in (row.measured.latencies if row.measured is not None else {}).items():
-                entry["measured"]["latencies"][batch]["throughput"] = latency.throughput
-        return json_text(data)
 
 
 def compare_quantized(

@@ -14,7 +14,7 @@ from ..pages.tile import Tile
 from ..quantize.render import score_text
 from ..run.page import page
 from ..run.tiles import latency_tile
-from .quantized import AS_FAST, FASTER, QuantizedComparison, QuantizedRow
+from .quantized_comparison import AS_FAST, FASTER, QuantizedComparison, QuantizedRow
 from .row import ORIGINAL, OURS
 
 Chart = tuple[str, str, Markup]

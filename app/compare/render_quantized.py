@@ -8,7 +8,7 @@ from rich.table import Table
 from ..number_text import compact, duration, ratio_with_bounds
 from ..quantize.render import score_text
 from ..terminal import Terminal, add_row, plural
-from .quantized import QuantizedComparison, QuantizedRow
+from .quantized_comparison import QuantizedComparison, QuantizedRow
 from .render import plain_table
 from .row import OURS
 

@@ -17,6 +17,7 @@ from .linear import (
     affine_into_conv,
     conv_merging,
     conv_padding,
+    conv_products,
     conv_resizing,
     einsum,
     factor_scales,
@@ -41,6 +42,7 @@ CONVOLUTION: tuple[Pass, ...] = (
     conv_merging.MERGE_PARALLEL_CONVS,
     conv_merging.MERGE_CONSECUTIVE_CONVS,
     conv_resizing.SINK_RESIZES,
+    conv_products.CONVOLVE_PRODUCTS,
 )
 """Folding of linear ops into Conv and ConvTranspose."""
 

@@ -14,6 +14,7 @@ from .linear import (
     affine_into_conv,
     conv_axes,
     conv_merging,
+    conv_products,
     conv_resizing,
     factor_scales,
     gemm,
@@ -55,6 +56,7 @@ TRADING: Mapping[str, tuple[str, ...]] = {
         affine_into_conv.FOLD_AFFINE_BEFORE_CONV,
     ),
     "convolutions of one axis": _names(conv_axes.LIFT_CONVS),
+    "products of images": _names(conv_products.CONVOLVE_PRODUCTS),
     "resizes": _names(conv_resizing.SINK_RESIZES),
     "slices": _names(slices.SlicesToSplit(), concats.BYPASS_CONCATS),
 }

@@ -23,7 +23,7 @@ class CostModel:
     that a Split, or a Transpose that keeps the last axis, reads and writes, both counted. `strided_bytes_per_second`:
     the same of any other Transpose. `flops_per_second`: of large products. `nominal_dim`: the size of a dim that is
     unknown. `slow_kernels`: operators whose kernel takes longer than the ops that it replaces, with the seconds that
-    it takes longer for an element.
+    it takes longer for an element; "Attention softcap" for one of scores.
     """
 
     op_seconds: float
@@ -82,6 +82,7 @@ CPU = CostModel(
     strided_bytes_per_second=12e9,
     flops_per_second=100e9,
     slow_kernels={  # on [1, 128, 768], they take 1.7 to 15 times as long as the ops that they replace
+        "Attention softcap": 8e-9,
         "Elu": 1e-9,
         "LpNormalization": 1.5e-9,
         "PRelu": 4e-9,

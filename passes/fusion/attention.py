@@ -53,6 +53,7 @@ MASKING_NUMBER = -1e4  # a score that is replaced by it, or by a lower number, h
 # onnxruntime counts the lowest number of a type as -inf, and gives zeros for a row of nothing else. A mask that is
 # bounded from below gives the mean, as a Softmax of equal scores does.
 LOWEST_MASK: dict[int, float] = {TensorProto.FLOAT16: -4e4, TensorProto.FLOAT: -1e30}
+SAVED_OPS = 8  # by an Attention: a product, Softmax, three ops of a softcap, a mask, a scale, Transposes or Reshapes
 MAX_DEPTH = 8  # ops passed on the way from a Softmax to the product of queries and keys
 MAX_MASK_OPS = 64  # ops looked at on the way to the constants of a mask
 BOUNDED_THROUGH = {
@@ -171,6 +172,8 @@ def build_attention(g: Build, z: Value, v: Value, axis: int, *, guarded: bool) -
     require_dtype(v, HALF_OR_SINGLE)
     scores = read_scores(z)
     require(bool(scores.masks) or not guarded, "there is no mask to guard against")
+    if scores.softcap:
+        g.costs.require_fast_kernel("Attention softcap", z, saved=SAVED_OPS)
     q, q_scale = split_scale(scores.q)
     transposed_keys, k_scale = split_scale(scores.transposed_keys)
     scale = scores.scale * q_scale * k_scale

@@ -344,7 +344,7 @@ Q = "float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v"
     ("inputs", "before", "after"),
     [
         pytest.param(
-            Q,
+            Q.replace("b", "1"),
             f"{SCORES} l = Mul(a, third) h = Tanh(l) z = Mul(h, cap) {LAST}",
             "y = Attention<scale=1.0, softcap=3.0>(q, k, v)",
             id="softcap",
@@ -376,6 +376,7 @@ def test_softcaps_and_masks_become(inputs: str, before: str, after: str) -> None
         pytest.param(f"{SCORES} h = Tanh(a) i = Tanh(h) z = Mul(i, cap) {LAST}", id="two softcaps"),
         pytest.param(f"{SCORES} z = Where(c, a, zero) {LAST}", id="replaced by a number that does not mask"),
         pytest.param(f"{SCORES} h = Add(a, n) l = Mul(h, third) i = Tanh(l) z = Mul(i, cap) {LAST}", id="capped mask"),
+        pytest.param(f"{SCORES} l = Mul(a, third) h = Tanh(l) z = Mul(h, cap) {LAST}", id="many scores with a softcap"),
     ],
 )
 def test_other_scores_stay(body: str) -> None:

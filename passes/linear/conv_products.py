@@ -98,7 +98,9 @@ def require_fewer_channels(after: int, before: int, *, merges: bool) -> None:
 def adds_row(op: Op) -> bool:
     """Whether the only reader of `op` adds constants to it."""
     out = op.outputs[0]
-    return has_n_consumers(out) and out.consumers[0].type == "Add" and any(v.is_const for v in out.consumers[0].inputs)
+    return has_n_consumers(out) and any(
+        r.type == "Add" and any(v is not None and v.is_const for v in r.inputs) for r in out.consumers
+    )
 
 
 def pointwise_conv(g: Build, p: WeightedProduct, x: Value, c: Value | None) -> Value:

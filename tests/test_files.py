@@ -18,7 +18,7 @@ from onnx.external_data_helper import set_external_data
 from passwright.app.cli import app
 from passwright.core import EXACT, Build, Model, Value, rule
 from passwright.core.errors import ModelError
-from passwright.core.io import files, publishing
+from passwright.core.io import file_copies, files, publishing
 from passwright.core.io.file_copies import write_chunk
 from passwright.core.io.files import ModelFile, load
 from passwright.core.io.model import serialize
@@ -175,6 +175,49 @@ def test_holes_stay_holes(tmp_path: Path, tail: int) -> None:
         f.write(b"after")
     assert (tmp_path / "copy").read_bytes() == b"before" + source.read_bytes()[17:] + b"after"
     assert (tmp_path / "copy").stat().st_blocks * 512 < 1 << 16
+
+
+def write_few(descriptor: int, content: memoryview, at: int, *, write: Any = os.pwrite) -> int:
+    return write(descriptor, content[:5000], at)
+
+
+def fill_the_disk(*_: object) -> int:
+    raise OSError(errno.ENOSPC, "full")
+
+
+@pytest.mark.parametrize("begin", [0, 17, 4096, 5 << 12], ids=lambda n: f"from {n}")
+@pytest.mark.parametrize("tail", [0, 100])
+@pytest.mark.parametrize("pwrite", [os.pwrite, write_few, fill_the_disk], ids=["whole", "in part", "not at all"])
+def test_direct_writes_are_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: int, tail: int, pwrite: Any
+) -> None:
+    monkeypatch.setattr(file_copies, "CHUNK_BYTES", 1 << 20)
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    source, end = tmp_path / "w.bin", (5 << 20) + tail
+    source.write_bytes(rng().bytes(end + 10))
+    span = MappedField(RAW_DATA, MappedFile(source), begin, end)
+    with (tmp_path / "copy").open("w+b") as f:
+        f.write(b"before".ljust(4096))
+        write_chunk(f, span, direct=True)
+        f.write(b"after")  # which no direct write could
+    assert (tmp_path / "copy").read_bytes() == b"before".ljust(4096) + source.read_bytes()[begin:end] + b"after"
+
+
+@pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="the system has no direct writes")
+def test_weights_beyond_a_limit_are_written_directly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = read(large(tmp_path, external=True))
+    calls: list[int] = []
+
+    def recorded(*arguments: Any) -> int:
+        calls.append(arguments[1])
+        return arguments[1]
+
+    monkeypatch.setattr(file_copies, "_write_directly", recorded)
+    save(model, tmp_path / "kept.onnx", external=True)
+    assert not calls
+    monkeypatch.setattr(files, "MAX_KEPT_BYTES", 0)
+    save(model, tmp_path / "direct.onnx", external=True)
+    assert calls
 
 
 def test_shortened_file_of_weights_is_one_line(tmp_path: Path) -> None:

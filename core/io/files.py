@@ -46,7 +46,7 @@ from ..support.dataclass_decorator import dataclass
 from ..support.regular_files import open_regular, unreadable
 from ..support.scratch_folder import ScratchFolder
 from .convert import import_model, opsets_of
-from .file_copies import write_chunk
+from .file_copies import PAGE_BYTES, write_chunk
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize, split
 
 MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
@@ -56,8 +56,7 @@ DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name o
 PIECE_BYTES = 256 << 10  # of a file that is read at a time
 SAMPLED_BYTES = 16 << 20  # of external data that are read for its name; less is read whole
 FLUSHED_BYTES = 256 << 20  # of external data that are flushed to disk at a time, beside the writing
-PAGE_BYTES = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
-
+MAX_KEPT_BYTES = 1 << 30  # of external data that are written by way of the memory of the system, where they stay
 
 FileVersion = tuple[int, int, int, int]
 """Device, inode, size and time of the last change, of which a write or a replacement changes some."""
@@ -379,6 +378,9 @@ def _content_digest(descriptor: int, length: int, distance: int) -> str:
     """The digest of the size of an open file and of pieces of this length at equal distances. Raises OSError."""
     size = os.fstat(descriptor).st_size
     found = sha256(size.to_bytes(8, "little"))
+    if distance > length and hasattr(os, "posix_fadvise"):  # all at once from the disk, where they are not in memory
+        for start in range(0, size, distance):
+            os.posix_fadvise(descriptor, start, length, os.POSIX_FADV_WILLNEED)
     for start in range(0, size, distance):
         found.update(os.pread(descriptor, length, start))
     return found.hexdigest()[:DIGEST_DIGITS]
@@ -415,7 +417,7 @@ class _ExternalDataWriter:
         proto.raw_data = b""  # the helper refuses a tensor that has none
         set_external_data(proto, self.location, self.file.tell(), len(content))
         proto.ClearField("raw_data")
-        write_chunk(self.file, content)
+        write_chunk(self.file, content, direct=self.total > MAX_KEPT_BYTES)
         self.report(self.file.tell(), self.total)
         if self.file.tell() - self._flushed >= FLUSHED_BYTES:
             self.file.flush()

@@ -170,7 +170,12 @@ def _plans_of_kind(
         if kind != "combined":
             leading = able if n % 2 else [i for i in able if rng.random() < 0.6] or [able[n // 2 % len(able)]]
             chosen = {i.name: kind for i in leading}
-            chosen |= _some_kinds([i for i in inputs if i.name not in chosen], "", rng, others)
+            beside = [i for i in inputs if i.name not in chosen]
+            # Every second draw of constants of one input alone has zeros beside it: a sum with them is at the constant.
+            are_zeros = kind == "constants" and n % 4 == 0
+            chosen |= (
+                dict.fromkeys((i.name for i in beside), "zeros") if are_zeros else _some_kinds(beside, "", rng, others)
+            )
         sizes = base if rng.random() < 0.5 else accepted[int(rng.integers(len(accepted)))]
         if kind in MANY_ROW_KINDS and n % 2 == 0:
             sizes = many_rows

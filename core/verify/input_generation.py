@@ -87,6 +87,7 @@ SEQUENCE_LENGTHS = {"negative": 1, "large": 3, "ties": 0}  # of sequences, 2 in 
 LENGTHS, TRIPS = (0, 7, 3, 1, 5, 4, 6), (0, 33, 65, 1, 2)  # of sequences, and trip counts, in turn
 MAX_VARIANT = 1 << 16
 MAX_CONTROL = 2048  # the largest magnitude of integers that control a run
+USUAL_WORDS = ("passwright", "", "Two words", "b")  # the order of two shows in a text made of both
 MAX_SINGLE_ELEMENT_POINTS = 3  # boundaries on, between and beyond which inputs of one element are put, one at a time
 
 
@@ -132,7 +133,7 @@ def _generate_override(i: InputSpec, kind: str, _: Shape, __: _GenerationParams)
 
 def _generate_strings(i: InputSpec, _: str, shape: Shape, params: _GenerationParams) -> Array:
     known = i.role.words + (params.constants.words if params.kind in STRING_KINDS else ())
-    words = [*known, *(() if params.restriction else ("passwright", ""))] or ["a"]
+    words = [*known, *(() if params.restriction else USUAL_WORDS)] or ["a"]
     return params.rng.choice(np.array(words, object), shape)
 
 

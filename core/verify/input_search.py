@@ -224,10 +224,11 @@ class InputSearch:
             if answer is not None:
                 found[zeros] = answer
 
-        def empty_output_count(answer: Answer) -> int:
-            return sum(isinstance(r, np.ndarray) and r.size == 0 for r in answer.outputs.values())
+        def order(answer: Answer) -> tuple[int, int]:
+            sizes = [r.size for r in answer.outputs.values() if isinstance(r, np.ndarray)]
+            return sum(n == 0 for n in sizes), -sum(sizes)
 
-        return sorted(found.values(), key=empty_output_count)[:MAX_EMPTY_ANSWERS]
+        return sorted(found.values(), key=order)[:MAX_EMPTY_ANSWERS]
 
     def _first_answer(self) -> Answer:
         """The answer to the first accepted input set, which also fixes undeclared ranks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations_with_replacement, islice, permutations
 from math import prod
@@ -57,7 +58,7 @@ def _within_memory(inputs: list[InputSpec], assignments: Iterator[Sizes]) -> Ite
 
 def _assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
     free = [s for s in free_symbols(inputs) if s not in fixed]
-    distinct = {s: i + 2 for i, s in enumerate(free)} | fixed
+    distinct = {s: i + 2 for i, s in enumerate(free)} | _numbers_of_axes(inputs, free) | fixed
     yield distinct
     if not free:
         return
@@ -67,6 +68,13 @@ def _assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
     yield from (distinct | {a: 2, b: 3, total: 5} for total, a, b in sum_relations(free))
     yield from (dict.fromkeys(free, size) | fixed for size in (*DIVISIBLE_SIZES, *UNIFORM_SIZES[4:]))
     yield dict.fromkeys(free, 1) | fixed
+
+
+def _numbers_of_axes(inputs: list[InputSpec], free: list[str]) -> Sizes:
+    """For symbols that only say how many axes an input gives, one less than there are: all or repeated ones hide much."""
+    used = Counter(d for i in inputs for d in i.shape)
+    listed = {str(i.shape[0]): i.role.bound for i in inputs if i.role.kind == "axes" and len(i.shape) == 1}
+    return {s: max(1, rank - 1) for s, rank in listed.items() if rank and used[s] == 1 and s in free}
 
 
 def _sizes_by_axis(inputs: list[InputSpec], free: list[str], *, from_end: bool) -> Sizes:

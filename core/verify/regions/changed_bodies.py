@@ -16,7 +16,8 @@ from .bodies import BodyPair
 from .loaded_region import LoadRegion
 from .sites import SiteDifference
 
-MAX_BODY_SETS = 24  # iterations of one body on all input sets
+MAX_BODY_SETS = 24  # iterations of one body on all input sets; from then on the first on each
+MAX_FIRST_ITERATIONS = 256  # of one body, and those before
 MAX_BODY_BYTES = 64 << 20  # bytes of their inputs, from which on there are no more
 
 CompareModels = Callable[[SplitModel, SplitModel, Sequence[InputSet]], SiteDifference | None]
@@ -33,9 +34,10 @@ class _Body:
     iterations: list[tuple[InputSet, InputSet, int]] = field(default_factory=list[tuple[InputSet, InputSet, int]])
     byte_count: int = 0
 
-    @property
-    def is_full(self) -> bool:
-        return len(self.iterations) >= MAX_BODY_SETS or self.byte_count >= MAX_BODY_BYTES
+    def takes(self, number: int) -> bool:
+        """Whether an iteration of this number is kept."""
+        most = MAX_BODY_SETS if number else MAX_FIRST_ITERATIONS
+        return len(self.iterations) < most and self.byte_count < MAX_BODY_BYTES
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None) -> list[Any]:
         """The outputs of the original's body. Raises EvaluationError."""
@@ -78,7 +80,7 @@ class ChangedBodies:
             if key not in self._bodies:
                 models = pair.models(bodies, feeds)
                 self._bodies[key] = None if models is None else _Body(*models, self.load(models[0]))
-            if (body := self._bodies[key]) is None or body.is_full:
+            if (body := self._bodies[key]) is None or not body.takes(number):
                 return
             try:
                 read = body.read(feeds)

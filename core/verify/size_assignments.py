@@ -71,10 +71,10 @@ def _assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
 
 
 def _numbers_of_axes(inputs: list[InputSpec], free: list[str]) -> Sizes:
-    """For symbols that only say how many axes an input gives, one less than there are: all or repeated ones hide much."""
+    """For symbols that only say how many axes an input lists, one less than there are: all of them hide much."""
     used = Counter(d for i in inputs for d in i.shape)
     listed = {str(i.shape[0]): i.role.bound for i in inputs if i.role.kind == "axes" and len(i.shape) == 1}
-    return {s: max(1, rank - 1) for s, rank in listed.items() if rank and used[s] == 1 and s in free}
+    return {s: max(1, rank - 1) for s, rank in listed.items() if isinstance(rank, int) and used[s] == 1 and s in free}
 
 
 def _sizes_by_axis(inputs: list[InputSpec], free: list[str], *, from_end: bool) -> Sizes:

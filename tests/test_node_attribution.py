@@ -15,7 +15,6 @@ from passwright.app.profile.node_attribution import (
     MAYBE_INSERTED_OPS,
     attribute_nodes,
     eliminated_nodes,
-    names_read,
 )
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import ModelError
@@ -129,13 +128,6 @@ def test_attributed_file_nodes(file: str, ran: str, expected: dict[str, str], le
     whole = graph(file)
     assert attribution(whole, graph(ran)) == expected
     assert " ".join(eliminated_nodes(whole, attribute_nodes(whole, graph(ran)))) == left
-
-
-def test_names_captured_by_bodies_are_read() -> None:
-    text = """(float[N] x, float[N] z, bool c) => (float[N] y) { y = If(c) <
-        then_branch = t () => (float[N] p) { o = Neg(x) p = Relu(o) },
-        else_branch = e () => (float[N] z) { unused = Exp(x) }> }"""
-    assert names_read(graph(text).node[0]) == {"c", "x", "z"}
 
 
 def optimized(path: Path, file: onnx.ModelProto, folder: Path) -> onnx.GraphProto:

@@ -6,7 +6,13 @@ import onnx
 import pytest
 from onnx import helper, parser
 from passwright.core.io.convert import from_onnx
-from passwright.core.serialization.proto_queries import all_nodes, opset_versions, undefined_operators, used_operators
+from passwright.core.serialization.proto_queries import (
+    all_nodes,
+    opset_versions,
+    read_names,
+    undefined_operators,
+    used_operators,
+)
 from passwright.core.verify.empty_tensor_support import serialized_supports_empty_tensors
 from passwright.core.verify.seeded_session import add_seeds
 
@@ -31,6 +37,13 @@ def renamed_domain(text: str, *, of_nodes: bool) -> onnx.ModelProto:
 def test_nodes_come_before_those_inside_them() -> None:
     nodes = [n.op_type for n in all_nodes(parser.parse_model(NESTED).graph.node)]
     assert nodes == ["Neg", "If", "Abs", "If", "Exp", "Sin", "Cos", "Log"]
+
+
+def test_names_captured_by_bodies_are_read() -> None:
+    graph = parser.parse_graph("""g (float[N] x, float[N] z, bool c) => (float[N] y) { y = If(c) <
+        then_branch = t () => (float[N] p) { o = Neg(x) p = Relu(o) },
+        else_branch = e () => (float[N] z) { unused = Exp(x) }> }""")
+    assert list(read_names(graph.node[0])) == ["c", "x", "x", "z"]
 
 
 def test_graphs_in_lists_are_visited() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from ...core.serialization.proto_queries import all_nodes, named_subgraphs
+from ...core.serialization.proto_queries import all_nodes, named_subgraphs, read_names
 
 INSERTED_OPS = frozenset({"ReorderInput", "ReorderOutput", "MemcpyFromHost", "MemcpyToHost"})
 MAYBE_INSERTED_OPS = frozenset({"Cast", "Transpose"})
@@ -127,7 +127,7 @@ class _GraphAttribution:
         """The nodes on which `roots` depend, up to available values."""
         found, ahead = set(roots), list(roots)
         while ahead:
-            for value in names_read(self.file_graph.node[ahead.pop()]):
+            for value in read_names(self.file_graph.node[ahead.pop()]):
                 i = self.producers.get(value, -1)
                 if i >= 0 and value not in available and not any(i in s for s in (found, taken, self.constant_nodes)):
                     found.add(i)
@@ -176,7 +176,7 @@ def _constant_nodes(graph: onnx.GraphProto) -> Iterator[int]:
     """The nodes that do not depend on inputs."""
     values = {t.name for t in graph.initializer} - {v.name for v in graph.input}
     for i, node in enumerate(graph.node):
-        needed = names_read(node)
+        needed = set(read_names(node))
         if node.op_type == "Constant" or (needed and needed <= values):
             values.update(node.output)
             yield i
@@ -185,16 +185,6 @@ def _constant_nodes(graph: onnx.GraphProto) -> Iterator[int]:
 def _consumers(graph: onnx.GraphProto) -> dict[str, list[int]]:
     consumers: dict[str, list[int]] = {}
     for i, node in enumerate(graph.node):
-        for value in names_read(node):
+        for value in dict.fromkeys(read_names(node)):
             consumers.setdefault(value, []).append(i)
     return consumers
-
-
-def names_read(node: onnx.NodeProto) -> set[str]:
-    """The values that a node reads, including outer values that its bodies read."""
-    values = {v for v in node.input if v}
-    for _, body in named_subgraphs(node):
-        inner = {v.name for v in body.output} | {v for n in body.node for v in names_read(n)}
-        own = {v for n in body.node for v in n.output} | {v.name for v in body.input}
-        values |= inner - own - {t.name for t in body.initializer}
-    return values

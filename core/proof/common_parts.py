@@ -14,8 +14,7 @@ from hashlib import blake2b
 import onnx
 from onnx import AttributeProto, helper
 
-from ..serialization.proto_queries import subgraphs
-from ..verify.regions.value_graph import captured_by, read_names
+from ..serialization.proto_queries import captured_by, read_names, subgraphs
 from .finite_field_proof import RANDOM_OPS
 from .obligation import Fragment, InputType, Obligation
 from .traced_array import leaves_of

@@ -22,10 +22,11 @@ from ..ir.graph import Graph
 from ..ir.tensor import Tensor, tensors_equal
 from ..ort.split_models import SplitModel
 from ..rewriting.rules import EXACT, ROUNDING
+from ..serialization.proto_queries import captured_by
 from ..verify.noise import is_float
 from ..verify.regions.region_models import cut_region
 from ..verify.regions.sites import SharedValues
-from ..verify.regions.value_graph import ValueGraph, captured_by
+from ..verify.regions.value_graph import ValueGraph
 from .common_parts import with_inputs, without_common_parts
 from .element_dependence import ELEMENTWISE
 from .finite_field_constants import lift_exactly

@@ -1,4 +1,4 @@
-"""Queries on ONNX messages: nodes in subgraphs, operators in use, imported opsets."""
+"""Queries on ONNX messages: nodes in subgraphs, names that nodes read, operators in use, imported opsets."""
 
 from __future__ import annotations
 
@@ -29,6 +29,27 @@ def named_subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs in the attributes of a node."""
     return (graph for _, graph in named_subgraphs(node))
+
+
+def read_names(node: onnx.NodeProto) -> Iterator[str]:
+    """The names that a node reads: its inputs, and the outer values of its subgraphs."""
+    yield from filter(None, node.input)
+    yield from captured_by(node)
+
+
+def captured_by(node: onnx.NodeProto) -> Iterator[str]:
+    """The outer names that the subgraphs of a node read."""
+    for graph in subgraphs(node):
+        yield from captured_names(graph)
+
+
+def captured_names(graph: onnx.GraphProto) -> list[str]:
+    """The names that a subgraph reads and does not define. O(its size)."""
+    own = {i.name for i in graph.input} | {t.name for t in graph.initializer}
+    own.update(s.values.name for s in graph.sparse_initializer)
+    own.update(o for node in graph.node for o in node.output)
+    read = [name for node in graph.node for name in read_names(node)]
+    return list(dict.fromkeys(name for name in (*read, *(o.name for o in graph.output)) if name not in own))
 
 
 def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from ...errors import EvaluationError
 from ...ir import op_schemas
 from ...ir.tensor import Tensor, first_line
 from ...ir.traits import Trait, ops_with
-from ...serialization.proto_queries import opset_versions, subgraphs
+from ...serialization.proto_queries import opset_versions, read_names
 from ...support.dataclass_decorator import dataclass
 from ..noise import NOISE_MULTIPLE
 from .kernel_call import Array, KernelCall
@@ -388,25 +388,16 @@ def _sorted_nodes(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> li
             order.append(nodes[index])
             continue
         stack.append((index, True))
-        needed = (producers[name] for name in _names_read(nodes[index]) if name in producers)
+        needed = (producers[name] for name in read_names(nodes[index]) if name in producers)
         stack += [(i, False) for i in needed if i not in done and i != index]
     return order
-
-
-def _names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that a node reads, and those that its bodies may read from outside."""
-    yield from node.input
-    for graph in subgraphs(node):
-        yield from (o.name for o in graph.output)
-        for inner in graph.node:
-            yield from _names_read(inner)
 
 
 def _last_uses(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> dict[int, list[str]]:
     """The names that nothing reads after a node, by its index."""
     last: dict[str, int] = {}
     for index, node in enumerate(nodes):
-        last.update(dict.fromkeys((*node.output, *_names_read(node)), index))
+        last.update(dict.fromkeys((*node.output, *read_names(node)), index))
     found: dict[int, list[str]] = {}
     for name in last.keys() - set(outputs):
         found.setdefault(last[name], []).append(name)

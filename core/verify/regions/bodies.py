@@ -11,10 +11,10 @@ import onnx
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor
 from ...ort.split_models import SplitModel
-from ...serialization.proto_queries import opset_versions
+from ...serialization.proto_queries import captured_names, opset_versions
 from ...support.dataclass_decorator import dataclass
 from .region_models import value_type
-from .value_graph import ValueGraph, captured_names
+from .value_graph import ValueGraph
 
 MAX_ITERATIONS = 4  # of a Loop or Scan on one input set
 SCAN_WITHOUT_BATCH = 9  # the opset since which a Scan has no batch and no lengths

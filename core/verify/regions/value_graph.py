@@ -12,7 +12,7 @@ from onnx import shape_inference
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor
 from ...ort.split_models import SplitModel
-from ...serialization.proto_queries import all_nodes, subgraphs
+from ...serialization.proto_queries import all_nodes, read_names
 from ...support.dataclass_decorator import dataclass
 
 Constant = Tensor | onnx.SparseTensorProto
@@ -149,24 +149,3 @@ def sorted_nodes(nodes: Sequence[onnx.NodeProto]) -> list[tuple[onnx.NodeProto, 
                 if not waiting[reader]:
                     ready.append(reader)
     return [(nodes[n], reads[n]) for n in order]
-
-
-def read_names(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that a node reads: its inputs, and the outer values of its subgraphs."""
-    yield from filter(None, node.input)
-    yield from captured_by(node)
-
-
-def captured_by(node: onnx.NodeProto) -> Iterator[str]:
-    """The outer names that the subgraphs of a node read."""
-    for graph in subgraphs(node):
-        yield from captured_names(graph)
-
-
-def captured_names(graph: onnx.GraphProto) -> list[str]:
-    """The names that a subgraph reads and does not define. O(its size)."""
-    own = {i.name for i in graph.input} | {t.name for t in graph.initializer}
-    own.update(s.values.name for s in graph.sparse_initializer)
-    own.update(o for node in graph.node for o in node.output)
-    read = [name for node in graph.node for name in read_names(node)]
-    return list(dict.fromkeys(name for name in (*read, *(o.name for o in graph.output)) if name not in own))

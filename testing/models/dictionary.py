@@ -45,15 +45,19 @@ class Dictionary:
         return choices.pick(choices.pick((self.numbers, self.own_numbers)))
 
     def draw_integer(self, choices: Choices) -> int:
-        """A whole number: one of the numbers, rounded, one of the rule's own, or one next to it."""
+        """A whole number: one of the rule's own with probability 1/2, one next to them, or a number, rounded."""
         rounded = (round(n) for n in self.numbers if abs(n) < MAX_INTEGER)
         next_to_own = (n + side for side in (1, -1) for n in self.own_integers)
-        return choices.pick([*dict.fromkeys((*rounded, *next_to_own)), *self.own_integers, *self.own_integers])
+        return choices.pick(choices.pick(([*dict.fromkeys((*rounded, *next_to_own))], self.own_integers)))
+
+    @property
+    def own_extents(self) -> tuple[int, ...]:
+        """The rule's own whole numbers that may be large extents."""
+        return tuple(n for n in self.own_integers if MIN_LARGE_EXTENT <= n <= MAX_LARGE_EXTENT)
 
     def draw_large_extent(self, choices: Choices) -> int:
         """An extent beyond those of most models, or a whole number of the rule's own, or one more than that."""
-        own = [n for n in self.own_integers if MIN_LARGE_EXTENT <= n <= MAX_LARGE_EXTENT]
-        return choices.pick([*(n + more for more in (1, 0) for n in own), LARGE_EXTENT])
+        return choices.pick([*(n + more for more in (1, 0) for n in self.own_extents), LARGE_EXTENT])
 
 
 def dictionary_of(rule: Rule) -> Dictionary:
@@ -74,6 +78,7 @@ def dictionary_of(rule: Rule) -> Dictionary:
             integers[int(word)] = None
     operators = tuple(t for t in texts if op_schemas.schema(t, "", op_schemas.latest_opset_version("")) is not None)
     derived = [f for n in numbers if not isinf(n) for f in (-n, 1 / n if n else n, abs(n) ** 0.5)]
+    derived += [n / 2 for n in numbers if not isinf(n) and n != int(n)]  # below a bound
     derived += [n + side for n in integers if MIN_LARGE_EXTENT < n < MAX_MAGNITUDE for side in (1.0, -1.0)]
     others = tuple(t for t in texts if t.isidentifier() and t not in operators)
     return Dictionary(

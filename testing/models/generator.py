@@ -260,6 +260,7 @@ class OpSite:
 OpGenerator = Callable[[OpSite], None]
 MAX_DEPTH = 3  # of the ops that compute an operand that the pattern leaves open
 DIMS = (2, 3, 1, 4, 2, 3, 1, 5, 0)
+OWN_EXTENT_ONE_IN = 8  # dims for each that is a large extent, for rules that name one
 
 
 @dataclass(slots=True)
@@ -461,8 +462,12 @@ class PatternGenerator:
         return self.builder.node("Gather", [dims, place], {})[0]
 
     def draw_dim(self) -> int:
-        """A small dim; 0 only with `zero_dims`, the same with `equal_dims`, and at most one that is large."""
-        if not self.has_large_dim and self.choices.one_in(self.distribution.large_dims):
+        """A small dim; 0 only with `zero_dims`, the same with `equal_dims`, and at most one that is large.
+
+        Rules that name an extent have a large one in some models of each distribution.
+        """
+        large_one_in = self.distribution.large_dims or (OWN_EXTENT_ONE_IN if self.dictionary.own_extents else 0)
+        if not self.has_large_dim and self.choices.one_in(large_one_in):
             self.has_large_dim = True
             return self.dictionary.draw_large_extent(self.choices)
         if self.distribution.equal_dims and self.last_dim:

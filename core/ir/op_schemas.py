@@ -94,6 +94,13 @@ def input_names(op_type: str, domain: str, version: int) -> tuple[str, ...]:
 
 
 @cache
+def input_types(op_type: str, domain: str, version: int) -> tuple[frozenset[str], ...]:
+    """The types, as `tensor(float)`, that formal inputs allow, in order; a variadic last one is given once."""
+    spec = schema(op_type, domain, version)
+    return tuple(frozenset(i.types) for i in spec.inputs) if spec else ()
+
+
+@cache
 def latest_input_names(op_type: str, domain: str) -> tuple[str, ...]:
     """Formal input names in the newest version of an operator."""
     return input_names(op_type, domain, latest_opset_version(domain))

@@ -13,7 +13,7 @@ from ..ir import op_schemas
 from ..ir.cost_model import CostModel
 from ..ir.graph import Graph
 from ..ir.op import Op, without_trailing_omitted
-from ..ir.tensor import Tensor
+from ..ir.tensor import Tensor, element_type
 from ..ir.values import Value
 
 Array = np.ndarray[Any, Any]
@@ -72,6 +72,7 @@ class Build:
             spec = op_schemas.schema(op_type, self._domain, self.graph.opsets.get(self._domain, 0))
             if spec is not None:
                 self._adapt_to_schema(spec, values, written)
+                self._require_types(op_type, values)
             elif op_schemas.latest_opset_version(self._domain):
                 self._decline_missing(op_type)
             self._require_on_target(op_type, values)
@@ -91,6 +92,15 @@ class Build:
         if since > version:
             raise MissingOperator(op_type, version, since)
         raise Declined(f"{op_type} does not exist at opset {version}")
+
+    def _require_types(self, op_type: str, values: list[Value | None]) -> None:
+        """Decline tensors of element types that the operator does not take at the opset of the graph."""
+        version = self.graph.opsets.get(self._domain, 0)
+        allowed = op_schemas.input_types(op_type, self._domain, version)
+        for i, value in enumerate(values if allowed else ()):
+            dtype = 0 if value is None or value.type is not None else value.known_dtype
+            if dtype and f"tensor({element_type(dtype)})" not in allowed[min(i, len(allowed) - 1)]:
+                raise Declined(f"{op_type} takes no {element_type(dtype)} at opset {version}")
 
     def _require_on_target(self, op_type: str, values: list[Value | None]) -> None:
         """Decline an op that the target of the pipeline, if there is one, does not run."""

@@ -109,7 +109,10 @@ def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
     require(product.is_integer() or a.dtype in FLOATS, "the exponent has an integer type")
     shape = broadcast_extents(a.static_shape, b.static_shape)
     require(prod(shape) <= 1, "the exponent is not one number")
-    return g.Pow(x, g.const(np.full(shape, product), like=a))
+    with np.errstate(over="ignore", invalid="ignore"):
+        exponent = np.asarray(product).astype(a.const.dtype)
+    require(not product.is_integer() or float(exponent) == product, "the type of the exponent has no such number")
+    return g.Pow(x, g.const(np.full(shape, exponent)))
 
 
 @rule(

@@ -147,3 +147,12 @@ def test_powers_merge_if_safe(a: float, b: float, positive: bool) -> None:
         becomes(f"{g} {{ {body} }}", f"{g} {{ {first} y = Pow(r, a) }}", MERGE_POWERS)
     else:
         stays(f"{g} {{ {body} }}", MERGE_POWERS)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "a", "b"), [("float16", 18816, 5120), ("float16", 51, 41), ("float", 4097, 4097), ("int32", 65536, 65536)]
+)
+def test_products_that_the_type_does_not_have(dtype: str, a: int, b: int) -> None:
+    x = dtype if dtype != "int32" else "float"
+    head = f"g ({x}[3] x) => ({x}[3] y) <{dtype} a = {{{a}}}, {dtype} b = {{{b}}}>"
+    stays(f"{head} {{ t = Pow(x, a) y = Pow(t, b) }}", MERGE_POWERS)

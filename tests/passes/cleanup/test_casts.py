@@ -258,6 +258,17 @@ def test_stays_around_movement(text: str) -> None:
     stays(text, *RULES, runs=False)
 
 
+@pytest.mark.parametrize("opset", [8, 9])
+def test_movement_of_types_that_it_takes(opset: int) -> None:
+    cast, moved = (f"y = Cast<to={F32}>({name})" for name in ("u", "v"))
+    before = f"g (uint8[4] x) => (float[1,4] y) {{ t = Cast<to={F32}>(x) u = Flatten<axis=0>(t) {cast} }}"
+    after = f"g (uint8[4] x) => (float[1,4] y) {{ v = Flatten<axis=0>(x) {moved} }}"
+    if opset < 9:  # the first version of Flatten takes floats alone
+        stays(before, merge_casts_around_movement, opset=opset, runs=False)
+    else:
+        becomes(before, after, merge_casts_around_movement, opset=opset)
+
+
 def test_the_pass_has_all_rules() -> None:
     assert MERGE_CASTS.rules == RULES
 

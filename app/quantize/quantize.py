@@ -230,7 +230,8 @@ def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPa
 class Setup:
     """The models, samples and measures of a quantization; `floats` is the optimized model before it is compressed.
 
-    Candidates are `searched` and `reported` on different samples. `leave`: values and operators that stay in float.
+    Candidates are `searched` and `reported` on different samples; with labels, a result is scored on `all_rows` too.
+    `leave`: values and operators that stay in float.
     """
 
     source: ModelSource
@@ -242,6 +243,19 @@ class Setup:
     calibration: Calibration | None
     leave: frozenset[str]
     notes: list[str]
+    all_rows: Criterion | None = None
+
+    def excess(self, model: Path) -> tuple[Score, str]:
+        """The score of a model on the samples for report, and where it is over the budget, if it is."""
+        score = self.reported.score(model)
+        if score.failure or not self.reported.allows(score):
+            return score, f"on the report set: {self._figure(score)}"
+        whole = self.all_rows.score(model) if self.all_rows is not None else score
+        is_over = self.all_rows is not None and (bool(whole.failure) or not self.all_rows.allows(whole))
+        return score, f"on all labelled rows together: {self._figure(whole)}" if is_over else ""
+
+    def _figure(self, score: Score) -> str:
+        return score.failure or f"{self.reported.name} {score.figure:.4g}"
 
 
 def prepare(
@@ -267,16 +281,17 @@ def prepare(
         leave, notes = names_to_leave(options.names_to_leave, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
         original, is_classifier = source.loadable_file(folder), scores_classes(graph)
-        searched, reported = (
+        searched, reported, *others = (
             part.criterion(loaded, budget, original, is_classifier=is_classifier)
-            for part in (samples.search, samples.report)
+            for part in filter(None, (samples.search, samples.report, samples.labelled))
         )
     with timer.phase(CHOOSING_INPUTS):
         racing = Racing(original, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
     notes += model_notes(graph)
-    return Setup(source, floats, samples, searched, reported, racing, calibration, leave, notes)
+    all_rows = others[0] if others else None
+    return Setup(source, floats, samples, searched, reported, racing, calibration, leave, notes, all_rows)
 
 
 def measured_result(finalists: Sequence[Built], setup: Setup) -> tuple[Built | None, Measured, Measured]:
@@ -286,10 +301,9 @@ def measured_result(finalists: Sequence[Built], setup: Setup) -> tuple[Built | N
     """
     reference = Score(setup.reported.reference, 0.0)
     for built in finalists:
-        score = setup.reported.score(built.path)
-        if score.failure or not setup.reported.allows(score):
-            figure = score.failure or f"{setup.reported.name} {score.figure:.4g}"
-            built.trial.outcome = f"over the budget on the report set: {figure}"
+        score, excess = setup.excess(built.path)
+        if excess:
+            built.trial.outcome = f"over the budget {excess}"
             continue
         original, made = setup.racing.measure([built.path])
         ratios = latency_ratios(made, original)

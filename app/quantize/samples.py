@@ -89,6 +89,7 @@ class Samples:
 
     `calibration` is empty if there are no data; `drawn` has random inputs in its place, for schemes that are requested
     nevertheless. `first` is one sample to run a model with, None without data. `notes` say where the samples come from.
+    `labelled`: all rows of a labelled set, None without one; a metric of all need not lie between those of its parts.
     """
 
     calibration: Sequence[Feeds]
@@ -97,6 +98,7 @@ class Samples:
     first: Feeds | None
     notes: list[str]
     drawn: Sequence[Feeds] = ()
+    labelled: LabelledPart | None = None
 
     def digest(self) -> str:
         """A digest of the samples that candidates are scored on."""
@@ -141,11 +143,12 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
     limit = MAX_SAMPLES if labelled is None else MAX_CALIBRATION_SAMPLES  # labels are there for the comparisons
     given = None if data is None else read_calibration_data(data, inputs, limit=limit, seed=seed)
     if labelled is not None:
-        halves = labelled_halves(LabelledSet.read(Path(labelled)), inputs)
-        search, report = (LabelledPart(half, inputs, metric) for half in halves)
+        examples = LabelledSet.read(Path(labelled))
+        halves = labelled_halves(examples, inputs)
+        search, report, whole = (LabelledPart(part, inputs, metric) for part in (*halves, examples))
         notes = [] if given is not None else ["calibrated with the labelled rows of the search: --data gives others"]
         calibration = given if given is not None else list(search.feeds())
-        return Samples(calibration, search, report, calibration[0], notes)
+        return Samples(calibration, search, report, calibration[0], notes, labelled=whole)
     if metric:
         raise UsageError("--metric is for a labelled set: give --labelled")
     parts = split_samples(given if given is not None else draw_calibration_data(source, seed=seed), seed)

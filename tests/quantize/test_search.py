@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,6 +15,7 @@ from onnx import TensorProto
 from passwright.app.quantize.candidates import CandidateBuilder, Scheme
 from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.journal import Journal
+from passwright.app.quantize.quantize import Setup
 from passwright.app.quantize.schemes import JOIN_GROUPS, STORE_WEIGHTS
 from passwright.app.quantize.search import LESS, Built, Limits, Search, Variants
 from passwright.app.quantize.wide_weights import wide_weights
@@ -255,3 +257,30 @@ def test_another_file_is_no_journal(tmp_path: Path) -> None:
     path.write_text("something else\n", encoding="utf-8")
     with pytest.raises(ModelError, match=r"is not a journal"):
         Journal(path)
+
+
+@dataclass
+class Figures:
+    """A criterion with a figure for each model, of at least 0.99."""
+
+    figures: dict[str, float]
+    name: str = "precision"
+    reference: float = 1.0
+
+    def score(self, model: Any) -> Score:
+        figure = self.figures[Path(model).name]
+        return Score(figure, self.reference - figure)
+
+    def allows(self, score: Score) -> bool:
+        return score.loss <= 0.01
+
+
+def test_budget_holds_for_all_labelled_rows_together() -> None:
+    unused: Any = None
+    halves, together = Figures({"a": 0.993, "b": 0.993, "c": 0.9}), Figures({"a": 0.975, "b": 0.992, "c": 0.9})
+    setup = Setup(*[unused] * 3, halves, halves, *[unused] * 2, frozenset(), [], together)
+    assert setup.excess(Path("a")) == (Score(0.993, 1.0 - 0.993), "on all labelled rows together: precision 0.975")
+    assert setup.excess(Path("b"))[1] == ""
+    assert setup.excess(Path("c"))[1] == "on the report set: precision 0.9"
+    without = replace(setup, all_rows=None)
+    assert without.excess(Path("a"))[1] == ""

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from passwright.core.pass_manager.phase_timer import PROVING, VERIFICATION_PHASES
+from passwright.core.pass_manager.phase_timer import PROVING, seconds_of_verification
 from passwright.core.pass_manager.report import Report
 
 from passwright import optimize
@@ -55,7 +55,7 @@ def row(name: str, report: Report) -> str:
 
 def share_of_time(report: Report) -> float:
     """The time of proving as a share of that of verification."""
-    return report.seconds[PROVING] / sum(report.seconds.get(phase, 0.0) for phase in VERIFICATION_PHASES)
+    return report.seconds[PROVING] / seconds_of_verification(report.seconds)
 
 
 if __name__ == "__main__":

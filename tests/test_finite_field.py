@@ -13,7 +13,7 @@ from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.proof import finite_field as ff
 from passwright.core.proof.field_symbols import SymbolicInputs
 from passwright.core.proof.finite_field_constants import lift
-from passwright.core.proof.finite_field_proof import Difference, Evaluator, Points, prove_by_field
+from passwright.core.proof.finite_field_proof import Difference, Draw, Evaluator, Points, prove_by_field
 from passwright.core.proof.guarantee import Guarantee
 from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation, input_types
 from passwright.core.proof.prover import Prover, prove_rule
@@ -181,7 +181,7 @@ def test_a_write_keeps_floats_and_shadow_together() -> None:
     copy[1:3] = w[0]
     assert np.asarray(copy).tolist() == [0, 0, 0, 3]
     assert copy.field is not None
-    assert copy.field.residues(ff.MODULUS).tolist() == [0, 0, 0, 3]
+    assert copy.field.residues(ff.MODULUS)[0].tolist() == [0, 0, 0, 3]
     with pytest.raises(ValueError, match="read-only"):
         w[1:3][0] = 7.0
     np.add.at(copy, np.array([0]), 1.0)
@@ -302,7 +302,7 @@ def test_operators_compute_what_onnxruntime_does(text: str) -> None:
     """The floats of an evaluation in the field are those of onnxruntime, and none is without its field element."""
     tested = model(text)
     claim = Obligation(Fragment(tested), Fragment(tested), input_types(tested), ROUNDING)
-    feeds = Points(SymbolicInputs()).draw(claim, {}, 1, 3)
+    feeds = Points(SymbolicInputs()).draw(claim, {}, Draw(1, 3))
     (found,) = Evaluator(claim.before)(feeds)
     plain = {i.name: np.asarray(feeds[i.name]).astype(np.float32 if i.dtype == 1 else bool) for i in claim.inputs}
     (expected,) = OnnxRuntime(tested.SerializeToString()).run(["y"], plain)

@@ -14,7 +14,7 @@ from passwright.core.proof.guarantee import Guarantee
 from passwright.core.proof.obligation import Obligation
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions, RewrittenModel
-from passwright.core.proof.region_proofs import RegionProofs, prove_regions
+from passwright.core.proof.region_proofs import NO_TIME, ProofSeconds, RegionProofs, prove_regions
 from passwright.core.proof.verdict import Verdict
 from rewriting import load
 from typer.testing import CliRunner
@@ -29,7 +29,7 @@ BEFORE = "{ a = MatMul(x, w) t = Transpose<perm=[1,0]>(a) u = Neg(t) r = Neg(u) 
 def proofs(before: onnx.ModelProto, after: onnx.ModelProto, seconds: float = 60.0) -> RegionProofs:
     first, second = (split_model(m.SerializeToString()) for m in (before, after))
     regions = Regions.of(RewrittenModel(first, second, from_onnx(before).graph))
-    return prove_regions(regions, [Prover().prove], seconds=seconds)
+    return prove_regions(regions, [Prover().prove], seconds=ProofSeconds(seconds))
 
 
 def test_a_changed_region_is_proved_with_its_weights() -> None:
@@ -70,7 +70,7 @@ def test_regions_without_time_or_of_large_weights_are_unknown() -> None:
     found = proofs(load(before, weights=large), load(folded, weights=large))
     assert [r.verdict.reason for r in found.regions] == ["its weights have more than 1048576 elements"]
     found = proofs(load(before, weights=large), load(after, weights=large), seconds=-1.0)
-    assert [r.verdict.reason for r in found.regions] == ["no time was left"]
+    assert [r.verdict.reason for r in found.regions] == [NO_TIME]
 
 
 def test_verify_proves(tmp_path: Path) -> None:

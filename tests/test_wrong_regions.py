@@ -16,7 +16,7 @@ from passwright.core.io.model_source import model_source
 from passwright.core.pass_manager.pass_manager import PassManager
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions
-from passwright.core.proof.region_proofs import prove_regions
+from passwright.core.proof.region_proofs import ProofSeconds, prove_regions
 from passwright.core.verify.regions.sites import SharedValues
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.passes.pipelines import PIPELINES
@@ -37,7 +37,7 @@ def regions_of(name: str, pipeline: str, rewritten: onnx.ModelProto) -> Regions:
 
 
 def proved(regions: Regions) -> list[str]:
-    return [r.site for r in prove_regions(regions, [Prover().prove], seconds=60).regions if r.is_proved]
+    return [r.site for r in prove_regions(regions, [Prover().prove], seconds=ProofSeconds(60)).regions if r.is_proved]
 
 
 def within(regions: Regions, sites: Collection[str]) -> Regions:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.errors import UnverifiableError
 from ...core.ort.worker_process import WorkerError, WorkerProcess, module_command
-from ...core.pass_manager.phase_timer import VERIFICATION_PHASES, PhaseTimer
+from ...core.pass_manager.phase_timer import PhaseTimer, seconds_of_verification
 from ..adapters.adapter_names import ORT, PACKAGES, install_hint, installed_version, require_installed
 from ..adapters.tool_functions import COMPARED_LEVELS
 from ..environment import versions
@@ -103,7 +103,7 @@ def run_own(
         except UnverifiableError as e:
             result = run_pipeline(model, replace(options, output=file, verify=False, inputs=None))
             notes.append(f"{OURS} could not verify its result: {e}")
-    timer.seconds["verifying"] = round(sum(result.report.seconds.get(p, 0.0) for p in VERIFICATION_PHASES), 6)
+    timer.seconds["verifying"] = round(seconds_of_verification(result.report.seconds), 6)
     with timer.phase("optimizing once more, timed"):
         names = {name: list(getattr(options, name)) for name in ("only", "skip", "enable")}
         run = {"pipeline": options.pipeline, "plugins": [str(p) for p in options.plugins], **names}

@@ -273,7 +273,7 @@ def _proof_counts(run: VerifiedRun, candidate: Candidate, options: RunOptions, t
     with timer.phase(PROVING):
         rewritten = in_memory(candidate.model, candidate.exported)
         models = ProvedModels(run.source.load(), run.source.loadable(), rewritten, [run.quarantine.manager])
-        return proofs_of(models).counts
+        return proofs_of(models, timer.verification_seconds).counts
 
 
 def _speed_races(source: ModelSource, options: RunOptions, timer: PhaseTimer) -> SpeedRaces | None:

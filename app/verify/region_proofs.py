@@ -13,14 +13,16 @@ from ...core.ort.split_models import SplitModel
 from ...core.pass_manager.pass_manager import PassManager
 from ...core.proof.prover import Prover
 from ...core.proof.region_obligations import Regions, RewrittenModel
-from ...core.proof.region_proofs import RegionProofs, prove_regions
+from ...core.proof.region_proofs import ProofSeconds, RegionProofs, prove_regions
 from ...core.proof.smt import SmtProver, is_available
 from ...core.proof.traced_array import TracedArray, trace_constants, traced_constants
 from ...core.support.dataclass_decorator import dataclass
 from ..registry.resolved_pipeline import resolve_pipeline
 
-PROOF_SECONDS, REGION_SECONDS, ELEMENT_SECONDS = 120.0, 10.0, 1.0
-"""Limits of all proofs, of z3 on one region and on one element."""
+FIELD_SECONDS = 10.0
+"""The time of proofs by the field where verification took less."""
+REGION_SECONDS, LEAST_REGION_SECONDS, ELEMENT_SECONDS = 10.0, 1.0, 1.0
+"""Limits of z3 on one region, most and least, and on one element."""
 PIPELINES = ("basic", "ort")
 """The pipelines that may have folded the weights of a model that is verified."""
 
@@ -41,11 +43,17 @@ class ProvedModels:
         return Regions.of(RewrittenModel(first, second, self.model.graph), repeated)
 
 
-def proofs_of(models: ProvedModels, *, exact: bool = False) -> RegionProofs:
-    """The proofs of the regions in which two models differ."""
-    with SmtProver(seconds=REGION_SECONDS, element_seconds=ELEMENT_SECONDS) as smt:
-        techniques = [Prover().prove, *([smt.prove] if is_available() else [])]
-        return prove_regions(models.regions(), techniques, exact=exact, seconds=PROOF_SECONDS)
+def proofs_of(models: ProvedModels, seconds: float, *, exact: bool = False) -> RegionProofs:
+    """The proofs of the regions in which two models differ, in about the `seconds` that verification took.
+
+    z3 is tried where there is time for a region.
+    """
+    of_region = min(REGION_SECONDS, seconds / 2)
+    limits = ProofSeconds(max(seconds, FIELD_SECONDS), seconds - of_region)
+    with SmtProver(seconds=of_region, element_seconds=ELEMENT_SECONDS) as smt:
+        uses_smt = is_available() and of_region >= LEAST_REGION_SECONDS
+        techniques = [Prover().prove, *([smt.prove] if uses_smt else [])]
+        return prove_regions(models.regions(), techniques, exact=exact, seconds=limits)
 
 
 def repeated_weights(manager: PassManager) -> Mapping[str, TracedArray]:

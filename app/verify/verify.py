@@ -110,7 +110,8 @@ def verify(
 
         with timer.phase(PROVING):
             rewrites = built_in_rewrites(first.load, model.graph.opsets)
-            proofs = proofs_of(ProvedModels(model, first.loadable(), second.loadable(), rewrites), exact=exact)
+            models = ProvedModels(model, first.loadable(), second.loadable(), rewrites)
+            proofs = proofs_of(models, timer.verification_seconds, exact=exact)
     report = VerificationReport(first.label, second.label, differences, verdict, proofs, timer.seconds, versions())
     publish_text(paths.report, report.to_json)
     return report

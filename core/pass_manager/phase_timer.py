@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from time import perf_counter
@@ -16,6 +16,11 @@ BISECTING, PROVING = "finding wrong changes", "proving"
 DETAIL_SECONDS = 0.1  # between two reports of details
 SHOWN_NAMES = {COMPARING: "verifying", COMPARING_AND_WRITING: "verifying"}
 VERIFICATION_PHASES = (RUNNING_ORIGINAL, COMPARING, COMPARING_AND_WRITING, BISECTING)
+
+
+def seconds_of_verification(seconds: Mapping[str, float]) -> float:
+    """The seconds of the phases of verification, of those by phase."""
+    return sum(seconds.get(phase, 0.0) for phase in VERIFICATION_PHASES)
 
 
 @dataclass(slots=True)
@@ -41,6 +46,11 @@ class PhaseTimer:
             elapsed = perf_counter() - start
             self._add(name, elapsed - self._inner)
             self._inner = before + elapsed
+
+    @property
+    def verification_seconds(self) -> float:
+        """The seconds of the phases of verification so far."""
+        return seconds_of_verification(self.seconds)
 
     def report(self, describe: Callable[[], str], *, phase: str = "", always: bool = False) -> None:
         """Report a detail of the current phase or another, unless one was reported just now."""

@@ -15,7 +15,7 @@ from . import finite_field as ff
 from .finite_field import FieldArray
 from .finite_field_constants import lift
 from .obligation import NotApplicable
-from .shadow_array import ShadowArray, field_of, is_float, plain, shadowed
+from .shadow_array import ShadowArray, field_of, is_float, plain, pooled, shadowed
 
 Array = np.ndarray[Any, Any]
 MAX_WHOLE_EXPONENT = 64
@@ -94,7 +94,7 @@ def written(found: Any, field: FieldArray | None, target: Any) -> Any:
         return shadowed(found, field) if field is not None else found
     plain(target)[...] = found
     result = target if isinstance(target, ShadowArray) else target.view(ShadowArray)
-    result.field = FieldArray(np.broadcast_to(ff.aligned(field.data, target.ndim), (ff.ROWS, *target.shape)).copy())
+    result.field = field.broadcast_to(target.shape)
     return result
 
 
@@ -136,7 +136,7 @@ def _power(floats: Sequence[Any], operands: Sequence[FieldArray]) -> FieldArray:
     if values.size == 1 and float(2 * values[0]).is_integer() and abs(values[0]) <= MAX_WHOLE_EXPONENT:
         doubled = int(2 * values[0])
         found = ff.integer_power(base, doubled // 2) if doubled % 2 == 0 else ff.integer_power(ff.sqrt(base), doubled)
-        return FieldArray(np.broadcast_to(ff.aligned(found.data, len(shape)), (ff.ROWS, *shape)))
+        return found.broadcast_to(shape)
     return ff.exp(ff.multiply(exponents, ff.log(base)))
 
 
@@ -169,15 +169,15 @@ def bilinear(function: Callable[..., Any], *operands: FieldArray) -> FieldArray 
             marked = np.asarray(row(operand), np.int64)
             if marked.any():
                 with np.errstate(over="ignore"):
-                    ones = [np.ones(o.shape, np.int64) for o in operands]
-                    found = found + np.asarray(function(*ones[:i], marked, *ones[i + 1 :])) * (2 * i + 1)
+                    ones = [np.ones((1, *o.shape), np.int64) for o in operands]
+                    found = found + by_sample(function, [*ones[:i], marked, *ones[i + 1 :]]) * (2 * i + 1)
         return found
 
-    data[ff.HAS_MODULUS] = marks(lambda o: 1 - o.data[ff.HAS_MODULUS]) == 0
-    data[ff.HAS_EXPONENT] = marks(lambda o: 1 - o.data[ff.HAS_EXPONENT]) == 0
+    data[ff.HAS_MODULUS] = marks(lambda o: 1 - o.data[ff.HAS_MODULUS, :1]) == 0
+    data[ff.HAS_EXPONENT] = marks(lambda o: 1 - o.data[ff.HAS_EXPONENT, :1]) == 0
     data[ff.HAS_EXPONENT] |= 1 - data[ff.HAS_MODULUS]
     data[ff.UNDEFINED] = marks(lambda o: o.data[ff.UNDEFINED]) > 0
-    regions = marks(lambda o: o.data[ff.REGION] % 2**31)
+    regions = marks(lambda o: o.data[ff.REGION, :1] % 2**31)
     data[ff.REGION] = np.where(regions == 0, 0, ff.mixed(regions, 9))
     return FieldArray(data)
 
@@ -186,8 +186,14 @@ def _residue_product(function: Callable[..., Any], operands: Sequence[FieldArray
     modulus = (ff.P, ff.Q)[row]
     residues = [o.residues(row) for o in operands]
     if len(residues) > 2:  # products of three residues exceed 64 bits
-        return np.asarray(function(*(r.astype(object) for r in residues)) % modulus, np.int64)
-    return function(*residues) % modulus
+        return np.asarray(by_sample(function, [r.astype(object) for r in residues]) % modulus, np.int64)
+    return by_sample(function, residues) % modulus
+
+
+def by_sample(function: Callable[..., Any], operands: Sequence[Array]) -> Array:
+    """A function on each sample of its operands."""
+    samples = max(len(o) for o in operands)
+    return np.stack([np.asarray(function(*(o[min(s, len(o) - 1)] for o in operands))) for s in range(samples)])
 
 
 def _sign(floats: Sequence[Any], operands: Sequence[FieldArray]) -> FieldArray:
@@ -280,7 +286,7 @@ def by_places(func: Any, args: Any, kwargs: Any) -> Any:
         field = field_of(value)
         if field is None:
             raise LostError
-        places = cast("Any", np.arange(count, count + field.data[0].size)).reshape(field.shape)
+        places = cast("Any", np.arange(count, count + field.size)).reshape(field.shape)
         pool.append(field)
         count += places.size
         return places
@@ -289,7 +295,7 @@ def by_places(func: Any, args: Any, kwargs: Any) -> Any:
         found = func(*map(placed, args), **{k: placed(v) for k, v in kwargs.items()})
     except LostError:
         return floats
-    elements = FieldArray(np.concatenate([f.data.reshape(ff.ROWS, -1) for f in pool], axis=1))
+    elements = pooled(pool)
     if isinstance(found, list | tuple):
         return [shadowed(f, elements.take(np.asarray(p))) for f, p in zip(floats, found, strict=True)]  # type: ignore[reportUnknownArgumentType]
     return shadowed(floats, elements.take(np.asarray(found)))
@@ -307,10 +313,10 @@ def _axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def _merged(data: Array, axes: Sequence[int]) -> Array:
-    """The rows of an array with the reduced axes merged into the first one."""
-    shifted = np.moveaxis(data, [a + 1 for a in axes], range(1, 1 + len(axes)))
-    count = math.prod(data.shape[a + 1] for a in axes)
-    return shifted.reshape(ff.ROWS, count, *shifted.shape[1 + len(axes) :])
+    """The data of an array with the reduced axes merged into the first one."""
+    shifted = np.moveaxis(data, [a + 2 for a in axes], range(2, 2 + len(axes)))
+    count = math.prod(data.shape[a + 2] for a in axes)
+    return shifted.reshape(*data.shape[:2], count, *shifted.shape[2 + len(axes) :])
 
 
 Reduction = Callable[[FieldArray, Array], FieldArray]
@@ -342,7 +348,7 @@ def _reduction(function: Any, fold: Reduction) -> Callable[..., Any]:
         moved = moved.reshape(-1, *moved.shape[len(axes) :])
         parts = FieldArray(_merged(field.data, axes))
         found = _folded_by_name(function.__name__, parts) if BY_NAME.get() else fold(parts, moved)
-        return shadowed(floats, FieldArray(found.data.reshape(ff.ROWS, *np.shape(floats))))
+        return shadowed(floats, FieldArray(found.data.reshape(*found.data.shape[:2], *np.shape(floats))))
 
     return reduced
 
@@ -351,18 +357,18 @@ def _folded_by_name(name: str, x: FieldArray) -> FieldArray:
     """A reduction over the first axis of which only the name, and the number and the order of elements are known."""
     if x.shape[0] > MAX_NAMED_FOLD:
         raise NotApplicable(f"{x.shape[0]} elements of a {name} are too many to compare one by one")
-    parts = [FieldArray(x.data[:, i]) for i in range(x.shape[0])]
+    parts = [FieldArray(x.data[:, :, i]) for i in range(x.shape[0])]
     found = reduce(partial(ff.apply_function, name), parts)
     return ff.apply_function(f"{name} of {len(parts)}", found)
 
 
 def _sum(x: FieldArray, _: Array) -> FieldArray:
-    data = np.zeros((ff.ROWS, *x.shape[1:]), np.int64)
+    data = np.zeros((*x.data.shape[:2], *x.shape[1:]), np.int64)
     for row, modulus in ((ff.MODULUS, ff.P), (ff.EXPONENT, ff.Q)):
-        data[row] = x.residues(row).sum(axis=0) % modulus
-        data[ff.HAS_MODULUS + row] = x.data[ff.HAS_MODULUS + row].all(axis=0)
+        data[row] = x.residues(row).sum(axis=1) % modulus
+        data[ff.HAS_MODULUS + row] = x.data[ff.HAS_MODULUS + row].all(axis=1)
     data[ff.HAS_EXPONENT] |= 1 - data[ff.HAS_MODULUS]
-    data[ff.UNDEFINED] = x.data[ff.UNDEFINED].any(axis=0)
+    data[ff.UNDEFINED] = x.data[ff.UNDEFINED].any(axis=1)
     data[ff.REGION] = _regions(x)
     return FieldArray(data)
 
@@ -371,9 +377,9 @@ def _regions(x: FieldArray) -> Array:
     """The regions of the results of a reduction over the first axis."""
     regions = x.data[ff.REGION]
     if not regions.any():
-        return regions[0]
+        return regions[:, 0]
     with np.errstate(over="ignore"):
-        total = ff.mixed(regions, 6).sum(axis=0)
+        total = ff.mixed(regions, 6).sum(axis=1)
     return ff.mixed(total, 6)
 
 
@@ -382,13 +388,14 @@ def _mean(x: FieldArray, numbers: Array) -> FieldArray:
 
 
 def _product(x: FieldArray, _: Array) -> FieldArray:
-    return reduce(ff.multiply, (FieldArray(x.data[:, i]) for i in range(x.shape[0])))
+    return reduce(ff.multiply, (FieldArray(x.data[:, :, i]) for i in range(x.shape[0])))
 
 
 def _extreme(position: Callable[..., Any]) -> Reduction:
     def fold(x: FieldArray, numbers: Array) -> FieldArray:
         at = position(numbers, axis=0)
-        found = FieldArray(np.take_along_axis(x.data, np.broadcast_to(at, (ff.ROWS, 1, *at.shape)), axis=1)[:, 0])
+        places = np.broadcast_to(at, (*x.data.shape[:2], 1, *at.shape))
+        found = FieldArray(np.take_along_axis(x.data, places, axis=2)[:, :, 0])
         if x.shape[0] == 1:
             return found
         regions = found.data[ff.REGION]
@@ -403,13 +410,13 @@ def _cumulation(function: Any, combine: Callable[[FieldArray, FieldArray], Field
         field = field_of(x)
         if field is None or not is_float(floats) or axis is None or np.size(x) == 0:
             return floats
-        rows = np.moveaxis(field.data, axis % np.ndim(x) + 1, 1)
-        parts = [FieldArray(rows[:, 0])]
+        rows = np.moveaxis(field.data, axis % np.ndim(x) + 2, 2)
+        parts = [FieldArray(rows[:, :, 0])]
         join = partial(named, combine.__name__) if BY_NAME.get() else combine
-        for i in range(1, rows.shape[1]):
-            parts.append(join(parts[-1], FieldArray(rows[:, i])))
-        stacked = np.stack([p.data for p in parts], axis=1)
-        return shadowed(floats, FieldArray(np.moveaxis(stacked, 1, axis % np.ndim(x) + 1)))
+        for i in range(1, rows.shape[2]):
+            parts.append(join(parts[-1], FieldArray(rows[:, :, i])))
+        stacked = np.stack([p.data for p in parts], axis=2)
+        return shadowed(floats, FieldArray(np.moveaxis(stacked, 2, axis % np.ndim(x) + 2)))
 
     return cumulated
 
@@ -476,8 +483,7 @@ def _full_like(x: Any, value: Any, dtype: Any = None, shape: Any = None, **_: An
     field = field_of(value)
     if field is None or not is_float(floats):
         return floats
-    data = np.broadcast_to(ff.aligned(field.data, floats.ndim), (ff.ROWS, *floats.shape))
-    return shadowed(floats, FieldArray(data.copy()))
+    return shadowed(floats, field.broadcast_to(floats.shape))
 
 
 def _filled_like(value: float) -> Callable[..., Any]:

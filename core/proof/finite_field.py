@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +28,10 @@ ROWS = 6
 
 @dataclass(frozen=True, slots=True)
 class FieldArray:
-    """An array of field elements: `data` has a row for each of the two residues, and four more.
+    """An array of field elements: `data` has a row for each of the two residues, and four more, for each sample.
+
+    `data[row, sample]` has the shape of the array. The samples are independent residues of the same expressions; a
+    constant has one, which stands for all.
 
     HAS_MODULUS and HAS_EXPONENT say which residues are known; the others are a hash of these, or computed of hashes, so
     that they add and multiply as well. UNDEFINED says where the expression has no value in the field,
@@ -40,7 +44,22 @@ class FieldArray:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the array."""
-        return self.data.shape[1:]
+        return self.data.shape[2:]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    def in_rows(self) -> Ints:
+        """The data with one axis for the elements."""
+        return self.data.reshape(*self.data.shape[:2], self.size)
+
+    def broadcast_to(self, shape: tuple[int, ...], samples: int = 1) -> FieldArray:
+        """The array in another shape, with at least so many samples; its data are read-only."""
+        rows, own, *extents = self.data.shape
+        aligned = self.data.reshape(rows, own, *(1,) * (len(shape) - len(extents)), *extents)
+        return FieldArray(np.broadcast_to(aligned, (rows, max(own, samples), *shape)))
 
     def residues(self, row: int) -> Ints:
         """The residues mod P (MODULUS) or Q (EXPONENT), known or not."""
@@ -53,7 +72,7 @@ class FieldArray:
 
     def take(self, indices: Ints) -> FieldArray:
         """The elements at flat indices, in the shape of these."""
-        return FieldArray(self.data.reshape(ROWS, -1)[:, indices])
+        return FieldArray(self.in_rows()[:, :, indices])
 
     def with_rows(self, **rows: Ints | int) -> FieldArray:
         """A copy with rows replaced, by their names in lower case."""
@@ -142,8 +161,9 @@ Ring = Callable[[Sequence[Ints], int], Ints]
 def ring(function: Ring, *operands: FieldArray) -> FieldArray:
     """An operation of the ring on both residues: `function(residues, modulus)`. Operands are broadcast."""
     shape = np.broadcast_shapes(*(a.shape for a in operands))
-    wide = [FieldArray(np.broadcast_to(aligned(a.data, len(shape)), (ROWS, *shape))) for a in operands]
-    data = np.empty((ROWS, *shape), np.int64)
+    samples = most_samples(operands)
+    wide = [a.broadcast_to(shape, samples) for a in operands]
+    data = np.empty((ROWS, samples, *shape), np.int64)
     for row, modulus in ((MODULUS, P), (EXPONENT, Q)):
         data[row] = function([a.residues(row) for a in wide], modulus)
         data[HAS_MODULUS + row] = np.logical_and.reduce([a.data[HAS_MODULUS + row] for a in wide])
@@ -154,9 +174,9 @@ def ring(function: Ring, *operands: FieldArray) -> FieldArray:
     return FieldArray(data)
 
 
-def aligned(data: Ints, rank: int) -> Ints:
-    """The rows of an array with leading dims of 1 up to a rank."""
-    return data.reshape(ROWS, *(1,) * (rank - (data.ndim - 1)), *data.shape[1:])
+def most_samples(arrays: Sequence[FieldArray]) -> int:
+    """The samples of a result of arrays, of which constants have one."""
+    return max((a.data.shape[1] for a in arrays), default=1)
 
 
 def add(a: FieldArray, b: FieldArray) -> FieldArray:
@@ -183,7 +203,7 @@ def divide(a: FieldArray, b: FieldArray) -> FieldArray:
     """A / b, undefined where a residue of b is 0."""
     found = ring(lambda r, m: r[0] * inverse(r[1], m) % m, a, b)
     by_zero = (b.data[HAS_MODULUS] & (b.data[MODULUS] == 0)) | (b.data[HAS_EXPONENT] & (b.data[EXPONENT] == 0))
-    return found.with_rows(undefined=found.data[UNDEFINED] | np.broadcast_to(by_zero, found.shape))
+    return found.with_rows(undefined=found.data[UNDEFINED] | by_zero)
 
 
 def exp(a: FieldArray) -> FieldArray:
@@ -223,9 +243,8 @@ def apply_function(name: str, *operands: FieldArray) -> FieldArray:
 
 def select(condition: Ints, a: FieldArray, b: FieldArray) -> FieldArray:
     """The elements of `a` where a condition holds, else those of `b`; the condition becomes part of their region."""
-    shape = np.broadcast_shapes(condition.shape, a.shape, b.shape)
-    first, second = (np.broadcast_to(aligned(x.data, len(shape)), (ROWS, *shape)) for x in (a, b))
-    data = np.where(condition, first, second)
+    shape, samples = np.broadcast_shapes(condition.shape, a.shape, b.shape), most_samples((a, b))
+    data = np.where(condition, *(x.broadcast_to(shape, samples).data for x in (a, b)))
     data[REGION] = mixed(data[REGION] * 2 + np.where(condition, 1, 0), 5)
     return FieldArray(data)
 
@@ -251,7 +270,7 @@ def integer_power(a: FieldArray, exponent: int) -> FieldArray:
         return found
 
     found = ring(powers, a)
-    one = FieldArray(np.zeros((ROWS,), np.int64)).data
+    one = np.zeros((ROWS, 1), np.int64)
     one[[MODULUS, EXPONENT, HAS_MODULUS, HAS_EXPONENT]] = 1
     return found if exponent >= 0 else divide(FieldArray(one), found)
 
@@ -262,10 +281,10 @@ def knows_both(a: FieldArray) -> Ints:
 
 
 def same(a: FieldArray, b: FieldArray) -> tuple[Ints, Ints]:
-    """Masks of the elements defined in both arrays, and of equal ones, each compared in a residue that it knows."""
+    """Masks by sample of the elements defined in both arrays, and of equal ones, compared in a residue that both know."""
     defined = (a.data[UNDEFINED] == 0) & (b.data[UNDEFINED] == 0)
-    equal = np.ones(a.shape, np.bool_)
-    crossed = np.ones(a.shape, np.bool_)
+    equal = np.ones(defined.shape, np.bool_)
+    crossed = np.ones(defined.shape, np.bool_)
     for row in (MODULUS, EXPONENT):
         known = (a.data[HAS_MODULUS + row] & b.data[HAS_MODULUS + row]).astype(np.bool_)
         equal &= ~known | (a.data[row] == b.data[row])

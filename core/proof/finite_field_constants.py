@@ -62,18 +62,18 @@ def lift(numbers: Floats | float, seed: int = 0) -> FieldArray:
         columns = binary_columns(distinct)
     else:
         columns = simple_columns(distinct, NARROW_ERRORS.get(array.dtype.name, 0.0), seed, array.size > 1)
-    return FieldArray(columns[:, places.reshape(wide.shape)])
+    return FieldArray(columns[:, None, places.reshape(wide.shape)])
 
 
 def lift_exactly(numbers: Floats) -> FieldArray:
     """The field elements of floats as the binary fractions that they are."""
     distinct, places = np.unique(numbers.astype(np.float64), return_inverse=True)
-    return FieldArray(binary_columns(distinct)[:, places.reshape(numbers.shape)])
+    return FieldArray(binary_columns(distinct)[:, None, places.reshape(numbers.shape)])
 
 
 def whole_numbers(array: Any) -> FieldArray:
     """The field elements of integers or bools."""
-    data = np.zeros((ROWS, *array.shape), np.int64)
+    data = np.zeros((ROWS, 1, *array.shape), np.int64)
     wide = array.astype(np.int64) if array.dtype != np.uint64 else array
     data[MODULUS], data[EXPONENT] = wide % P, wide % Q
     data[HAS_MODULUS] = data[HAS_EXPONENT] = 1

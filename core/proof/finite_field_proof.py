@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from typing import Any, cast
 from zlib import crc32
 
@@ -19,7 +20,7 @@ from ..serialization.proto_queries import all_nodes
 from ..verify.referee.float64_evaluation import evaluate_by_policy
 from . import finite_field as ff
 from .field_kernels import operations_by_name
-from .field_symbols import READS_SHAPE, SymbolicInputs, symbolic_inputs
+from .field_symbols import READS_SHAPE, SymbolicInputs, names_in, symbolic_inputs
 from .finite_field import FieldArray
 from .finite_field_constants import lift
 from .guarantee import Guarantee
@@ -31,8 +32,9 @@ from .verdict import Technique, Verdict
 ENOUGH_DRAWS = 6
 """Draws at which each element of the outputs is defined: (2^10 / P)^6 < 2^-60, for expressions of degree 2^10."""
 ENOUGH_SIZES = 2  # sets of sizes that are compared for regions
-MAX_DRAWS = 64
-STUCK_DRAWS = 32  # after which an element that was never defined is given up
+MAX_SAMPLES = 64
+STUCK_SAMPLES = 32  # after which an element that was never defined is given up
+SAMPLES, SAMPLED_ELEMENTS = 16, 1 << 16  # of a draw for a region, and of all of its samples
 MAX_SEEDS = 32
 MAX_LISTED_BOOLS = 2
 MAX_PARTS = 64  # of a sequence
@@ -91,19 +93,20 @@ class Coverage:
     is_thorough: bool = True
     enough: int = ENOUGH_DRAWS
     draws: int = 0
+    samples: int = 0
     elements: int = 0
     compared: dict[object, Any] = field(default_factory=dict[object, Any])
     regions: Counter[int] = field(default_factory=Counter[int])
 
     def add(self, index: int, defined: Any, regions: Any, residues: Any) -> None:
-        """Count the elements of an output that are defined, of which one or two `residues` are known.
+        """Count the samples of an output, by element, that are defined, of which one or two `residues` are known.
 
-        Two are as good as two draws; a thorough comparison counts them once.
+        Two are as good as two samples; a thorough comparison counts them once. `regions` have no axis of samples.
         """
-        key = (index, defined.shape)  # the shape may depend on a draw
-        counted = defined.astype(np.int64) * (1 if self.is_thorough else residues)
+        key = (index, regions.shape)  # the shape may depend on a draw
+        counted = (defined.astype(np.int64) * (1 if self.is_thorough else residues)).sum(axis=0)
         self.compared[key] = self.compared.get(key, 0) + counted
-        self.regions.update(regions[defined].ravel().tolist())
+        self.regions.update(regions[defined.any(axis=0)].ravel().tolist())
 
     @property
     def has_branches(self) -> bool:
@@ -125,7 +128,8 @@ class Coverage:
     def is_complete(self) -> bool:
         """Whether each element was compared often enough."""
         enough = all(np.min(c, initial=self.enough) >= self.enough for c in self.compared.values())
-        return enough and (not self.has_branches or (self.draws >= BRANCH_DRAWS and self.rare <= MAX_RARE / 10))
+        least = BRANCH_DRAWS if self.enough == ENOUGH_DRAWS else BRANCH_DRAWS // 4
+        return enough and (not self.has_branches or (self.draws >= least and self.rare <= MAX_RARE / 10))
 
     @property
     def is_stuck(self) -> bool:
@@ -138,8 +142,14 @@ class Coverage:
             return self.draws < limit and not self.is_complete
         if self.draws < self.least:
             return True
-        most = MAX_BRANCH_DRAWS if self.has_branches else MAX_DRAWS
-        return self.draws < most and not self.is_complete and not (self.is_stuck and self.draws >= STUCK_DRAWS)
+        if self.has_branches:
+            return self.draws < MAX_BRANCH_DRAWS and not self.is_complete and not self.seems_stuck
+        return self.samples < MAX_SAMPLES and not self.is_complete and not self.seems_stuck
+
+    @property
+    def seems_stuck(self) -> bool:
+        """Whether an element was defined in none of many samples."""
+        return self.samples >= STUCK_SAMPLES and self.is_stuck
 
     def require_enough(self) -> None:
         """Raise NotApplicable for an element that was hardly ever defined, and for regions hardly ever seen."""
@@ -170,8 +180,9 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
     shown: list[Mapping[str, int]] = []
     reasons: list[str] = []
     regions = 0
-    for sizes in size_sets(obligation):
-        if len(shown) == ENOUGH_SIZES and not obligation.is_thorough:
+    all_sizes = compares_extents(obligation)
+    for sizes in sizes_of(obligation):
+        if len(shown) == ENOUGH_SIZES and not obligation.is_thorough and not all_sizes:
             break
         try:
             is_first = obligation.is_thorough or not shown
@@ -204,7 +215,7 @@ def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> l
     points = Points(symbolic)
     shown: list[Mapping[str, int]] = []
     with operations_by_name():
-        for sizes in size_sets(obligation):
+        for sizes in sizes_of(obligation):
             if len(shown) == ENOUGH_SIZES and not obligation.is_thorough:
                 break
             try:
@@ -259,10 +270,73 @@ def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guar
         return Guarantee.EXACT, ("every integer, with overflow",)
     if has_drawn_integers(obligation, symbolic):
         return Guarantee.DRAWN_INTEGERS, ()
-    operators = {n.op_type for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph.node)}
-    if (operators & STEPS) - CONTINUOUS_STEPS:  # the places at which models jump may be apart by less than draws are
+    if not jumps_of(obligation) <= CONTINUOUS_STEPS:  # the places at which models jump may be apart by less than draws are
         raise NotApplicable("results jump between drawn numbers")
     return Guarantee.REALS, extents_words(obligation)
+
+
+def jumps_of(obligation: Obligation, *, of_numbers: bool = True) -> frozenset[str]:
+    """The operators that jump; of regions, those alone that read drawn numbers, or else those that read none.
+
+    Others read extents, which are the same in each draw; inputs other than floats may be extents themselves.
+    """
+    found: set[str] = set()
+    for fragment in (obligation.before, obligation.after):
+        drawn = {i.name for i in obligation.inputs} | fragment.computed.keys()
+        knows_extents = not obligation.is_thorough and reads_extents_alone(obligation, fragment.model)
+        for node in fragment.model.graph.node:
+            knows_extents = knows_extents and drawn.isdisjoint(node.input[EXTENTS_FROM.get(node.op_type, len(node.input)) :])
+            reads = not knows_extents or not drawn.isdisjoint(names_in(node))
+            if reads and node.op_type not in READS_SHAPE:
+                drawn.update(node.output)
+            if reads is of_numbers:
+                found.update(n.op_type for n in all_nodes([node]))
+    return frozenset(found & STEPS)
+
+
+def reads_extents_alone(obligation: Obligation, model: onnx.ModelProto) -> bool:
+    """Whether a model reads nothing but the extents of inputs that are no floats."""
+    others = {i.name for i in obligation.inputs if i.dtype not in FLOATS}
+    return all(n.op_type in READS_SHAPE or others.isdisjoint(names_in(n)) for n in model.graph.node)
+
+
+def compares_extents(obligation: Obligation) -> bool:
+    """Whether a region decides something by its extents."""
+    return not obligation.is_thorough and bool(jumps_of(obligation, of_numbers=False))
+
+
+def sizes_of(obligation: Obligation) -> Iterator[Mapping[str, int]]:
+    """The sizes at which an obligation is tried; of a region that cuts or compares extents, those beyond its numbers.
+
+    These come first, so that they are among those that are compared.
+    """
+    symbols = obligation.symbols[:MAX_LARGE]
+    nodes = [n for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph.node)]
+    if not obligation.is_thorough and symbols and any(n.op_type in BY_EXTENT for n in nodes):
+        numbers = extent_numbers(obligation)
+        for large in symbols if numbers else ():
+            yield {s: max(numbers) + 1 if s == large else 2 for s in obligation.symbols}
+    yield from size_sets(obligation)
+
+
+def extent_numbers(obligation: Obligation) -> set[int]:
+    """The small positive numbers in short constants of integers of both fragments."""
+    found: set[int] = set()
+    for fragment in (obligation.before, obligation.after):
+        graph = fragment.model.graph
+        tensors = [*graph.initializer, *(a.t for n in all_nodes(graph.node) for a in n.attribute if a.HasField("t"))]
+        for tensor in tensors:
+            if tensor.data_type in INTEGERS and prod(tensor.dims) <= MAX_BOUNDARIES:
+                numbers = numpy_helper.to_array(tensor).reshape(-1).tolist()
+                found.update(n for n in numbers if 1 < n <= MAX_EXTENT)
+    return found
+
+
+EXTENTS_FROM = {"Range": 0, "Resize": 1, "Upsample": 1}
+"""The first input of operators whose numbers of floats decide the shape of the result."""
+BY_EXTENT = frozenset({"Slice", "Clip", "Max", "Min", "Mod", "If", "Loop", "Where"}) | STEPS - CONTINUOUS_STEPS
+"""Operators of which extents may decide what they do."""
+MAX_EXTENT, MAX_LARGE = 1024, 2
 
 
 def has_drawn_integers(obligation: Obligation, symbolic: SymbolicInputs) -> bool:
@@ -422,7 +496,7 @@ def compare_at(
     enough: int = ENOUGH_DRAWS,
 ) -> Coverage:
     """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
-    least = 2 * ENOUGH_DRAWS if obligation.is_thorough else ENOUGH_DRAWS // 2
+    least = 2 * ENOUGH_DRAWS if obligation.is_thorough else 1
     coverage = Coverage(least << len(listed_bools(obligation)), obligation.is_thorough, enough)
     add_draws(coverage, obligation, sizes, points)
     for seed in range(1, MAX_SEEDS) if coverage.is_stuck else ():
@@ -443,9 +517,11 @@ def add_draws(
     evaluators = points.evaluators(obligation)
     condition = None if obligation.condition is None else Evaluator(Fragment(obligation.condition))
     failures = refused = 0
+    samples = 1 if obligation.is_thorough else samples_of(obligation, sizes)
     while coverage.wants_draws(limit):
         number = coverage.next_number
-        feeds = points.draw(obligation, sizes, number, INTEGER_LIMITS[failures])
+        drawn = Draw(number, INTEGER_LIMITS[failures], 1 if coverage.has_branches else samples)
+        feeds = points.draw(obligation, sizes, drawn)
         if condition is not None and not all(np.asarray(v).all() for v in condition(feeds)):
             refused += 1
             if refused == MAX_REFUSED:
@@ -465,9 +541,25 @@ def add_draws(
                 raise
             raise Difference(NOT_EVALUATED, feeds) from why
         coverage.draws += 1
+        coverage.samples += drawn.samples
         counted = Coverage() if is_special(number) else coverage
         for index, (x, y) in enumerate(zip(before, after, strict=True)):
             compare_output(index, x, y, counted, feeds)
+
+
+def samples_of(obligation: Obligation, sizes: Mapping[str, int]) -> int:
+    """The samples of a draw for a region: as many as arrays of its elements make little larger."""
+    elements = sum(prod(shape) for _, shape in obligation.concrete_inputs(sizes))
+    return max(1, min(SAMPLES, SAMPLED_ELEMENTS // max(elements, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A draw by its number, with so many samples; integers that are no field elements are below a limit."""
+
+    number: int
+    integer_limit: int
+    samples: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,11 +578,12 @@ class Points:
             self._last[:] = [(obligation, made)]
         return self._last[0][1]
 
-    def draw(self, obligation: Obligation, sizes: Mapping[str, int], number: int, limit: int) -> dict[str, Any]:
-        """The inputs of a draw; integers that are no field elements are below a limit. Raises NotApplicable."""
+    def draw(self, obligation: Obligation, sizes: Mapping[str, int], draw: Draw) -> dict[str, Any]:
+        """The inputs of a draw. Raises NotApplicable."""
         feeds: dict[str, Any] = {}
         bools = listed_bools(obligation)
-        boundaries = boundaries_of(obligation) if is_special(number) else np.zeros(1)
+        is_special_draw = is_special(draw.number)
+        boundaries = boundaries_of(obligation) if is_special_draw else np.zeros(1)
         for given, shape in obligation.concrete_inputs(sizes):
             if int(np.prod(shape)) > (MAX_ELEMENTS if obligation.is_thorough else MAX_REGION_ELEMENTS):
                 raise NotApplicable(f"input {given.name} is larger than the field evaluates")
@@ -498,17 +591,17 @@ class Points:
                 numbers = self.rng.standard_normal(shape) + OFFSETS[int(self.rng.integers(len(OFFSETS)))]
                 numbers = numbers * SCALES[int(self.rng.integers(len(SCALES)))]
                 numbers = np.abs(numbers) if given.is_positive else numbers
-                elements = random_elements(self.rng, numbers)
-                if is_special(number) and given.dtype in FLOATS and numbers.size and not given.is_positive:
+                elements = random_elements(self.rng, numbers, draw.samples)
+                if is_special_draw and given.dtype in FLOATS and numbers.size and not given.is_positive:
                     numbers, elements = self._beside_boundaries(numbers, elements, boundaries)
                 feeds[given.name] = shadowed(numbers, elements)
             elif given.name in bools:
-                feeds[given.name] = np.full(shape, bool(number >> 1 + bools[given.name] & 1))
+                feeds[given.name] = np.full(shape, bool(draw.number >> 1 + bools[given.name] & 1))
             elif given.dtype == TensorProto.BOOL:
                 feeds[given.name] = self.rng.integers(0, 2, shape).astype(np.bool_)
             else:
                 dtype = helper.tensor_dtype_to_np_dtype(given.dtype)
-                feeds[given.name] = self.rng.integers(0, limit, shape).astype(dtype)
+                feeds[given.name] = self.rng.integers(0, draw.integer_limit, shape).astype(dtype)
         return feeds
 
     def _beside_boundaries(self, numbers: Array, elements: FieldArray, boundaries: Array) -> tuple[Array, FieldArray]:
@@ -550,12 +643,12 @@ def boundaries_of(obligation: Obligation) -> Array:
 BOUNDARY_LIMIT = 1e6
 
 
-def random_elements(rng: np.random.Generator, numbers: Array) -> FieldArray:
+def random_elements(rng: np.random.Generator, numbers: Array, samples: int = 1) -> FieldArray:
     """Random field elements: squares for positive numbers, so that the root of a square is the absolute value."""
-    data = np.zeros((ff.ROWS, *numbers.shape), np.int64)
-    squares = ff.power_table()[rng.integers(0, ff.Q, numbers.shape)]
+    data = np.zeros((ff.ROWS, samples, *numbers.shape), np.int64)
+    squares = ff.power_table()[rng.integers(0, ff.Q, data.shape[1:])]
     data[ff.MODULUS] = np.where(numbers < 0, ff.P - squares, squares)
-    data[ff.EXPONENT] = rng.integers(0, ff.Q, numbers.shape)
+    data[ff.EXPONENT] = rng.integers(0, ff.Q, data.shape[1:])
     data[ff.HAS_MODULUS] = data[ff.HAS_EXPONENT] = 1
     return FieldArray(data)
 
@@ -582,6 +675,6 @@ def compare_output(index: int, x: Any, y: Any, coverage: Coverage, feeds: Mappin
     usable = defined & np.isfinite(first) & np.isfinite(second)
     if (usable & ~equal).any():
         near = np.abs(first - second) <= RELATIVE_AGREEMENT * np.maximum(np.abs(first), np.abs(second))
-        wrong = usable & ~equal
+        wrong = (usable & ~equal).any(axis=0)
         raise Difference(DIFFERENT_RESIDUES if near[wrong].all() else DIFFERENT_NUMBERS, feeds)
-    coverage.add(index, usable, x.field.data[ff.REGION], 1 + (ff.knows_both(x.field) & ff.knows_both(y.field)))
+    coverage.add(index, usable, x.field.data[ff.REGION, 0], 1 + (ff.knows_both(x.field) & ff.knows_both(y.field)))

@@ -28,7 +28,7 @@ from ..verify.regions.region_models import cut_region
 from ..verify.regions.sites import SharedValues
 from ..verify.regions.value_graph import ValueGraph
 from .common_parts import with_inputs, without_common_parts
-from .element_dependence import ELEMENTWISE
+from .element_dependence import ELEMENTWISE, READS_SHAPE
 from .finite_field_constants import lift_exactly
 from .obligation import Fragment, InputType, NotApplicable, Obligation, input_types
 from .shadow_array import lifted, shadowed
@@ -64,6 +64,11 @@ class ValueType:
 
     dtype: int
     dims: tuple[SymInt | None, ...] | None
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether it has one axis or none, as extents have."""
+        return self.dims is not None and len(self.dims) <= 1
 
     def as_input(self, name: str) -> InputType | None:
         """An input of this type; None if the rank is not known."""
@@ -111,7 +116,8 @@ class Regions:
         first, second = ValueGraph.of(models.original), ValueGraph.of(models.rewritten)
         outputs = [v for op in models.graph.ops() for v in op.outputs]
         types = {v.name: ValueType(v.known_dtype, v.known_shape) for v in outputs if v.known_dtype}
-        kept = {n for n, t in types.items() if t.dtype in VARIABLES}
+        of_extents = extents_in(first)
+        kept = {n for n, t in types.items() if t.dtype in VARIABLES and not (n in of_extents and t.is_vector)}
         return cls(first, second, SharedValues.of(first, second, first.producers.keys() - kept), types, folded)
 
     @property
@@ -131,13 +137,19 @@ class Regions:
             rounded = {n: ulps for n, (_, ulps) in folded.items()}
             whole = replace(whole, after=replace(whole.after, computed={n: o for n, (o, _) in folded.items()}))
         _require_small(whole)
-        numbers = with_real_weights(whole, self.original.constants)
-        general = without_common_parts(with_free_weights(whole, self.original.constants), self._as_input)
-        small = with_small_extents(general)
-        cut = without_common_parts(numbers, self._as_computed_input)
-        for obligation in (general, cut, numbers) if small is None else (small, general, cut, numbers):
+
+        def claim(obligation: Obligation, **options: bool) -> RegionClaim:
             kept = {n: rounded[n] for n in obligation.after.computed}
-            yield RegionClaim(obligation, kept, obligation is small, obligation is cut and not kept)
+            return RegionClaim(obligation, kept, **options)
+
+        general = without_common_parts(with_free_weights(whole, self.original.constants), self._as_input)
+        if (small := with_small_extents(general)) is not None:
+            yield claim(small, small_extents=True)
+        yield claim(general)
+        numbers = with_real_weights(whole, self.original.constants)
+        cut = claim(without_common_parts(numbers, self._as_computed_input))
+        yield replace(cut, is_of_real_weights=not cut.rounded)
+        yield claim(numbers)
 
     def _is_original(self, tensor: onnx.TensorProto) -> bool:
         """Whether the original has a constant of this name that is equal."""
@@ -203,6 +215,16 @@ class Regions:
     def _as_input(self, name: str) -> InputType | None:
         """The type of a computed value or of a weight as an input."""
         return free_weight(name, self.original.constants.get(name)) or self._as_computed_input(name)
+
+
+def extents_in(values: ValueGraph) -> frozenset[str]:
+    """The values of a model that follow from extents and constants."""
+    found: set[str] = set()
+    for node, reads in zip(values.nodes, values.reads, strict=True):
+        follows = all(r in found or r in values.constants for r in reads if r) and not found.isdisjoint(reads)
+        if node.op_type in READS_SHAPE or follows:
+            found.update(node.output)
+    return frozenset(found)
 
 
 VARIABLES = FLOATS | {TensorProto.BOOL}

@@ -7,7 +7,7 @@ that there are exact ones, of which those of the model are roundings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from time import monotonic
@@ -61,8 +61,19 @@ class RegionProofs:
         return {"changed": len(self.regions), "proved": sum(r.is_proved for r in self.regions), "regions": regions}
 
 
+@dataclass(frozen=True, slots=True)
+class ProofSeconds:
+    """The seconds after which the first technique tries no more regions, and those for all techniques."""
+
+    first: float = inf
+    all: float = inf
+
+
+NO_LIMIT = ProofSeconds()
+
+
 def prove_regions(
-    regions: Regions, techniques: Sequence[Backend], *, exact: bool = False, seconds: float = inf
+    regions: Regions, techniques: Sequence[Backend], *, exact: bool = False, seconds: ProofSeconds = NO_LIMIT
 ) -> RegionProofs:
     """Prove each changed region by the first technique that does; what is left after so many `seconds` is unknown.
 
@@ -71,20 +82,32 @@ def prove_regions(
     layers, are proved once.
     """
     start = monotonic()
-    work = _Work(start + seconds)
-    open_sites: dict[str, list[RegionClaim]] = {}
-    for site in regions.sites:
-        try:
-            open_sites[site] = list(regions.claims(site, exact=exact))
-        except NotApplicable as why:
-            work.add(site, _unknown(str(why)))
+    work = _Work()
+    claims = {site: Claims(regions.claims(site, exact=exact)) for site in regions.sites}
     for number, technique in enumerate(techniques):
-        for site, claims in open_sites.items():
-            work.attempt(technique, site, claims if number == 0 else [c for c in claims if c.is_of_real_weights])
+        work.deadline = start + (seconds.all if number else seconds.first)
+        for site, of_site in claims.items():
+            work.attempt(technique, site, (c for c in of_site if c.is_of_real_weights) if number else of_site)
     found = [RegionProof(s, _of_region(strongest(v)), work.ulps.get(s, {})) for s, v in work.ordered(regions.sites)]
     return RegionProofs(tuple(found), monotonic() - start)
 
 
+@dataclass(slots=True)
+class Claims:
+    """The claims of a region, each made once it is asked for."""
+
+    left: Iterator[RegionClaim]
+    made: list[RegionClaim] = field(default_factory=list[RegionClaim])
+
+    def __iter__(self) -> Iterator[RegionClaim]:
+        """The claims in order. Raises NotApplicable."""
+        yield from self.made
+        for claim in self.left:
+            self.made.append(claim)
+            yield claim
+
+
+NO_TIME = "no time was left, as proofs take no longer than verification"
 SMALL_EXTENTS = "small images and signals"
 
 
@@ -92,7 +115,7 @@ SMALL_EXTENTS = "small images and signals"
 class _Work:
     """The verdicts on regions so far, and those on claims by technique and key."""
 
-    deadline: float
+    deadline: float = inf
     verdicts: dict[str, list[Verdict]] = field(default_factory=dict[str, list[Verdict]])
     ulps: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     known: dict[Hashable, Sequence[Verdict]] = field(default_factory=dict[Hashable, Sequence[Verdict]])
@@ -105,18 +128,27 @@ class _Work:
         """The verdicts by site."""
         return ((site, self.verdicts[site]) for site in sites)
 
-    def attempt(self, technique: Backend, site: str, claims: Sequence[RegionClaim]) -> None:
+    def attempt(self, technique: Backend, site: str, claims: Iterable[RegionClaim]) -> None:
         """Try the claims of a region until one is proved, if none was before."""
+        try:
+            self._attempt_claims(technique, site, claims)
+        except NotApplicable as why:
+            self.add(site, _unknown(str(why)))
+
+    def _attempt_claims(self, technique: Backend, site: str, claims: Iterable[RegionClaim]) -> None:
+        if any(v.guarantee in PROOFS for v in self.verdicts.get(site, ())):
+            return
+        if monotonic() > self.deadline:
+            self.verdicts[site] = self.verdicts.get(site) or [_unknown(NO_TIME)]
+            return
         for claim in claims:
-            if any(v.guarantee in PROOFS for v in self.verdicts.get(site, ())):
-                return
-            if monotonic() > self.deadline:
-                self.verdicts[site] = self.verdicts.get(site) or [_unknown("no time was left")]
+            if monotonic() > self.deadline and self.verdicts.get(site):
                 return
             found = self._verdicts(technique, claim)
+            self.add(site, *found)
             if any(v.guarantee in PROOFS for v in found):
                 self.ulps[site] = claim.rounded
-            self.add(site, *found)
+                return
             if any(v.reason == NO_FIELD_KERNEL for v in found):
                 return
 

@@ -96,7 +96,7 @@ def fractions_of(array: ShadowArray) -> ExactArray | None:
     if array.size > MAX_EXACT or array.field is None or not np.isfinite(np.asarray(array, np.float64)).all():
         return None
     found = np.empty(array.shape, object)
-    data = array.field.data.reshape(ff.ROWS, -1)
+    data = array.field.in_rows()[:, 0]
     for i, number in enumerate(np.asarray(array, np.float64).ravel().tolist()):
         if not (data[ff.HAS_MODULUS, i] and data[ff.HAS_EXPONENT, i]):
             return None

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from .annotated_array import AnnotatedArray, call_functions, plain
+from . import finite_field as ff
 from .finite_field import FieldArray
 from .finite_field_constants import lift
 
@@ -57,7 +58,7 @@ class ShadowArray(AnnotatedArray):
         if given is None:
             self.field = None
             return
-        places, added = cast("tuple[Any, Any]", (np.arange(self.size), np.arange(given.data[0].size)))
+        places, added = cast("tuple[Any, Any]", (np.arange(self.size), np.arange(given.size)))
         places = places.reshape(self.shape)
         places[plain(index)] = self.size + added.reshape(given.shape)
         self.field = pooled([self.field, given]).take(places)
@@ -127,7 +128,8 @@ def field_of(value: Any) -> FieldArray | None:
 
 def pooled(fields: list[FieldArray]) -> FieldArray:
     """The elements of several arrays in one row."""
-    return FieldArray(np.concatenate([f.data.reshape(len(f.data), -1) for f in fields], axis=1))
+    samples = ff.most_samples(fields)
+    return FieldArray(np.concatenate([f.broadcast_to(f.shape, samples).in_rows() for f in fields], axis=2))
 
 
 def moved(array: ShadowArray, move: Callable[[Any], Any]) -> Any:

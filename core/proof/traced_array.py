@@ -142,7 +142,7 @@ def traced(found: Any, origin: Origin | None) -> Any:
     """An array with its origin; one that is no array, or has none, as it is. A view of others becomes read-only."""
     if origin is None or not isinstance(found, np.ndarray | np.generic):
         return found
-    base = cast("Array", np.asarray(cast("Any", found)))
+    base = cast("Array", np.asarray(cast("Any", found), order="C"))  # a copy for this later would lose the origin
     is_view = base.base is not None
     array = base.view(TracedArray)
     array.origin = origin

@@ -86,7 +86,7 @@ def _attempt(op: Op, found: Mapping[Value, Array], max_bytes: int) -> tuple[Arra
     except (Unsupported, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None  # the model fails there, as where a required input is left out, or grows
     several: tuple[Any, ...] = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else (made,)
-    results: tuple[Array, ...] = tuple(map(np.asarray, several))
+    results: tuple[Array, ...] = tuple(map(np.asanyarray, several))
     return results if all(map(_is_expected, op.outputs, results)) else None
 
 
@@ -180,7 +180,7 @@ def _arithmetic(function: Callable[..., Any], dtypes: Collection[np.dtype[Any]])
 
     def kernel(_: KernelCall, *inputs: Array) -> Array:
         _same(dtypes, inputs)
-        out = np.asarray(reduce(function, inputs) if len(inputs) > 1 else function(*inputs))
+        out = np.asanyarray(reduce(function, inputs) if len(inputs) > 1 else function(*inputs))
         _require(out.dtype.kind != "f" or not np.isnan(out).any())
         return out
 

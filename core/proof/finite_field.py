@@ -202,7 +202,8 @@ def negative(a: FieldArray) -> FieldArray:
 def divide(a: FieldArray, b: FieldArray) -> FieldArray:
     """A / b, undefined where a residue of b is 0."""
     found = ring(lambda r, m: r[0] * inverse(r[1], m) % m, a, b)
-    by_zero = (b.data[HAS_MODULUS] & (b.data[MODULUS] == 0)) | (b.data[HAS_EXPONENT] & (b.data[EXPONENT] == 0))
+    data = b.broadcast_to(found.shape).data
+    by_zero = (data[HAS_MODULUS] & (data[MODULUS] == 0)) | (data[HAS_EXPONENT] & (data[EXPONENT] == 0))
     return found.with_rows(undefined=found.data[UNDEFINED] | by_zero)
 
 
@@ -281,7 +282,7 @@ def knows_both(a: FieldArray) -> Ints:
 
 
 def same(a: FieldArray, b: FieldArray) -> tuple[Ints, Ints]:
-    """Masks by sample of the elements defined in both arrays, and of equal ones, compared in a residue that both know."""
+    """Masks by sample of the elements defined in both arrays, and of equal ones, by a residue that both know."""
     defined = (a.data[UNDEFINED] == 0) & (b.data[UNDEFINED] == 0)
     equal = np.ones(defined.shape, np.bool_)
     crossed = np.ones(defined.shape, np.bool_)

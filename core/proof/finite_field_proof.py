@@ -270,7 +270,9 @@ def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guar
         return Guarantee.EXACT, ("every integer, with overflow",)
     if has_drawn_integers(obligation, symbolic):
         return Guarantee.DRAWN_INTEGERS, ()
-    if not jumps_of(obligation) <= CONTINUOUS_STEPS:  # the places at which models jump may be apart by less than draws are
+    if (
+        not jumps_of(obligation) <= CONTINUOUS_STEPS
+    ):  # the places at which models jump may be apart by less than draws are
         raise NotApplicable("results jump between drawn numbers")
     return Guarantee.REALS, extents_words(obligation)
 
@@ -285,7 +287,9 @@ def jumps_of(obligation: Obligation, *, of_numbers: bool = True) -> frozenset[st
         drawn = {i.name for i in obligation.inputs} | fragment.computed.keys()
         knows_extents = not obligation.is_thorough and reads_extents_alone(obligation, fragment.model)
         for node in fragment.model.graph.node:
-            knows_extents = knows_extents and drawn.isdisjoint(node.input[EXTENTS_FROM.get(node.op_type, len(node.input)) :])
+            knows_extents = knows_extents and drawn.isdisjoint(
+                node.input[EXTENTS_FROM.get(node.op_type, len(node.input)) :]
+            )
             reads = not knows_extents or not drawn.isdisjoint(names_in(node))
             if reads and node.op_type not in READS_SHAPE:
                 drawn.update(node.output)
@@ -312,7 +316,7 @@ def sizes_of(obligation: Obligation) -> Iterator[Mapping[str, int]]:
     """
     symbols = obligation.symbols[:MAX_LARGE]
     nodes = [n for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph.node)]
-    if not obligation.is_thorough and symbols and any(n.op_type in BY_EXTENT for n in nodes):
+    if not (obligation.is_thorough or obligation.runs) and symbols and any(n.op_type in BY_EXTENT for n in nodes):
         numbers = extent_numbers(obligation)
         for large in symbols if numbers else ():
             yield {s: max(numbers) + 1 if s == large else 2 for s in obligation.symbols}

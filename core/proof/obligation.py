@@ -70,7 +70,8 @@ class Obligation:
     same names and order. `build_site` is the line of the rule that returned the replacement, counted from its first
     one; 0 if it is not known. `retyped` gives the obligation of the same rule on the model with another type in place
     of float32 (TensorProto.DataType); None if it does not fire. Without `is_thorough`, two sets of sizes are compared,
-    and few points where no decision depends on them.
+    and few points where no decision depends on them. `runs` are the sizes that symbols have together, where they are
+    not independent.
     """
 
     before: Fragment
@@ -83,6 +84,7 @@ class Obligation:
     build_site: int = 0
     retyped: Callable[[int], Obligation | None] | None = field(default=None, repr=False, compare=False)
     is_thorough: bool = True
+    runs: tuple[Mapping[str, int], ...] = ()
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -132,8 +134,15 @@ def input_types(model: onnx.ModelProto) -> tuple[InputType, ...]:
 
 
 def size_sets(obligation: Obligation) -> Iterator[dict[str, int]]:
-    """Sizes of all symbols: small ones, then a large one for each symbol in turn; one empty set if there are none."""
+    """Sizes of all symbols: small ones, then a large one for each symbol in turn; one empty set if there are none.
+
+    Those of runs alone if there are any.
+    """
     symbols = obligation.symbols
+    runs = [run for run in obligation.runs if run.keys() >= set(symbols)]
+    if symbols and runs:
+        yield from ({s: run[s] for s in symbols} for run in runs)
+        return
     if not symbols:
         yield {}
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -31,6 +32,7 @@ from .common_parts import with_inputs, without_common_parts
 from .element_dependence import ELEMENTWISE, READS_SHAPE
 from .finite_field_constants import lift_exactly
 from .obligation import Fragment, InputType, NotApplicable, Obligation, input_types
+from .run_sizes import sizes_of_runs
 from .shadow_array import lifted, shadowed
 from .traced_array import Origin, TracedArray, leaves_of, rounding_of, structure_of
 
@@ -70,12 +72,16 @@ class ValueType:
         """Whether it has one axis or none, as extents have."""
         return self.dims is not None and len(self.dims) <= 1
 
+    def open_dims(self, name: str) -> tuple[str | None, ...]:
+        """Names for the dims that are not known, None for others."""
+        return tuple(f"{name}.{axis}" if d is None else None for axis, d in enumerate(self.dims or ()))
+
     def as_input(self, name: str) -> InputType | None:
         """An input of this type; None if the rank is not known."""
         if not self.dtype or self.dims is None:
             return None
-        dims = (f"{name}.{axis}" if d is None else d for axis, d in enumerate(self.dims))
-        return InputType(name, self.dtype, tuple(dims))
+        dims = (named or d for named, d in zip(self.open_dims(name), self.dims, strict=True))
+        return InputType(name, self.dtype, tuple(d for d in dims if d is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,8 @@ class Regions:
     shared: SharedValues
     types: Mapping[str, ValueType]
     folded: FoldedWeights = no_weights
+    runs: Callable[[], Sequence[Mapping[str, int]]] = tuple
+    """The sizes of symbols, and of dims that are not known, in runs of the original."""
 
     @classmethod
     def of(cls, models: RewrittenModel, folded: FoldedWeights = no_weights) -> Regions:
@@ -118,7 +126,9 @@ class Regions:
         types = {v.name: ValueType(v.known_dtype, v.known_shape) for v in outputs if v.known_dtype}
         of_extents = extents_in(first)
         kept = {n for n, t in types.items() if t.dtype in VARIABLES and not (n in of_extents and t.is_vector)}
-        return cls(first, second, SharedValues.of(first, second, first.producers.keys() - kept), types, folded)
+        open_dims = {n: d for n in kept if any(d := types[n].open_dims(n))}
+        runs = cache(lambda: sizes_of_runs(models.original.whole_message(), open_dims))
+        return cls(first, second, SharedValues.of(first, second, first.producers.keys() - kept), types, folded, runs)
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -151,6 +161,11 @@ class Regions:
         yield replace(cut, is_of_real_weights=not cut.rounded)
         yield claim(numbers)
 
+    def _at_runs(self, obligation: Obligation) -> Obligation:
+        """The obligation at the sizes of runs where dims are not known, which may follow from others."""
+        known = (self.types[i.name].dims or () for i in obligation.inputs if i.name in self.types)
+        return replace(obligation, runs=tuple(self.runs())) if any(None in dims for dims in known) else obligation
+
     def _is_original(self, tensor: onnx.TensorProto) -> bool:
         """Whether the original has a constant of this name that is equal."""
         known = self.original.constants.get(tensor.name)
@@ -180,7 +195,7 @@ class Regions:
                 known = self.types[own.name].as_input(own.name) if own.name in self.types else None
                 given.setdefault(own.name, known or own)
         contract = EXACT if exact else ROUNDING
-        return Obligation(before, after, tuple(given.values()), contract, rule=site, is_thorough=False)
+        return self._at_runs(Obligation(before, after, tuple(given.values()), contract, rule=site, is_thorough=False))
 
     def _is_read_by_rewritten(self, name: str) -> bool:
         """Whether a region of the rewritten model is given a value; shapes and the like stay constant."""
@@ -250,7 +265,7 @@ def with_small_extents(obligation: Obligation) -> Obligation | None:
     if not any(n.op_type in WINDOWS for n in nodes):
         return None
     inputs = tuple(_with_symbols(i) for i in obligation.inputs)
-    if inputs == obligation.inputs:
+    if inputs == obligation.inputs or obligation.runs:
         return None
     before, after = (replace(f, model=onnx.ModelProto.FromString(f.model.SerializeToString())) for f in
                      (obligation.before, obligation.after))  # fmt: skip
@@ -343,7 +358,8 @@ def key_of(obligation: Obligation) -> Hashable:
         (names(i.name), i.dtype, i.is_positive, tuple(str(substitute(d, lambda a: symbols(str(a)))) for d in i.dims))
         for i in obligation.inputs
     ]
-    return *parts, tuple(inputs), str(obligation.contract)
+    runs = tuple(tuple(run.get(s) for s in obligation.symbols) for run in obligation.runs)
+    return *parts, tuple(inputs), runs, str(obligation.contract)
 
 
 @dataclass(slots=True)

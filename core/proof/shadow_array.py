@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from .annotated_array import AnnotatedArray, call_functions, plain
 from . import finite_field as ff
+from .annotated_array import AnnotatedArray, call_functions, plain
 from .finite_field import FieldArray
 from .finite_field_constants import lift
 

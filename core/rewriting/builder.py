@@ -56,7 +56,9 @@ class Build:
         return Build(self.graph, self._root, name, self)
 
     def const(self, data: Any, like: Value | None = None) -> Value:
-        """A constant; with `like`, of that value's element type."""
+        """A constant; with `like`, of that value's element type. Raises TypeError for None."""
+        if data is None:
+            raise TypeError("a constant was to be made of None, as an attribute that the op does not have")
         kind = helper.tensor_dtype_to_np_dtype(like.dtype) if like is not None else None
         array = cast("Array", data) if isinstance(data, np.ndarray) else np.asarray(data, kind)
         array = array if kind is None else array.astype(kind, copy=False)  # of the same subclass

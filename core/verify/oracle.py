@@ -582,8 +582,9 @@ class Oracle:
         shape = self._declared_shapes.get(name)
         if shape is None or not isinstance(value, np.ndarray):
             return ""
-        agrees = len(shape) == value.ndim and all(
-            not isinstance(d, int) or d == e for d, e in zip(shape, value.shape, strict=True)
+        extents = cast("tuple[int, ...]", value.shape)
+        agrees = len(shape) == len(extents) and all(
+            not isinstance(d, int) or d == e for d, e in zip(shape, extents, strict=True)
         )
         dims = ", ".join("?" if d is None else str(d) for d in shape)
         return "" if agrees else f"; the model declares [{dims}] and computes another shape"

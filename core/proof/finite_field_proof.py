@@ -270,9 +270,8 @@ def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guar
         return Guarantee.EXACT, ("every integer, with overflow",)
     if has_drawn_integers(obligation, symbolic):
         return Guarantee.DRAWN_INTEGERS, ()
-    if (
-        not jumps_of(obligation) <= CONTINUOUS_STEPS
-    ):  # the places at which models jump may be apart by less than draws are
+    # The places at which models jump may be apart by less than draws are.
+    if not jumps_of(obligation) <= CONTINUOUS_STEPS:
         raise NotApplicable("results jump between drawn numbers")
     return Guarantee.REALS, extents_words(obligation)
 

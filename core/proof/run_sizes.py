@@ -23,7 +23,9 @@ def sizes_of_runs(model: onnx.ModelProto, open_dims: Mapping[str, Sequence[str |
 
     `open_dims` has, by value, the names of its dims that are not known, None for others.
     """
-    weights = sum(int(np.prod(t.dims)) for t in model.graph.initializer)
+    left = MAX_RUN_ELEMENTS - sum(int(np.prod(t.dims)) for t in model.graph.initializer)
+    if left < 0:
+        return ()
     observed = onnx.ModelProto()
     observed.CopyFrom(model)
     del observed.graph.output[:]
@@ -32,7 +34,7 @@ def sizes_of_runs(model: onnx.ModelProto, open_dims: Mapping[str, Sequence[str |
     try:
         inputs = input_types(model)
         for sizes in _input_sizes(inputs):
-            feeds = _feeds(inputs, sizes, MAX_RUN_ELEMENTS - weights)
+            feeds = _feeds(inputs, sizes, left)
             try:
                 values = evaluate_by_policy(observed, feeds, {}, lambda array, _type, _exact: array)
             except EvaluationError:

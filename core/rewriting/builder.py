@@ -138,6 +138,6 @@ class Build:
         for other, value in zip(spec.inputs, values, strict=False):
             if other.type_str == formal and value is not None:
                 return self.const(data, like=value)
-        allowed = {t for c in spec.type_constraints if c.type_param_str == formal for t in c.allowed_type_strs}
+        allowed = op_schemas.input_types(spec.name, spec.domain, spec.since_version)[index]
         require("tensor(int64)" in allowed, f"the type of {spec.inputs[index].name} of {spec.name} is open")
         return self.const(np.asarray(data, np.int64))

@@ -247,15 +247,14 @@ class Setup:
 
     def excess(self, model: Path) -> tuple[Score, str]:
         """The score of a model on the samples for report, and where it is over the budget, if it is."""
-        score = self.reported.score(model)
-        if score.failure or not self.reported.allows(score):
-            return score, f"on the report set: {self._figure(score)}"
-        whole = self.all_rows.score(model) if self.all_rows is not None else score
-        is_over = self.all_rows is not None and (bool(whole.failure) or not self.all_rows.allows(whole))
-        return score, f"on all labelled rows together: {self._figure(whole)}" if is_over else ""
-
-    def _figure(self, score: Score) -> str:
-        return score.failure or f"{self.reported.name} {score.figure:.4g}"
+        reported = score = self.reported.score(model)
+        criterion, rows = self.reported, "the report set"
+        if self.all_rows is not None and not score.failure and criterion.allows(score):
+            criterion, rows = self.all_rows, "all labelled rows together"
+            score = criterion.score(model)
+        if not score.failure and criterion.allows(score):
+            return reported, ""
+        return reported, f"on {rows}: {score.failure or f'{criterion.name} {score.figure:.4g}'}"
 
 
 def prepare(

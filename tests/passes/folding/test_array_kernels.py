@@ -46,6 +46,7 @@ WEIGHTS: dict[str, Any] = {
 CASES = [
     "y = Add(f, g)", "y = Sub(g, f)", "y = Mul(f, f)", "y = Div(f, g)", "y = Div(d, d)",
     "y = Div(i, by)", "y = Div(u, u2)", "y = Mod(i, by)", "y = Mod(j, by)", "y = Neg(f)", "y = Abs(i)",
+    "y = Sign(f)", "y = Sign(i)", "y = Sqrt(g)", "y = Sqrt(m)", "y = Floor(d)", "y = Ceil(f)", "y = Round(m)",
     "y = Add(i, j)", "y = Mul(i, i)", "y = Sub(i, j)", "y = Neg(i)", "y = Max(i, j)", "y = Min(j, i, i)",
     "y = Equal(i, j)", "y = Equal(b, c)", "y = Greater(f, g)", "y = Less(i, j)", "y = LessOrEqual(d, d)",
     "y = GreaterOrEqual(n, n)", "y = And(b, c)", "y = Or(b, c)", "y = Xor(b, c)", "y = Not(c)",
@@ -65,6 +66,7 @@ CASES = [
     "y, z = Split<num_outputs=2>(t)",
     "y = ReduceProd(j)", "y = ReduceSum<keepdims=0>(r, one)", "y = ReduceMax(r, back)", "y = ReduceMin<keepdims=0>(j)",
 ]  # fmt: skip
+ROUNDED = ("Sqrt", "Floor", "Ceil", "Round")  # of one float operand
 MORE: dict[str, Any] = {
     "e2": np.zeros((2, 0), np.float32),
     "j2": np.array([2, -1], np.int64),
@@ -73,6 +75,7 @@ MORE: dict[str, Any] = {
     "by": np.array([3, -2, 7], np.int64),
     "u2": np.array([7], np.uint8),
     "vanishing": np.array([2, 0], np.int64),
+    "m": np.array([0.5, 1.5, 2.5, 2.0, 1e-45, 3e38, np.inf, 8388609.0], np.float32),
 }
 
 
@@ -161,12 +164,13 @@ def test_sizes_are_checked_by_the_inputs(text: str) -> None:
 
 @given(data=st.data())
 def test_arithmetic_has_the_bits_of_onnxruntime(data: st.DataObject) -> None:
-    op = data.draw(st.sampled_from(["Add", "Sub", "Mul", "Div", "Less", "Equal"]))
-    dtype = data.draw(st.sampled_from([np.float32, np.float64] + [np.int32, np.int64] * (op != "Div")))
+    op = data.draw(st.sampled_from(["Add", "Sub", "Mul", "Div", "Less", "Equal", *ROUNDED]))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64] + [np.int32, np.int64] * (op not in {"Div", *ROUNDED})))
     operands = {
-        name: data.draw(arrays.arrays(dtype, data.draw(st.sampled_from([(7,), (1,), (33, 7)])))) for name in "pq"
+        name: data.draw(arrays.arrays(dtype, data.draw(st.sampled_from([(7,), (1,), (33, 7)]))))
+        for name in ("p" if op in ROUNDED else "pq")
     }
-    here, there = in_both(f"y = {op}(p, q)", operands)
+    here, there = in_both(f"y = {op}({', '.join(operands)})", operands)
     assert all(map(same_bits, here, there))
     assert here or (operands["p"].dtype.kind == "f" and np.isnan(there[0]).any())
 

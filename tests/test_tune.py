@@ -28,6 +28,7 @@ from passwright.app.quantize.search import Limits
 from passwright.app.tune.command import parse_sizes
 from passwright.app.tune.configuration import USERS_SESSION, Choice, Configuration, Recipe, configured
 from passwright.app.tune.decisions import (
+    ONE_THREAD,
     installed_providers,
     opset_choices,
     optimizer_choices,
@@ -194,7 +195,7 @@ def test_session_of_one_thread_has_no_settings_of_others() -> None:
     assert not configured([*(choices[name] for name in named), parallel], Configuration()).session.allow_spinning
 
 
-# The last race: each pipeline in both sessions.
+# The last race: each pipeline in the usual session, in one thread and in the session found.
 
 
 def last_race(search: TuningSearch) -> tuple[set[str], LastRace]:
@@ -208,8 +209,7 @@ def test_last_race_is_won_by_the_best_of_all_pipelines(monkeypatch: pytest.Monke
     """The search found a session and a pipeline, or nothing: another pipeline is better, also in that session."""
     machine = SimulatedMachine(effects({"ort": 0.9, "basic": 0.95, "one thread": 0.8}), seed=seed, spread=QUIET)
     search = simulated(machine, monkeypatch)
-    assert last_race(search)[0] == {"pipeline: ort"}
-    assert {t.config for t in machine.races[-1]} == {USERS_SESSION}
+    assert last_race(search)[0] == {"pipeline: ort", "intra-op threads: 1"}
     search.decide("pipelines", pipeline_choices(["basic"], []))
     search.decide("sessions", session_choices(2, [], is_concurrent=False))
     assert set(map(str, search.chosen.values())) == {"pipeline: basic", "intra-op threads: 1"}
@@ -241,11 +241,11 @@ def test_last_race_has_no_false_winner(monkeypatch: pytest.MonkeyPatch, spread: 
 def test_finalists_run_differently(monkeypatch: pytest.MonkeyPatch) -> None:
     models = Models(failing=frozenset({Recipe("ort")}))
     search = simulated(SimulatedMachine(effects({})), monkeypatch, models=models)
-    assert finalists(search, ["none", "basic", "ort"]) == [{}, {"pipeline": pipeline_choices(["basic"], [])[0]}]
+    basic, alone = {"pipeline": pipeline_choices(["basic"], [])[0]}, {ONE_THREAD.decision: ONE_THREAD}
+    assert finalists(search, ["none", "basic", "ort"]) == [{}, basic, alone, basic | alone]
     zero = Choice("denormals as zero", "on", session={"denormals_as_zero": True})
-    one = Choice("intra-op threads", "1", session={"intra_op_threads": 1})
     opset = Choice("opset", "20", recipe={"opset": 20})
-    search.chosen = {c.decision: c for c in (opset, zero, one)}
+    search.chosen = {c.decision: c for c in (opset, zero, ONE_THREAD)}
     found = [sorted(map(str, choices.values())) for choices in finalists(search, ["none"])]
     assert found == [
         [], ["intra-op threads: 1"], ["intra-op threads: 1", "opset: 20"],

@@ -74,10 +74,16 @@ def session_choices(cores: int, providers: Sequence[ExecutionProvider], *, is_co
     return choices
 
 
+def _intra_op_threads(count: int) -> Choice:
+    return Choice("intra-op threads", str(count), session={"intra_op_threads": count})
+
+
+ONE_THREAD = _intra_op_threads(1)
+
+
 def _thread_choices(cores: int) -> Iterator[Choice]:
     counts = sorted({1, cores, *(1 << k for k in range(cores.bit_length()) if 1 << k <= cores)})
-    for n in counts:
-        yield Choice("intra-op threads", str(n), session={"intra_op_threads": n})
+    yield from map(_intra_op_threads, counts)
     for n in counts[1:]:
         chosen = {"parallel": True, "inter_op_threads": n}
         yield Choice("execution", f"parallel, {n} inter-op threads", session=chosen)

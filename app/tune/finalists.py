@@ -1,4 +1,4 @@
-"""Finalists of a search: its results, and each pipeline in the usual session and in the one that was found."""
+"""Finalists of a search: its results, and each pipeline in the usual session, in one thread and in that found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import inf
 
 from ...core.errors import PassesError
 from .configuration import ORIGINAL
-from .decisions import pipeline_choices
+from .decisions import ONE_THREAD, pipeline_choices
 from .racing import LAST, RUNGS, Raced
 from .search import Choices, TuningSearch
 
@@ -21,12 +21,15 @@ def finalists(search: TuningSearch, pipelines: Iterable[str]) -> list[Choices]:
     """Choices in the order of preference, the original first, of which no two run the same.
 
     A pipeline may gain more in the session that was found for another one, and the best session may depend on chance:
-    so each is raced with each.
+    so each is raced with each. One thread, which decides most, may be better only with a pipeline that was found later.
     """
     session = without_denormals({d: c for d, c in search.chosen.items() if not c.is_of_model})
+    sessions: list[Choices] = [{}, session]
+    if search.objective.goal != "size":
+        sessions.insert(1, {ONE_THREAD.decision: ONE_THREAD})
     made = [{c.decision: c} for c in pipeline_choices([p for p in pipelines if p != ORIGINAL], [])]
     late = [*search.history[-MOST_LATE:], search.chosen]
-    wanted: list[Choices] = [{}, *made, session, *({**choice, **session} for choice in made)]
+    wanted: list[Choices] = [{**choice, **session} for session in sessions for choice in ({}, *made)]
     wanted += [choices for step in late for choices in (without_denormals(step), step)]
     found: dict[str, Choices] = {}
     for choices in wanted:

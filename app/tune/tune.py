@@ -94,9 +94,9 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
     `quantize` are tried, with `scheme`, `data`, `labelled` and `metric` as documented there.
 
     The search begins no race after so many raced `trials` or `seconds`; races have `min_time` seconds of calls for each
-    configuration. With a `journal`, an interrupted search goes on. In the end all pipelines, each in both sessions, are
-    raced against the original: the best that is surely better is the result, else the original. It is verified with
-    `effort`, in its session too.
+    configuration. With a `journal`, an interrupted search goes on. In the end all pipelines, with the defaults, in one
+    thread and in the session found, are raced against the original: the best that is surely better is the result, else
+    the original. It is verified with `effort`, in its session too.
     `output`: where to write the model, `settings_to` its settings as JSON, `script_to` a Python file that makes the
     session, `report_to` the report, `page_to` a page of HTML.
 

@@ -138,6 +138,34 @@ def equal_conditions(n: int) -> onnx.ModelProto:
     return load(f"g (float[2] x, bool c) => (y) {{ {' '.join(ops)} y = Sum({', '.join(f'v{i}' for i in range(n))}) }}")
 
 
+def computed_batches(n: int) -> onnx.ModelProto:
+    """Reshapes to a batch that is known when constants are folded, with no-op layers between them."""
+    constants = {"c": np.array([0]), "w": np.array([8])}
+    nodes: Nodes = []
+    for i in range(n):
+        nodes += [
+            helper.make_node("Squeeze", ["c"], [f"i{i}"]),
+            helper.make_node("Shape", [f"v{i}" if i else "x"], [f"s{i}"]),
+            helper.make_node("Gather", [f"s{i}", f"i{i}"], [f"b{i}"]),
+            helper.make_node("Unsqueeze", [f"b{i}", "c"], [f"u{i}"]),
+            helper.make_node("Concat", [f"u{i}", "w"], [f"d{i}"], axis=0),
+            helper.make_node("Reshape", [f"v{i}" if i else "x", f"d{i}"], [f"r{i}"]),
+            helper.make_node("Dropout", [f"r{i}"], [f"p{i}"]),
+            helper.make_node("Sin", [f"p{i}"], [f"v{i + 1}"]),
+        ]
+    return model([*nodes, helper.make_node("Cos", [f"v{n}"], ["y"])], **constants)
+
+
+def constant_conditions(n: int) -> onnx.ModelProto:
+    """Ifs that are inlined one after the other, on values of unknown rank."""
+    ops = " ".join(
+        f"v{i + 1} = If (c) <then_branch = a{i} () => (t{i}) {{ t{i} = Sin(v{i}) }}, "
+        f"else_branch = b{i} () => (e{i}) {{ e{i} = Neg(v{i}) }}>"
+        for i in range(n)
+    )
+    return load(f"g (float[N] x, int64[M] s) => (y) <bool c = {{1}}> {{ v0 = Reshape(x, s) {ops} y = Cos(v{n}) }}")
+
+
 def copied(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
     """Count the places visited by `work` to replace a value."""
     from passwright.core.ir import op
@@ -155,7 +183,7 @@ def copied(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
     return looked_at
 
 
-MODELS = [star, idle, equal_constants, cut_up, siblings, chain]
+MODELS = [star, idle, equal_constants, cut_up, siblings, chain, computed_batches, constant_conditions]
 WIDE = [nested_concats, other_concats, concat_of_splits, expands, shapes_of_parts]
 
 

@@ -65,8 +65,7 @@ def _pending_dependencies(op: Op) -> Iterator[Op]:
     """The producers of inputs of `op` that inference may still refine."""
     results = (v for sub in op.subgraphs for v in sub.outputs)
     for v in (*op.inputs, *results):
-        maker = v.producer if v is not None and v.tensor is None else None
-        if maker is not None and v is not None and (maker.inferred_epoch < 0 or not v.is_fully_known):
+        if v is not None and (maker := v.refining_producer) is not None:
             yield maker
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 
 from ..ir.graph import Graph
+from ..ir.inference_state import NOT_INFERRED
 from ..serialization.importer import declare_computed, declare_input
 
 
@@ -12,7 +13,7 @@ def forget_inferred_types(graph: Graph) -> None:
     """Leave only the declared types of computed values and inputs of bodies; others are inferred anew. O(values)."""
     for g in graph.with_subgraphs():
         for op in g.ops():
-            op.inferred_epoch = -1
+            op.inferred_epoch = NOT_INFERRED
             for v in op.outputs:
                 if v.tensor is None:
                     v.reset()

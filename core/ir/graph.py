@@ -17,6 +17,7 @@ import onnx
 from ..errors import Declined, GraphError, NoFixpoint
 from .context import FRESH_NAME_MARK, Declarations, GraphContext
 from .effects import may_drop
+from .inference_state import NOT_INFERRED, invalidate_dependents, invalidate_inference
 from .mutation_log import Mutation, constant_nbytes, record_use_replacement
 from .op import SLOTS_THRESHOLD, IndexedSequence, Op, replaced
 from .origin import record_source
@@ -317,6 +318,7 @@ class Graph:
             if v is not None:
                 v.remove_consumer(op)
         _connect_inputs(op, inputs)
+        invalidate_inference([op])
         self.mark_changed()
 
     def replace_uses(self, old: Value, new: Value) -> None:
@@ -327,9 +329,10 @@ class Graph:
         self.require_replaceable(old, new)
         swaps = self.is_output(old)
         record_use_replacement(self.context.replacement_log, old, new, swaps=swaps)
-        is_refined = not old.is_fully_known and new.known_facts != old.recorded_facts
+        was_inferred = old.producer is None or old.producer.inferred_epoch != NOT_INFERRED
+        is_refined = was_inferred and not old.is_fully_known and new.known_facts != old.recorded_facts
         if is_refined or (new.is_const and not old.is_const):
-            self.context.inference_epoch += 1  # inference of its consumers may find more now
+            invalidate_dependents(old)
         for op in old.consumers:
             op.replace_edge("inputs", old, new)
             for sub in op.subgraphs:
@@ -362,15 +365,16 @@ class Graph:
         record_source(op)
         if self.context.replacement_log is not None:
             self.context.replacement_log.replaced_values[new] = old
-        was_inferred = old.producer is not None and old.producer.inferred_epoch >= 0
+        was_inferred = old.producer is not None and old.producer.inferred_epoch != NOT_INFERRED
         self._detach(old)
         for user in tuple(new.consumers):
             user.graph.set_inputs(user, replaced(user.inputs, new, old))
         op.replace_edge("outputs", new, old)
         old.producer, new.producer = op, None
         if was_inferred and not old.is_fully_known:
-            recorded, op.inferred_epoch = old.recorded_facts, -1
-            self.context.inference_epoch += old.known_facts != recorded  # inference of its consumers may find more now
+            recorded, op.inferred_epoch = old.recorded_facts, NOT_INFERRED
+            if old.known_facts != recorded:
+                invalidate_dependents(old)
         self.mark_changed()
 
     def replace_value(self, old: Value, new: Value) -> Op | None:
@@ -387,7 +391,8 @@ class Graph:
     def make_constant(self, value: Value, tensor: Tensor) -> None:
         """Turn a computed value into an initializer of the same name."""
         self._detach(value)
-        self.context.inference_epoch += value.tensor is None  # the output of a Constant op was known
+        if value.tensor is None:  # the output of a Constant op was known
+            invalidate_dependents(value)
         self._set_constant(value, tensor)
         self.initializers[value] = None
         self.mark_changed()

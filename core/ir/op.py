@@ -11,6 +11,7 @@ import onnx
 from onnx import helper
 
 from . import op_schemas
+from .inference_state import NOT_INFERRED
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Op:
         self.graph: Graph
         self.version = 0  # of the opset of its domain; 0 where the model does not import it
         self.order_key = 0  # its position in the file; orders the export
-        self.inferred_epoch = -1
+        self.inferred_epoch = NOT_INFERRED
         self.proto_bytes = proto_bytes
         self.loaded_proto_bytes: bytes | None = None
         self.origin: Origin | SourceNode | None = None  # a SourceNode if an op of the file got another output

@@ -11,6 +11,7 @@ from onnx import helper
 
 from ..errors import Declined
 from .dims import Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
+from .inference_state import NOT_INFERRED
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -111,6 +112,14 @@ class Value:
         return self.elements is None or not any(map(is_unresolved, self.elements))
 
     @property
+    def refining_producer(self) -> Op | None:
+        """The producer whose inference may refine the value; None if there is none."""
+        maker = self.producer
+        if maker is None or self.tensor is not None:
+            return None
+        return maker if maker.inferred_epoch == NOT_INFERRED or not self.is_fully_known else None
+
+    @property
     def known_dtype(self) -> int:
         """The element type, inferred if necessary; 0 if it is unknown."""
         if self._dtype == 0:
@@ -132,8 +141,7 @@ class Value:
         return self.elements
 
     def _infer(self) -> None:
-        maker = self.producer
-        if maker is not None and self.tensor is None and (maker.inferred_epoch < 0 or not self.is_fully_known):
+        if (maker := self.refining_producer) is not None:
             maker.graph.context.infer(maker)
 
     @property

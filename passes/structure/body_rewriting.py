@@ -81,7 +81,6 @@ def hoist_ops(
         to.initializers[v] = None
     for op in [op for op in body.sorted_ops() if op in ops]:
         to.splice_op(op, key)
-    to.context.inference_epoch += 1
 
 
 def inline_body(
@@ -99,7 +98,6 @@ def inline_body(
     namer.make_unique(own)
     graph.initializers.update(body.initializers)
     graph.sparse_initializers.update(body.sparse_initializers)
-    graph.context.inference_epoch += 1
     graph.pinned |= body.pinned
     for inner in ops:
         graph.splice_op(inner, op.order_key)
@@ -118,7 +116,6 @@ def replace_body_input(old: Value, new: Value) -> None:
                 sub.replace_output(old, new)
         user.graph.set_inputs(user, replaced(user.inputs, old, new))
         old.remove_consumer(user)
-        user.graph.context.inference_epoch += 1
         record_use_replacement(user.graph.context.replacement_log, old, new, swaps=False)
 
 

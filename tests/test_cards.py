@@ -6,11 +6,14 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
+from passwright.app import notebook_cards
 from passwright.app.pages import rendering
 from passwright.app.pages.card import Card
 from passwright.app.run.card import keyword_of, run_card
@@ -138,6 +141,13 @@ def test_cards_of_other_reports(name: str) -> None:
     found = parsed(make()._repr_html_())
     assert text in found.text
     assert ("div", {"class": f"verdict {tone}"}) in found.elements
+
+
+@pytest.mark.parametrize("report_type", notebook_cards.CARDS)
+def test_cards_are_made_by_functions_of_their_reports(report_type: str) -> None:
+    module, function = notebook_cards.CARDS[report_type]
+    parameters = signature(getattr(import_module(f"passwright.app.{module}"), function)).parameters
+    assert [p.annotation for p in parameters.values()] == [report_type]
 
 
 def test_cards_of_large_reports_are_cut() -> None:

@@ -26,6 +26,7 @@ from ..measure.execution_provider import optimization_level, parse_provider
 from ..measure.feeds import Feeds, isolated_run_check, make_feeds
 from ..measure.metrics import ModelMetrics, RatioInterval, latency_ratios
 from ..measure.python_data import data_files, read_given
+from ..notebook_cards import card_html
 from ..progress import Progress, phase_callback, shows_progress
 from .accuracy import LabelledSet, Metric, load_metric, run_in_batches
 
@@ -79,11 +80,7 @@ class BenchReport:
         data = asdict(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
         return json_text(data)
 
-    def _repr_html_(self) -> str:
-        """The card that a notebook shows."""
-        from .render import bench_card  # noqa: PLC0415 - imports rich and jinja2
-
-        return bench_card(self).html()
+    _repr_html_ = card_html
 
 
 def _model_data(model: ModelBenchmark) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 from rich.table import Table
@@ -13,9 +12,7 @@ from ..measure.execution_provider import short_name
 from ..number_text import compact, duration, ratio_with_bounds
 from ..pages.card import Card
 from ..terminal import Terminal, add_row, new_table, plural
-
-if TYPE_CHECKING:
-    from .bench import BenchReport, ModelBenchmark
+from .bench import BenchReport, ModelBenchmark
 
 
 def show_bench_report(terminal: Terminal, report: BenchReport) -> None:

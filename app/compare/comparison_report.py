@@ -12,6 +12,7 @@ from ..measure.benchmark import BenchmarkConfig
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.metrics import RatioInterval
 from ..measure.session_settings import settings_words
+from ..notebook_cards import card_html
 from .row import ORIGINAL, OURS, Row
 
 
@@ -175,8 +176,4 @@ class ComparisonReport:
                 entry["measured"]["latencies"][batch]["throughput"] = latency.throughput
         return json_text(data)
 
-    def _repr_html_(self) -> str:
-        """The card that a notebook shows."""
-        from .render import comparison_card  # noqa: PLC0415 - imports rich and jinja2
-
-        return comparison_card(self).html()
+    _repr_html_ = card_html

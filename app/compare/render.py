@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.filesize import decimal
@@ -13,10 +12,8 @@ from ..number_text import compact, duration, ratio_with_bounds
 from ..pages.card import Card
 from ..terminal import Terminal, add_row, plural
 from ..verify.render import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
+from .comparison_report import ComparisonReport
 from .row import OURS, Row, offline_online_pairs
-
-if TYPE_CHECKING:
-    from .comparison_report import ComparisonReport
 
 EMPTY_CELL = "-"
 NAME_WIDTH = 13  # characters of the first column

@@ -20,6 +20,7 @@ from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ..environment import versions
+from ..notebook_cards import card_html
 from ..progress import Progress, phase_callback, shows_progress
 from .constant_numbering import ConstantNumbering
 from .diff_result import Delta, GraphDifference, ModelDifference
@@ -58,11 +59,7 @@ class DiffReport:
         }
         return json_text(data)
 
-    def _repr_html_(self) -> str:
-        """The card that a notebook shows."""
-        from .render import difference_card  # noqa: PLC0415 - imports rich and jinja2
-
-        return difference_card(self).html()
+    _repr_html_ = card_html
 
 
 @shows_progress

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...core.ir.op_schemas import qualified_op_type
 from ..formats.finding import Document, Finding, Level
 from ..pages.card import Card
 from ..terminal import Terminal, plural
 from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, ModelDifference, Node, SubgraphChange
-
-if TYPE_CHECKING:
-    from .model_diff import DiffReport
+from .model_diff import DiffReport
 
 STYLES = {"-": "red", "+": "green", "~": "yellow"}
 MAX_CARD_LINES = 4  # of a region

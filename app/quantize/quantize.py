@@ -30,6 +30,7 @@ from ..measure.execution_provider import ExecutionProvider
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.python_data import data_files
+from ..notebook_cards import card_html
 from ..progress import Progress, phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike
 from ..run.optimize import optimize
@@ -75,9 +76,7 @@ class QuantizationResult:
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""
-        from .render import quantization_card  # noqa: PLC0415 - imports rich and jinja2
-
-        return quantization_card(self.report).html()
+        return card_html(self.report)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

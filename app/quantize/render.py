@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 from rich.table import Table
@@ -15,9 +14,7 @@ from ..number_text import change, duration, ratio_with_bounds, three_digits
 from ..pages.card import Card
 from ..terminal import Terminal, add_row, new_table, plural
 from .criterion import Score
-
-if TYPE_CHECKING:
-    from .report import QuantizationReport
+from .report import QuantizationReport
 
 MAX_REASONS = 12
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from ...core.support.intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ..measure.metrics import ModelMetrics
+from ..notebook_cards import card_html
 from .criterion import Score
 from .float_ops import FloatOp
 from .quantized_ops import QuantizedOp
@@ -62,8 +63,4 @@ class QuantizationReport:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
         return json_text(asdict(self))
 
-    def _repr_html_(self) -> str:
-        """The card that a notebook shows."""
-        from .render import quantization_card  # noqa: PLC0415 - imports rich and jinja2
-
-        return quantization_card(self).html()
+    _repr_html_ = card_html

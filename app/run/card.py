@@ -55,6 +55,11 @@ def run_card(report: Report, *, in_notebook: bool = False) -> Card:
     )
 
 
+def notebook_card(report: Report) -> Card:
+    """The card of a run in a notebook."""
+    return run_card(report, in_notebook=True)
+
+
 def keyword_of(option: str) -> str:
     """The keyword of `optimize` for an option of the command, as `opset=20` for `--opset 20`."""
     name, *values = shlex.split(option.removeprefix("--"))

@@ -43,6 +43,7 @@ from ...passes.edits.extraction import CutInputs, DropUnusedInputs, KeepOutputs
 from ...passes.edits.initializers import FreezeInitializers
 from ..environment import versions
 from ..measure.python_data import read_given
+from ..notebook_cards import card_html
 from ..progress import phase_callback, shows_progress
 from ..registry.guarantees import guarantee_counts
 from ..registry.resolved_pipeline import resolve_pipeline
@@ -96,9 +97,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""
-        from .card import run_card  # noqa: PLC0415 - imports rich and jinja2
-
-        return run_card(self.report, in_notebook=True).html()
+        return card_html(self.report)
 
 
 def find_or_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 from rich.table import Table
@@ -13,10 +12,8 @@ from ..number_text import change, duration, ratio_with_bounds
 from ..pages.card import Card
 from ..terminal import Terminal, add_row, new_table, plural
 from ..verify.render import verdict_line
+from .report import TuneReport
 from .search import TAKEN, Trial
-
-if TYPE_CHECKING:
-    from .report import TuneReport
 
 
 def show_tuning(terminal: Terminal, report: TuneReport, *, output: Path | None) -> None:

@@ -10,6 +10,7 @@ from ...core.support.intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
 from ..measure.session_settings import settings_data, settings_words
+from ..notebook_cards import card_html
 from .configuration import Configuration
 from .objective import Objective
 from .racing import Raced
@@ -104,8 +105,4 @@ class TuneReport:
             data[name]["session"] = settings_data(configuration.session)
         return json_text(data)
 
-    def _repr_html_(self) -> str:
-        """The card that a notebook shows."""
-        from .render import tune_card  # noqa: PLC0415 - imports rich and jinja2
-
-        return tune_card(self).html()
+    _repr_html_ = card_html

@@ -24,6 +24,7 @@ from ..environment import machine_summary, versions
 from ..jobs.content_digests import content_digest, model_digest
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.python_data import read_given
+from ..notebook_cards import card_html
 from ..progress import phase_callback, shows_progress
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationOptions, quantize_model
@@ -78,9 +79,7 @@ class TuneResult:
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""
-        from .render import tune_card  # noqa: PLC0415 - imports rich and jinja2
-
-        return tune_card(self.report).html()
+        return card_html(self.report)
 
 
 def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> TuneResult:

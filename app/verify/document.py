@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..formats.finding import Document, Finding, Level
 from ..pages.card import Card
 from .render import WRONG, output_table, proof_lines, verdict_line
-
-if TYPE_CHECKING:
-    from .verify import VerificationReport
+from .verify import VerificationReport
 
 
 def verification_card(report: VerificationReport) -> Card:

@@ -26,6 +26,7 @@ from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import Effort, VerificationSpec
 from ..environment import versions
 from ..measure.python_data import data_files, read_given
+from ..notebook_cards import card_html
 from ..progress import Progress, phase_callback, shows_progress
 from ..run.run_options import known_effort
 
@@ -58,11 +59,7 @@ class VerificationReport:
         data["proofs"] = None if self.proofs is None else self.proofs.to_data()
         return json_text(data)
 
-    def _repr_html_(self) -> str:
-        """The card that a notebook shows."""
-        from .document import verification_card  # noqa: PLC0415 - imports rich and jinja2
-
-        return verification_card(self).html()
+    _repr_html_ = card_html
 
 
 @shows_progress

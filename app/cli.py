@@ -16,8 +16,9 @@ from typer.main import get_command as command_of
 from ..core.errors import ModelError
 from ..core.ort.process_limits import let_idle_threads_sleep, limit_memory
 from ..core.support.printable_text import printable_line
-from .exit_codes import INTERRUPTED, USAGE, exit_on_bus_error, one_line_errors, unwind_on_sigterm
+from .exit_codes import USAGE, one_line_errors
 from .help_pages import HELP, GroupedHelp, page_width, write_rows
+from .signals import INTERRUPTED, exit_on_bus_error, unwind_on_sigterm
 from .simple_values import convert_simply
 from .standard_streams import prepare_standard_streams
 

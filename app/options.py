@@ -15,8 +15,8 @@ from ..core.errors import UsageError
 from ..core.ort.sessions import MAX_THREADS
 from ..core.support.dataclass_decorator import dataclass
 from . import completion
-from .exit_codes import STANDARD_OUTPUT
 from .run.run_options import RunOptions, known_effort
+from .standard_streams import STANDARD_OUTPUT
 
 OUTPUT, SELECTION, MODEL, VERIFICATION, SPEED, REPORTS, SETTINGS = GROUPS = (
     "Output", "Selection", "Model", "Verification", "Speed", "Reports", "Settings",

@@ -5,9 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 
 from ..core.support.printable_text import printable
+
+STANDARD_OUTPUT = Path("-")
 
 
 def prepare_standard_streams() -> None:
@@ -28,6 +32,12 @@ def prepare_standard_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PrintableFormatter("%(message)s"))
+
+
+def discard_standard_output() -> None:
+    """Discard the buffered and all later text of standard output, which may be on a full disk."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - no path
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 class PrintableFormatter(logging.Formatter):

@@ -142,7 +142,7 @@ TEXT_BOUNDARIES = {
     "json.dumps": {"support/printable_text.py", "io/publishing.py", "quantize/journal.py"},
     "Console(": {"app/terminal.py"},
     "RichHandler(": {"app/terminal.py"},
-    "typer.echo(": {"app/exit_codes.py", "app/cli.py", "run/command.py", "view/command.py"},
+    "typer.echo(": {"app/exit_codes.py", "app/report_output.py", "formats/outputs.py", "app/cli.py", "view/command.py"},
     "np.load(": {"measure/benchmark_worker.py"},
 }
 """Functions by which text or files of strangers pass, and the modules that may call them, beside those of workers."""

@@ -34,7 +34,7 @@ main()"""
 # A signal that arrives while an object is finalized, from which Python lets no exception through.
 FINALIZED = """
 import os, signal, sys, time
-from passwright.app.exit_codes import unwind_on_sigterm
+from passwright.app.signals import unwind_on_sigterm
 class Finalized:
     def __del__(self):
         os.kill(os.getpid(), signal.{name})
@@ -49,7 +49,7 @@ with unwind_on_sigterm():
 # A signal that arrives while a folder is removed.
 REMOVED = """
 import os, signal
-from passwright.app.exit_codes import unwind_on_sigterm
+from passwright.app.signals import unwind_on_sigterm
 from passwright.core.support import scratch_folder
 remove_tree, sent = scratch_folder.OpenFolder.remove_tree, []
 def interrupted(self, name):

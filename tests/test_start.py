@@ -24,7 +24,7 @@ FOR_HELP = {"passwright", "passwright.core", "passwright.core.support", "passwri
     f"passwright.{name}"
     for name in (
         "core.errors", "core.ort.process_limits", "core.support.gc_pause", "core.support.printable_text", "app.cli",
-        "app.exit_codes", "app.help_pages", "app.simple_values", "app.standard_streams",
+        "app.exit_codes", "app.help_pages", "app.signals", "app.simple_values", "app.standard_streams",
     )
 }  # fmt: skip
 SLOW = {"typer.rich_utils", "rich.markdown", "rich.progress", "pydantic", "tomllib", "multiprocessing", "asyncio"}

@@ -147,7 +147,7 @@ def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Result, "write", fail)
-    monkeypatch.setattr("passwright.app.exit_codes.discard_standard_output", lambda: None)
+    monkeypatch.setattr("passwright.app.report_output.discard_standard_output", lambda: None)
     assert "cannot write to standard output: No space left on device" in require_error("-", "-")
 
 

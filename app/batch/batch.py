@@ -10,7 +10,7 @@ from typing import Any
 from ...core.errors import UsageError
 from ...core.io.output_paths import require_writable_folder
 from ...core.ort.process_limits import default_memory
-from ..exit_codes import STANDARD_OUTPUT, USAGE, full_disk_behind_standard_output
+from ..exit_codes import USAGE
 from ..jobs.finished_jobs import FinishedJob, FinishedJobs, open_record
 from ..jobs.job_exchange import VERIFY, JobReply, job_request
 from ..jobs.job_loop import JobLoop, show_failure
@@ -21,7 +21,9 @@ from ..jobs.places import place_of
 from ..jobs.pool import Pool
 from ..jobs.result_row import ResultRow, result_row
 from ..options import require
+from ..report_output import full_disk_behind_standard_output
 from ..run.many_render import DONE_BEFORE, FAILED, FAILURES, ModelRow, show_summary
+from ..standard_streams import STANDARD_OUTPUT
 from ..terminal import Terminal
 from .batch_settings import ActionOptions, Conditions, Places
 from .batch_worker import BATCH_WORKER

@@ -12,9 +12,9 @@ from typing import Any
 import typer
 
 from ...core.ort.worker_process import Message, module_command
-from ..exit_codes import STANDARD_OUTPUT
 from ..jobs.job_exchange import JobReply
 from ..jobs.job_worker import Task, make_folder, serve_jobs
+from ..standard_streams import STANDARD_OUTPUT
 from .action_command import action_command
 
 BATCH_WORKER = module_command(f"{__package__}.batch_worker")

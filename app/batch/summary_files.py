@@ -9,11 +9,12 @@ from pathlib import Path
 from ...core.errors import ModelError
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
-from ..exit_codes import STANDARD_OUTPUT, echo_json, full_disk_behind_standard_output
 from ..jobs.finished_jobs import FILE, FinishedJobs
 from ..jobs.result_row import COLUMNS
 from ..options import report_file
+from ..report_output import echo_json, full_disk_behind_standard_output
 from ..run.many_render import ModelRow, show_summary
+from ..standard_streams import STANDARD_OUTPUT
 from ..terminal import Terminal
 from .batch_settings import Places
 from .page import batch_page

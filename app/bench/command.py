@@ -10,7 +10,8 @@ import typer
 
 from .. import options
 from ..completion import complete_models
-from ..exit_codes import BAD_INPUT, one_line_errors, show_progress_and_report
+from ..exit_codes import BAD_INPUT, one_line_errors
+from ..report_output import show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 all were measured; 1 bad model or input, or one that could not be measured; 2 usage;
 4 no inputs could be generated."""

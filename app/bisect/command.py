@@ -12,7 +12,8 @@ from ...core.support.watchdog import time_limit
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
 from ..command_class import Command
-from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
+from ..exit_codes import WRONG, one_line_errors
+from ..report_output import show_progress_and_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable

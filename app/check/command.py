@@ -10,8 +10,9 @@ import typer
 
 from .. import options
 from ..completion import PASSES, RULES, complete_names
-from ..exit_codes import UNVERIFIED, WRONG, one_line_errors, show_progress_and_report
+from ..exit_codes import UNVERIFIED, WRONG, one_line_errors
 from ..formats.outputs import Outputs
+from ..report_output import show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 all are sound; 1 a file cannot be loaded; 2 usage; 3 a rule is wrong;
 4 a rule could not be tested."""

@@ -10,7 +10,8 @@ import typer
 
 from .. import options
 from ..completion import TOOLS, complete_lists
-from ..exit_codes import UNVERIFIED, one_line_errors, show_progress_and_report
+from ..exit_codes import UNVERIFIED, one_line_errors
+from ..report_output import show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done, even if other tools are wrong; 1 bad model, input or plugin; 2 usage;
 4 done, but nothing could be verified."""

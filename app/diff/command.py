@@ -10,8 +10,9 @@ import typer
 
 from .. import options
 from ..completion import complete_models
-from ..exit_codes import USAGE, one_line_errors, show_progress_and_report
+from ..exit_codes import USAGE, one_line_errors
 from ..formats.outputs import Outputs
+from ..report_output import show_progress_and_report
 
 DIFFERENT = 1
 EXIT_CODES = """Exit codes, as those of diff: 0 the same; 1 they differ; 2 bad model or usage."""
@@ -44,7 +45,7 @@ def diff(
         report_to = options.report_file(outputs.json)
         compute = partial(compare, original, other, include_names=include_names, report_to=report_to)
         show = partial(show_difference, limit=limit)
-        with outputs.failures_of("passes diff", other, typer.echo):
+        with outputs.failures_of("passes diff", other):
             found = show_progress_and_report(outputs.json, compute, show, outputs=outputs, describe=difference_document)
         if not found.is_equal:
             raise typer.Exit(DIFFERENT)

@@ -9,7 +9,8 @@ import typer
 
 from .. import options
 from ..completion import PASSES, PIPELINES, RULES, complete_names
-from ..exit_codes import one_line_errors, show_progress_and_report
+from ..exit_codes import one_line_errors
+from ..report_output import show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, place or plugin; 2 usage."""
 EXAMPLES = {

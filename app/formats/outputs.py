@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from ...core.errors import PassesError, UsageError
 from ...core.support.dataclass_decorator import dataclass
 from ..exit_codes import BAD_INPUT, expected_failure
-from ..options import STANDARD_OUTPUT, require
+from ..options import require
+from ..standard_streams import STANDARD_OUTPUT
 
 if TYPE_CHECKING:  # imports rich, jinja2 and onnx
     from .finding import Document
@@ -71,7 +74,7 @@ class Outputs:
             taken.add(os.path.realpath(path))
 
     @contextmanager
-    def failures_of(self, command: str, file: Path, echo: Callable[[str], None]) -> Generator[None]:
+    def failures_of(self, command: str, file: Path) -> Generator[None]:
         """Write the error of a model, an input or a plugin in all formats too, and raise it."""
         try:
             yield
@@ -82,11 +85,11 @@ class Outputs:
                 raise
             code, message = expected_failure(e) or (BAD_INPUT, str(e))
             failure = Failure(command, str(file), message, code)
-            self.write(lambda: Document([failure.card], [failure.finding]), echo)
+            self.write(lambda: Document([failure.card], [failure.finding]))
             raise
 
-    def write(self, document: Callable[[], Document], echo: Callable[[str], None]) -> None:
-        """Write the files, and print the format of standard output by `echo`, except text and JSON.
+    def write(self, document: Callable[[], Document]) -> None:
+        """Write the files, and print the format of standard output, except text and JSON.
 
         Raises ModelError for a file that cannot be written.
         """
@@ -100,7 +103,7 @@ class Outputs:
         for name, path in self.files:
             publish_text(OutputFile.at(path), lambda name=name: formatted(name, content))
         if is_printed and (text := formatted(self.printed, content)):
-            echo(text)
+            typer.echo(text)
 
 
 def formatted(name: str, document: Document) -> str:

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from .. import options
-from ..exit_codes import BAD_INPUT, one_line_errors, show_progress_and_report
+from ..exit_codes import BAD_INPUT, one_line_errors
+from ..report_output import show_progress_and_report
 
 EXIT_CODES = "Exit codes: 0 done; 1 a model could not be loaded, the others are shown; 2 usage."
 EXAMPLES = {"passes info model.onnx small.onnx": "shows two models side by side"}

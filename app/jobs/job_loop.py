@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ...core.io.publishing import finish_publications
 from ...core.ort.worker_process import Message, WorkerError, WorkerExit
 from ...core.support.folders import OpenFolder
-from ..exit_codes import BAD_INPUT, full_disk_behind_standard_output
+from ..exit_codes import BAD_INPUT
+from ..report_output import full_disk_behind_standard_output
 from .job_exchange import JobReply
 from .model_files import ModelJob
 from .places import place_of

@@ -18,7 +18,8 @@ from ...core.ort.process_limits import limit_memory
 from ...core.ort.worker_process import Message, serve
 from ...core.support.gc_pause import collect_after_job
 from ...core.verify.oracle_start import start_oracle_worker
-from ..exit_codes import BAD_INPUT, GRACE_PERIOD, exit_on_bus_error, expected_failure, is_shortage, unwind_on_sigterm
+from ..exit_codes import BAD_INPUT, expected_failure, is_shortage
+from ..signals import GRACE_PERIOD, exit_on_bus_error, unwind_on_sigterm
 from .job_exchange import VERIFY, JobReply
 from .places import is_remote, place_of
 from .pool import SHORTAGE

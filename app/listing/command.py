@@ -8,7 +8,9 @@ import typer
 
 from .. import options
 from ..completion import OPERATORS, PASSES, PIPELINES, RULES, complete_names
-from ..exit_codes import STANDARD_OUTPUT, echo_json, one_line_errors
+from ..exit_codes import one_line_errors
+from ..report_output import echo_json
+from ..standard_streams import STANDARD_OUTPUT
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad plugin; 2 usage, or an unknown name."""
 EXAMPLES = {

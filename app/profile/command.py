@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from .. import options
-from ..exit_codes import one_line_errors, show_progress_and_report
+from ..exit_codes import one_line_errors
+from ..report_output import show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin, or onnxruntime does not run it; 2 usage;
 4 could not be verified."""

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.pass_manager.report import Report
 from ...core.support.printable_text import json_text
 from ..environment import versions
-from ..exit_codes import WRONG, echo_json, full_disk_behind_standard_output
+from ..exit_codes import WRONG
 from ..formats.finding import Document, Failure
 from ..jobs.finished_jobs import FinishedJob, FinishedJobs, open_record
 from ..jobs.job_exchange import VERIFY, JobReply, job_request
@@ -24,6 +22,7 @@ from ..jobs.job_pool import JobPool, default_processes, model_memory
 from ..jobs.model_files import ModelJob
 from ..jobs.result_row import result_row
 from ..pages.card import Card
+from ..report_output import echo_json, full_disk_behind_standard_output
 from ..terminal import Terminal
 from .display import Display
 from .many_render import DONE_BEFORE, FAILED, FAILURES, ModelRow, option_hints, outcome_line, show_summary
@@ -71,7 +70,7 @@ def run_many(jobs: Sequence[ModelJob], options: RunOptions, display: Display, pl
     publish_text(report.report, runs.to_json)
     with full_disk_behind_standard_output():
         runs.show_summary()
-        display.outputs.write(runs.document, typer.echo)
+        display.outputs.write(runs.document)
     return runs.code
 
 

@@ -7,15 +7,14 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from ...core.errors import UsageError
 from ...core.pass_manager.report import Report
 from ...core.verify.oracle_start import start_oracle_worker
-from ..exit_codes import WRONG, show_progress_and_report
+from ..exit_codes import WRONG
 from ..formats.outputs import TEXT
 from ..jobs.model_files import STREAM, ModelJob
-from ..options import STANDARD_OUTPUT
+from ..report_output import show_progress_and_report
+from ..standard_streams import STANDARD_OUTPUT
 from .cached_runs import CachedRun
 from .declines import recorded_declines
 from .display import Display
@@ -38,7 +37,7 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
     output = None if is_streamed or options.in_place else job.output
     stream, terminal = sys.stdout, display.terminal(reserved=is_streamed)
 
-    with display.outputs.failures_of("passes run", job.model, typer.echo), opened_model(job.model) as model:
+    with display.outputs.failures_of("passes run", job.model), opened_model(job.model) as model:
 
         def compute(**progress: Any) -> Report:
             given = replace(options, output=output, **progress)

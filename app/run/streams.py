@@ -12,8 +12,8 @@ from ...core.errors import ModelError, UsageError
 from ...core.io.files import ModelFile
 from ...core.io.model import MAX_MESSAGE_BYTES
 from ...core.support.scratch_folder import ScratchFolder
-from ..exit_codes import full_disk_behind_standard_output
 from ..jobs.model_files import STREAM
+from ..report_output import full_disk_behind_standard_output
 
 if TYPE_CHECKING:
     from .optimize import Result

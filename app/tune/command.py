@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from .. import options
-from ..exit_codes import one_line_errors, show_progress_and_report
+from ..exit_codes import one_line_errors
+from ..report_output import show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done, with a better way or the original; 1 bad model, input or data; 2 usage;
 4 the original runs on no inputs, nothing written."""

@@ -12,8 +12,9 @@ from ...core.support.watchdog import time_limit as limit_of_time
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
 from ..completion import EFFORTS, complete_models, complete_names
-from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
+from ..exit_codes import WRONG, one_line_errors
 from ..formats.outputs import Outputs
+from ..report_output import show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 they agree; 1 bad model or input; 2 usage; 3 they differ; 4 could not be verified."""
 EXAMPLES = {
@@ -73,7 +74,7 @@ def verify(
             prove=prove,
             report_to=options.report_file(outputs.json),
         )
-        failures = outputs.failures_of("passes verify", other, typer.echo)
+        failures = outputs.failures_of("passes verify", other)
         with failures, limit_of_time(time_limit, lambda: f"{other}: the comparison"):
             report = show_progress_and_report(
                 outputs.json, compute, show_verification, outputs=outputs, describe=verification_document

@@ -56,12 +56,12 @@ def statements(tree: ast.AST, *, for_checkers: bool) -> Iterator[ast.AST]:
             left += (part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr))
 
 
-def imports(module: str) -> set[str]:
-    """The modules of this repository imported anywhere in `module`."""
+def imports(module: str, *, for_checkers: bool = False) -> set[str]:
+    """The modules of this repository imported anywhere in `module`; `for_checkers`: also in blocks for those."""
     path = MODULES[module]
     package = module if path.stem == "__init__" else module.rpartition(".")[0]
     found: set[str] = set()
-    for node in statements(syntax_tree(path), for_checkers=False):
+    for node in statements(syntax_tree(path), for_checkers=for_checkers):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package.split(".")[: len(package.split(".")) - node.level + 1]
             target = ".".join([*base, *([node.module] if node.module else [])])
@@ -131,6 +131,11 @@ def test_no_import_cycles() -> None:
     edges = [(m, i) for m in MODULES for i in imports_by_module()[m] if i != m.rpartition(".")[0]]
     assert len(edges) > len(MODULES)
     assert circles(edges) == []
+
+
+def test_no_cycles_in_types_of_the_application() -> None:
+    own = [m for m in MODULES if m.partition(".")[0] == "app"]
+    assert circles((m, i) for m in own for i in imports(m, for_checkers=True) if i != m.rpartition(".")[0]) == []
 
 
 def circles(edges: Iterable[tuple[str, str]]) -> list[list[str]]:

@@ -19,7 +19,7 @@ from ..jobs.job_worker import make_folder
 from ..jobs.model_files import ModelJob
 from ..jobs.places import place_of
 from ..jobs.pool import Pool
-from ..jobs.result_row import ResultRow, result_row
+from ..jobs.result_row import ResultRow
 from ..options import require
 from ..report_output import full_disk_behind_standard_output
 from ..run.many_render import DONE_BEFORE, FAILED, FAILURES, ModelRow, show_summary
@@ -141,7 +141,7 @@ class Batch:
         batch_job = self.jobs[number]
         outcome = reply.end or FAILURES.get(reply.code, FAILED)
         columns: ResultRow = reply.content or {}
-        row = result_row(self._stored(batch_job.job), self.options.name, outcome, reply, columns)
+        row = reply.row(self._stored(batch_job.job), self.options.name, outcome, columns)
         row["options"] = " ".join(batch_job.arguments) or None
         if not self.options.action.output:
             row["output"] = None

@@ -14,10 +14,10 @@ from ...core.io.publishing import publish_text
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_regular
 from .content_digests import bytes_digest
+from .result_row import ResultRow
 
 if TYPE_CHECKING:
     from ..terminal import Terminal
-    from .result_row import ResultRow
 
 FILE = ".passwright-finished.jsonl"
 MAX_BYTES = 1 << 30  # of that file

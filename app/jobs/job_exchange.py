@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ...core.ort.worker_process import Message
 from .model_files import ModelJob
+from .places import place_of
 from .pool import REPEATED
+from .result_row import ResultRow
 
 if TYPE_CHECKING:  # imports onnx, which a worker does after it started the process that verifies
     from .finished_jobs import FinishedJob
@@ -45,6 +48,19 @@ class JobReply:
     def is_done_before(self) -> bool:
         """Whether all was as it was when the job was done, so that nothing was run."""
         return self.content is None and not self.failure
+
+    def row(self, job: ModelJob, command: str, outcome: str, columns: Mapping[str, Any]) -> ResultRow:
+        """The row about the job, with the `columns` of its report."""
+        return {
+            "model": place_of(job.model),
+            "do": command,
+            "outcome": outcome,
+            "exit_code": self.code,
+            "error": self.failure or None,
+            "output": None if self.failure or job.output is None else place_of(job.output),
+            "repeated": self.repeated or None,
+            **columns,
+        }
 
     def message(self) -> Message:
         """The reply of a worker with this outcome."""

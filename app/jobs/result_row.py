@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from .job_exchange import JobReply
-from .model_files import ModelJob
-from .places import place_of
 
 Cell = str | int | float | None
 ResultRow = dict[str, Cell]
@@ -45,17 +40,3 @@ divided by the allowed one. `latency_ratio`: the latency divided by that of the 
 left out, pairs in a list of JSON.
 `repeated`: the end of the first process, where a second one did the job. `options`: those of this model.
 """
-
-
-def result_row(job: ModelJob, command: str, outcome: str, reply: JobReply, columns: Mapping[str, Any]) -> ResultRow:
-    """The row about a job, with the `columns` of its report."""
-    return {
-        "model": place_of(job.model),
-        "do": command,
-        "outcome": outcome,
-        "exit_code": reply.code,
-        "error": reply.failure or None,
-        "output": None if reply.failure or job.output is None else place_of(job.output),
-        "repeated": reply.repeated or None,
-        **columns,
-    }

@@ -20,7 +20,6 @@ from ..jobs.job_exchange import VERIFY, JobReply, job_request
 from ..jobs.job_loop import JobLoop, show_failure
 from ..jobs.job_pool import JobPool, default_processes, model_memory
 from ..jobs.model_files import ModelJob
-from ..jobs.result_row import result_row
 from ..pages.card import Card
 from ..report_output import echo_json, full_disk_behind_standard_output
 from ..terminal import Terminal
@@ -116,7 +115,7 @@ class ManyRuns:
         job = self.jobs[number]
         row = self.rows[number] = ModelRow.of(str(job.model), report, is_planned=job.output is None)
         if self.finished is not None and job.output is not None and reply.result:
-            kept = result_row(job, "run", row.outcome, reply, run_columns(json.loads(report.to_json())))
+            kept = reply.row(job, "run", row.outcome, run_columns(json.loads(report.to_json())))
             self.finished.add(job.output, FinishedJob(reply.conditions, reply.result, kept))
         self._hints += ((str(job.model), hint) for hint in hint_lines(report))
         if self.display.verbose or report.plan is not None:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from markupsafe import Markup
 from rich.filesize import decimal
 
 from ..environment import versions
 from ..jobs.result_row import COLUMNS, ResultRow
 from ..number_text import change, duration
-from ..pages.charts import Bar, bar_chart
+from ..pages.charts import Bar, Chart, bar_chart, size_text
 from ..pages.rendering import compress_json
 from ..pages.tile import Tile
 from ..run.page import page
@@ -37,8 +36,6 @@ def batch_page(summary: Summary) -> str:
         f"{commands}: {counts}",
         versions(),
         batch_tiles(summary),
-        None,
-        None,
         batch=summary,
         outcomes=summary.outcomes,
         batch_rules=summary.rules,
@@ -77,20 +74,16 @@ def batch_tiles(summary: Summary) -> Iterator[Tile]:
     yield Tile("time", duration(seconds), note="of all models together")
 
 
-def extreme_charts(rows: Sequence[ResultRow]) -> Iterator[tuple[str, str, Markup]]:
-    """The title, a note and the drawing of the slowest and of the largest models."""
+def extreme_charts(rows: Sequence[ResultRow]) -> Iterator[Chart]:
+    """The slowest and the largest models."""
     for title, column, text, note in (
         ("Slowest", "seconds", duration, "time of the command"),
-        ("Largest", "bytes_before", _size, "bytes of the original, weights included"),
+        ("Largest", "bytes_before", size_text, "bytes of the original, weights included"),
     ):
         found = sorted(((float(row.get(column) or 0), str(row["model"])) for row in rows), reverse=True)[:MAX_BARS]
         bars = [Bar(PurePath(model).name, number, text(number)) for number, model in found if number]
         if bars:
             yield title, note, bar_chart(title, bars, text)
-
-
-def _size(number: float) -> str:
-    return decimal(round(number))
 
 
 def _cells(row: ResultRow, columns: Sequence[str]) -> list[Any]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from markupsafe import Markup
 from rich.filesize import decimal
 
 from ...core.pass_manager.report import Report
 from ..number_text import duration
-from ..pages.charts import Bar, bar_chart
-from ..pages.tile import Tile
+from ..pages.charts import Bar, Chart, bar_chart, size_text
+from ..pages.tile import LATENCY, Tile, latency_tile
 from ..run.page import page
-from ..run.tiles import LATENCY, latency_tile, run_tiles
+from ..run.tiles import run_tiles
 from ..visualization.visualization import Visualization
 from .comparison_report import ComparisonReport
 from .row import OURS, Row
@@ -45,8 +44,8 @@ def compare_tiles(report: ComparisonReport) -> Iterator[Tile]:
         yield latency_tile(interval)
 
 
-def comparison_charts(report: ComparisonReport) -> Iterator[tuple[str, str, Markup]]:
-    """The title, a note and the drawing of each chart that has bars."""
+def comparison_charts(report: ComparisonReport) -> Iterator[Chart]:
+    """The charts that have bars."""
     tones = [(row, row_tone(row, report)) for row in report.rows]
     for batch in report.batches:
         measured = [(r, tone, r.measured.latencies.get(batch)) for r, tone in tones if r.measured is not None]
@@ -61,7 +60,7 @@ def comparison_charts(report: ComparisonReport) -> Iterator[tuple[str, str, Mark
     written = [(r, tone, r.stats) for r, tone in tones if not r.online]
     sizes = [Bar(r.label, s.bytes, decimal(s.bytes), tone=tone) for r, tone, s in written if s is not None]
     if sizes:
-        chart = bar_chart("Bytes on disk", sizes, lambda n: decimal(round(n)))
+        chart = bar_chart("Bytes on disk", sizes, size_text)
         yield "Bytes on disk", "weights included", chart
     final = [(r, tone, r.online_stats or r.stats) for r, tone in tones]
     nodes = [Bar(r.label, s.nodes, f"{s.nodes:,}", tone=tone) for r, tone, s in final if s is not None]

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 
-from markupsafe import Markup
 from rich.filesize import decimal
 
 from ..number_text import compact, duration, ratio_with_bounds
-from ..pages.charts import Bar, Curve, Point, bar_chart, pareto_front, plane_chart
-from ..pages.tile import Tile
+from ..pages.charts import Bar, Chart, Curve, Point, accuracy_chart, bar_chart, size_text
+from ..pages.tile import Tile, latency_tile, size_tile
 from ..quantize.render import score_text
 from ..run.page import page
-from ..run.tiles import latency_tile
 from .quantized_comparison import AS_FAST, FASTER, QuantizedComparison, QuantizedRow
 from .row import ORIGINAL, OURS
-
-Chart = tuple[str, str, Markup]
-"""The title, a note and the drawing."""
 
 
 def quantized_comparison_page(report: QuantizedComparison) -> str:
@@ -29,8 +24,6 @@ def quantized_comparison_page(report: QuantizedComparison) -> str:
         f"quantized in {len(report.rows) - 1} ways, within {report.budget} of the {report.figure}",
         report.versions,
         comparison_tiles(report),
-        None,
-        None,
         quantized_comparison=report,
         quantized_rows=[(row, row_tone(row), row_cells(report, row)) for row in report.rows],
         quantized_speeds=[(batch, list(speed_rows(report, batch))) for batch in report.batches],
@@ -50,7 +43,7 @@ def comparison_tiles(report: QuantizedComparison) -> Iterator[Tile]:
     first, ours = report.rows[0], next((r for r in report.rows if r.label == OURS), None)
     if ours is not None and not ours.failure:
         yield from (latency_tile(ratio) for ratio in list(ours.ratios.values())[:1])
-        yield Tile("file", decimal(ours.bytes), decimal(first.bytes), tone="good" if ours.bytes < first.bytes else "")
+        yield size_tile("file", first.bytes, ours.bytes)
         yield Tile(
             report.figure, score_text(report.figure, ours.score) or "exact", score_text(report.figure, first.score)
         )
@@ -79,20 +72,14 @@ def front_chart(report: QuantizedComparison) -> Iterator[Chart]:
     if len(placed) < 2:
         return
     curves = [Curve([p for t, p in placed if t == tone], tone) for tone in ("wrong", "plain", "baseline", "ours")]
-    front = pareto_front([p for _, p in placed])
-    joined = [Curve(front, "front", joined=True)] if len(front) > 1 else []
-    title = f"{report.figure} against latency"
-    note = "on the samples for report; better is up and left, and the line joins the models that no other beats"
-    axes = "latency, the original's being 1", report.figure
-    texts = "{:.4g}".format, "{:.4g}".format
-    yield title, note, plane_chart(title, [*joined, *(c for c in curves if c.points)], axes, texts)
+    yield accuracy_chart(report.figure, "for report", curves)
 
 
 def size_chart(report: QuantizedComparison) -> Iterator[Chart]:
     """The bytes of all models."""
     bars = [Bar(row.label, row.bytes, decimal(row.bytes), tone=row_tone(row)) for row in report.rows if row.bytes]
     title = "Size on disk"
-    yield title, "with weights; less is better", bar_chart(title, bars, lambda number: decimal(round(number)))
+    yield title, "with weights; less is better", bar_chart(title, bars, size_text)
 
 
 def _place(row: QuantizedRow) -> Point | None:

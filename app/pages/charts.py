@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
+from rich.filesize import decimal
 
 from ...core.support.printable_text import printable
 from ..drawing.picture_text import cut_end
@@ -21,6 +22,8 @@ REMOVED_TAGS = {"defs", "desc", "title"}
 """Elements of pygal for its own scripts and styles, which the page does not have."""
 
 Point = tuple[float, float]
+Chart = tuple[str, str, Markup]
+"""The title, a note and the drawing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,43 @@ def plane_chart(
 
     graph.add_xml_filter(clean)
     return Markup(graph.render(is_unicode=True))  # noqa: S704 - serialized from a tree, which escapes
+
+
+def front_chart(
+    title: str,
+    note: str,
+    curves: Sequence[Curve],
+    axes: tuple[str, str],
+    texts: tuple[Callable[[float], str], Callable[[float], str]],
+    *,
+    is_less_better: bool = False,
+) -> Chart:
+    """Curves, with a line that joins the points that no other beats: with less of x, and more of y, or less."""
+    sign = -1 if is_less_better else 1
+    front = [(x, sign * y) for x, y in pareto_front((x, sign * y) for c in curves for x, y in c.points)]
+    joined = [Curve(front, "front", joined=True)] if len(front) > 1 else []
+    return title, note, plane_chart(title, [*joined, *(c for c in curves if c.points)], axes, texts)
+
+
+def accuracy_chart(figure: str, samples: str, curves: Sequence[Curve]) -> Chart:
+    """A figure of accuracy against the latency, that of the original being 1, on the samples of that name."""
+    return front_chart(
+        f"{figure} against latency",
+        f"on the samples {samples}; better is up and left, and the line joins the models that no other beats",
+        curves,
+        ("latency, the original's being 1", figure),
+        (four_digits, four_digits),
+    )
+
+
+def four_digits(number: float) -> str:
+    """A number of an axis."""
+    return f"{number:.4g}"
+
+
+def size_text(size: float) -> str:
+    """A number of bytes of an axis."""
+    return decimal(round(size))
 
 
 def pareto_front(points: Iterable[Point]) -> list[Point]:

@@ -8,16 +8,12 @@ from math import isfinite, log10
 from pathlib import PurePath
 
 import numpy as np
-from markupsafe import Markup
-from rich.filesize import decimal
 
 from ...core.calibration.statistics import Histogram, ValueStatistics
 from ...core.ir.quantization_spec import Range
-from ..number_text import change
-from ..pages.charts import Bar, Curve, Point, bar_chart, pareto_front, plane_chart
-from ..pages.tile import Tile
+from ..pages.charts import Bar, Chart, Curve, Point, accuracy_chart, bar_chart, four_digits, plane_chart
+from ..pages.tile import Tile, latency_tile, size_tile
 from ..run.page import page
-from ..run.tiles import latency_tile
 from .quantized_ops import QuantizedOp
 from .render import comparison_rows, figure_text, summary_lines, trial_rows, wide_counts
 from .report import QuantizationReport
@@ -26,8 +22,6 @@ from .search import TAKEN, Trial
 MAX_BARS = 20  # ops in the chart of errors; the table has all
 MAX_HISTOGRAMS = 6
 COLUMNS = 96  # of a histogram at most
-Chart = tuple[str, str, Markup]
-"""The title, a note and the drawing."""
 
 
 def quantization_page(
@@ -40,8 +34,6 @@ def quantization_page(
         f"compressed for {report.target}, within {report.budget} of the {report.figure}",
         report.versions,
         quantization_tiles(report),
-        None,
-        None,
         quantization=report,
         outcome=summary_lines(report),
         trials=[(t.outcome == TAKEN, row) for t, row in zip(report.trials, trial_rows(report), strict=True)],
@@ -62,8 +54,7 @@ def quantization_tiles(report: QuantizationReport) -> Iterator[Tile]:
         yield Tile("result", "the original", note="nothing within the budget was better")
     else:
         yield from (latency_tile(interval) for interval in list(after.ratios.values())[:1])
-        tone = "good" if after.bytes < before.bytes else "bad"
-        yield Tile("file", decimal(after.bytes), decimal(before.bytes), change(before.bytes, after.bytes), tone)
+        yield size_tile("file", before.bytes, after.bytes)
     was = figure_text(report, before.score)
     yield Tile(
         report.figure, figure_text(report, after.score) or "exact", was, "on samples that the search did not see"
@@ -85,14 +76,8 @@ def front_charts(report: QuantizationReport) -> Iterator[Chart]:
     if not taken and not others:
         return
     original = [(1.0, report.reference)] if isfinite(report.reference) else []
-    front = pareto_front([*taken, *others, *original])
     curves = [Curve(others, "plain"), Curve(original, "baseline"), Curve(taken, "ours")]
-    if len(front) > 1:
-        curves.insert(0, Curve(front, "front", joined=True))
-    title = f"{report.figure} against latency"
-    axes = "latency, the original's being 1", report.figure
-    note = "on the samples of the search; better is up and left, and the line joins the models that no other beats"
-    yield title, note, plane_chart(title, [c for c in curves if c.points], axes, (_number, _number))
+    yield accuracy_chart(report.figure, "of the search", curves)
 
 
 def error_charts(report: QuantizationReport) -> Iterator[Chart]:
@@ -122,7 +107,7 @@ def histogram_charts(
         axes, ticks = ("value", "count"), [0.0, *(log10(1 + 10**k) for k in range(1, int(top) + 1))]
         note = f"calibrated range {low:.4g} to {high:.4g}, of {found.low:.4g} to {found.high:.4g}; without zeros"
         curves = [Curve(steps, "plain", joined=True, filled=True), *ends]
-        yield op.value, note, plane_chart(op.value, curves, axes, (_number, _count), ticks)
+        yield op.value, note, plane_chart(op.value, curves, axes, (four_digits, _count), ticks)
 
 
 def histogram_steps(histogram: Histogram) -> list[tuple[float, float]]:
@@ -148,10 +133,6 @@ def _place(trial: Trial) -> Point | None:
 
 def _label(op: QuantizedOp) -> str:
     return f"{op.operator} {PurePath(op.value).name}".strip()
-
-
-def _number(number: float) -> str:
-    return f"{number:.4g}"
 
 
 def _count(height: float) -> str:

@@ -29,6 +29,8 @@ CHUNK_SIZE = 200
 """Pictures that a page decompresses together."""
 MAX_BARS = 16
 """Types in the chart of ops; the table has all."""
+SECTIONS = ("comparison", "quantized_comparison", "profile", "quantization", "batch", "tuning", "lanes")
+"""Content of pages of single commands, which others do not have."""
 OPTIONAL_FIELDS = ("mark", "rule", "details", "origin", "rewrites", "bodies")  # of nodes in the viewer
 
 
@@ -47,24 +49,15 @@ def page(
     summary: str,
     named_versions: dict[str, str],
     tiles: Iterable[Tile],
-    report: Report | None,
-    visualization: Visualization | None,
+    report: Report | None = None,
+    visualization: Visualization | None = None,
     **more: Any,
 ) -> str:
     """A page of any command as HTML: `tiles`, the rewrites and graphs of `visualization`, and `more` sections."""
     visualization = visualization or Visualization()
     rewrites, pictures = rewrite_data(visualization)
     graph = {"before": _view_data(visualization.before), "after": _view_data(visualization.after)}
-    sections: dict[str, Any] = {
-        "comparison": None,
-        "quantized_comparison": None,
-        "profile": None,
-        "quantization": None,
-        "batch": None,
-        "tuning": None,
-        "lanes": "",
-        **more,
-    }
+    sections: dict[str, Any] = dict.fromkeys(SECTIONS) | more
     return render_template(
         "page.html",
         command=command,

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from markupsafe import Markup
-from rich.filesize import decimal
-
-from ..number_text import bounds, change, ratio
-from ..pages.charts import Bar, Curve, bar_chart, pareto_front, plane_chart
-from ..pages.tile import Tile
+from ..number_text import bounds, ratio
+from ..pages.charts import Bar, Chart, Curve, bar_chart, front_chart, size_text
+from ..pages.tile import Tile, size_tile
 from ..run.page import page
 from .racing import Raced
 from .render import comparison_rows, decision_rows, note_lines, summary_lines, trial_rows
 from .report import TuneReport
 from .search import TAKEN
-
-Chart = tuple[str, str, Markup]
-"""The title, a note and the drawing."""
 
 
 def tune_page(report: TuneReport) -> str:
@@ -28,8 +22,6 @@ def tune_page(report: TuneReport) -> str:
         f"tuned for {report.objective.figure} on {report.machine}",
         report.versions,
         tune_tiles(report),
-        None,
-        None,
         tuning=report,
         outcome=summary_lines(report),
         notes=note_lines(report),
@@ -50,17 +42,11 @@ def tune_tiles(report: TuneReport) -> Iterator[Tile]:
         yield Tile(
             report.objective.figure, ratio(report.ratio), note=f"{bounds(report.ratio)} of the original's", tone="good"
         )
-    yield _size_tile("memory, peak", a.peak, b.peak)
-    yield _size_tile("file", a.bytes, b.bytes)
+    yield size_tile("memory, peak", a.peak, b.peak)
+    yield size_tile("file", a.bytes, b.bytes)
     yield Tile("choices", f"{sum(t.raced is not None for t in report.trials)}", note="raced")
     if report.noise.busy:
         yield Tile("busy machine", f"{report.noise.busy} of {report.noise.races}", note="races", tone="bad")
-
-
-def _size_tile(label: str, before: int, after: int) -> Tile:
-    if before == after:
-        return Tile(label, decimal(after), note="as before")
-    return Tile(label, decimal(after), decimal(before), change(before, after), "good" if after < before else "bad")
 
 
 def ablation_charts(report: TuneReport) -> Iterator[Chart]:
@@ -90,21 +76,10 @@ def front_charts(report: TuneReport) -> Iterator[Chart]:
         ours = [(time.ratio, float(figure(report.result)))] if time is not None and not report.is_original else []
         others = [point for t, point in placed if t.outcome != TAKEN]
         steps = [point for t, point in placed if t.outcome == TAKEN]
-        points = [*original, *ours, *others, *steps]
-        if len({y for _, y in points}) < 2 or not placed:
-            continue
-        front = [(x, -y) for x, y in pareto_front((x, -y) for x, y in points)]
         curves = [Curve(others, "plain"), Curve(steps, "step"), Curve(original, "baseline"), Curve(ours, "ours")]
-        if len(front) > 1:
-            curves.insert(0, Curve(front, "front", joined=True))
+        if len({y for c in curves for _, y in c.points}) < 2 or not placed:
+            continue
         note = "estimated from a chain of races; better is down and left, the line joins those that no other beats"
         axes = "time, the original's being 1", title.lower()
-        yield f"{title} against time", note, plane_chart(title, [c for c in curves if c.points], axes, (_share, _size))
-
-
-def _share(number: float) -> str:
-    return f"{number:.2f}"
-
-
-def _size(number: float) -> str:
-    return decimal(round(number))
+        texts = "{:.2f}".format, size_text
+        yield front_chart(f"{title} against time", note, curves, axes, texts, is_less_better=True)

@@ -19,12 +19,12 @@ import pytest
 from executable_documents import ROOT, blocks, write_file
 from onnx import numpy_helper
 from passwright.app.measure.metrics import ModelMetrics
-from passwright.app.pages.charts import Curve, plane_chart
+from passwright.app.pages.charts import Curve, pareto_front, plane_chart
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder
 from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.float_ops import FloatOp
-from passwright.app.quantize.page import error_charts, front_charts, histogram_steps, pareto_front, quantization_page
+from passwright.app.quantize.page import error_charts, front_charts, histogram_steps, quantization_page
 from passwright.app.quantize.quantize import Racing
 from passwright.app.quantize.quantized_ops import QuantizedOp, quantized_ops
 from passwright.app.quantize.report import QuantizationReport

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import field
 from textwrap import wrap
@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.spinner import Spinner
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ..core.support.dataclass_decorator import dataclass
@@ -24,21 +24,22 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 MIN_WIDTH, DEFAULT_WIDTH = 20, 80  # columns of a terminal
-MIN_NAME_WIDTH = 12  # columns for names in a table, where they are folded
+MIN_NAME_WIDTH = 12  # columns for names and other texts in a table, where they are folded
 MAX_TABLE_WIDTH = 10_000  # columns
 INDENT = 6  # columns of the further lines of a wrapped one
 SPINNER_WIDTH = 3  # columns, with a space on both sides
 
 
-def new_table(first: str, *others: str, folds: bool = True) -> Table:
-    """A table as narrow as its contents: a column of text, then columns of numbers.
+def new_table(first: str, *others: str, folds: bool = True, texts: Collection[str] = ()) -> Table:
+    """A table as narrow as its contents: a column of text, then columns of numbers, and of texts where named so.
 
-    `folds`: the text may continue below, even in the middle of a name.
+    `folds`: the text in the first column may continue below, even in the middle of a name; other texts do at a space.
     """
     table = Table()
     table.add_column(cell(first), overflow="fold", no_wrap=not folds)
     for column in others:
-        table.add_column(cell(column), justify="right", no_wrap=True)
+        is_text = column in texts
+        table.add_column(cell(column), overflow="fold", justify="left" if is_text else "right", no_wrap=not is_text)
     return table
 
 
@@ -164,12 +165,10 @@ class Terminal:
             self.wrapped(text)
 
     def table(self, table: Table) -> None:
-        """Print a table; on a terminal too narrow for its columns of numbers, a line for each cell below its row."""
+        """Print a table; on a terminal too narrow for it, a line for each cell below its row."""
         options = self.out.options.update(max_width=MAX_TABLE_WIDTH)
-        first, natural = table.columns[0], Measurement.get(self.out, options, table).maximum
-        name = max((Measurement.get(self.out, options, c).maximum for c in (first.header, *first.cells)), default=0)
-        needed = natural - (0 if first.no_wrap else max(0, name - MIN_NAME_WIDTH))
-        if needed <= self.out.width:
+        natural = Measurement.get(self.out, options, table).maximum
+        if natural - sum(self._spare_width(column, options) for column in table.columns) <= self.out.width:
             self.out.print(table)
             return
         names, *columns = table.columns
@@ -179,6 +178,14 @@ class Terminal:
                 if str(content):
                     label, value = (" ".join(str(t).split("\n")) for t in (column.header, content))
                     self.line(f"  {label}: {value}")
+
+    def _spare_width(self, column: Column, options: ConsoleOptions) -> int:
+        """The columns of the terminal by which a column of text may be narrower; only long words are broken then."""
+        if column.no_wrap:
+            return 0
+        sizes = [Measurement.get(self.out, options, c) for c in (column.header, *column.cells)]
+        least = min(MIN_NAME_WIDTH, max(size.minimum for size in sizes))
+        return max(size.maximum for size in sizes) - least
 
     def warning(self, text: str) -> None:
         """Print a line of plain text on standard error."""

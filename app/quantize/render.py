@@ -43,9 +43,9 @@ def quantization_card(report: QuantizationReport) -> Card:
 
 
 def trial_table(report: QuantizationReport) -> Table:
-    """All candidates of the search."""
-    table = new_table("scheme", "ops", "bytes", report.figure, "time", "outcome")
-    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
+    """All candidates of the search; where it is too wide, an interval is below its ratio."""
+    table = new_table("scheme", "ops", "bytes", report.figure, "time", "outcome", texts=["outcome"])
+    table.columns[4].no_wrap = False
     for row in trial_rows(report):
         add_row(table, *row)
     return table
@@ -56,7 +56,7 @@ def trial_rows(report: QuantizationReport) -> Iterator[tuple[str, ...]]:
     for trial in report.trials:
         variant = f"{trial.scheme} ({trial.variant})" if trial.variant else trial.scheme
         time = ratio_with_bounds(trial.ratio) if trial.ratio is not None else ""
-        ops = f"{trial.changed} of {trial.changed + trial.left}"
+        ops = f"{trial.changed}/{trial.changed + trial.left}"
         size = decimal(trial.bytes) if trial.bytes else ""
         yield variant, ops, size, figure_text(report, trial.score), time, trial.outcome
 
@@ -91,8 +91,7 @@ def comparison_rows(report: QuantizationReport) -> Iterator[tuple[str, str, str,
 
 def float_table(report: QuantizationReport) -> Table:
     """The ops that stay in float by operator and reason, the most frequent first."""
-    table = new_table("stays in float", "ops", "reason")
-    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
+    table = new_table("stays in float", "ops", "reason", texts=["reason"])
     counts = Counter((op.operator, op.reason) for op in report.float_ops)
     for (operator, reason), n in counts.most_common(MAX_REASONS):
         add_row(table, operator, str(n), reason)
@@ -103,8 +102,7 @@ def float_table(report: QuantizationReport) -> Table:
 
 def wide_table(report: QuantizationReport) -> Table:
     """The weights of more than 8 bits by bits and reason, those with the most bytes first."""
-    table = new_table("weights of", "number", "bytes", "reason")
-    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
+    table = new_table("weights of", "number", "bytes", "reason", texts=["reason"])
     for (bits, reason), (number, size) in wide_counts(report):
         add_row(table, f"{bits} bits", str(number), decimal(size), reason)
     return table

@@ -44,8 +44,7 @@ def note_lines(report: TuneReport) -> list[str]:
 
 def decision_table(report: TuneReport) -> Table:
     """The choices of the search, and the figure with each divided by that without it."""
-    table = new_table("decision", "choice", f"{report.objective.figure}\nagainst without", "")
-    table.columns[1].justify, table.columns[1].no_wrap = "left", False
+    table = new_table("decision", "choice", f"{report.objective.figure}\nagainst without", "", texts=["choice"])
     for row in decision_rows(report):
         add_row(table, *row)
     return table
@@ -86,8 +85,7 @@ def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
 
 def trial_table(trials: Sequence[Trial]) -> Table:
     """All choices of the search."""
-    table = new_table("choice", "against before", "outcome")
-    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
+    table = new_table("choice", "against before", "outcome", texts=["outcome"])
     for _, row in trial_rows(trials):
         add_row(table, row[0], row[2], row[-1])
     return table

@@ -90,6 +90,7 @@ class Within:
         (0.0, (0.4, 0.5), "", "faster"),
         (0.0, (0.9, 1.1), "", "as fast"),
         (0.0, (1.1, 1.2), "", "slower"),
+        (0.0, (0.97, 1.17), "", "slower"),
         (0.02, (0.4, 0.5), "", "over the budget"),
         (0.02, (1.1, 1.2), "", "over the budget"),
         (0.0, (0.4, 0.5), "it crashed", "invalid"),

@@ -1,4 +1,4 @@
-"""`compare --quantized`: a model and what tools for quantization make of it, measured on the same samples."""
+"""`compare --quantized`: a model and the results of tools for quantization, measured on the same samples."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ from ..adapters.quantizers import QUANTIZERS, Feeds
 from ..environment import machine_summary, versions
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
-from ..quantize.criterion import Budget, Criterion, Score
-from ..quantize.quantize import QuantizationOptions, checked_paths, prepare, quantize_model
+from ..progress import phase_callback
+from ..quantize.criterion import Criterion, Score
+from ..quantize.journal import Journal
+from ..quantize.quantize import Setup, checked_paths, prepare, quantize_prepared
+from ..quantize.quantize_options import QuantizationOptions
+from ..quantize.render import scheme_text
+from ..quantize.search import is_slower
 from .quantized_comparison import (
     AS_FAST,
     FAILS,
@@ -53,16 +58,18 @@ def compare_quantized(
     options = replace(options, progress=progress)
     timer, source = PhaseTimer(progress), model_source(model, inline=True)
     labels, skipped = selected_quantizers(tool_names)
-    paths, budget = checked_paths(options, source), Budget.parse(options.budget)
+    paths = checked_paths(options, source)
     with ScratchFolder() as folder:
-        setup = prepare(model, source, paths, budget, options, timer, folder)
+        start = perf_counter()
+        setup = prepare(model, source, paths, options, timer, folder)
+        prepared_in = perf_counter() - start
         samples = written_samples(setup.samples.calibration or setup.samples.drawn, folder / "samples")
         made: list[tuple[QuantizedRow, Path]] = []
         for label in labels:
             with timer.phase(f"quantizing with {label}"):
                 made.append(run_quantizer(label, Path(model), samples, folder, timeout))
         with timer.phase(f"quantizing with {OURS}"):
-            made.append(run_own(model, replace(options, report_to=None, page_to=None), folder))
+            made.append(run_own(setup, options, prepared_in, folder))
         with timer.phase("computing the accuracy"):
             scored = [(with_score(row, file, setup.reported), file) for row, file in made]
         usable = [(i, file) for i, (row, file) in enumerate(scored) if not row.failure]
@@ -74,9 +81,9 @@ def compare_quantized(
     reference = Score(setup.reported.reference, 0.0)
     first = QuantizedRow(ORIGINAL, "", bytes=source.size, score=reference, measured=original)
     report = QuantizedComparison(
-        source.label, str(budget), setup.reported.name, setup.samples.counts, [first, *rows], original.threads, skipped,
-        [*setup.samples.notes, *setup.notes, *filter(None, [setup.racing.feeds.note])], timer.seconds, versions(),
-        machine_summary(),
+        source.label, str(setup.budget), setup.reported.name, setup.samples.counts, [first, *rows], original.threads,
+        skipped, [*setup.samples.notes, *setup.notes, *filter(None, [setup.racing.feeds.note])], timer.seconds,
+        versions(), machine_summary(),
     )  # fmt: skip
     with Publication() as publication:
         publication.add_text(paths.report, report.to_json)
@@ -126,12 +133,14 @@ def run_quantizer(
     return row, file
 
 
-def run_own(model: str | Path, options: QuantizationOptions, folder: Path) -> tuple[QuantizedRow, Path]:
-    """The row of `passes quantize`, not measured yet, and its file."""
+def run_own(setup: Setup, options: QuantizationOptions, prepared_in: float, folder: Path) -> tuple[QuantizedRow, Path]:
+    """The row of `passes quantize`, with the seconds of the preparation in its time, not measured yet, and its file."""
     file, start = folder / "own.onnx", perf_counter()
-    report = quantize_model(model, replace(options, output=file)).report
-    variant = f"{report.scheme} ({report.variant})" if report.variant else report.scheme
-    return QuantizedRow(OURS, variant or "the original, as nothing was better", perf_counter() - start), file
+    timer = PhaseTimer(phase_callback(options.progress))
+    result, _ = quantize_prepared(setup, options, timer, folder, Journal())
+    result.save(file)
+    seconds = prepared_in + perf_counter() - start
+    return QuantizedRow(OURS, scheme_text(result.report) or "the original, as nothing was better", seconds), file
 
 
 def with_score(row: QuantizedRow, file: Path, criterion: Criterion) -> QuantizedRow:
@@ -157,6 +166,6 @@ def with_latency(
         return replace(found, outcome=INVALID)
     if not criterion.allows(row.score):
         return replace(found, outcome=OVER_BUDGET)
-    if any(r.low > 1 for r in ratios.values()):
+    if any(map(is_slower, ratios.values())):
         return replace(found, outcome=SLOWER)
     return replace(found, outcome=FASTER if any(r.high < 1 for r in ratios.values()) else AS_FAST)

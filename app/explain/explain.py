@@ -36,7 +36,7 @@ from ..progress import phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
 from ..run.optimize import optional_edits
-from ..run.run_options import SharedOptions, with_keywords
+from ..run.run_options import SharedOptions, plugin_files, with_keywords
 from .match_report import MatchReport, report_matches
 
 NO_ROOTS = (2,)
@@ -140,7 +140,7 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
     timer = PhaseTimer(phase_callback(options.progress))
     source = model_source(model, inline=not options.keep_functions)
     paths = OutputPaths.of(report=options.report_to)
-    inputs = [*source.files, *(Path(p) for p in options.plugins if isinstance(p, str | Path))]
+    inputs = [*source.files, *plugin_files(options.plugins)]
     paths.require_distinct(inputs)
     choice = resolve_pipeline(options.pipeline, options.plugins, (), (), options.enabled)
     source = edited_source(source, [*optional_edits(options), *choice.edits])

@@ -25,6 +25,7 @@ from ..measure.python_data import data_files, read_given
 from ..progress import Progress, phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike
 from ..run.optimize import optimize
+from ..run.run_options import plugin_files
 from .profile_builder import RecordedProfile, build_profile, timeline
 from .profile_report import ProfileReport
 
@@ -64,7 +65,7 @@ def profile(
     level_name = optimization_level(level)
     path = Path(model)
     paths = OutputPaths.of(report=report_to, page=page_to, trace=trace_to)
-    read = [path, *data_files(inputs), *(Path(p) for p in plugins if isinstance(p, str | Path))]
+    read = [path, *data_files(inputs), *plugin_files(plugins)]
     paths.require_distinct(read)
     timer = PhaseTimer(phase_callback(progress))
     with timer.phase(CHOOSING_INPUTS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +13,7 @@ import onnx
 from onnx import TensorProto
 
 from ...core.calibration.collection import collect_statistics
-from ...core.errors import UnverifiableError, UsageError
+from ...core.errors import UnverifiableError
 from ...core.io.convert import to_onnx
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
@@ -21,18 +21,17 @@ from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph
 from ...core.ort.sessions import ENABLE_ALL
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
-from ...core.plugins.discovery import python_file
+from ...core.pass_manager.pipeline import RulePass
 from ...core.support.intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
+from ...passes.targets import QuantizationTarget
 from ..environment import quantization_target, versions
 from ..measure import benchmark
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
-from ..measure.python_data import data_files
 from ..notebook_cards import card_html
-from ..progress import Progress, phase_callback, shows_progress
-from ..registry.pass_sources import PluginLike
+from ..progress import phase_callback, shows_progress
 from ..run.optimize import optimize
 from ..run.run_options import with_keywords
 from ..terminal import plural
@@ -42,6 +41,7 @@ from .float_ops import compressed_before, float_ops
 from .fused_groups import fusion_check
 from .journal import Journal
 from .names_to_leave import names_to_leave
+from .quantize_options import QuantizationOptions
 from .quantized_ops import QuantizedOp, quantized_ops
 from .report import Measured, QuantizationReport
 from .samples import Samples, read_samples
@@ -52,7 +52,6 @@ from .wide_weights import wide_weights
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
-LEAST_TIME = 0.01  # seconds of calls in a measurement
 SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
 
 
@@ -79,56 +78,6 @@ class QuantizationResult:
         return card_html(self.report)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantizationOptions:
-    """The parameters of `quantize` except the model, as documented there."""
-
-    output: str | Path | None = None
-    data: Any = None
-    labelled: str | Path | None = None
-    metric: str = ""
-    scheme: str = "auto"
-    format: str = "qdq"
-    budget: str = "1%"
-    calibrate: str = ""
-    target: str = ""
-    leave: str | Sequence[str] = ()
-    plugins: Sequence[PluginLike] = ()
-    trials: int = 60
-    seconds: float = 1800.0
-    threads: int = 0
-    min_time: float = 1.0
-    batches: Sequence[int] = (1,)
-    seed: int = 0
-    report_to: str | Path | None = None
-    page_to: str | Path | None = None
-    op_errors: bool = False
-    journal: str | Path | None = None
-    progress: Progress = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for numbers that make no sense."""
-        least = {"trials": 1, "seconds": 0, "threads": 0, "min_time": LEAST_TIME, "seed": 0}
-        for name, bound in least.items():
-            if not getattr(self, name) >= bound:
-                raise UsageError(f"{name} {getattr(self, name)}: it has to be {bound} or more")
-        if not self.batches or min(self.batches) < 1:
-            raise UsageError(f"batches {list(self.batches)}: give sizes from 1 on")
-
-    @property
-    def names_to_leave(self) -> Sequence[str]:
-        """`leave` as a sequence, one name or several."""
-        return (self.leave,) if isinstance(self.leave, str) else self.leave
-
-    @property
-    def input_files(self) -> list[Path]:
-        """The files that are read, except the model."""
-        labelled = [] if self.labelled is None else [Path(self.labelled)]
-        metric = python_file(self.metric)
-        plugins = [Path(p) for p in self.plugins if isinstance(p, str | Path)]
-        return [*labelled, *data_files(self.data), *plugins, *([] if metric is None else [metric])]
-
-
 def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOptions) -> QuantizationResult:
     """Compress a model within a `budget` of accuracy; the original is returned if nothing is faster or smaller.
 
@@ -148,68 +97,74 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     """
     timer = PhaseTimer(phase_callback(options.progress))
     source = model_source(model, inline=True)
-    plugins = lossy_passes(options.plugins)
-    budget, target = Budget.parse(options.budget), quantization_target(options.target)
     paths = checked_paths(options, source)
     journal = Journal(None if paths.journal is None else paths.journal.path)
+    has_errors = options.op_errors or paths.report is not None or paths.page is not None
     with ScratchFolder() as folder:
-        setup = prepare(model, source, paths, budget, options, timer, folder)
-        calibration, samples = setup.calibration, setup.samples
-        schemes = chosen_schemes(
-            options.scheme, setup.floats, calibration, target.spec({}), options.calibrate, options.format, plugins
-        )
-        measured_with = (options.metric, budget, options.threads, options.min_time, sorted(versions().items()))
-        journal.conditions = sha256(f"{samples.digest()} {measured_with}".encode()).hexdigest()
-        feeds = (samples.calibration or samples.drawn)[:SENSITIVITY_SAMPLES]
-        search = Search(
-            setup.searched,
-            setup.racing.ratios,
-            partial(orders_to_leave, feeds=feeds),
-            folder,
-            source.size,
-            Limits(options.trials, options.seconds),
-            setup.leave,
-            fusion_check(target),
-            stores=combined_schemes(schemes),
-            journal=journal,
-            progress=timer.progress,
-        )
-        with timer.phase(SEARCHING):
-            finalists = search.run(schemes)
-        with timer.phase(MEASURING):
-            taken, before, after = measured_result(finalists, setup)
-        with timer.phase(DESCRIBING):
-            is_asked = options.op_errors or paths.report is not None or paths.page is not None
-            quantized = described_ops(taken, feeds if is_asked else ())
-        report = QuantizationReport(
-            source.label,
-            "" if taken is None else taken.trial.scheme,
-            "" if taken is None else taken.trial.variant,
-            target.name,
-            str(budget),
-            setup.searched.name,
-            setup.searched.reference,
-            samples.counts,
-            before,
-            after,
-            search.trials,
-            quantized,
-            [] if taken is None else float_ops(taken),
-            [] if taken is None else wide_weights(taken, search.trials),
-            [*samples.notes, *setup.notes],
-            before.metrics.threads,
-            timer.seconds,
-            versions(),
-        )
-        result = original_candidate(model, source) if taken is None else taken.candidate
+        setup = prepare(model, source, paths, options, timer, folder)
+        result, taken = quantize_prepared(setup, replace(options, op_errors=has_errors), timer, folder, journal)
         with Publication(paths.model) as publication:
             if paths.model is not None:
-                result.stage(publication)
-            publication.add_text(paths.report, report.to_json)
+                result.candidate.stage(publication)
+            publication.add_text(paths.report, result.report.to_json)
             if paths.page is not None:
-                publication.add_text(paths.page, partial(page_text, report, taken, calibration))
+                publication.add_text(paths.page, partial(page_text, result.report, taken, setup.calibration))
             publication.publish()
-        return QuantizationResult(report, result)
+        return result
+
+
+def quantize_prepared(
+    setup: Setup, options: QuantizationOptions, timer: PhaseTimer, folder: Path, journal: Journal
+) -> tuple[QuantizationResult, Built | None]:
+    """Search for the best candidate, None for the original; only `folder` and `journal` are written to."""
+    calibration, samples, target = setup.calibration, setup.samples, setup.target
+    schemes = chosen_schemes(
+        options.scheme, setup.floats, calibration, target.spec({}), options.calibrate, options.format, setup.plugins
+    )
+    measured_with = (options.metric, setup.budget, options.threads, options.min_time, sorted(versions().items()))
+    journal.conditions = sha256(f"{samples.digest()} {measured_with}".encode()).hexdigest()
+    feeds = (samples.calibration or samples.drawn)[:SENSITIVITY_SAMPLES]
+    search = Search(
+        setup.searched,
+        setup.racing.ratios,
+        partial(orders_to_leave, feeds=feeds),
+        folder,
+        setup.source.size,
+        Limits(options.trials, options.seconds),
+        setup.leave,
+        fusion_check(target),
+        stores=combined_schemes(schemes),
+        journal=journal,
+        progress=timer.progress,
+    )
+    with timer.phase(SEARCHING):
+        finalists = search.run(schemes)
+    with timer.phase(MEASURING):
+        taken, before, after = measured_result(finalists, setup)
+    with timer.phase(DESCRIBING):
+        quantized = described_ops(taken, feeds if options.op_errors else ())
+    report = QuantizationReport(
+        setup.source.label,
+        "" if taken is None else taken.trial.scheme,
+        "" if taken is None else taken.trial.variant,
+        target.name,
+        str(setup.budget),
+        setup.searched.name,
+        setup.searched.reference,
+        samples.counts,
+        before,
+        after,
+        search.trials,
+        quantized,
+        [] if taken is None else float_ops(taken),
+        [] if taken is None else wide_weights(taken, search.trials),
+        [*samples.notes, *setup.notes],
+        before.metrics.threads,
+        timer.seconds,
+        versions(),
+    )
+    result = original_candidate(setup.model, setup.source) if taken is None else taken.candidate
+    return QuantizationResult(report, result), taken
 
 
 quantize = shows_progress(with_keywords(QuantizationOptions, "quantize")(quantize_model))
@@ -233,8 +188,12 @@ class Setup:
     `leave`: values and operators that stay in float.
     """
 
+    model: onnx.ModelProto | str | Path
     source: ModelSource
     floats: ModelSource
+    budget: Budget
+    target: QuantizationTarget
+    plugins: Sequence[RulePass]
     samples: Samples
     searched: Criterion
     reported: Criterion
@@ -260,12 +219,16 @@ def prepare(
     model: onnx.ModelProto | str | Path,
     source: ModelSource,
     paths: OutputPaths,
-    budget: Budget,
     options: QuantizationOptions,
     timer: PhaseTimer,
     folder: Path,
 ) -> Setup:
-    """Read the samples, optimize the float model, and run the original on them."""
+    """Read the samples, optimize the float model, and run the original on them.
+
+    Raises UsageError for a budget or a target that does not exist, PluginError, and the errors of unusable samples.
+    """
+    budget, target = Budget.parse(options.budget), quantization_target(options.target)
+    plugins = lossy_passes(options.plugins)
     with timer.phase(LOADING):
         loaded = source.load()
         paths.require_distinct(source.files)  # those of weights are known now
@@ -278,18 +241,21 @@ def prepare(
         graph = floats.load().graph
         leave, notes = names_to_leave(options.names_to_leave, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
-        original, is_classifier = source.loadable_file(folder), scores_classes(graph)
+        file, is_classifier = source.loadable_file(folder), scores_classes(graph)
         searched, reported, *others = (
-            part.criterion(loaded, budget, original, is_classifier=is_classifier)
+            part.criterion(loaded, budget, file, is_classifier=is_classifier)
             for part in filter(None, (samples.search, samples.report, samples.labelled))
         )
     with timer.phase(CHOOSING_INPUTS):
-        racing = Racing(original, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
+        racing = Racing(file, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
     notes += model_notes(graph)
     all_rows = others[0] if others else None
-    return Setup(source, floats, samples, searched, reported, racing, calibration, leave, notes, all_rows)
+    return Setup(
+        model, source, floats, budget, target, plugins, samples, searched, reported, racing,
+        calibration, leave, notes, all_rows,
+    )  # fmt: skip
 
 
 def measured_result(finalists: Sequence[Built], setup: Setup) -> tuple[Built | None, Measured, Measured]:

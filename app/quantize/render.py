@@ -15,6 +15,7 @@ from ..pages.card import Card
 from ..terminal import Terminal, add_row, new_table, plural
 from .criterion import Score
 from .report import QuantizationReport
+from .search import Trial
 
 MAX_REASONS = 12
 
@@ -54,11 +55,10 @@ def trial_table(report: QuantizationReport) -> Table:
 def trial_rows(report: QuantizationReport) -> Iterator[tuple[str, ...]]:
     """The cells of each trial: scheme, ops changed, bytes, figure, time and outcome."""
     for trial in report.trials:
-        variant = f"{trial.scheme} ({trial.variant})" if trial.variant else trial.scheme
         time = ratio_with_bounds(trial.ratio) if trial.ratio is not None else ""
         ops = f"{trial.changed}/{trial.changed + trial.left}"
         size = decimal(trial.bytes) if trial.bytes else ""
-        yield variant, ops, size, figure_text(report, trial.score), time, trial.outcome
+        yield scheme_text(trial), ops, size, figure_text(report, trial.score), time, trial.outcome
 
 
 def comparison_table(report: QuantizationReport) -> Table:
@@ -124,19 +124,20 @@ def summary_lines(report: QuantizationReport) -> list[str]:
     ratio = next(iter(report.result.ratios.values()), None)
     size = f"{decimal(report.result.bytes)} in place of {decimal(report.original.bytes)}"
     figure = f"{report.figure} {figure_text(report, report.result.score)} on inputs that the search did not see"
-    changed = f"{_made_by(report)}: {plural(len(report.quantized), 'op')} changed"
+    changed = f"{scheme_text(report)}: {plural(len(report.quantized), 'op')} changed"
     return [f"{changed}, {size}{time_text(ratio)}; {figure} ({samples} samples)"]
 
 
-def _made_by(report: QuantizationReport) -> str:
-    return f"{report.scheme} ({report.variant})" if report.variant else report.scheme
+def scheme_text(made: QuantizationReport | Trial) -> str:
+    """The scheme of a result or a trial, and its variant; "" for the original."""
+    return f"{made.scheme} ({made.variant})" if made.variant else made.scheme
 
 
 def loss_text(report: QuantizationReport) -> str:
     """The scheme of a result, and its figure beside that of the original."""
     before, after = (figure_text(report, m.score) for m in (report.original, report.result))
     against = f", the original's {before}" if before else ""
-    return f"{_made_by(report)}, {report.figure} {after}{against}, on inputs that its search did not see"
+    return f"{scheme_text(report)}, {report.figure} {after}{against}, on inputs that its search did not see"
 
 
 def time_text(ratio: RatioInterval | None) -> str:

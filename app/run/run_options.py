@@ -108,7 +108,7 @@ class RunOptions(SharedOptions):
     @property
     def plugin_files(self) -> list[Path]:
         """The plugins that are files."""
-        return [Path(p) for p in self.plugins if isinstance(p, str | Path)]
+        return plugin_files(self.plugins)
 
     @property
     def input_files(self) -> list[Path]:
@@ -149,6 +149,11 @@ def with_conversion(enable: Collection[str], opset: int | None, more: str = "") 
     if opset == 0:
         raise UsageError("0 is not an opset")
     return [*enable, f"convert-opset{{to={opset}{more}}}"]
+
+
+def plugin_files(plugins: Sequence[PluginLike]) -> list[Path]:
+    """The plugins that are files."""
+    return [Path(p) for p in plugins if isinstance(p, str | Path)]
 
 
 def known_effort(choice: str, option: str) -> Effort:

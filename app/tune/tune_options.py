@@ -16,11 +16,11 @@ from ...passes.pipelines import PIPELINES
 from ..measure.python_data import data_files
 from ..progress import Progress
 from ..quantize.criterion import Budget
+from ..quantize.quantize_options import require_least
 from ..quantize.schemes import AUTO, requested_schemes
 from .objective import Objective
 
 DEFAULT_PIPELINES = ("basic", "ort")
-LEAST_TIME = 0.01  # seconds of calls in a measurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +55,7 @@ class TuneOptions:
 
     def __post_init__(self) -> None:
         """Raise UsageError for numbers and names that make no sense."""
-        least = {"trials": 1, "seconds": 0, "threads": 0, "min_time": LEAST_TIME, "seed": 0}
-        for name, bound in least.items():
-            if not getattr(self, name) >= bound:
-                raise UsageError(f"{name} {getattr(self, name)}: it has to be {bound} or more")
+        require_least(self)
         if self.threads > MAX_THREADS:
             raise UsageError(f"threads {self.threads}: onnxruntime gets {MAX_THREADS} at most")
         for name in self.pipelines:

@@ -278,7 +278,7 @@ class Figures:
 def test_budget_holds_for_all_labelled_rows_together() -> None:
     unused: Any = None
     halves, together = Figures({"a": 0.993, "b": 0.993, "c": 0.9}), Figures({"a": 0.975, "b": 0.992, "c": 0.9})
-    setup = Setup(*[unused] * 3, halves, halves, *[unused] * 2, frozenset(), [], together)
+    setup = Setup(*[unused] * 7, halves, halves, *[unused] * 2, frozenset(), [], together)
     assert setup.excess(Path("a")) == (Score(0.993, 1.0 - 0.993), "on all labelled rows together: precision 0.975")
     assert setup.excess(Path("b"))[1] == ""
     assert setup.excess(Path("c"))[1] == "on the report set: precision 0.9"

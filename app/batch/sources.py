@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...core.errors import UsageError
-from ...core.support.regular_files import read_text, unreadable
 from ...core.support.suggestions import did_you_mean
 from ..jobs.model_files import ModelJob, is_folder, is_pattern, model_jobs, require_distinct
 from ..jobs.places import is_remote
 from ..settings import key_of, may_run_code, moved_paths
-from .tables import SUFFIXES, read_table
+from .tables import SUFFIXES, read_source, read_table
 
 LIST_SUFFIXES = (".txt", ".list")
 MAX_BYTES = 1 << 26  # of a list
@@ -155,13 +154,7 @@ def _batch_job(job: ModelJob, row: _Row | None, output_dir: Path, other_dir: Pat
 
 def _listed(file: Path) -> Iterator[Path]:
     """The models, folders and patterns in a list, a line each; empty lines and those that begin with # are none."""
-    try:
-        lines = read_text(file, MAX_BYTES).splitlines()
-    except OSError as e:
-        raise UsageError(unreadable(file, e, "list")) from e
-    except UnicodeDecodeError as e:
-        raise UsageError(f"{file} is not a text in UTF-8") from e
-    names = [line.strip() for line in lines]
+    names = [line.strip() for line in read_source(file, "list", MAX_BYTES).splitlines()]
     found = [name for name in names if name and not name.startswith("#")]
     if not found:
         raise UsageError(f"{file} names no models")

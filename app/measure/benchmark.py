@@ -18,9 +18,10 @@ import psutil
 from ...core.errors import UsageError
 from ...core.ort import value_files
 from ...core.ort.backends import strip_source_locations
-from ...core.ort.sessions import SessionConfig
+from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.support.scratch_folder import ScratchFolder
+from .execution_provider import ExecutionProvider
 from .metrics import Latency, ModelMetrics, median_latency_interval
 
 AVAILABLE_SHARE = 0.5  # of the available memory for models: the needs of larger batches are unknown before they run
@@ -191,6 +192,18 @@ def run_benchmark(
                         run.set_peaks.append(0)  # as above
                     _run_set([loaded[i] for i in group if not loaded[i].failure], config, number)
         return [run.metrics() for run in runs]
+
+
+def race(
+    models: Sequence[Path],
+    feeds: Mapping[int, Mapping[str, Any]],
+    threads: int,
+    config: BenchmarkConfig,
+    progress: Callable[[str], None],
+) -> list[ModelMetrics]:
+    """Measure models under ORT ALL, as onnxruntime runs them on the CPU by default but with `threads`."""
+    session = ExecutionProvider().session_config(ENABLE_ALL, threads)
+    return run_benchmark([BenchmarkTarget(model, session) for model in models], feeds, config, progress)
 
 
 def memory_groups(needs: Sequence[int], budget: int, baseline: int) -> Iterator[list[int]]:

@@ -19,7 +19,6 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph
-from ...core.ort.sessions import ENABLE_ALL
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.pass_manager.pipeline import RulePass
 from ...core.support.intervals import RatioInterval
@@ -27,7 +26,6 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
 from ..environment import quantization_target, versions
 from ..measure import benchmark
-from ..measure.execution_provider import ExecutionProvider
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..notebook_cards import card_html
@@ -340,8 +338,7 @@ class Racing:
 
         `sets`: of processes, FINAL_SETS by default.
         """
-        config = ExecutionProvider().session_config(ENABLE_ALL, self.options.threads)
-        targets = [benchmark.BenchmarkTarget(m, config) for m in (self.original, *models)]
         feeds = {b: arrays for b, arrays in self.feeds.by_batch.items() if b in (batches or self.feeds.by_batch)}
         effort = benchmark.BenchmarkConfig(self.options.min_time, sets or FINAL_SETS, self.options.seed)
-        return benchmark.run_benchmark(targets, feeds, effort, phase_callback(self.options.progress))
+        progress = phase_callback(self.options.progress)
+        return benchmark.race((self.original, *models), feeds, self.options.threads, effort, progress)

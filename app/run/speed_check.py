@@ -7,12 +7,10 @@ from pathlib import Path
 
 from ...core.errors import UnverifiableError
 from ...core.io.model_source import ModelSource
-from ...core.ort.sessions import ENABLE_ALL
 from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
 from ...core.pass_manager.report import Race, SpeedCheck
 from ...core.support.scratch_folder import ScratchFolder
 from ..measure import benchmark
-from ..measure.execution_provider import ExecutionProvider
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from .run_options import RunOptions
@@ -71,9 +69,7 @@ class SpeedRaces:
 
     def _measure(self, result: Path, feeds: Feeds) -> list[ModelMetrics]:
         """The metrics of the original, as onnxruntime loads it, and of the result."""
-        config = ExecutionProvider().session_config(ENABLE_ALL, self.options.threads)
         effort = benchmark.BenchmarkConfig(self.options.min_time, seed=self.options.seed)
         with ScratchFolder() as folder:
-            original = self.source.loadable_file(folder)
-            targets = [benchmark.BenchmarkTarget(model, config) for model in (original, result)]
-            return benchmark.run_benchmark(targets, feeds.by_batch, effort, self.timer.progress)
+            models = (self.source.loadable_file(folder), result)
+            return benchmark.race(models, feeds.by_batch, self.options.threads, effort, self.timer.progress)

@@ -84,10 +84,10 @@ class BenchReport:
 
 
 def _model_data(model: ModelBenchmark) -> dict[str, Any]:
-    data = asdict(model)
+    data: dict[str, Any] = asdict(model) | {"measured": model.measured.to_data()}
     for batch, latency in model.measured.latencies.items():
         rounds = {"rounds": sum(map(len, latency.rounds)), "sets": sum(map(bool, latency.rounds))}
-        data["measured"]["latencies"][batch] |= rounds | {"throughput": latency.throughput}
+        data["measured"]["latencies"][batch] |= rounds
     for batch, interval in model.ratios.items():
         data["ratios"][batch]["is_significant"] = interval.is_significant
     return data

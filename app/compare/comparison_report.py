@@ -172,8 +172,7 @@ class ComparisonReport:
             for name, stats in (("stats", row.stats), ("online_stats", row.online_stats)):
                 if stats is not None:
                     entry[name] |= {"nodes": stats.nodes, "is_portable": stats.is_portable}
-            for batch, latency in (row.measured.latencies if row.measured is not None else {}).items():
-                entry["measured"]["latencies"][batch]["throughput"] = latency.throughput
+            entry["measured"] = None if row.measured is None else row.measured.to_data()
         return json_text(data)
 
     _repr_html_ = card_html

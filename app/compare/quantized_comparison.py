@@ -64,6 +64,5 @@ class QuantizedComparison:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
         data = asdict(self)
         for row, entry in zip(self.rows, data["rows"], strict=True):
-            for batch, latency in (row.measured.latencies if row.measured is not None else {}).items():
-                entry["measured"]["latencies"][batch]["throughput"] = latency.throughput
+            entry["measured"] = None if row.measured is None else row.measured.to_data()
         return json_text(data)

@@ -7,12 +7,12 @@ from math import isfinite
 
 from rich.filesize import decimal
 
-from ..number_text import compact, duration, ratio_with_bounds
 from ..pages.charts import Bar, Chart, Curve, Point, accuracy_chart, bar_chart, size_text
 from ..pages.tile import Tile, latency_tile, size_tile
 from ..quantize.render import score_text
 from ..run.page import page
 from .quantized_comparison import AS_FAST, FASTER, QuantizedComparison, QuantizedRow
+from .render_quantized import row_cells, speed_rows
 from .row import ORIGINAL, OURS
 
 
@@ -26,7 +26,10 @@ def quantized_comparison_page(report: QuantizedComparison) -> str:
         comparison_tiles(report),
         quantized_comparison=report,
         quantized_rows=[(row, row_tone(row), row_cells(report, row)) for row in report.rows],
-        quantized_speeds=[(batch, list(speed_rows(report, batch))) for batch in report.batches],
+        quantized_speeds=[
+            (batch, [(row, row_tone(row), cells) for row, cells in speed_rows(report, batch)])
+            for batch in report.batches
+        ],
         quantized_charts=[*front_chart(report), *size_chart(report)],
     )
 
@@ -47,23 +50,6 @@ def comparison_tiles(report: QuantizedComparison) -> Iterator[Tile]:
         yield Tile(
             report.figure, score_text(report.figure, ours.score) or "exact", score_text(report.figure, first.score)
         )
-
-
-def row_cells(report: QuantizedComparison, row: QuantizedRow) -> list[str]:
-    """Disk, memory, its peak, and the figure of accuracy of a row; "" where it has none."""
-    measured = row.measured if row.measured is not None and not row.measured.failure else None
-    memory = ["", ""] if measured is None else [decimal(measured.resident_bytes), decimal(measured.peak_bytes)]
-    return [decimal(row.bytes) if row.bytes else "", *memory, score_text(report.figure, row.score)]
-
-
-def speed_rows(report: QuantizedComparison, batch: int) -> Iterator[tuple[QuantizedRow, str, list[str]]]:
-    """The rows with times for a batch: p50, p95, p99, samples a second, and the time to that of the original."""
-    for row in report.rows:
-        latency = row.measured.latencies.get(batch) if row.measured is not None else None
-        if latency is not None:
-            times = map(duration, (latency.median, latency.p95, latency.p99))
-            ratio = ratio_with_bounds(row.ratios[batch]) if batch in row.ratios else ""
-            yield row, row_tone(row), [*times, compact(latency.throughput), ratio]
 
 
 def front_chart(report: QuantizedComparison) -> Iterator[Chart]:

@@ -8,6 +8,7 @@ from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
+from ..measure.metrics import Latency
 from ..number_text import compact, duration, ratio_with_bounds
 from ..pages.card import Card
 from ..terminal import Terminal, add_row, plural
@@ -91,9 +92,8 @@ def size_table(rows: Sequence[Row]) -> Table:
 
 def speed_table(report: ComparisonReport, batch: int) -> Table:
     """Times of a call, and samples per second."""
-    what = "one sample" if batch == 1 else f"batch of {batch}"
     times = ("median", "95 %", "99 %")
-    table = plain_table(f"Speed,\n{what}", *times, "samples\na second", "time against\noriginal, ORT ALL")
+    table = plain_table(f"Speed,\n{batch_text(batch)}", *times, "samples\na second", "time against\noriginal, ORT ALL")
     for online, title in ((False, "as written:"), (True, "then ORT ALL:")):
         add_row(table, title, *[""] * 5, style="dim")
         for i, row in enumerate(report.rows):
@@ -186,6 +186,16 @@ def verdict_word(row: Row) -> str:
     return BIT_IDENTICAL if verdict.is_exact else WITHIN_TOLERANCE
 
 
+def batch_text(batch: int) -> str:
+    """The samples of a call."""
+    return "one sample" if batch == 1 else f"batch of {batch}"
+
+
+def call_cells(latency: Latency) -> list[str]:
+    """The median time of a call, its 95th and 99th percentile, and samples a second."""
+    return [*map(duration, (latency.median, latency.p95, latency.p99)), compact(latency.throughput)]
+
+
 def plain_table(title: str, *columns: str) -> Table:
     """A table without frames: a column of names, then columns of numbers."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
@@ -219,7 +229,7 @@ def _speed_cells(row: Row, batch: int, *, is_baseline: bool) -> list[str]:
     if latency is None:
         return [EMPTY_CELL] * 5
     ratio = "1" if is_baseline else ratio_with_bounds(row.ratios[batch]) if batch in row.ratios else EMPTY_CELL
-    return [*map(duration, (latency.median, latency.p95, latency.p99)), compact(latency.throughput), ratio]
+    return [*call_cells(latency), ratio]
 
 
 def _loading_cells(row: Row) -> list[str]:

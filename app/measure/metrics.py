@@ -14,9 +14,10 @@ to count as independent: it has no information on differences between processes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import exp, log
 from statistics import fmean, median, stdev
+from typing import Any
 
 from ...core.support.intervals import RatioInterval, mean_interval, median_interval, student_t
 
@@ -66,6 +67,13 @@ class ModelMetrics:
     latencies: dict[int, Latency] = field(default_factory=dict[int, Latency])
     threads: int = 0
     set_peaks: tuple[int, ...] = field(default=(), repr=False)
+
+    def to_data(self) -> dict[str, Any]:
+        """The metrics as data, with the throughput of each batch."""
+        data = asdict(self)
+        for batch, latency in self.latencies.items():
+            data["latencies"][batch]["throughput"] = latency.throughput
+        return data
 
 
 def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, RatioInterval]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rich.filesize import decimal
@@ -118,7 +118,7 @@ def wide_counts(report: QuantizationReport) -> list[tuple[tuple[int, str], tuple
 
 def summary_lines(report: QuantizationReport) -> list[str]:
     """The outcome in words."""
-    samples = ", ".join(f"{n} for {what}" for what, n in report.samples.items())
+    samples = samples_text(report.samples)
     if report.is_original:
         return [f"the original is kept: no candidate was within the budget and faster or smaller ({samples} samples)"]
     ratio = next(iter(report.result.ratios.values()), None)
@@ -126,6 +126,11 @@ def summary_lines(report: QuantizationReport) -> list[str]:
     figure = f"{report.figure} {figure_text(report, report.result.score)} on inputs that the search did not see"
     changed = f"{scheme_text(report)}: {plural(len(report.quantized), 'op')} changed"
     return [f"{changed}, {size}{time_text(ratio)}; {figure} ({samples} samples)"]
+
+
+def samples_text(samples: Mapping[str, int]) -> str:
+    """The numbers of samples by their use."""
+    return ", ".join(f"{n} for {use}" for use, n in samples.items())
 
 
 def scheme_text(made: QuantizationReport | Trial) -> str:

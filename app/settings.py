@@ -13,6 +13,7 @@ from typing import Annotated, Any, cast, get_args, get_origin
 
 import typer
 
+from ..core.errors import UsageError
 from ..core.support.dataclass_decorator import dataclass
 from ..core.support.printable_text import json_text
 from ..core.support.regular_files import read_text, unreadable
@@ -98,8 +99,7 @@ def _tables(path: Path, text: str) -> dict[str, Any]:
     try:
         return read_tables(path, text)
     except ValueError as e:
-        options.require(False, str(e))
-        raise
+        raise UsageError(str(e)) from e
 
 
 def key_of(p: Any) -> str:
@@ -125,13 +125,13 @@ def checked_settings(
             from ..core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
 
             reason = "is for the command line alone" if key in known else f"is no option{did_you_mean(key, settable)}"
-            options.require(False, f"{place} {reason}")
+            raise UsageError(f"{place} {reason}")
         p = settable[key]
         values[p.name] = moved_paths(p.name, _typed_value(place, types[p.name], value), file.path.parent)
         try:
             p.process_value(ctx, values[p.name])
         except typer.BadParameter as e:
-            options.require(False, f"{place}: {e.message}")
+            raise UsageError(f"{place}: {e.message}") from e
     return values
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ...core.errors import UsageError
 from .. import options
 from ..completion import TOOLS, complete_lists
 from ..exit_codes import UNVERIFIED, one_line_errors
@@ -86,7 +87,7 @@ def compare(
         timed = "--threads" if threads else "--ep" if ep != "cpu" else ""
         options.require(not (settings and timed), f"{timed}: {options.TUNED} {settings} says that")
         for option in (name for name, given in (others if quantized else quantizing).items() if given):
-            options.require(False, f"{option} is {'not for' if quantized else 'for'} a comparison with --quantized")
+            raise UsageError(f"{option} is {'not for' if quantized else 'for'} a comparison with --quantized")
     if quantized:
         compare_tools_for_quantization(
             model, names, json, page_to=html, data=data, labelled=labelled, metric=metric, budget=budget,

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from glob import glob, has_magic
 from pathlib import Path
-from typing import NoReturn
 
 from ...core.errors import ModelError, UsageError
 from ...core.support.dataclass_decorator import dataclass
@@ -36,13 +35,15 @@ def single_job(files: Sequence[Path], output: Path | None) -> ModelJob:
     if is_folder(model):
         raise ModelError(f"{model} is a folder, not a model; for the models in it, {several}")
     if output is not None and others:
-        _refuse(f"-o is for one model, and there are {1 + len(others)}: {several}")
+        raise UsageError(f"-o is for one model, and there are {1 + len(others)}: {several}")
     if len(others) > 1 or (others and is_pattern(files[-1])):
-        _refuse(f"{1 + len(others)} models, and no place for their results: {several}, or --check to write nothing")
+        raise UsageError(
+            f"{1 + len(others)} models, and no place for their results: {several}, or --check to write nothing"
+        )
     if others and is_folder(others[0]):
-        _refuse(f"{others[0]} is a folder: give --output-dir {others[0]}")
+        raise UsageError(f"{others[0]} is a folder: give --output-dir {others[0]}")
     if others and others[0].is_file():
-        _refuse(f"{others[0]} exists: to replace it, give -o {others[0]}; to run both models, {several}")
+        raise UsageError(f"{others[0]} exists: to replace it, give -o {others[0]}; to run both models, {several}")
     return ModelJob(model, output or next(iter(others), None))
 
 
@@ -73,13 +74,13 @@ def model_jobs(arguments: Sequence[Path], output_dir: Path | None = None, *, in_
 def _named_files(argument: Path, output_dir: Path | None) -> tuple[Path, Sequence[Path]]:
     """The absolute folder below which an argument names models, and these. Raises UsageError if there are none."""
     if argument == STREAM:
-        _refuse("- is standard input, for one model by itself: give -o FILE, or --check")
+        raise UsageError("- is standard input, for one model by itself: give -o FILE, or --check")
     if is_remote(argument):
         return _remote_files(argument)
     if is_folder(argument):
         base, files = argument, list(_models_below(argument))
         if not files:
-            _refuse(f"{argument} has no models: no file in it is named *{SUFFIX}")
+            raise UsageError(f"{argument} has no models: no file in it is named *{SUFFIX}")
     elif is_pattern(argument):
         base, files = Path(*argument.parts[: _first_magic(argument)]), _matches(argument)
     else:
@@ -89,7 +90,7 @@ def _named_files(argument: Path, output_dir: Path | None) -> tuple[Path, Sequenc
     if own is not None and own != base and own.is_relative_to(base):
         files = [file for file in files if not _absolute(file).is_relative_to(own)]
         if not files:
-            _refuse(f"{argument} has no models but those in {output_dir}")
+            raise UsageError(f"{argument} has no models but those in {output_dir}")
     return base, files
 
 
@@ -99,7 +100,7 @@ def _remote_files(argument: Path) -> tuple[Path, Sequence[Path]]:
 
     files = [Path(url) for url in remote_models(place_of(argument), SUFFIX)]
     if not files:
-        _refuse(f"{place_of(argument)} has no models: no file there is named *{SUFFIX}")
+        raise UsageError(f"{place_of(argument)} has no models: no file there is named *{SUFFIX}")
     if has_magic(str(argument)):
         return _absolute(Path(*argument.parts[: _first_magic(argument)])), files
     return _absolute(argument.parent if files == [argument] else argument), files
@@ -117,7 +118,7 @@ def _matches(pattern: Path) -> list[Path]:
     """The files that match a pattern that the shell left, sorted. Raises UsageError if there are none."""
     files = sorted(file for name in glob(str(pattern), recursive=True) if not is_folder(file := Path(name)))  # noqa: PTH207
     if not files:
-        _refuse(f"no file matches {pattern}")
+        raise UsageError(f"no file matches {pattern}")
     return files
 
 
@@ -143,8 +144,8 @@ def _absolute(path: Path) -> Path:
 def _common_folder(folders: Iterable[Path]) -> Path:
     try:
         return Path(os.path.commonpath(set(folders)))
-    except ValueError:  # on Windows
-        _refuse("the models are on different drives; run those of each by themselves")
+    except ValueError as e:  # on Windows
+        raise UsageError("the models are on different drives; run those of each by themselves") from e
 
 
 def require_distinct(jobs: Sequence[ModelJob]) -> None:
@@ -155,10 +156,8 @@ def require_distinct(jobs: Sequence[ModelJob]) -> None:
         assert job.output is not None
         place = os.path.realpath(job.output)
         if place in models:
-            _refuse(f"{job.output} would replace a model that is read; choose another --output-dir, or --in-place")
+            raise UsageError(
+                f"{job.output} would replace a model that is read; choose another --output-dir, or --in-place"
+            )
         if (other := results.setdefault(place, job)) is not job:
-            _refuse(f"{job.output} cannot hold the results of both {other.model} and {job.model}")
-
-
-def _refuse(reason: str) -> NoReturn:
-    raise UsageError(reason)
+            raise UsageError(f"{job.output} cannot hold the results of both {other.model} and {job.model}")

@@ -148,18 +148,12 @@ Data = Annotated[
         help="Inputs to calibrate with: an .npz, a folder of ONNX test data, or file.py:reader; may be repeated.",
     ),
 ]
-Labelled = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="An .npz with inputs and labels, for an accuracy.", rich_help_panel=CRITERION),
-]
-Metric = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE:NAME",
-        help="Accuracy of outputs and labels, as file.py:function; without it, top-1.",
-        rich_help_panel=CRITERION,
-    ),
-]
+labelled_option = partial(typer.Option, metavar="FILE", help="An .npz with inputs and labels, for an accuracy.")
+metric_option = partial(
+    typer.Option, metavar="FILE:NAME", help="Accuracy of outputs and labels, as file.py:function; without it, top-1."
+)
+Labelled = Annotated[Path | None, labelled_option(rich_help_panel=CRITERION)]
+Metric = Annotated[str, metric_option(rich_help_panel=CRITERION)]
 Budget = Annotated[
     str,
     typer.Option(

@@ -32,15 +32,8 @@ def bench(
     level: options.Level = "all",
     threads: options.Threads = 0,
     ep: options.ExecutionProvider = "cpu",
-    labelled: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An .npz with inputs and labels, for an accuracy.")
-    ] = None,
-    metric: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE:NAME", help="Accuracy of outputs and labels, as file.py:function; without it, top-1."
-        ),
-    ] = "",
+    labelled: Annotated[Path | None, options.labelled_option()] = None,
+    metric: Annotated[str, options.metric_option()] = "",
     min_time: options.MinTime = 2.0,
     seed: options.Seed = 0,
     json: options.Json = None,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,15 +27,6 @@ from .calibration_data import (
 from .criterion import AgreementCriterion, Budget, Criterion, Feeds, MetricCriterion
 
 ROWS_AT_ONCE = 8  # of labelled inputs, to calibrate with
-
-
-class Part(Protocol):
-    """Samples to measure accuracy on."""
-
-    def __len__(self) -> int: ...
-    def criterion(self, model: Model, budget: Budget, original: Loadable, *, is_classifier: bool) -> Criterion:
-        """The criterion on these samples, with the figure of the original measured."""
-        ...
 
 
 @dataclass(frozen=True)

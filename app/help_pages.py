@@ -23,7 +23,7 @@ class GroupedHelp:
     """A base of commands whose help lists options by group, in the order of `groups`, without types of Python.
 
     It comes before the class of typer, whose pages take longer to import than a command to start.
-    `examples` are commands and what each does.
+    `examples` are commands, each with its effect.
     """
 
     groups: Sequence[str] = ()

@@ -166,7 +166,7 @@ search_option = partial(typer.Option, rich_help_panel=SEARCH)
 
 
 def trials_option(tried: str) -> Any:
-    """The most that a search tries, of what is `tried`."""
+    """The greatest number of trials of a search, which are called `tried`."""
     return search_option("--trials", min=1, metavar="N", help=f"{tried} at most.")
 
 

@@ -105,7 +105,7 @@ class CurrentPhase:
 class Terminal:
     """Standard output and error, with colours and a spinner on a terminal alone.
 
-    If `quiet`, nothing is printed on standard output; if `reserved`, what belongs there is printed on standard error.
+    If `quiet`, nothing is printed on standard output; if `reserved`, its text is printed on standard error.
     """
 
     def __init__(self, *, quiet: bool = False, reserved: bool = False) -> None:

@@ -17,7 +17,7 @@ CHOSEN = f"{__name__}.chosen"  # the name of that command, if there is a choice 
 ALSO = frozenset({"no_verify"})
 """Options that no setting may set, but a batch."""
 REFUSED = frozenset({"check", "dry_run", "limit", "processes", "quiet", "verbose"})
-"""Options that say what is done with all models, or what is printed about one."""
+"""Options about all models together, or about the text that is printed for one."""
 
 
 class BatchCommand(Command):

@@ -1,4 +1,4 @@
-"""Settings of a batch: options of the command that it does, limits, and places of what it writes."""
+"""Settings of a batch: options of the command that it does, limits, and places of its files."""
 
 from __future__ import annotations
 

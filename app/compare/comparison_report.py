@@ -21,7 +21,7 @@ class Conditions:
     """Conditions of all measurements: `threads` of onnxruntime, 0 for one on each core.
 
     `is_timed` decides for a verified row whether it is timed. `session`: the settings of all sessions, in place of
-    onnxruntime's own; its optimization is then what is called ORT ALL.
+    onnxruntime's own; its optimization is then called ORT ALL.
     """
 
     threads: int = 0
@@ -137,7 +137,7 @@ class ComparisonReport:
     def online_operators(self) -> list[OperatorCounts]:
         """The operators that onnxruntime makes of the original or our result, then others that differ in number.
 
-        Empty if it is not known what onnxruntime runs.
+        Empty if the ops that onnxruntime runs are not known.
         """
         rows = [self.row_of(name, online=True) for name in (ORIGINAL, OURS)]
         counts = [(r.stats.ops, r.online_stats.ops) for r in rows if r is not None and r.stats and r.online_stats]

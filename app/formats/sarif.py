@@ -61,7 +61,7 @@ def _catalogue() -> Mapping[str, tuple[str, str]]:
 
 
 def _descriptor(name: str, known: tuple[str, str], about: str) -> dict[str, Any]:
-    """The rule of a finding, with its first line and description in the catalogue, or what is said `about` it."""
+    """The rule of a finding, with its first line and description in the catalogue, or its text `about` it."""
     short = DESCRIPTIONS.get(name) or known[0] or printable(about or name)
     tags = ["rewrite"] if name not in DESCRIPTIONS else []
     return {

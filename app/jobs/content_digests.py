@@ -25,7 +25,7 @@ def content_digest(data: Any) -> str:
 
 
 def regular_file_digest(path: Path) -> str:
-    """A digest of the content of a file; "" for none, and for what is no regular file."""
+    """A digest of the content of a file; "" for none, and for one that is not regular."""
     with suppress(OSError), os.fdopen(open_descriptor(path), "rb") as file:
         return file_digest(file, lambda: blake2b(digest_size=DIGEST_BYTES)).hexdigest()
     return ""

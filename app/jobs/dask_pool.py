@@ -173,7 +173,7 @@ class _Run:
 
 @contextmanager
 def _connected(address: str) -> Generator[Any]:
-    """A client of the scheduler at an address, silent about what its errors tell. Raises UsageError and PassesError."""
+    """A client of the scheduler at an address, which does not log its errors. Raises UsageError and PassesError."""
     try:
         from distributed import Client, Security  # noqa: PLC0415 - an extra, and heavy
         from distributed.utils import silence_logging_cmgr  # noqa: PLC0415 - as above

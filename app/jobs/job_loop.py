@@ -40,7 +40,7 @@ class JobLoop:
     done: set[int] = field(default_factory=set[int], init=False)
 
     def run(self, pool: Pool, requests: Sequence[Message]) -> None:
-        """Do all jobs. Interrupted, remove what workers staged, and print the number of models that are done.
+        """Do all jobs. Interrupted, remove the stages of workers, and print the number of models that are done.
 
         Raises PoolLost with that number, and other errors of the pool.
         """
@@ -71,7 +71,7 @@ class JobLoop:
 
     @staticmethod
     def _job_reply(job: ModelJob, reply: dict[str, Any] | WorkerError) -> JobReply:
-        """The outcome of a job; that of one whose worker ended is a failure, and what it staged is removed."""
+        """The outcome of a job; that of one whose worker ended is a failure, and its stage is removed."""
         if not isinstance(reply, WorkerError):
             return JobReply.of(reply)
         remove_stages([job])
@@ -80,7 +80,7 @@ class JobLoop:
         return JobReply(failure=f"{place_of(job.model)}: {reason}", code=BAD_INPUT, end=end)
 
     def _end_early(self) -> str:
-        """Remove what workers staged; the number of models that are done, in words."""
+        """Remove the stages of workers; the number of models that are done, in words."""
         remove_stages(job for number, job in enumerate(self.jobs) if number not in self.done)
         kept = ", and their results are kept" if self.done and any(job.output for job in self.jobs) else ""
         again = "; --resume runs the others" if self.is_kept else ""

@@ -92,7 +92,7 @@ def make_folder(folder: Path) -> None:
 
 
 def replies_of(task: Task, request: Message) -> Iterator[Message]:
-    """The replies to a request, after which what the job left is freed."""
+    """The replies to a request, after which the objects of the job are freed."""
     yield from task.reply_to(request)
     collect_after_job()
 

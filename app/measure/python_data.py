@@ -28,7 +28,7 @@ def read_given(given: Inputs | GivenSamples | None, model: Model) -> GivenSample
 def with_python_data(given: Any, option: str) -> Any:
     """Given inputs, with the data of a function in place of `file.py:function`, or of `reader` in `file.py`.
 
-    The function takes no arguments; what it prints goes to standard error. `option` names the inputs in errors. Raises
+    The function takes no arguments; its output goes to standard error. `option` names the inputs in errors. Raises
     PluginError for a file that cannot be run, UsageError for a function that does not exist.
     """
     if isinstance(given, list | tuple):

@@ -22,7 +22,7 @@ SWITCHES = {
     "denormals_as_zero": ("denormals kept", "denormals as zero"),
     "prepack_weights": ("weights not prepacked", "weights prepacked"),
 }
-"""Settings that are on or off, and what they are called then."""
+"""Settings that are off or on, and the words for both."""
 NAME = re.compile(r"[\w.-]{1,100}", re.ASCII)
 MAX_BLOCK_BASE = 1 << 16
 MAX_NAMES = 1000

@@ -67,7 +67,7 @@ def plane_chart(
     texts: tuple[Callable[[float], str], Callable[[float], str]],
     ticks: Sequence[float] = (),
 ) -> Markup:
-    """Curves in a plane, later ones over earlier ones; the names of both axes, and what formats their numbers.
+    """Curves in a plane, later ones over earlier ones; names and formats of the numbers of both axes.
 
     `ticks` are numbers to show on the axis of y; by default they are chosen.
     """

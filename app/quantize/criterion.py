@@ -103,7 +103,7 @@ class MetricCriterion:
         self.reference = score.figure
 
     def score(self, model: Loadable) -> Score:
-        """The metric of a model, and what it lacks against the reference."""
+        """The metric of a model, and its loss against the reference."""
         labels = self.examples.labels(self.inputs)
         feeds, batched = self.examples.feeds(self.inputs, len(labels))
         try:

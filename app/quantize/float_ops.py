@@ -1,4 +1,4 @@
-"""The reasons why ops stay in float."""
+"""Reasons for which ops stay in float."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def float_ops(built: Built) -> list[FloatOp]:
 
 
 def compressed_before(graph: Graph) -> int:
-    """The number of ops that compute on integers with a scale, or read what a DequantizeLinear makes."""
+    """The number of ops that compute on integers with a scale, or read the result of a DequantizeLinear."""
     ops = (op for g in graph.with_subgraphs() for op in g.ops() if op.type not in QUANTIZERS)
     return sum(op.type.startswith(INTEGER_PREFIXES) or any(map(_is_dequantized, op.inputs)) for op in ops)
 

@@ -1,4 +1,4 @@
-"""Schemes of compression for a model: what each needs, and its variants in the order of trial."""
+"""Schemes of compression for a model, with their needs, and their variants in the order of trial."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names
 from .criterion import Criterion, Score
 from .journal import Journal
 
-MAX_REBUILDS = 4  # to leave out what onnxruntime does not fuse
+MAX_REBUILDS = 4  # to leave out groups that onnxruntime does not fuse
 LESS = 0.97  # of the bytes of a candidate: its weights are stored with fewer bits if that makes it this small
 SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be at most as large
 LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is quantized
@@ -44,7 +44,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Trial:
-    """A candidate: its scheme, the variant of that, the number of ops changed and left in float, and what came of it.
+    """A candidate: its scheme, the variant of that, the number of ops changed and left in float, and the outcome.
 
     `score` and `ratio`, to the original's time, are None where they were not measured; `bytes` is its size on disk.
     """
@@ -130,7 +130,7 @@ class Search:
         return sorted(filter(self._is_gain, finalists), key=_preference(finalists))
 
     def _first(self, scheme: str, variants: Variants) -> Built | None:
-        """The first variant of a scheme that changes anything, without what onnxruntime does not fuse."""
+        """The first variant of a scheme that changes anything, without groups that onnxruntime does not fuse."""
         name, variant = variants[0]
         self.progress(f"quantizing: building {scheme}")
         builder = variant(None)

@@ -94,8 +94,8 @@ def value_errors(built: Built, feeds: Sequence[Feeds]) -> ValueErrors:
 def orders_to_leave(built: Built, feeds: Sequence[Feeds]) -> Iterator[list[ChangeKey]]:
     """Orders of the changes of a candidate: that with the greatest error of its own first, and the last op first.
 
-    An error that is small beside a value may still be large in what is read from it, such as the boxes and the scores
-    of a detector. Changes without a measured error come last.
+    An error that is small beside a value may still be large in values that are computed of it, such as the boxes
+    and the scores of a detector. Changes without a measured error come last.
     """
     own = value_errors(built, feeds).own
     yield sorted(built.candidate.keys, key=lambda key: (-own.get(key[1], -1.0), key))

@@ -23,7 +23,7 @@ NO_GUARANTEE = "not proved"
 
 @dataclass(frozen=True, slots=True)
 class RecordedProof:
-    """The guarantee of a rule of a pass; the `text` has what it covers.
+    """The guarantee of a rule of a pass; the `text` has its coverage.
 
     It holds on `models` of those on which the rule `fired`. `keeps_bits`: equal bits were shown. `reached_sites` are
     lines at which the rule returns, of all `sites`. `reasons` say why models are not proved.

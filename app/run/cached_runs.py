@@ -108,7 +108,7 @@ class CachedRun:
         choice: ResolvedPipeline,
         names: Mapping[str, object] | None,
     ) -> CacheUse:
-        """Keep the result of the run, unless what it depends on was changed meanwhile, or it depends on time.
+        """Keep the result of the run, unless a dependency was changed meanwhile, or it depends on time.
 
         `names`: the map of names, if one was made.
         """
@@ -269,7 +269,7 @@ def _part_text(entry: CacheEntry, part: str) -> str:
 
 def _candidate(path: Path, options: RunOptions) -> Candidate:
     """A model as it was written, ready to be written again. Raises DamagedEntry if it cannot be loaded."""
-    from ...core.pass_manager.verified_run import Candidate  # noqa: PLC0415 - imports what verifies
+    from ...core.pass_manager.verified_run import Candidate  # noqa: PLC0415 - imports the verification
     from .attempts import external_data_choice  # noqa: PLC0415 - as above
 
     file = ModelFile(path)

@@ -135,7 +135,7 @@ def show_left_out(terminal: Terminal, report: Report) -> None:
 
 
 def warning_lines(report: Report) -> Iterator[str]:
-    """Warnings of what was left out, and the notes of passes."""
+    """Warnings of passes, changes and results that were left out, and the notes of passes."""
     yield from (f"warning: {line}" for line in left_out_lines(report))
     yield from (f"note: {note}" for note in (*report.notes, *(report.cache.notes if report.cache is not None else ())))
 

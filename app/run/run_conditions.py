@@ -161,6 +161,6 @@ def _version(package: str) -> str:
 
 
 def _seen_from_here(file: Path) -> str:
-    """A path from the current folder for what is in it, so that a project may be moved; of others, the absolute one."""
+    """A path from the current folder for a file in it, so that a project may be moved; of others, the absolute one."""
     path = Path(os.path.abspath(file))  # noqa: PTH100 - links stay
     return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else str(path)

@@ -25,7 +25,7 @@ def run_job(request: Message, output: Path | None) -> JobReply:
     cached = CachedRun.of(model, options)
     report, declines = cached.answer() if cached is not None else None, None
     if report is None:
-        from .optimize import run_pipeline  # noqa: PLC0415 - what was found needs no passes
+        from .optimize import run_pipeline  # noqa: PLC0415 - a result that was found needs no passes
 
         with recorded_declines() if request["verbose"] else nullcontext() as declines:
             report = run_pipeline(model, options, cached).report

@@ -47,7 +47,7 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
                 return report
             if options.verify and report is None:
                 start_oracle_worker()
-            from .optimize import found_result, run_pipeline  # noqa: PLC0415 - what was found needs no passes
+            from .optimize import found_result, run_pipeline  # noqa: PLC0415 - a result that was found needs no passes
 
             if cached is not None and report is not None:
                 result = found_result(model, given, cached, report)

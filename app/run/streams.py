@@ -24,7 +24,7 @@ PIECE_BYTES = 1 << 20
 
 @contextmanager
 def opened_model(model: Path) -> Generator[Path | ModelFile]:
-    """The file of a model; what standard input holds is in a temporary one for the time of the block.
+    """The file of a model; that of standard input is a temporary one, for the time of the block.
 
     Raises ModelError for a model over 2 GB, which is no single message.
     """

@@ -17,7 +17,7 @@ from .search import TAKEN, Trial
 
 
 def show_tuning(terminal: Terminal, report: TuneReport, *, output: Path | None) -> None:
-    """Print what each decision brought, the comparison with the original, and the files."""
+    """Print the gain of each decision, the comparison with the original, and the files."""
     terminal.line(report.source, "bold")
     terminal.wrapped_lines(f"note: {note}" for note in note_lines(report))
     if report.decisions:
@@ -51,7 +51,7 @@ def decision_table(report: TuneReport) -> Table:
 
 
 def decision_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
-    """The cells of each decision: its name, the choice, what it brought, and whether it was taken back."""
+    """The cells of each decision: its name, the choice, the gain, and whether it was taken back."""
     for d in report.decisions:
         brought = "" if d.brought is None else ratio_with_bounds(d.brought)
         yield d.decision, d.label, brought, "" if d.is_kept else "taken back"

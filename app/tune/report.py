@@ -42,7 +42,7 @@ class TuneReport:
     """The outcome: the `configuration` of the result, which is that of `start` if nothing was surely better.
 
     `original` and `result` are figures of the last race, of fresh processes; `ratio` of the objective and `time` of a
-    call, to the original with the defaults of onnxruntime, are in `result`. `decisions`: what each brought. `verdict`
+    call, to the original with the defaults of onnxruntime, are in `result`. `decisions`: the gain of each. `verdict`
     compares the result in its session with the original without optimizations; None for the original, or a quantized
     model, whose accuracy is in the `notes`. `sizes` of the inputs, in words.
     """

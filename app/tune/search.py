@@ -40,7 +40,7 @@ class Race(Protocol):
 
 @dataclass(slots=True)
 class Trial:
-    """A choice in a race with the configuration so far: its last figures, and what came of it.
+    """A choice in a race with the configuration so far: its last figures, and the outcome.
 
     `to_original`: its time divided by that of the original, as far as it is known from a chain of races.
     """
@@ -108,7 +108,7 @@ class TuningSearch:
         return configured(choices.values(), self.start)
 
     def decide(self, stage: str, alternatives: Iterable[Choice]) -> None:
-        """Take those alternatives that are surely better than what was chosen so far, and so together."""
+        """Take those alternatives that are surely better than the choices so far, and so together."""
         entries = self._distinct(stage, alternatives)
         order = [str(choice) for choice, _ in entries]
         by_decision: dict[str, list[tuple[Choice, Trial]]] = {}

@@ -1,4 +1,4 @@
-"""Stages of a search: models, then sessions, each with what was found before."""
+"""Stages of a search: models, then sessions, each with the choices of those before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROUNDS = 2  # of models and sessions: another model may be better in the session
 
 @dataclass
 class Stages:
-    """The stages of a search: models, then sessions, each with what was found before, in rounds."""
+    """The stages of a search: models, then sessions, each with the choices of those before, in rounds."""
 
     options: TuneOptions
     models: TunedModels
@@ -38,7 +38,7 @@ class Stages:
     opset: int
 
     def run(self) -> None:
-        """Search until a limit is reached, or a round finds nothing new; what gains most as a rule comes first."""
+        """Search until a limit is reached, or a round finds nothing new; stages that usually gain most come first."""
         search = self.search
         for _ in range(ROUNDS):
             before = dict(search.chosen)

@@ -171,7 +171,7 @@ def _noise(racing: Racing) -> Noise:
 
 
 def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str:
-    """Write the model of a scheme; what it loses in words.
+    """Write the model of a scheme; its loss in words.
 
     Raises PassesError if none is within the budget and better than the original.
     """

@@ -1,4 +1,4 @@
-"""Files of settings: how the model was made, the session to run it in, and what was measured."""
+"""Files of settings: the recipe of a model, the session to run it in, and the figures measured."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import field
 from textwrap import wrap
@@ -30,7 +30,13 @@ INDENT = 6  # columns of the further lines of a wrapped one
 SPINNER_WIDTH = 3  # columns, with a space on both sides
 
 
-def new_table(first: str, *others: str, folds: bool = True, texts: Collection[str] = ()) -> Table:
+def new_table(
+    first: str,
+    *others: str,
+    folds: bool = True,
+    texts: Collection[str] = (),
+    rows: Iterable[Sequence[str]] = (),
+) -> Table:
     """A table as narrow as its contents: a column of text, then columns of numbers, and of texts where named so.
 
     `folds`: the text in the first column may continue below, even in the middle of a name; other texts do at a space.
@@ -40,6 +46,8 @@ def new_table(first: str, *others: str, folds: bool = True, texts: Collection[st
     for column in others:
         is_text = column in texts
         table.add_column(cell(column), overflow="fold", justify="left" if is_text else "right", no_wrap=not is_text)
+    for row in rows:
+        add_row(table, *row)
     return table
 
 

@@ -45,10 +45,9 @@ def quantization_card(report: QuantizationReport) -> Card:
 
 def trial_table(report: QuantizationReport) -> Table:
     """All candidates of the search; where it is too wide, an interval is below its ratio."""
-    table = new_table("scheme", "ops", "bytes", report.figure, "time", "outcome", texts=["outcome"])
+    headings = ("scheme", "ops", "bytes", report.figure, "time", "outcome")
+    table = new_table(*headings, texts=["outcome"], rows=trial_rows(report))
     table.columns[4].no_wrap = False
-    for row in trial_rows(report):
-        add_row(table, *row)
     return table
 
 
@@ -63,10 +62,7 @@ def trial_rows(report: QuantizationReport) -> Iterator[tuple[str, ...]]:
 
 def comparison_table(report: QuantizationReport) -> Table:
     """The original and the result: size, memory, accuracy, latency and throughput."""
-    table = new_table("", "original", "result", "change")
-    for row in comparison_rows(report):
-        add_row(table, *row)
-    return table
+    return new_table("", "original", "result", "change", rows=comparison_rows(report))
 
 
 def comparison_rows(report: QuantizationReport) -> Iterator[tuple[str, str, str, str]]:
@@ -102,10 +98,9 @@ def float_table(report: QuantizationReport) -> Table:
 
 def wide_table(report: QuantizationReport) -> Table:
     """The weights of more than 8 bits by bits and reason, those with the most bytes first."""
-    table = new_table("weights of", "number", "bytes", "reason", texts=["reason"])
-    for (bits, reason), (number, size) in wide_counts(report):
-        add_row(table, f"{bits} bits", str(number), decimal(size), reason)
-    return table
+    counts = wide_counts(report)
+    rows = ((f"{bits} bits", str(number), decimal(size), reason) for (bits, reason), (number, size) in counts)
+    return new_table("weights of", "number", "bytes", "reason", texts=["reason"], rows=rows)
 
 
 def wide_counts(report: QuantizationReport) -> list[tuple[tuple[int, str], tuple[int, int]]]:

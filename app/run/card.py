@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ...core.pass_manager.report import Report
 from ..pages.card import Card
-from ..terminal import add_row, new_table, plural
+from ..terminal import new_table, plural
 from ..verify.render import proof_lines, verdict_line
 from .render import (
     MAX_HINTS,
@@ -72,17 +72,13 @@ def keyword_of(option: str) -> str:
 
 def rewrite_table(report: Report) -> Table:
     """The rewrites of each rule, or of a pass without rules, the most first."""
-    table = new_table("rule", "rewrites")
     rules = [item for p in report.passes for item in (p.rules or {p.name: p.changes}).items() if item[1]]
-    for name, count in sorted(rules, key=lambda rule: -rule[1]):
-        add_row(table, name, f"{count:,}")
-    return table
+    rows = ((name, f"{count:,}") for name, count in sorted(rules, key=lambda rule: -rule[1]))
+    return new_table("rule", "rewrites", rows=rows)
 
 
 def op_change_table(report: Report) -> Table:
     """The types of ops whose number changed, those that changed most first."""
-    table = new_table("op", "before", "after", "change")
-    for op, before, after in op_changes(report):
-        if before != after:
-            add_row(table, op, f"{before:,}", f"{after:,}", f"{after - before:+,}")
-    return table
+    changed = (row for row in op_changes(report) if row[1] != row[2])
+    rows = ((op, f"{before:,}", f"{after:,}", f"{after - before:+,}") for op, before, after in changed)
+    return new_table("op", "before", "after", "change", rows=rows)

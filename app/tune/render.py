@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ..number_text import change, duration, ratio_with_bounds
 from ..pages.card import Card
-from ..terminal import Terminal, add_row, new_table, plural
+from ..terminal import Terminal, new_table, plural
 from ..verify.render import verdict_line
 from .report import TuneReport
 from .search import TAKEN, Trial
@@ -44,10 +44,8 @@ def note_lines(report: TuneReport) -> list[str]:
 
 def decision_table(report: TuneReport) -> Table:
     """The choices of the search, and the figure with each divided by that without it."""
-    table = new_table("decision", "choice", f"{report.objective.figure}\nagainst without", "", texts=["choice"])
-    for row in decision_rows(report):
-        add_row(table, *row)
-    return table
+    headings = ("decision", "choice", f"{report.objective.figure}\nagainst without", "")
+    return new_table(*headings, texts=["choice"], rows=decision_rows(report))
 
 
 def decision_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
@@ -59,10 +57,7 @@ def decision_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
 
 def comparison_table(report: TuneReport) -> Table:
     """Original and result: time by size of the inputs, memory and file."""
-    table = new_table("", "original", "result", "change")
-    for row in comparison_rows(report):
-        add_row(table, *row)
-    return table
+    return new_table("", "original", "result", "change", rows=comparison_rows(report))
 
 
 def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
@@ -85,10 +80,8 @@ def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
 
 def trial_table(trials: Sequence[Trial]) -> Table:
     """All choices of the search."""
-    table = new_table("choice", "against before", "outcome", texts=["outcome"])
-    for _, row in trial_rows(trials):
-        add_row(table, row[0], row[2], row[-1])
-    return table
+    rows = ((row[0], row[2], row[-1]) for _, row in trial_rows(trials))
+    return new_table("choice", "against before", "outcome", texts=["outcome"], rows=rows)
 
 
 def trial_rows(trials: Sequence[Trial]) -> Iterator[tuple[bool, tuple[str, ...]]]:

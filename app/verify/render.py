@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from ...core.verify.verdict import OutputDifference, Verdict
-from ..terminal import Terminal, add_row, new_table, plural
+from ..terminal import Terminal, new_table, plural
 
 if TYPE_CHECKING:
     from ...core.proof.verdict import ProofCounts
@@ -54,10 +54,9 @@ def proof_lines(proofs: ProofCounts | None) -> Iterator[str]:
 
 def output_table(verdict: Verdict) -> Table:
     """The difference of each output, and the one allowed, those with the largest share of it first."""
-    table = new_table("output", "off by", "allowed", "of allowed")
-    for name, d in sorted(verdict.differences.items(), key=lambda item: -item[1].share_of_allowed):
-        add_row(table, name, f"{d.error:.2g}", f"{d.allowed:.2g}", f"{d.share_of_allowed:.0%}")
-    return table
+    ordered = sorted(verdict.differences.items(), key=lambda item: -item[1].share_of_allowed)
+    rows = ((name, f"{d.error:.2g}", f"{d.allowed:.2g}", f"{d.share_of_allowed:.0%}") for name, d in ordered)
+    return new_table("output", "off by", "allowed", "of allowed", rows=rows)
 
 
 def verdict_line(verdict: Verdict | None, *, with_notes: bool = False) -> str:

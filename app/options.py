@@ -328,10 +328,15 @@ def is_count(text: str) -> bool:
 
 def parse_batches(text: str) -> tuple[int, ...]:
     """The batch sizes in a text such as `1,32`, sorted, and 1. Raises UsageError."""
+    sizes = sizes_in(text)
+    require(sizes, f"--batch {text}: not of the form 1,32, sizes from 1 on")
+    return tuple(sorted({1, *sizes}))
+
+
+def sizes_in(text: str) -> list[int]:
+    """The sizes from 1 on in a text such as `1,32`, sorted, each once; none for another text."""
     sizes = [size.strip() for size in text.split(",")]
-    are_sizes = all(is_count(s) and 0 < int(s) < 1 << 31 for s in sizes)
-    require(are_sizes, f"--batch {text}: not of the form 1,32, sizes from 1 on")
-    return tuple(sorted({1, *map(int, sizes)}))
+    return sorted(set(map(int, sizes))) if all(is_count(s) and 0 < int(s) < 1 << 31 for s in sizes) else []
 
 
 def parse_dims(texts: Iterable[str]) -> dict[str, int]:

@@ -144,9 +144,7 @@ def parse_sizes(texts: Iterable[str]) -> dict[str, list[int]]:
     sizes: dict[str, list[int]] = {}
     for text in texts:
         symbol, _, numbers = text.rpartition("=")
-        given = [n.strip() for n in numbers.split(",")]
-        are_sizes = all(options.is_count(n) and 0 < int(n) < 1 << 31 for n in given)
-        options.require(symbol and are_sizes, f"--dim {text}: not of the form batch=1,8")
-        options.require(symbol not in sizes, f"--dim {symbol}: given twice")
-        sizes[symbol] = sorted(set(map(int, given)))
+        found = options.sizes_in(numbers)
+        options.require(symbol and found, f"--dim {text}: not of the form batch=1,8")
+        options.require(sizes.setdefault(symbol, found) is found, f"--dim {symbol}: given twice")
     return sizes

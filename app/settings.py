@@ -204,16 +204,17 @@ def _spec_may_run_code(text: str) -> bool:
 def _texts_in(file: Path) -> list[str]:
     """All texts in a file of pipelines; a colon for one that cannot be read."""
     try:
-        return list(_texts(_tables(file, read_text(file, MAX_BYTES))))
+        return list(all_texts(_tables(file, read_text(file, MAX_BYTES))))
     except (OSError, UnicodeDecodeError):
         return [":"]
 
 
-def _texts(value: Any) -> Iterator[str]:
+def all_texts(value: Any) -> Iterator[str]:
+    """The texts in data of JSON or TOML, at any depth, without the names of fields."""
     if isinstance(value, dict | list):
         given = cast("Any", value)
         for inner in given.values() if isinstance(value, dict) else given:
-            yield from _texts(inner)
+            yield from all_texts(inner)
     elif isinstance(value, str):
         yield value
 

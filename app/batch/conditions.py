@@ -9,13 +9,14 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ...core.errors import ModelError
 from ..jobs.content_digests import content_digest, file_content_digest, model_digest
 from ..jobs.model_files import SUFFIX
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from ..run.run_conditions import Dependencies, surroundings
+from ..settings import all_texts
 
 WITHOUT_INFLUENCE = frozenset({"cache", "cache_size", "show_settings", "trust_settings", "no_settings"})
 """Options that change no result, or whose effect is in the values of others."""
@@ -44,12 +45,8 @@ def _pipeline(given: Mapping[str, Any]) -> ResolvedPipeline:
 
 def _named_files(value: Any) -> Iterator[Path]:
     """The files and folders that texts in options name, such as those in `a.npz` and `file.py:function`."""
-    if isinstance(value, dict | list):
-        inner = cast("Any", value)
-        for item in inner.values() if isinstance(value, dict) else inner:
-            yield from _named_files(item)
-    elif isinstance(value, str):
-        for name in dict.fromkeys((value, *SEPARATORS.split(value))):
+    for text in all_texts(value):
+        for name in dict.fromkeys((text, *SEPARATORS.split(text))):
             with suppress(OSError, ValueError):  # such as a name that is too long
                 if name and Path(name).exists():
                     yield Path(name)

@@ -87,16 +87,12 @@ def compare_quantized(
     )  # fmt: skip
     with Publication() as publication:
         publication.add_text(paths.report, report.to_json)
-        publication.add_text(paths.page, partial(page_text, report))
+        if paths.page is not None:
+            from .quantized_page import quantized_comparison_page  # noqa: PLC0415 - seldom needed
+
+            publication.add_text(paths.page, partial(quantized_comparison_page, report))
         publication.publish()
     return report
-
-
-def page_text(report: QuantizedComparison) -> str:
-    """The page of a comparison."""
-    from .quantized_page import quantized_comparison_page  # noqa: PLC0415 - imports jinja2 and pygal
-
-    return quantized_comparison_page(report)
 
 
 def selected_quantizers(names: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:

@@ -24,6 +24,7 @@ REMOVED_TAGS = {"defs", "desc", "title"}
 Point = tuple[float, float]
 Chart = tuple[str, str, Markup]
 """The title, a note and the drawing."""
+four_digits = "{:.4g}".format
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +121,6 @@ def accuracy_chart(figure: str, samples: str, curves: Sequence[Curve]) -> Chart:
         ("latency, the original's being 1", figure),
         (four_digits, four_digits),
     )
-
-
-def four_digits(number: float) -> str:
-    """A number of an axis."""
-    return f"{number:.4g}"
 
 
 def size_text(size: float) -> str:

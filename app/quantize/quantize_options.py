@@ -59,9 +59,9 @@ class QuantizationOptions:
     @property
     def input_files(self) -> list[Path]:
         """The files that are read, except the model."""
-        labelled = [] if self.labelled is None else [Path(self.labelled)]
         metric = python_file(self.metric)
-        return [*labelled, *data_files(self.data), *plugin_files(self.plugins), *([] if metric is None else [metric])]
+        files = [*data_files(self.labelled), *data_files(self.data), *plugin_files(self.plugins)]
+        return files if metric is None else [*files, metric]
 
 
 def require_least(options: object) -> None:

@@ -95,5 +95,4 @@ class TuneOptions:
     @property
     def input_files(self) -> list[Path]:
         """The files that are read, except the model."""
-        labelled = [] if self.labelled is None else [Path(self.labelled)]
-        return [*labelled, *data_files(self.data), *data_files(self.inputs)]
+        return [*data_files(self.labelled), *data_files(self.data), *data_files(self.inputs)]

@@ -83,7 +83,7 @@ def regrouped_shape(site: OpSite, shape: Shape) -> Shape:
 
 def _flatten(site: OpSite) -> None:
     x = site.operand(0, regrouped_shape(site, site.hint.shape)).shape
-    site.parameter("axis", lambda: site.choices.draw_below(len(x) + 1) - (len(x) if site.choices.one_in(4) else 0))
+    site.parameter("axis", lambda: site.signed_axes([site.choices.draw_below(len(x) + 1)], len(x), one_in=4)[0])
 
 
 def _squeeze(site: OpSite) -> None:
@@ -95,7 +95,7 @@ def _squeeze(site: OpSite) -> None:
     ones = [i for i, d in enumerate(x) if d == 1]
     if not ones and "axes" not in dict(site.pattern.attrs) and site.input_pattern(1) is not None:
         raise GenerationError("there is nothing to squeeze")
-    site.parameter("axes", lambda: _signed_axes(site, site.choices.subset(ones) if ones else [], len(x)))
+    site.parameter("axes", lambda: site.signed_axes(site.choices.subset(ones) if ones else [], len(x), one_in=3))
 
 
 def _unsqueeze(site: OpSite) -> None:
@@ -110,16 +110,11 @@ def _unsqueeze(site: OpSite) -> None:
     def axes() -> list[int]:
         chosen = site.choices.subset(range(rank + count))[:count]
         total = rank + len(chosen)
-        return _signed_axes(site, [a for a in chosen if a < total], total)
+        return site.signed_axes([a for a in chosen if a < total], total, one_in=3)
 
     site.parameter("axes", axes)
     if site.spec.since_version < 13 and "axes" not in site.attrs:
         site.attrs["axes"] = [0]
-
-
-def _signed_axes(site: OpSite, axes: list[int], rank: int) -> list[int]:
-    """The axes, sometimes counted from the end."""
-    return [a - rank for a in axes] if site.choices.one_in(3) else axes
 
 
 def _expand(site: OpSite) -> None:
@@ -225,7 +220,7 @@ def _slice_tensor(site: OpSite) -> None:
     )
     axes = site.choices.subset(range(rank)) if has_axes else [*range(1 + site.choices.draw_below(rank))]
     if has_axes:
-        signed = _signed_axes(site, axes, rank)
+        signed = site.signed_axes(axes, rank, one_in=3)
         axes = site.parameter("axes", lambda: signed, signed)
     steps = site.parameter("steps", lambda: [site.choices.pick((1, 2, -1, -2)) for _ in axes], [1] * len(axes))
     if not len(axes) == len(steps) or any(not -rank <= a < rank for a in axes):

@@ -20,6 +20,8 @@ from .model_builder import Array, GenerationError, ModelBuilder, Shape, TypedVal
 MAX_OPERANDS = 4
 OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
+NEGATIVE_AXES_OPSET = 11
+SIGNED_AXIS = frozenset({"Gather", "Scatter"})  # whose axis may be negative at earlier opsets
 InputPattern = OpPattern | Var | None
 DTYPES_BY_TYPE_STR = {
     f"tensor({'float' if t == TensorProto.FLOAT else TensorProto.DataType.Name(t).lower()})": t
@@ -187,15 +189,20 @@ class OpSite:
     def draw_axis(self, x: TypedValue) -> int:
         """An axis of `x`, sometimes counted from the end."""
         rank = max(len(x.shape), 1)
-        axis = self.choices.draw_below(rank)
-        return axis - rank if self.choices.draw_below(2) else axis
+        return self.signed_axes([self.choices.draw_below(rank)], rank)[0]
 
     def draw_axes(self, rank: int) -> list[int]:
         """One or more axes out of `rank`, sometimes counted from the end."""
         axes = self.choices.subset(range(max(rank, 1)))
         if self.choices.one_in(4):
             axes = axes[::-1]
-        return [a - max(rank, 1) for a in axes] if self.choices.draw_below(2) else axes
+        return self.signed_axes(axes, max(rank, 1))
+
+    def signed_axes(self, axes: list[int], rank: int, *, one_in: int = 2) -> list[int]:
+        """The axes; in 1 of `one_in` cases counted from the end, if the operator allows it at this opset."""
+        is_counted = self.choices.one_in(one_in)
+        is_allowed = self.spec.since_version >= NEGATIVE_AXES_OPSET or self.spec.domain or self.op_type in SIGNED_AXIS
+        return [a - rank for a in axes] if is_counted and is_allowed else axes
 
     def is_empty_list(self) -> bool:
         """Whether axes, indices or repeats are to be none."""

@@ -186,6 +186,16 @@ def test_models_are_valid(r: Rule) -> None:
         from_onnx(case.model)
 
 
+@pytest.mark.parametrize(
+    ("name", "counted"), [("squeeze_of_slice_to_gather", set[str]()), ("merge_gathers", {"Gather"})]
+)
+def test_axes_of_early_opsets_count_from_the_start(name: str, counted: set[str]) -> None:
+    models = [f.case.model for f in guided_search(RULES[name]).generate(300)]
+    nodes = [node for m in models if m.opset_import[0].version < 11 for node in m.graph.node]
+    axes = [(node, (*a.ints, a.i)) for node in nodes for a in node.attribute if a.name in {"axis", "axes"}]
+    assert {node.op_type for node, numbers in axes if min(numbers) < 0} == counted
+
+
 def test_most_models_load_in_onnxruntime() -> None:
     models = [case.model for r in OWN for case in first_cases(r, 40)]
     assert sum(map(loads, models)) > 0.8 * len(models)

@@ -12,7 +12,7 @@ def split_layer_norm(g: Build, x: Value, s: Value, op: Op, b: Value | None = Non
     """LayerNormalization(x, s, b) => d / Sqrt(ReduceMean(d * d) + epsilon) * s + b, where d = x - ReduceMean(x)"""
     wide = _wide(g, x, op)
     require(b is None or all(isinstance(d, int) for d in b.shape), "onnxruntime takes a bias that does not broadcast")
-    centred = g.Sub(wide, g.ReduceMean(wide, axes=_axes(x, op)))
+    centred = _centred(g, _centred(g, wide, x, op), x, op)  # twice: a mean of many numbers is rounded as often
     scaled = g.Mul(_normalized(g, centred, x, op), s)
     return scaled if b is None else g.Add(scaled, b)
 
@@ -21,6 +21,10 @@ def split_layer_norm(g: Build, x: Value, s: Value, op: Op, b: Value | None = Non
 def split_rms_norm(g: Build, x: Value, s: Value, op: Op) -> Value:
     """RMSNormalization(x, s) => x / Sqrt(ReduceMean(x * x) + epsilon) * s"""
     return g.Mul(_normalized(g, _wide(g, x, op), x, op), s)
+
+
+def _centred(g: Build, wide: Value, x: Value, op: Op) -> Value:
+    return g.Sub(wide, g.ReduceMean(wide, axes=_axes(x, op)))
 
 
 def _wide(g: Build, x: Value, op: Op) -> Value:

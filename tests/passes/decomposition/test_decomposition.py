@@ -140,8 +140,8 @@ def runs(model: onnx.ModelProto) -> bool:
 
 ROW = "g (float[N,2,3] x, float[3] s, float[3] b) => (float[N,2,3] y)"
 LAYER = (
-    "m = ReduceMean<axes=[2]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[2]>(q) "
-    "e = Add(v, eps) r = Sqrt(e) n = Div(d, r)"
+    "m = ReduceMean<axes=[2]>(x) c = Sub(x, m) k = ReduceMean<axes=[2]>(c) d = Sub(c, k) q = Mul(d, d) "
+    "v = ReduceMean<axes=[2]>(q) e = Add(v, eps) r = Sqrt(e) n = Div(d, r)"
 )
 
 
@@ -171,6 +171,22 @@ LAYER = (
 def test_layer_norm(head: str, before: str, after: str) -> None:
     eps = "<float eps = {0.5}>" if "0.5" in before else "<float eps = {0.00001}>"
     becomes(f"{head} {{ {before} }}", f"{head} {eps} {{ {after} }}", SPLIT_NORMS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (float[2,4096] x) => (float[2,4096] y) { y = LayerNormalization(x, s) }", id="any"),
+        pytest.param(
+            "g (float[2,1] x) => (float[2,4096] y) <int64[2] n = {2, 4096}>"
+            " { w = Expand(x, n) y = LayerNormalization(w, s) }",
+            id="equal",
+        ),
+    ],
+)
+def test_long_rows_keep_their_results(text: str) -> None:
+    result = optimize(load(text, weights={"s": np.ones(4096, np.float32)}), enable=["split-norms"])
+    assert "LayerNormalization" not in result.report.after.ops
 
 
 def test_rms_norm() -> None:

@@ -53,6 +53,12 @@ def reduced_axes(site: OpSite, x: TypedValue) -> list[int]:
     return [] if site.is_empty_list() else site.draw_axes(len(x.shape))
 
 
+def repeats(site: OpSite, x: TypedValue) -> list[int]:
+    """The repeats of each dim: 1 of all in a third of the models, 0 of some."""
+    most = 3 if site.choices.draw_below(3) else 1
+    return [0 if site.is_empty_list() else 1 + site.choices.draw_below(most) for _ in x.shape]
+
+
 def with_parameters(min_rank: int = 0, max_rank: int = 5, **draws: Draw) -> OpGenerator:
     """The generator of an operator whose parameters depend on nothing but its first operand."""
 
@@ -413,9 +419,7 @@ def _by_operator() -> dict[str, OpGenerator]:
         _einsum: "Einsum",
         _attention: "Attention",
         with_parameters(2, k=one_of(0, 1, -1, 5, -5), upper=FLAG): "Trilu",
-        with_parameters(
-            1, repeats=lambda site, x: [0 if site.is_empty_list() else 1 + site.choices.draw_below(3) for _ in x.shape]
-        ): "Tile",
+        with_parameters(1, repeats=repeats): "Tile",
         with_parameters(0, 3, depth=one_of(3), values=one_of([0, 1]), axis=one_of(-1)): "OneHot",
     }
     return {op_type: generate for generate, types in of_each.items() for op_type in types.split()}

@@ -24,7 +24,9 @@ def _named(site: OpSite, name: str) -> str:
 
 
 def _step(site: OpSite, state: str, made: str) -> onnx.NodeProto:
-    op_type = site.choices.pick(tuple(STEPS))
+    """A node of any of the operators or, with probability 1/2, of those that the rule's code names."""
+    own = [op_type for op_type in STEPS if op_type in site.generator.dictionary.operators]
+    op_type = site.choices.pick(site.choices.pick((tuple(STEPS), own or tuple(STEPS))))
     return helper.make_node(op_type, [state for _ in STEPS[op_type]], [made])
 
 
@@ -108,8 +110,8 @@ def _scan(site: OpSite) -> None:
             raise GenerationError("the state is not a number")
     site.attrs["body"] = helper.make_graph(nodes, "body", inputs, outputs)
     site.attrs["num_scan_inputs"] = 1
-    site.parameter("scan_input_directions", lambda: [1])
-    site.parameter("scan_output_directions", lambda: [1])
+    site.pick("scan_input_directions", [0], [1])
+    site.pick("scan_output_directions", [0], [1])
     site.output_count = len(outputs)
 
 

@@ -36,7 +36,7 @@ from .perturbation import is_explained_by_rounding
 ORDINARY_KINDS = frozenset({"normal", "negative"})
 """Kinds of input sets on which a condition in words alone is assumed to hold."""
 ALL_COMBINED, NO_COMBINED = (0, 1), (0, 0)
-COMBINED_ONE_IN = 12  # of the combined input sets, each generated model gets one; other models get others
+COMBINED_ONE_IN = 6  # of the combined input sets, each generated model gets one; other models get others
 NEARLY_OVERFLOWING_FACTOR = 64  # between the largest number of a type and those of a model that is bound to overflow
 INVALID_MODEL_ERRORS = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
 

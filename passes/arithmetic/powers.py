@@ -94,8 +94,14 @@ def drop_exp_of_log(g: Build, x: Value) -> Value:
 
 
 @rule(
-    lambda g, x, a, b: g.Pow(g.Pow(x, g.const(a)), g.const(b)),
-    contract=conditional("no inner power overflows", each=is_finite),
+    lambda g, x, a, b, inner, outer: g.Pow(g.Pow(x, g.const(a)) @ inner, g.const(b)) @ outer,
+    contract=conditional(
+        "no power overflows, and no inner one underflows to 0",
+        assume=lambda g, x, inner, outer: g.And(
+            g.And(is_finite(g, inner), is_finite(g, outer)),
+            g.Equal(g.Greater(g.Abs(inner), 0), g.Greater(g.Abs(x), 0)),
+        ),
+    ),
 )
 def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
     """Pow(Pow(x, a), b) => Pow(x, a * b), for whole numbers, or where x is known not to be negative"""

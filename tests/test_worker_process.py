@@ -95,6 +95,23 @@ def test_idle_worker_ends() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals here")
+def test_request_to_a_worker_that_is_ending_because_it_was_idle(tmp_path: Path) -> None:
+    """It takes no request any more, but its process is still there."""
+    ending, text = tmp_path / "ending", f"{SCRIPT}open(sys.argv[2], 'w').close()\ntime.sleep(1)"
+    with WorkerProcess((sys.executable, "-c", text, "0.2", str(ending)), 30.0) as worker:
+        worker.start()
+        wait_until(ending.exists)
+        assert worker.is_alive
+        assert worker.request({"do": "x"})["echo"] == "x"
+
+
+def test_worker_that_ends_with_each_request_is_reported() -> None:
+    with WorkerProcess((sys.executable, "-c", "input()"), 30.0) as worker:
+        with pytest.raises(WorkerExit) as error:
+            worker.request({"do": "x"})
+        assert error.value.code == 0
+
+
 def test_crash_between_requests_is_reported() -> None:
     with WorkerProcess((sys.executable, "-c", SCRIPT), 30.0) as worker:
         first = worker.request({"do": "x"})["pid"]

@@ -91,6 +91,7 @@ class WorkerProcess:
     _owner: int = field(default=0, init=False)
     _is_busy: bool = field(default=False, init=False)
     _is_unused: bool = field(default=True, init=False)
+    _request: str | None = field(default=None, init=False)  # that was sent once
     _terminate_process: Callable[[], object] = field(default=lambda: None, init=False)
 
     def __enter__(self) -> Self:
@@ -154,13 +155,8 @@ class WorkerProcess:
         if self._is_busy and self._running() is not None:
             with suppress(WorkerError):
                 self.reply()
-        self.start()
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._is_busy, self._is_unused = True, False
-        with suppress(OSError):  # it has ended, which `reply` finds
-            self._process.stdin.write(json.dumps(message) + "\n")
-            self._process.stdin.flush()
+        self._request = json.dumps(message) + "\n"
+        self._send(self._request)
 
     def reply(self, timeout: float | None = None) -> Message:
         """Wait for all parts of the reply to the request that was sent. Raises RequestFailed or WorkerExit."""
@@ -177,6 +173,10 @@ class WorkerProcess:
         seconds = reply.pop(NEXT_WITHIN, None) or seconds
         if "failure" not in reply:
             self.terminate()
+            again, self._request = self._request, None
+            if again is not None and not reply and not is_late and process.returncode == 0:
+                self._send(again)  # that process was ending because it was idle
+                return self.reply(timeout)
             log = self.log.read_text(encoding="utf-8", errors="replace") if self.log is not None else ""
             last_line = next((line for line in reversed(log.split("\n")) if line.strip()), "")
             raise WorkerExit(None if is_late else process.returncode, seconds, last_line, reply)
@@ -184,6 +184,15 @@ class WorkerProcess:
         if failure is not None:
             raise RequestFailed(failure, reply)
         return reply
+
+    def _send(self, request: str) -> None:
+        self.start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._is_busy, self._is_unused = True, False
+        with suppress(OSError):  # it has ended, which `reply` finds
+            self._process.stdin.write(request)
+            self._process.stdin.flush()
 
     def _collect(self, process: subprocess.Popen[str], reply: Message, timeout: float) -> bool:
         """Add the parts to `reply` up to the last one or the end of the process; return whether it was too late."""

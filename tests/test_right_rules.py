@@ -13,6 +13,10 @@ from small_pipeline import SMALL_PIPELINE
 from passwright import optimize
 
 
+def integers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng([seed, *shape]).integers(-128, 128, shape).astype(np.int8)
+
+
 def numbers(*shape: int, seed: int = 0, scale: float = 1.0) -> np.ndarray[Any, Any]:
     return (np.random.default_rng([seed, *shape]).standard_normal(shape) * scale).astype(np.float32)
 
@@ -216,6 +220,51 @@ def rnn_unrolled(g: Build, x: Value, w: Value, r: Value, op: Op) -> tuple[Value,
     first = g.const(np.array([0]))
     y = g.Unsqueeze(g.Concat(*(g.Unsqueeze(h, first) for h in steps), axis=0), g.const(np.array([1])))
     return y, g.Unsqueeze(steps[-1], first)
+
+
+@rule(lambda g, x, w: g.MatMul(g.Cast(x, to=1), g.const(w)))
+def integer_matmul(g: Build, x: Value, w: Value) -> Value:
+    """Cast(x) @ w => Cast(MatMulInteger(x, w)), where w holds integers"""
+    return g.Cast(g.MatMulInteger(x, g.const(w.const.astype(np.int8))), to=1)
+
+
+@rule(lambda g, x, z, w: g.MatMul(g.Sub(g.Cast(x, to=1), g.const(z)), g.const(w)))
+def integer_matmul_from_zero_point(g: Build, x: Value, z: Value, w: Value) -> Value:
+    """(Cast(x) - z) @ w => Cast(MatMulInteger(x, w, z))"""
+    zero = g.const(z.const.astype(np.uint8))
+    return g.Cast(g.MatMulInteger(x, g.const(w.const.astype(np.int8)), zero), to=1)
+
+
+@rule(lambda g, q, s, z, w: g.MatMul(g.DequantizeLinear(q, s, z), g.const(w)))
+def dequantized_product_of_integers(g: Build, q: Value, s: Value, z: Value, w: Value) -> Value:
+    """DequantizeLinear(q, s, z) @ w => Cast(MatMulInteger(q, w, z)) * s"""
+    return g.Mul(g.Cast(g.MatMulInteger(q, g.const(w.const.astype(np.int8)), z), to=1), s)
+
+
+@rule(lambda g, x, w: g.Conv(g.Cast(x, to=1), g.const(w)))
+def integer_conv(g: Build, x: Value, w: Value) -> Value:
+    """Conv(Cast(x), w) => Cast(ConvInteger(x, w))"""
+    return g.Cast(g.ConvInteger(x, g.const(w.const.astype(np.int8))), to=1)
+
+
+@rule(lambda g, x, w: g.MatMul(g.Cast(x, to=6), g.Cast(w, to=6)))
+def product_of_bytes(g: Build, x: Value, w: Value) -> Value:
+    """MatMul of int32 => MatMulInteger"""
+    return g.MatMulInteger(x, w)
+
+
+@rule(lambda g, x, w: g.MatMulInteger(x, w))
+def product_in_32_bits_before_arg_max(g: Build, x: Value, w: Value) -> Value:
+    """MatMulInteger => MatMul of int32"""
+    return g.MatMul(g.Cast(x, to=6), g.Cast(w, to=6))
+
+
+@rule(lambda g, x, a, p, w, b, q, c, r: g.QLinearMatMul(x, a, p, w, b, q, c, r))
+def quantized_product_by_floats(
+    g: Build, x: Value, a: Value, p: Value, w: Value, b: Value, q: Value, c: Value, r: Value
+) -> Value:
+    """QLinearMatMul => DequantizeLinear, MatMul and QuantizeLinear"""
+    return g.QuantizeLinear(g.MatMul(g.DequantizeLinear(x, a, p), g.DequantizeLinear(w, b, q)), c, r)
 
 
 RIGHT = [
@@ -555,6 +604,73 @@ RIGHT = [
         }""",
         {},
         id="added-and-taken-away",
+    ),
+    # Sums of two such products saturate in onnxruntime on processors without VNNI.
+    pytest.param(
+        integer_matmul,
+        """g (uint8[N,6] x) => (float[N,5] y) {
+            f = Cast<to=1>(x)
+            y = MatMul(f, w)
+        }""",
+        {"w": integers(6, 5).astype(np.float32)},
+        id="integer-matmul",
+    ),
+    pytest.param(
+        integer_matmul_from_zero_point,
+        """g (uint8[N,6] x) => (float[N,5] y) {
+            f = Cast<to=1>(x)
+            c = Sub(f, z)
+            p = MatMul(c, w)
+            y = Softmax(p)
+        }""",
+        {"w": integers(6, 5).astype(np.float32), "z": np.float32(128)},
+        id="integer-matmul-from-zero-point",
+    ),
+    pytest.param(
+        dequantized_product_of_integers,
+        """g (float[N,6] x) => (float[N,5] y) {
+            q, s, z = DynamicQuantizeLinear(x)
+            d = DequantizeLinear(q, s, z)
+            y = MatMul(d, w)
+        }""",
+        {"w": integers(6, 5).astype(np.float32)},
+        id="dequantized-product-of-integers",
+    ),
+    pytest.param(
+        integer_conv,
+        """g (uint8[N,2,8,8] x) => (float[N,3,6,6] y) {
+            f = Cast<to=1>(x)
+            y = Conv(f, w)
+        }""",
+        {"w": integers(3, 2, 3, 3).astype(np.float32)},
+        id="integer-conv",
+    ),
+    pytest.param(
+        product_of_bytes,
+        """g (uint8[N,6] x, int8[6,5] w) => (int32[N,5] y) {
+            a = Cast<to=6>(x)
+            b = Cast<to=6>(w)
+            y = MatMul(a, b)
+        }""",
+        {},
+        id="product-of-bytes",
+    ),
+    pytest.param(
+        product_in_32_bits_before_arg_max,
+        """g (uint8[N,16] x) => (int64[N] y) {
+            p = MatMulInteger(x, w)
+            y = ArgMax<axis=1, keepdims=0>(p)
+        }""",
+        {"w": integers(16, 5)},
+        id="product-in-32-bits-before-arg-max",
+    ),
+    pytest.param(
+        quantized_product_by_floats,
+        """g (uint8[N,6] x) => (uint8[N,5] y) {
+            y = QLinearMatMul(x, a, p, w, a, q, c, p)
+        }""",
+        {"w": integers(6, 5), "a": np.float32(0.5), "p": np.uint8(128), "q": np.int8(0), "c": np.float32(64)},
+        id="quantized-product-by-floats",
     ),
 ]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, defs, helper
 
@@ -40,6 +41,24 @@ def _loads(version: int) -> bool:
     except ModelLoadError:
         return False
     return True
+
+
+PRODUCTS_OF_BYTES = frozenset(
+    {"ConvInteger", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat", "QLinearConv", "QLinearMatMul"}
+)
+"""Operators that add products of integers of 8 bits."""
+
+
+@cache
+def saturates_sums_of_bytes() -> bool:
+    """Whether onnxruntime adds two products of an unsigned and a signed byte in 16 bits: on x86 without VNNI."""
+    shapes = {"x": (TensorProto.UINT8, [1, 2]), "w": (TensorProto.INT8, [2, 1]), "y": (TensorProto.INT32, [1, 1])}
+    x, w, y = (helper.make_tensor_value_info(name, *type_and_shape) for name, type_and_shape in shapes.items())
+    graph = helper.make_graph([helper.make_node("MatMulInteger", ["x", "w"], ["y"])], "probe", [x, w], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(op_schemas.ONNX_DOMAIN, 10)], ir_version=8)
+    feeds = {"x": np.full((1, 2), 255, np.uint8), "w": np.full((2, 1), 127, np.int8)}
+    found = OnnxRuntime(model.SerializeToString()).run(["y"], feeds)[0]
+    return int(found.item()) != 2 * 255 * 127
 
 
 def runs_on_cpu(op_type: str, domain: str, version: int, dtypes: Sequence[int] = ()) -> bool:

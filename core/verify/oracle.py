@@ -36,7 +36,7 @@ from .model_constants import NO_CONSTANTS, constants_of
 from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, has_generic_floats, perturb
 from .oracle_exchange import CHANGED_REGION, REWRITTEN, CrashedRuns
 from .output_comparison import compare_outputs, identical, relative_noise_floor, without_gains
-from .regions.region_comparison import ChangedRegions
+from .regions.region_comparison import SATURATES, ChangedRegions
 from .regions.value_graph import ValueGraph
 from .seeded_session import (
     BACKENDS,
@@ -561,11 +561,10 @@ class Oracle:
                 found = others
             if not is_counted:
                 continue
-            is_judged = (
-                bool(found.error and found.reason) and options.may_round and not exact and not _has_zero_size(answer)
-            )
-            if is_judged and _only_round(regions(), input_set, name):
-                notes.append(f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both")
+            is_judged = bool(found.error and found.reason) and options.may_round and not _has_zero_size(answer)
+            if is_judged and _only_round(regions(), input_set, name, exact=exact):
+                by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both"
+                notes.append(f"{name} differs: {SATURATES}" if _saturate(regions(), input_set) else by_rounding)
                 found = replace(found, reason="", allowed=found.error)
             worst[name] = worst[name].worse(found) if name in worst else found
             if found.excused:
@@ -673,15 +672,22 @@ def _saturate_less(regions: ChangedRegions | None, input_set: InputSet) -> bool:
         return regions is not None and regions.saturate_less_on(input_set)
 
 
-def _only_round(regions: ChangedRegions | None, input_set: InputSet, output: str) -> bool:
+def _only_round(regions: ChangedRegions | None, input_set: InputSet, output: str, *, exact: bool) -> bool:
     """Whether changed regions, all of them right, are the same in float64 on an input set.
 
-    Not for an output that is an index: which of two elements is the largest must not change even by rounding.
+    Not where results must be `exact`, nor for an output that is an index: which of two elements is the largest must not
+    change even by rounding. There, only sums that saturate on this processor may be the reason.
     """
-    if regions is None or not regions.sites or regions.is_index(output):
+    if regions is None or not regions.sites:
         return False
     with call_facts(model=CHANGED_REGION):
-        return regions.are_same_in_float64(input_set)
+        is_same = regions.are_same_in_float64(input_set)
+    return is_same and (regions.saturate_on(input_set) or not (exact or regions.is_index(output)))
+
+
+def _saturate(regions: ChangedRegions | None, input_set: InputSet) -> bool:
+    """Whether sums that saturate on this processor are all of the difference of changed regions."""
+    return regions is not None and regions.saturate_on(input_set)
 
 
 def _is_usual(input_set: InputSet) -> bool:

@@ -11,6 +11,7 @@ import onnx
 from ...ir.dtypes import FLOATS
 from ...ir.traits import Trait, ops_with
 from ...ort.backends import Arrays, OnnxRuntime
+from ...ort.kernels import PRODUCTS_OF_BYTES, saturates_sums_of_bytes
 from ...ort.sessions import SessionConfig
 from ...ort.split_models import SplitModel
 from ...serialization.proto_queries import all_nodes
@@ -72,6 +73,11 @@ class LoadedRegion:
     def has_jumps(self) -> bool:
         """Whether results may jump where inputs move by an ulp."""
         return any(node.op_type in JUMPING_OPS and not _is_cast_to_floats(node) for node in self._nodes())
+
+    @property
+    def may_saturate(self) -> bool:
+        """Whether sums of products of bytes may saturate in kernels for this processor."""
+        return self._has(PRODUCTS_OF_BYTES) and saturates_sums_of_bytes()
 
     def kernel_error(self, dtype: np.dtype[Any]) -> float:
         """The absolute error of kernels of bounded functions in it, whose results are floats of that type."""

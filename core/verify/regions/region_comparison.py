@@ -38,6 +38,7 @@ from .value_graph import ValueGraph
 
 MAX_GROUP_BYTES = 64 << 20  # bytes of values of one group on one input set, as far as extents are known
 MAX_GROUP_SITES = 32
+SATURATES = "onnxruntime saturates sums of two products of bytes on this processor"
 MAX_HELD_BYTES = 256 << 20  # bytes of values of the first group on all input sets that are compared together
 
 
@@ -76,6 +77,7 @@ class ChangedRegions:
     _is_incomplete: bool = field(default=False, init=False)
     _notes: dict[str, None] = field(default_factory=dict[str, None], init=False)
     _gains: dict[int, bool] = field(default_factory=dict[int, bool])
+    _saturations: dict[int, bool] = field(default_factory=dict[int, bool])  # by input set, whether these are all
     _types: Mapping[str, onnx.TypeProto] = field(init=False)
     _opaque: set[str] = field(default_factory=set[str])  # values of the original that are not tensors
     _pairs: dict[str, BodyPair] = field(default_factory=dict[str, BodyPair])  # ops with bodies, by their first site
@@ -124,6 +126,10 @@ class ChangedRegions:
         """Whether values are finite in the rewritten model alone, and only because the original saturates there."""
         return self.first_difference([input_set]) is None and self._gains.get(id(input_set), False)
 
+    def saturate_on(self, input_set: InputSet) -> bool:
+        """Whether values differ on an input set only where sums of bytes saturate on this processor."""
+        return self._saturations.get(id(input_set), False)
+
     def is_index(self, name: str) -> bool:
         """Whether a value of the original is the position of an element that an op selects."""
         node, index = self.original.producers.get(name, (None, 0))
@@ -151,6 +157,12 @@ class ChangedRegions:
         if judged.saturating or judged.redefined or is_unexplained:
             is_known = not judged.redefined and not is_unexplained
             self._gains[id(input_set)] = self._gains.get(id(input_set), True) and is_known
+
+    def note_saturation(self, site: str, input_set: InputSet, *, saturates: bool, is_all: bool) -> None:
+        """Note whether a site that differs saturates on this processor, and whether that `is_all` of the difference."""
+        self._saturations[id(input_set)] = is_all and self._saturations.get(id(input_set), True)
+        if saturates:
+            self._add_note(f"{site} was compared as ONNX defines it: {SATURATES}")
 
     def note(self, text: str) -> None:
         """Note what could not be compared, once."""
@@ -372,6 +384,11 @@ class _Group:
             input_set.is_finite,
             self.regions.derived,
         )
+        defined = (expected, result) if is_near else judgement.as_defined(expected, result)
+        saturates = defined[0] is not expected or defined[1] is not result
+        self.regions.note_saturation(site, input_set, saturates=saturates, is_all=saturates and is_identical(*defined))
+        expected, result = defined
+        is_near = is_near or is_close(expected, result)
         if must_agree:
             return judgement.disagreement(expected, result)
         if not is_near:

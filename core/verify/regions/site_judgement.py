@@ -49,6 +49,20 @@ class SiteJudgement:
     finite: bool
     derived: Callable[[Collection[str]], list[str]]
 
+    def as_defined(self, expected: Any, result: Any) -> tuple[Any, Any]:
+        """The values of both regions as ONNX defines them where sums of bytes saturate on this processor, or as given.
+
+        Other processors compute what ONNX defines.
+        """
+        return self._as_defined(self.original, expected), self._as_defined(self.rewritten, result)
+
+    def _as_defined(self, region: LoadedRegion, computed: Any) -> Any:
+        if region.may_saturate:
+            with suppress(EvaluationError):
+                defined = region.with_rounded_ops(self.site, self.values)
+                return computed if is_close(defined, computed) else defined
+        return computed
+
     def judge(self, expected: Any, result: Any) -> Judgement:
         """The judgement of a `result` by the float64 values of both regions."""
         try:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core.ir.context import GraphContext
 from passwright.core.ir.expressions import (
+    DeclaredSymbol,
     Expr,
     SymInt,
     add,
@@ -163,6 +164,9 @@ def test_unknowns_equal_only_themselves() -> None:
     assert subtract(a, a) == 0
     assert (lower_bound(a), lower_bound(b)) == (0, None)
     assert (is_tentative(a), is_tentative(add(b, 1)), is_tentative("n")) == (False, True, False)
+    declared = DeclaredSymbol("n")
+    assert (is_tentative(declared), is_tentative(add(declared, 1)), is_tentative(add("n", 1))) == (True, True, False)
+    assert [is_tentative(minimum(x, "m")) for x in (declared, b, a, "n")] == [True, True, False, False]
     assert (is_symbolic_only("n"), is_symbolic_only(add("n", 1)), is_symbolic_only(add("n", a))) == (True, True, False)
     assert not is_known_le(0, b)
 

@@ -39,10 +39,11 @@ class DeclaredSymbol(str):
 class Call:
     """An unevaluated function of expressions: `function` is //, min or max."""
 
-    __slots__ = ("_hash", "args", "function", "largest", "size")
+    __slots__ = ("_hash", "args", "function", "is_tentative", "largest", "size")
 
     def __init__(self, function: str, args: tuple[SymInt, ...]) -> None:
         self.function, self.args = function, args
+        self.is_tentative = any(map(is_tentative, args))
         self.size = 1 + sum(map(expr_size, args))
         self.largest = max(map(_largest_number, args))
         self._hash = hash((function, args))
@@ -62,13 +63,20 @@ class Call:
 class Expr:
     """A sum: pairs of a product of atoms and its factor, in a fixed order. Only the functions here create it."""
 
-    __slots__ = ("_hash", "largest", "size", "terms")
+    __slots__ = ("_hash", "is_tentative", "largest", "size", "terms")
 
     def __init__(self, terms: tuple[tuple[Product, int], ...]) -> None:
-        self.terms = terms
-        self.size = sum(1 + sum(a.size if isinstance(a, Call) else 1 for a in product) for product, _ in terms)
-        calls = (a.largest for product, _ in terms for a in product if isinstance(a, Call))
-        self.largest = max((*(abs(factor) for _, factor in terms), *calls), default=0)
+        size, largest, tentative = len(terms), 0, False
+        for product, factor in terms:  # in one loop, as inference makes many
+            largest = max(largest, abs(factor))
+            for a in product:
+                if isinstance(a, Call):
+                    size, largest = size + a.size, max(largest, a.largest)
+                    tentative = tentative or a.is_tentative
+                else:
+                    size += 1
+                    tentative = tentative or (a.tentative if isinstance(a, Unknown) else isinstance(a, DeclaredSymbol))
+        self.terms, self.size, self.largest, self.is_tentative = terms, size, largest, tentative
         self._hash = hash(terms)
 
     def __hash__(self) -> int:
@@ -141,6 +149,8 @@ def from_terms(terms: Mapping[Product, int]) -> SymInt:
             return factor
         case [((str(symbol),), 1)]:
             return symbol
+        case [_]:
+            return Expr(tuple(left))
         case _:
             return Expr(tuple(sorted(left, key=lambda t: (-len(t[0]), [*map(atom_sort_key, t[0])]))))
 
@@ -357,11 +367,7 @@ def atoms(x: SymInt) -> set[Atom]:
 
 def is_tentative(x: SymInt) -> bool:
     """Whether inference may still replace a part of `x`."""
-    return isinstance(x, DeclaredSymbol) or (isinstance(x, Expr) and any(map(_is_tentative_atom, atoms(x))))
-
-
-def _is_tentative_atom(a: Atom) -> bool:
-    return isinstance(a, DeclaredSymbol) or (isinstance(a, Unknown) and a.tentative)
+    return x.is_tentative if isinstance(x, Expr) else isinstance(x, DeclaredSymbol)
 
 
 def is_symbolic_only(x: SymInt) -> bool:

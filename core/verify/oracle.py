@@ -243,7 +243,7 @@ class Oracle:
         self._first_budget = TimeBudget(min(self._search_budget.seconds, FIRST_RUN_TIMEOUTS[spec.effort]))
         self.answers: list[Answer] = []
         self._answer_given()
-        self._constants = NO_CONSTANTS if spec.given_inputs else constants_of(original)
+        self._constants = NO_CONSTANTS if spec.given_inputs else constants_of(self._split)
         self._search = InputSearch(
             self._run,
             spec.inputs,

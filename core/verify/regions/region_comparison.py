@@ -385,7 +385,7 @@ class _Group:
             self.regions.derived,
         )
         defined = (expected, result) if is_near else judgement.as_defined(expected, result)
-        saturates = defined[0] is not expected or defined[1] is not result
+        saturates = defined[0] is not expected
         self.regions.note_saturation(site, input_set, saturates=saturates, is_all=saturates and is_identical(*defined))
         expected, result = defined
         is_near = is_near or is_close(expected, result)

@@ -50,11 +50,12 @@ class SiteJudgement:
     derived: Callable[[Collection[str]], list[str]]
 
     def as_defined(self, expected: Any, result: Any) -> tuple[Any, Any]:
-        """The values of both regions as ONNX defines them where sums of bytes saturate on this processor, or as given.
+        """The values of both regions as ONNX defines them where the original saturates on this processor, or as given.
 
-        Other processors compute what ONNX defines.
+        A result that saturates where the original does not is farther from what ONNX defines.
         """
-        return self._as_defined(self.original, expected), self._as_defined(self.rewritten, result)
+        own = self._as_defined(self.original, expected)
+        return (expected, result) if own is expected else (own, self._as_defined(self.rewritten, result))
 
     def _as_defined(self, region: LoadedRegion, computed: Any) -> Any:
         if region.may_saturate:

@@ -11,7 +11,9 @@ from onnx import numpy_helper, parser
 from passwright.core import EXACT, ROUNDING, require, rule
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.proof import finite_field as ff
+from passwright.core.proof.field_kernels import MAX_TERMS, bilinear
 from passwright.core.proof.field_symbols import SymbolicInputs
+from passwright.core.proof.finite_field import FieldArray
 from passwright.core.proof.finite_field_constants import lift
 from passwright.core.proof.finite_field_proof import Difference, Draw, Evaluator, Points, prove_by_field
 from passwright.core.proof.guarantee import Guarantee
@@ -43,6 +45,29 @@ def guarantee(before: str, after: str, contract: Contract = ROUNDING) -> Guarant
 
 X = "g (float[N,4] x) => (float[a,b] y)"
 XZ = "g (float[N,4] x, float[N,4] z) => (float[a,b] y)"
+
+
+@pytest.mark.parametrize("modulus", [ff.P, ff.Q])
+def test_inverses(modulus: int) -> None:
+    residues = np.array([0, 1, 2, modulus - 1, 12345])
+    assert (residues * ff.inverse(residues, modulus) % modulus).tolist() == [0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("terms", [MAX_TERMS, MAX_TERMS + 1])
+def test_products_of_the_largest_residues_are_exact(terms: int) -> None:
+    largest = FieldArray(np.full((ff.ROWS, 1, 1, terms), ff.P - 1, np.int64))
+    column = FieldArray(np.full((ff.ROWS, 1, terms, 1), ff.P - 1, np.int64))
+    found = bilinear(np.matmul, largest, column, terms=terms)
+    assert found is not None
+    assert found.residues(ff.MODULUS).item() == terms % ff.P
+
+
+@pytest.mark.parametrize(
+    "index", [1, (0, -1), (..., None, 2), slice(None, None, -1), (slice(1), np.array([2, 0])), [1, 0]]
+)
+def test_indices_move_floats_and_shadow_alike(index: Any) -> None:
+    numbers = lifted(np.arange(12.0).reshape(3, 4))
+    assert np.array_equal(numbers[index].field.residues(ff.MODULUS)[0], np.asarray(numbers)[index])
 
 
 def test_the_numbers_are_primes_with_the_roots_that_models_use() -> None:

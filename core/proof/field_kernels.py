@@ -15,10 +15,12 @@ from . import finite_field as ff
 from .finite_field import FieldArray
 from .finite_field_constants import lift
 from .obligation import NotApplicable
-from .shadow_array import ShadowArray, field_of, is_float, plain, pooled, shadowed
+from .shadow_array import ShadowArray, field_of, is_float, plain, pooled, rearranged, shadowed
 
 Array = np.ndarray[Any, Any]
 MAX_WHOLE_EXPONENT = 64
+MAX_TERMS = 2**53 // ff.P**2  # products of residues of which floats hold the sum
+MATRIX_RANK = 2
 MAX_NAMED_FOLD = 64  # elements of a reduction of which only the name is known
 ONE, TWO = lift(1.0), lift(2.0)
 
@@ -152,14 +154,18 @@ def _chosen(is_first: Callable[[Any, Any], Any]) -> Callable[..., FieldArray]:
 
 
 def _matmul(a: FieldArray, b: FieldArray) -> FieldArray | None:
-    return bilinear(np.matmul, a, b)
+    return bilinear(np.matmul, a, b, terms=a.shape[-1])
 
 
-def bilinear(function: Callable[..., Any], *operands: FieldArray) -> FieldArray | None:
-    """A function that is linear in each operand, on residues and, for masks and regions, on marks."""
+def bilinear(function: Callable[..., Any], *operands: FieldArray, terms: int = MAX_TERMS + 1) -> FieldArray | None:
+    """A function that is linear in each operand, on residues and, for masks and regions, on marks.
+
+    An element of the result is a sum of so many `terms`.
+    """
     if BY_NAME.get():
         return None
-    rows: list[Any] = [np.asarray(_residue_product(function, operands, row)) for row in (ff.MODULUS, ff.EXPONENT)]
+    product = partial(_in_floats, function) if terms <= MAX_TERMS else partial(by_sample, function)
+    rows = [_residue_product(product, operands, row) for row in (ff.MODULUS, ff.EXPONENT)]
     data = np.zeros((ff.ROWS, *rows[0].shape), np.int64)
     data[ff.MODULUS], data[ff.EXPONENT] = rows
 
@@ -170,7 +176,7 @@ def bilinear(function: Callable[..., Any], *operands: FieldArray) -> FieldArray 
             if marked.any():
                 with np.errstate(over="ignore"):
                     ones = [np.ones((1, *o.shape), np.int64) for o in operands]
-                    found = found + by_sample(function, [*ones[:i], marked, *ones[i + 1 :]]) * (2 * i + 1)
+                    found = found + product([*ones[:i], marked, *ones[i + 1 :]]) * (2 * i + 1)
         return found
 
     data[ff.HAS_MODULUS] = marks(lambda o: 1 - o.data[ff.HAS_MODULUS, :1]) == 0
@@ -182,16 +188,24 @@ def bilinear(function: Callable[..., Any], *operands: FieldArray) -> FieldArray 
     return FieldArray(data)
 
 
-def _residue_product(function: Callable[..., Any], operands: Sequence[FieldArray], row: int) -> Any:
+def _in_floats(function: Callable[..., Any], operands: Sequence[Array]) -> Array:
+    """A function of whole numbers on each sample, which is faster in floats."""
+    return by_sample(function, [o.astype(np.float64) for o in operands]).astype(np.int64)
+
+
+def _residue_product(product: Callable[..., Array], operands: Sequence[FieldArray], row: int) -> Array:
     modulus = (ff.P, ff.Q)[row]
     residues = [o.residues(row) for o in operands]
     if len(residues) > 2:  # products of three residues exceed 64 bits
-        return np.asarray(by_sample(function, [r.astype(object) for r in residues]) % modulus, np.int64)
-    return by_sample(function, residues) % modulus
+        return np.asarray(product([r.astype(object) for r in residues]) % modulus, np.int64)
+    return product(residues) % modulus
 
 
 def by_sample(function: Callable[..., Any], operands: Sequence[Array]) -> Array:
     """A function on each sample of its operands."""
+    rank = max(o.ndim for o in operands)
+    if function is np.matmul and min(o.ndim for o in operands) > MATRIX_RANK:
+        return np.matmul(*(o.reshape(len(o), *(1,) * (rank - o.ndim), *o.shape[1:]) for o in operands))
     samples = max(len(o) for o in operands)
     return np.stack([np.asarray(function(*(o[min(s, len(o) - 1)] for o in operands))) for s in range(samples)])
 
@@ -252,7 +266,7 @@ def apply_function(func: Any, args: Any, kwargs: Any) -> Any:
     if func in FUNCTIONS:
         return FUNCTIONS[func](*args, **kwargs)
     if func in MOVEMENTS:
-        return by_places(func, args, kwargs)
+        return rearranging(func, args, kwargs)
     arrays = list(arrays_in((args, kwargs)))
     held = [plain(a).copy() for a in arrays]
     found = func(*map(plain, args), **plain_options(kwargs))
@@ -269,6 +283,31 @@ def arrays_in(value: Any) -> list[ShadowArray]:
     parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else value
     listed = cast("Sequence[Any]", parts) if isinstance(parts, list | tuple) else ()
     return [a for part in listed for a in arrays_in(part)]
+
+
+def rearranging(func: Any, args: Any, kwargs: Any) -> Any:
+    """The result of a function that moves elements, without their numbers where it is a common one."""
+    if func in KEEPING_ORDER and isinstance(args[0], ShadowArray):
+        floats = func(plain(args[0]), *args[1:], **kwargs)
+        return rearranged(args[0], floats, lambda data: data.reshape(*data.shape[:2], *floats.shape))
+    if func in JOINING and isinstance(args[0], list | tuple):
+        return _joined(func, *args, **kwargs)
+    return by_places(func, args, kwargs)
+
+
+KEEPING_ORDER: frozenset[Any] = frozenset({np.reshape, np.ravel, np.expand_dims, np.squeeze})
+JOINING: frozenset[Any] = frozenset({np.concatenate, np.stack})
+
+
+def _joined(func: Any, arrays: Sequence[Any], axis: int = 0, **options: Any) -> Any:
+    floats = func(plain(list(arrays)), axis=axis, **options)
+    fields = [field_of(a) for a in arrays]
+    known = [f for f in fields if f is not None]
+    if not is_float(floats) or len(known) < len(fields):
+        return floats
+    samples = ff.most_samples(known)
+    data = func([f.broadcast_to(f.shape, samples).data for f in known], axis=axis % floats.ndim + 2)
+    return shadowed(floats, FieldArray(data))
 
 
 def by_places(func: Any, args: Any, kwargs: Any) -> Any:
@@ -449,7 +488,7 @@ def _dot(a: Any, b: Any, *_: Any) -> Any:
     fields = (field_of(a), field_of(b))
     if fields[0] is None or fields[1] is None:
         return floats
-    return kept(floats, bilinear(np.dot, fields[0], fields[1]))
+    return kept(floats, bilinear(np.dot, fields[0], fields[1], terms=np.shape(a)[-1] if np.ndim(a) else 1))
 
 
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:

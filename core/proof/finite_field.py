@@ -9,10 +9,12 @@ hash of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from math import prod
 from typing import Any, cast
 
@@ -22,6 +24,7 @@ Ints = np.ndarray[Any, Any]
 P, Q = 2102999, 1051499
 """Primes, P = 2 Q + 1, so that -1 is no square of Z_P; 2, 3, 5 and 7 are, as are roots of them in the reals."""
 GENERATOR = 4  # of the squares of Z_P
+GENERATORS = {P: 13, Q: 2}  # of all residues but 0
 MODULUS, EXPONENT, HAS_MODULUS, HAS_EXPONENT, UNDEFINED, REGION = range(6)  # rows of FieldArray.data
 ROWS = 6
 
@@ -116,14 +119,21 @@ def is_square(residues: Ints) -> Ints:
     return logarithm_table()[residues] >= 0
 
 
+@cache
+def inverse_table(modulus: int) -> Ints:
+    """The inverses modulo P or Q, by residue; 0 for 0."""
+    generator, order = GENERATORS[modulus], modulus - 1
+    powers = np.ones(1, np.int64)
+    while len(powers) < order:
+        powers = np.concatenate([powers, powers * pow(generator, len(powers), modulus) % modulus])
+    table = np.zeros(modulus, np.int64)
+    table[powers[:order]] = powers[-np.arange(order) % order]
+    return table
+
+
 def inverse(residues: Ints, modulus: int) -> Ints:
-    """The inverses modulo a prime, 0 for 0."""
-    found, base, exponent = np.ones_like(residues), residues % modulus, modulus - 2
-    while exponent:
-        if exponent & 1:
-            found = found * base % modulus
-        base, exponent = base * base % modulus, exponent >> 1
-    return np.where(residues % modulus == 0, 0, found)
+    """The inverses modulo P or Q, 0 for 0."""
+    return inverse_table(modulus)[residues % modulus]
 
 
 def from_rows(modulus: Ints | None, exponent: Ints | None, like: FieldArray) -> FieldArray:
@@ -166,10 +176,10 @@ def ring(function: Ring, *operands: FieldArray) -> FieldArray:
     data = np.empty((ROWS, samples, *shape), np.int64)
     for row, modulus in ((MODULUS, P), (EXPONENT, Q)):
         data[row] = function([a.residues(row) for a in wide], modulus)
-        data[HAS_MODULUS + row] = np.logical_and.reduce([a.data[HAS_MODULUS + row] for a in wide])
+        data[HAS_MODULUS + row] = reduce(np.bitwise_and, (a.data[HAS_MODULUS + row] for a in wide))
     unknown = (data[HAS_MODULUS] == 0) & (data[HAS_EXPONENT] == 0)
     data[HAS_EXPONENT] |= unknown  # a hash of random residues is as good as they are
-    data[UNDEFINED] = np.logical_or.reduce([a.data[UNDEFINED] for a in wide])
+    data[UNDEFINED] = reduce(np.bitwise_or, (a.data[UNDEFINED] for a in wide))
     data[REGION] = combined_regions(*(a.data[REGION] for a in wide))
     return FieldArray(data)
 
@@ -201,10 +211,10 @@ def negative(a: FieldArray) -> FieldArray:
 
 def divide(a: FieldArray, b: FieldArray) -> FieldArray:
     """A / b, undefined where a residue of b is 0."""
-    found = ring(lambda r, m: r[0] * inverse(r[1], m) % m, a, b)
-    data = b.broadcast_to(found.shape).data
-    by_zero = (data[HAS_MODULUS] & (data[MODULUS] == 0)) | (data[HAS_EXPONENT] & (data[EXPONENT] == 0))
-    return found.with_rows(undefined=found.data[UNDEFINED] | by_zero)
+    data = b.data.copy()
+    data[UNDEFINED] |= (data[HAS_MODULUS] & (data[MODULUS] == 0)) | (data[HAS_EXPONENT] & (data[EXPONENT] == 0))
+    data[MODULUS], data[EXPONENT] = inverse(data[MODULUS], P), inverse(data[EXPONENT], Q)
+    return multiply(a, FieldArray(data))
 
 
 def exp(a: FieldArray) -> FieldArray:
@@ -212,20 +222,46 @@ def exp(a: FieldArray) -> FieldArray:
     return from_rows(power_table()[a.residues(EXPONENT)], None, a)
 
 
+ALWAYS_DEFINED: ContextVar[bool] = ContextVar("ALWAYS_DEFINED", default=False)
+"""Whether a root or logarithm that the field lacks is a hash of its operand, of which no law is known."""
+
+
+@contextmanager
+def roots_always_defined() -> Generator[None]:
+    """Take the roots and logarithms of numbers that are no squares for numbers of which nothing is known.
+
+    Equal results are then equal in the reals, while laws of roots do not hold.
+    """
+    token = ALWAYS_DEFINED.set(True)
+    try:
+        yield
+    finally:
+        ALWAYS_DEFINED.reset(token)
+
+
 def log(a: FieldArray) -> FieldArray:
     """The logarithm, undefined where `a` is no square."""
-    found = logarithm_table()[a.residues(MODULUS)]
-    made = from_rows(None, np.maximum(found, 0), a)
-    return made.with_rows(undefined=made.data[UNDEFINED] | (found < 0))
+    residues = a.residues(MODULUS)
+    found = logarithm_table()[residues]
+    is_lacking = (found < 0) & (residues != 0)
+    made = from_rows(None, np.where(found < 0, mixed(residues, 21) % Q, found), a)
+    return _defined_but(made, is_lacking, residues == 0)
 
 
 def sqrt(a: FieldArray) -> FieldArray:
     """The root that is a square itself, undefined where `a` is no square; the root of 0 is 0."""
     residues = a.residues(MODULUS)
     exponent = logarithm_table()[residues]
+    is_lacking = (exponent < 0) & (residues != 0)
     root = power_table()[np.maximum(exponent, 0) * ((Q + 1) // 2) % Q]
-    made = from_rows(np.where(residues == 0, 0, root), None, a)
-    return made.with_rows(undefined=made.data[UNDEFINED] | ((exponent < 0) & (residues != 0)))
+    made = from_rows(np.where(residues == 0, 0, np.where(is_lacking, mixed(residues, 22) % P, root)), None, a)
+    return _defined_but(made, is_lacking)
+
+
+def _defined_but(a: FieldArray, is_lacking: Ints, is_undefined: Ints | bool = False) -> FieldArray:
+    """The array, undefined at those places: where the field lacks a number, unless a hash stands for it."""
+    undefined = is_undefined if ALWAYS_DEFINED.get() else is_lacking | is_undefined
+    return a.with_rows(undefined=a.data[UNDEFINED] | undefined)
 
 
 def apply_function(name: str, *operands: FieldArray) -> FieldArray:

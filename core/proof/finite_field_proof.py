@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS, INTEGERS
 from ..serialization.proto_queries import all_nodes
-from ..verify.referee.float64_evaluation import evaluate_by_policy
+from ..verify.referee.float64_evaluation import EvaluationOrder, evaluate_by_policy
 from . import finite_field as ff
 from .field_kernels import operations_by_name
 from .field_symbols import READS_SHAPE, SymbolicInputs, names_in, symbolic_inputs
@@ -67,6 +67,7 @@ DIFFERENT_INTEGERS = "integers or bools differ"
 NOT_EVALUATED = "the rewritten model has no result where the original has one"
 NO_FIELD_KERNEL = "an operator has no kernel for the field"
 EMPTY_OUTPUTS = "all outputs are empty at the sizes that were tried"
+NO_TIME = "no time was left, as proofs take no longer than verification"
 NO_KERNEL = "has no float64 kernel"
 DIFFERENCES = frozenset({DIFFERENT_NUMBERS, DIFFERENT_RESIDUES, DIFFERENT_INTEGERS, NOT_EVALUATED, DIFFERENT_SHAPES})
 """Reasons of unknown verdicts that speak against a rule, as a kernel that is not there does not."""
@@ -92,6 +93,7 @@ class Coverage:
     least: int = ENOUGH_DRAWS
     is_thorough: bool = True
     enough: int = ENOUGH_DRAWS
+    branch_draws: int = BRANCH_DRAWS
     draws: int = 0
     samples: int = 0
     elements: int = 0
@@ -128,8 +130,8 @@ class Coverage:
     def is_complete(self) -> bool:
         """Whether each element was compared often enough."""
         enough = all(np.min(c, initial=self.enough) >= self.enough for c in self.compared.values())
-        least = BRANCH_DRAWS if self.enough == ENOUGH_DRAWS else BRANCH_DRAWS // 4
-        return enough and (not self.has_branches or (self.draws >= least and self.rare <= MAX_RARE / 10))
+        is_seen = self.draws >= self.branch_draws and self.rare <= MAX_RARE / 10
+        return enough and (not self.has_branches or self.enough == 1 or is_seen)
 
     @property
     def is_stuck(self) -> bool:
@@ -187,7 +189,7 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
         try:
             is_first = obligation.is_thorough or not shown
             enough = ENOUGH_DRAWS if is_first else ENOUGH_DRAWS // 2
-            coverage = compare_at(obligation, redraw, sizes, points, enough)
+            coverage = compare_first_at(obligation, redraw, sizes, points, enough)
         except (EvaluationError, NotApplicable) as why:  # a size that the fragment does not take
             if isinstance(why, NoFieldKernel) and not obligation.is_thorough:
                 raise
@@ -295,6 +297,15 @@ def jumps_of(obligation: Obligation, *, of_numbers: bool = True) -> frozenset[st
             if reads is of_numbers:
                 found.update(n.op_type for n in all_nodes([node]))
     return frozenset(found & STEPS)
+
+
+def reads_shapes_alone(obligation: Obligation) -> bool:
+    """Whether a region reads nothing but the shapes of its inputs, so that each draw is the same."""
+    given = {i.name for i in obligation.inputs}
+    nodes = [n for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph.node)]
+    reads_numbers = any(n.op_type not in READS_SHAPE and not given.isdisjoint(names_in(n)) for n in nodes)
+    computes = obligation.before.computed or obligation.after.computed
+    return not (obligation.is_thorough or reads_numbers or computes)
 
 
 def reads_extents_alone(obligation: Obligation, model: onnx.ModelProto) -> bool:
@@ -430,6 +441,7 @@ class Evaluator:
             for name, a in constants.items()
             if name not in fragment.computed
         }
+        self.order = EvaluationOrder.of(self.model, [v.name for v in graph.output])
         self.leaves = fragment.shadows
         fixed = {n for n, origin in fragment.computed.items() if all(leaf in self.leaves for leaf in leaves_of(origin))}
         known: dict[int, Any] = {}
@@ -452,7 +464,7 @@ class Evaluator:
         known: dict[int, Any] = {}
         given = {**self.leaves, **feeds} if self.computed else feeds
         constants |= {name: computed_constant(origin, given, known) for name, origin in self.computed.items()}
-        found = evaluate_by_policy(self.model, feeds, constants, exact_policy)
+        found = evaluate_by_policy(self.model, feeds, constants, exact_policy, self.order)
         return [found[v.name] for v in self.model.graph.output]
 
 
@@ -491,6 +503,19 @@ def exact_policy(array: Array, element_type: int, is_exact: bool) -> Array:
     return lifted(numbers)
 
 
+def compare_first_at(
+    obligation: Obligation, redraw: Redraw | None, sizes: Mapping[str, int], points: Points, enough: int
+) -> Coverage:
+    """Compare the outputs of a region first with all roots defined, at few points. Raises as `compare_at`."""
+    if not obligation.is_thorough:
+        try:
+            with ff.roots_always_defined():
+                return compare_at(obligation, redraw, sizes, points, enough)
+        except Difference:  # a law of roots may be needed
+            pass
+    return compare_at(obligation, redraw, sizes, points, enough)
+
+
 def compare_at(
     obligation: Obligation,
     redraw: Redraw | None,
@@ -499,8 +524,11 @@ def compare_at(
     enough: int = ENOUGH_DRAWS,
 ) -> Coverage:
     """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
-    least = 2 * ENOUGH_DRAWS if obligation.is_thorough else 1
-    coverage = Coverage(least << len(listed_bools(obligation)), obligation.is_thorough, enough)
+    least = (2 * ENOUGH_DRAWS if obligation.is_thorough else 1) << len(listed_bools(obligation))
+    if reads_shapes_alone(obligation):
+        enough = 1
+    branch_draws = BRANCH_DRAWS if obligation.is_thorough else 2 * enough
+    coverage = Coverage(least, obligation.is_thorough, enough, branch_draws)
     add_draws(coverage, obligation, sizes, points)
     for seed in range(1, MAX_SEEDS) if coverage.is_stuck else ():
         if redraw is None or coverage.is_complete or (other := redraw(seed)) is None:
@@ -522,8 +550,11 @@ def add_draws(
     failures = refused = 0
     samples = 1 if obligation.is_thorough else samples_of(obligation, sizes)
     while coverage.wants_draws(limit):
+        if not obligation.has_time():
+            raise NotApplicable(NO_TIME)
         number = coverage.next_number
-        drawn = Draw(number, INTEGER_LIMITS[failures], 1 if coverage.has_branches else samples)
+        wanted = 1 if coverage.has_branches else samples if coverage.draws else min(samples, coverage.enough)
+        drawn = Draw(number, INTEGER_LIMITS[failures], wanted)
         feeds = points.draw(obligation, sizes, drawn)
         if condition is not None and not all(np.asarray(v).all() for v in condition(feeds)):
             refused += 1

@@ -71,7 +71,7 @@ class Obligation:
     one; 0 if it is not known. `retyped` gives the obligation of the same rule on the model with another type in place
     of float32 (TensorProto.DataType); None if it does not fire. Without `is_thorough`, two sets of sizes are compared,
     and few points where no decision depends on them. `runs` are the sizes that symbols have together, where they are
-    not independent.
+    not independent. Draws end once it no longer `has_time`.
     """
 
     before: Fragment
@@ -85,6 +85,7 @@ class Obligation:
     retyped: Callable[[int], Obligation | None] | None = field(default=None, repr=False, compare=False)
     is_thorough: bool = True
     runs: tuple[Mapping[str, int], ...] = ()
+    has_time: Callable[[], bool] = field(default=lambda: True, repr=False, compare=False)
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -46,7 +46,11 @@ class ShadowArray(AnnotatedArray):
 
     def __getitem__(self, index: Any) -> Any:
         """The elements at an index; a single one is an array of rank 0."""
-        return moved(self, lambda a: a[plain(index)])
+        found = plain(index)
+        parts = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
+        if not any(isinstance(p, bool | np.ndarray | list) for p in parts):
+            return rearranged(self, plain(self)[found], lambda data: data[(slice(None), slice(None), *parts)])
+        return moved(self, lambda a: a[found])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """Set elements, and their field elements."""
@@ -83,12 +87,14 @@ call_functions(
 
 
 def _reshape(self: ShadowArray, *shape: Any, **_: Any) -> Any:
-    wanted = shape[0] if len(shape) == 1 else shape
-    return moved(self, lambda a: a.reshape(wanted))
+    floats = plain(self).reshape(shape[0] if len(shape) == 1 else shape)
+    return rearranged(self, floats, lambda data: data.reshape(*data.shape[:2], *floats.shape))
 
 
 def _transpose(self: ShadowArray, *axes: Any) -> Any:
-    return moved(self, lambda a: a.transpose(*axes))
+    wanted = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+    order = [a % self.ndim for a in wanted or ()] or range(self.ndim)[::-1]
+    return rearranged(self, plain(self).transpose(order), lambda data: data.transpose(0, 1, *(a + 2 for a in order)))
 
 
 ShadowArray.reshape = _reshape  # type: ignore[method-assign]
@@ -130,6 +136,11 @@ def pooled(fields: list[FieldArray]) -> FieldArray:
     """The elements of several arrays in one row."""
     samples = ff.most_samples(fields)
     return FieldArray(np.concatenate([f.broadcast_to(f.shape, samples).in_rows() for f in fields], axis=2))
+
+
+def rearranged(array: ShadowArray, floats: Any, view: Callable[[Any], Any]) -> Any:
+    """Floats whose field elements are a view of those of an array."""
+    return floats if array.field is None else shadowed(floats, FieldArray(view(array.field.data)))
 
 
 def moved(array: ShadowArray, move: Callable[[Any], Any]) -> Any:

@@ -135,13 +135,29 @@ def evaluate_by_policy(
     feeds: Mapping[str, Any],
     initializers: Mapping[str, Tensor | Array],
     policy: Policy,
+    order: EvaluationOrder | None = None,
 ) -> Mapping[str, Any]:
     """Evaluate the outputs of `model` in float64, each constant and result as `policy` makes it.
 
-    A subclass of ndarray that `feeds` and the policy give stays one. Raises EvaluationError.
+    A subclass of ndarray that `feeds` and the policy give stays one. `order` is that of its nodes, for models that are
+    evaluated often. Raises EvaluationError.
     """
     names = [v.name for v in model.graph.output]
-    return _evaluation(model, feeds, names, initializers, policy, policy).results
+    return _evaluation(model, feeds, names, initializers, policy, policy, order).results
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationOrder:
+    """The nodes that outputs need, producers first, and the names that nothing reads after one, by its index."""
+
+    nodes: Sequence[onnx.NodeProto]
+    last_uses: Mapping[int, Sequence[str]]
+
+    @classmethod
+    def of(cls, model: onnx.ModelProto, outputs: Sequence[str]) -> EvaluationOrder:
+        """The order of the nodes of a model."""
+        nodes = _sorted_nodes(model.graph.node, outputs)
+        return cls(nodes, _last_uses(nodes, outputs))
 
 
 def _evaluation(
@@ -151,12 +167,13 @@ def _evaluation(
     initializers: Mapping[str, Tensor | Array],
     policy: Policy,
     weight_policy: Policy,
+    order: EvaluationOrder | None = None,
 ) -> _Evaluation:
     names = outputs if isinstance(outputs, Mapping) else {name: name for name in outputs}
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     work = _Evaluation(policy, weight_policy, functions)
     with np.errstate(all="ignore", over="call", under="call", call=work.note_flag):
-        work.run(model, feeds, names, initializers)
+        work.run(model, feeds, names, initializers, order)
     return work
 
 
@@ -222,6 +239,7 @@ class _Evaluation:
         feeds: Mapping[str, Any],
         outputs: Mapping[str, str],
         initializers: Mapping[str, Tensor | Array],
+        order: EvaluationOrder | None = None,
     ) -> None:
         """Evaluate a model into `results`."""
         scope = _Scope(opset_versions(model), self.weight_policy, tensors={t.name: t for t in model.graph.initializer})
@@ -235,11 +253,10 @@ class _Evaluation:
             scope.bind(name, value)
         for name in (*arrays, *feeds):
             scope.tensors.pop(name, None)
-        nodes = _sorted_nodes(model.graph.node, [*outputs.values()])
-        last = _last_uses(nodes, [*outputs.values()])
-        for index, node in enumerate(nodes):
+        order = EvaluationOrder.of(model, [*outputs.values()]) if order is None else order
+        for index, node in enumerate(order.nodes):
             self._run_node(node, scope)
-            for name in last.get(index, ()):
+            for name in order.last_uses.get(index, ()):
                 scope.values.pop(name, None)
         for name, inner in outputs.items():
             self.results[name], self.types[name] = scope.read(inner)
@@ -432,6 +449,7 @@ def _value_of(a: AttributeProto) -> Any:
     return op_schemas.decode_strings(helper.get_attribute_value(a))
 
 
+@cache
 def _defaults(op_type: str, domain: str, version: int) -> Mapping[str, Any]:
     """The defaults of attributes in the schema; none for operators that onnx does not know."""
     spec = op_schemas.schema(op_type, domain, version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -62,8 +63,14 @@ def windows_of(call: KernelCall, spatial: Sequence[int], kernel: Sequence[int], 
     return Windows(tuple(kernel), strides, dilations, tuple(pads), tuple(counts))
 
 
+MAX_COLUMNS = 1 << 20  # elements of the windows of a convolution, one beside the other
+
+
 def convolve(call: KernelCall, x: Array, w: Array) -> Array:
-    """The convolution of x (N, C, ...) with w (M, C / group, ...), one product of matrices for each position of w."""
+    """The convolution of x (N, C, ...) with w (M, C / group, ...).
+
+    It is one product of matrices for small ones, and one for each position of w for others, which takes less memory.
+    """
     group = call.get("group", 1)
     windows = windows_of(call, x.shape[2:], w.shape[2:])
     n, m, c = x.shape[0], w.shape[0], w.shape[1]
@@ -71,6 +78,11 @@ def convolve(call: KernelCall, x: Array, w: Array) -> Array:
     padded = padded.reshape(n, group, c, *padded.shape[2:])
     weights = w.reshape(group, m // group, c, *w.shape[2:])
     extents = (n, group, m // group, int(np.prod(windows.counts)))
+    positions = math.prod(windows.kernel)
+    if positions * x.shape[0] * x.shape[1] * extents[-1] <= MAX_COLUMNS:
+        spans = [padded[span].reshape(n, group, c, extents[-1]) for _, span in windows.positions()]
+        columns = np.stack(spans, axis=3).reshape(n, group, c * positions, extents[-1])
+        return (weights.reshape(group, m // group, c * positions) @ columns).reshape(n, m, *windows.counts)
     total = np.zeros_like(x, np.result_type(x, w), shape=extents)
     for at, span in windows.positions():
         columns = padded[span].reshape(n, group, c, total.shape[-1])

@@ -7,14 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from passwright.app.cli import app
+from passwright.app.registry.resolved_pipeline import resolve_pipeline
+from passwright.app.verify.region_proofs import changing_run
 from passwright.core import from_onnx
 from passwright.core.io.files import split_model
+from passwright.core.io.model_source import model_source
+from passwright.core.pass_manager.pass_manager import PassManager
+from passwright.core.pass_manager.pass_selection import selectable_names
+from passwright.core.proof.finite_field_proof import NO_TIME
 from passwright.core.proof.guarantee import Guarantee
 from passwright.core.proof.obligation import Obligation
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions, RewrittenModel
-from passwright.core.proof.region_proofs import NO_TIME, ProofSeconds, RegionProofs, prove_regions
+from passwright.core.proof.region_proofs import ProofSeconds, RegionProofs, prove_regions
 from passwright.core.proof.verdict import Verdict
 from rewriting import load
 from typer.testing import CliRunner
@@ -132,3 +139,66 @@ def test_layers_of_equal_structure_are_proved_once() -> None:
     found = prove_regions(Regions.of(models), [counted])
     assert [r.is_proved for r in found.regions] == [True] * 3
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_proved"),
+    [
+        pytest.param(
+            "s = Sqrt(x) y = MatMul(s, w)", "s = Sqrt(x) z = Neg(w) t = MatMul(s, z) y = Neg(t)", True, id="many"
+        ),
+        pytest.param("s = Sqrt(x) y = Mul(s, s)", "y = Identity(x)", True, id="a law of roots"),
+        pytest.param("s = Mul(x, x) y = Sqrt(s)", "y = Identity(x)", False, id="of one sign"),
+        pytest.param("s = Add(x, x) y = Sqrt(s)", "t = Sqrt(x) y = Add(t, t)", False, id="no law"),
+        pytest.param("s = Log(x) y = MatMul(s, w)", "s = Log(x) t = Add(s, s) y = MatMul(t, w)", False, id="logarithm"),
+    ],
+)
+def test_roots_of_numbers_without_one_are_unknown_numbers(before: str, after: str, is_proved: bool) -> None:
+    """An element that depends on many roots is defined in few draws where those of non-squares are not."""
+    types = "g (float[N,16] x) => (float[N,16] y)"
+    weight = {"w": np.random.default_rng(2).standard_normal((16, 16)).astype(np.float32)}
+    found = proofs(*(load(f"{types} {{ {text} }}", weights=weight) for text in (before, after)))
+    assert [r.is_proved for r in found.regions] == [is_proved]
+
+
+def test_dims_that_follow_from_others_have_the_sizes_of_runs() -> None:
+    """`s` has as many rows as the sum of two extents that only running the model tells."""
+    types = "g (float[N,4] x, int64[2] starts) => (float[A,4] y)"
+    shared = (
+        "<int64[1] axes = {0}> { e = NonZero(x) i = Transpose<perm=[1,0]>(e) r = GatherND(x, i) u = Unsqueeze(r, axes) "
+    )
+    before, after = (load(f"{types} {shared} {end} }}") for end in ("a = Neg(u) y = Neg(a)", "y = Identity(u)"))
+    assert [r.is_proved for r in proofs(before, after).regions] == [True]
+
+
+def test_small_regions_come_first() -> None:
+    tried: list[str] = []
+
+    def recorded(obligation: Obligation) -> list[Verdict]:
+        tried.append(obligation.rule)
+        return Prover().prove(obligation)
+
+    before, after = (
+        f"g (float[N] x) => (float[N] y, float[N] z) {{ {end} }}"
+        for end in ("b = Exp(x) c = Exp(b) d = Neg(c) e = Neg(d) y = Exp(e) t = Abs(x) s = Neg(t) z = Neg(s)",
+                    "b = Exp(x) f = Exp(b) y = Exp(f) z = Abs(x)")
+    )  # fmt: skip
+    models = [load(text) for text in (before, after)]
+    regions = Regions.of(
+        RewrittenModel(*(split_model(m.SerializeToString()) for m in models), from_onnx(models[0]).graph)
+    )
+    assert regions.sites == ("y", "z")
+    prove_regions(regions, [recorded])
+    assert list(dict.fromkeys(tried)) == ["z", "y"]
+
+
+def test_a_repeated_run_makes_the_changes_alone(tmp_path: Path) -> None:
+    onnx.save(load(f"{TYPES} {BEFORE}", weights=WEIGHT), tmp_path / "a.onnx")
+    source, pipeline = model_source(tmp_path / "a.onnx", inline=True), resolve_pipeline("basic").pipeline
+    manager = PassManager(source.load, pipeline)
+    first = manager.run()
+    repeated = changing_run(manager, first.ledger)
+    assert len(selectable_names(repeated.pipeline)) < len(selectable_names(pipeline)) / 4
+    second = repeated.run()
+    assert second.ledger.counts == first.ledger.counts
+    assert [op.type for op in second.model.graph.ops()] == [op.type for op in first.model.graph.ops()]

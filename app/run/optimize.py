@@ -267,11 +267,12 @@ def _proof_counts(run: VerifiedRun, candidate: Candidate, options: RunOptions, t
     """The numbers of proved regions, if that is wanted."""
     if not options.prove:
         return None
-    from ..verify.region_proofs import ProvedModels, proofs_of  # noqa: PLC0415 - imports z3
+    from ..verify.region_proofs import ProvedModels, changing_run, proofs_of  # noqa: PLC0415 - imports z3
 
     with timer.phase(PROVING):
         rewritten = in_memory(candidate.model, candidate.exported)
-        models = ProvedModels(run.source.load(), run.source.loadable(), rewritten, [run.quarantine.manager])
+        rewrites = [changing_run(run.quarantine.manager, run.attempt.ledger)]
+        models = ProvedModels(run.source.load(), run.source.loadable(), rewritten, rewrites)
         return proofs_of(models, timer.verification_seconds).counts
 
 

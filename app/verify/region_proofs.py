@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import partial
 
 from ...core.errors import PassesError
 from ...core.io.files import split_model
@@ -11,15 +12,18 @@ from ...core.io.model import Model
 from ...core.ort.sessions import Loadable
 from ...core.ort.split_models import SplitModel
 from ...core.pass_manager.pass_manager import PassManager
+from ...core.pass_manager.pass_selection import select, selectable_names
+from ...core.pass_manager.pipeline import Pipeline
 from ...core.proof.prover import Prover
 from ...core.proof.region_obligations import Regions, RewrittenModel
 from ...core.proof.region_proofs import ProofSeconds, RegionProofs, prove_regions
 from ...core.proof.smt import SmtProver, is_available
 from ...core.proof.traced_array import TracedArray, trace_constants, traced_constants
+from ...core.rewriting.ledger import Ledger
 from ...core.support.dataclass_decorator import dataclass
 from ..registry.resolved_pipeline import resolve_pipeline
 
-FIELD_SECONDS = 10.0
+FIELD_SECONDS = 2.0
 """The time of proofs by the field where verification took less."""
 REGION_SECONDS, LEAST_REGION_SECONDS, ELEMENT_SECONDS = 10.0, 1.0, 1.0
 """Limits of z3 on one region, most and least, and on one element."""
@@ -39,7 +43,7 @@ class ProvedModels:
     def regions(self) -> Regions:
         """The regions in which the models differ."""
         first, second = split_model(self.original), split_model(self.rewritten)
-        repeated = cache(lambda: [repeated_weights(m) for m in self.rewrites])
+        repeated = [partial(repeated_weights, m) for m in self.rewrites]
         return Regions.of(RewrittenModel(first, second, self.model.graph), repeated)
 
 
@@ -54,6 +58,13 @@ def proofs_of(models: ProvedModels, seconds: float, *, exact: bool = False) -> R
         uses_smt = is_available() and of_region >= LEAST_REGION_SECONDS
         techniques = [Prover().prove, *([smt.prove] if uses_smt else [])]
         return prove_regions(models.regions(), techniques, exact=exact, seconds=limits)
+
+
+def changing_run(manager: PassManager, ledger: Ledger) -> PassManager:
+    """The run without the passes and rules that changed nothing; those left change the same."""
+    known = selectable_names(manager.pipeline)
+    names = {by if by in known else name for name, counts in ledger.counts.items() for by in counts}
+    return replace(manager, pipeline=select(manager.pipeline, names & known) if names else Pipeline("none", ()))
 
 
 def repeated_weights(manager: PassManager) -> Mapping[str, TracedArray]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from math import prod
 from typing import Any
 
@@ -18,9 +18,9 @@ import onnx
 from onnx import TensorProto, helper, inliner, numpy_helper
 
 from ..ir.dtypes import FLOATS
-from ..ir.expressions import SymInt, substitute
+from ..ir.expressions import SymInt, atoms, substitute
 from ..ir.graph import Graph
-from ..ir.tensor import Tensor, tensors_equal
+from ..ir.tensor import Tensor, digest, tensors_equal
 from ..ort.split_models import SplitModel
 from ..rewriting.rules import EXACT, ROUNDING
 from ..serialization.proto_queries import captured_by
@@ -51,13 +51,16 @@ class RewrittenModel:
     graph: Graph
 
 
-FoldedWeights = Callable[[], Sequence[Mapping[str, TracedArray]]]
-"""The weights that repeated rewrites compute, by name; they are repeated once one is needed."""
+FoldedWeights = Callable[[], Mapping[str, TracedArray]]
+"""The weights that a repeated rewrite computes, by name."""
 
 
-def no_weights() -> Sequence[Mapping[str, TracedArray]]:
-    """No weights, of no rewrite."""
-    return ()
+def by_digest(folded: FoldedWeights) -> Mapping[bytes, TracedArray]:
+    """The first of those weights that are equal, by their digest: a repeated rewrite may give other names."""
+    found: dict[bytes, TracedArray] = {}
+    for array in folded().values():
+        found.setdefault(digest(Tensor.from_array(np.array(array))), array)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +75,22 @@ class ValueType:
         """Whether it has one axis or none, as extents have."""
         return self.dims is not None and len(self.dims) <= 1
 
-    def open_dims(self, name: str) -> tuple[str | None, ...]:
-        """Names for the dims that are not known, None for others."""
-        return tuple(f"{name}.{axis}" if d is None else None for axis, d in enumerate(self.dims or ()))
+    def open_dims(self, name: str, free: Collection[str]) -> tuple[str | None, ...]:
+        """Names for the dims that do not follow from `free` symbols, None for others."""
+        dims = enumerate(self.dims or ())
+        return tuple(None if is_given(d, free) else f"{name}.{axis}" for axis, d in dims)
 
-    def as_input(self, name: str) -> InputType | None:
-        """An input of this type; None if the rank is not known."""
+    def as_input(self, name: str, open_dims: Sequence[str | None]) -> InputType | None:
+        """An input of this type, with names for some of its dims; None if the rank is not known."""
         if not self.dtype or self.dims is None:
             return None
-        dims = (named or d for named, d in zip(self.open_dims(name), self.dims, strict=True))
+        dims = (named or d for named, d in zip(open_dims, self.dims, strict=True))
         return InputType(name, self.dtype, tuple(d for d in dims if d is not None))
+
+
+def is_given(dim: SymInt | None, symbols: Collection[str]) -> bool:
+    """Whether a dim is a number or follows from symbols."""
+    return isinstance(dim, int) or (dim is not None and all(str(a) in symbols for a in atoms(dim)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +120,15 @@ class Regions:
     rewritten: ValueGraph
     shared: SharedValues
     types: Mapping[str, ValueType]
-    folded: FoldedWeights = no_weights
+    folded: Sequence[Callable[[], Mapping[bytes, TracedArray]]] = ()
+    """The weights of each repeated rewrite by digest; it is repeated once one is needed that those before it lack."""
     runs: Callable[[], Sequence[Mapping[str, int]]] = tuple
     """The sizes of symbols, and of dims that are not known, in runs of the original."""
+    symbols: frozenset[str] = frozenset()
+    """The symbols in the dims of the inputs of the original, which may have any sizes."""
 
     @classmethod
-    def of(cls, models: RewrittenModel, folded: FoldedWeights = no_weights) -> Regions:
+    def of(cls, models: RewrittenModel, folded: Sequence[FoldedWeights] = ()) -> Regions:
         """The regions of two models; shapes and places, sequences and optionals are inside of them.
 
         Integers mostly follow from the shapes of other values: as variables, they would be independent of those.
@@ -126,14 +138,22 @@ class Regions:
         types = {v.name: ValueType(v.known_dtype, v.known_shape) for v in outputs if v.known_dtype}
         of_extents = extents_in(first)
         kept = {n for n, t in types.items() if t.dtype in VARIABLES and not (n in of_extents and t.is_vector)}
-        open_dims = {n: d for n in kept if any(d := types[n].open_dims(n))}
+        free = frozenset(s for i in input_types(models.original.whole_message()) for s in i.symbols)
+        open_dims = {n: d for n in kept if any(d := types[n].open_dims(n, free))}
         runs = cache(lambda: sizes_of_runs(models.original.whole_message(), open_dims))
-        return cls(first, second, SharedValues.of(first, second, first.producers.keys() - kept), types, folded, runs)
+        weights = [cache(partial(by_digest, made)) for made in folded]
+        return cls(
+            first, second, SharedValues.of(first, second, first.producers.keys() - kept), types, weights, runs, free
+        )
 
     @property
     def sites(self) -> tuple[str, ...]:
         """The shared values that the models compute in different ways."""
         return self.shared.sites
+
+    def op_count(self, site: str) -> int:
+        """The ops of the region of a site in the original."""
+        return len(self.original.ancestors((site,), self.shared.names.__contains__)[0])
 
     def claims(self, site: str, *, exact: bool = False) -> Iterator[RegionClaim]:
         """Claims each of which says that both models compute the value of a site alike, the most general one first.
@@ -150,7 +170,7 @@ class Regions:
 
         def claim(obligation: Obligation, **options: bool) -> RegionClaim:
             kept = {n: rounded[n] for n in obligation.after.computed}
-            return RegionClaim(obligation, kept, **options)
+            return RegionClaim(self._at_runs(obligation), kept, **options)
 
         general = without_common_parts(with_free_weights(whole, self.original.constants), self._as_input)
         if (small := with_small_extents(general)) is not None:
@@ -163,8 +183,18 @@ class Regions:
 
     def _at_runs(self, obligation: Obligation) -> Obligation:
         """The obligation at the sizes of runs where dims are not known, which may follow from others."""
-        known = (self.types[i.name].dims or () for i in obligation.inputs if i.name in self.types)
-        return replace(obligation, runs=tuple(self.runs())) if any(None in dims for dims in known) else obligation
+        is_free = self.symbols.issuperset(obligation.symbols)
+        return obligation if is_free else replace(obligation, runs=tuple(self.runs()))
+
+    def _input(self, name: str) -> InputType | None:
+        """A value of the original as an input; None if its rank is not known."""
+        found = self.types.get(name)
+        if found is None:
+            return None
+        named = found.open_dims(name, self.symbols)
+        has_runs = any(named) and bool(self.runs())
+        of_runs = [d is None or has_runs for d in found.dims or ()]
+        return found.as_input(name, [n if known else None for n, known in zip(named, of_runs, strict=True)])
 
     def _is_original(self, tensor: onnx.TensorProto) -> bool:
         """Whether the original has a constant of this name that is equal."""
@@ -174,9 +204,11 @@ class Regions:
     def _folded_weight(self, name: str) -> tuple[Origin, float] | None:
         """How a weight was computed, and by how many ulps it is off; None if no rewrite made it bit for bit."""
         held = self.rewritten.constants.get(name)
-        for made in (weights[name] for weights in self.folded() if name in weights):
-            is_same = isinstance(held, Tensor) and tensors_equal(held, Tensor.from_array(np.array(made)))
-            if not is_same or made.origin is None:
+        if not isinstance(held, Tensor):
+            return None
+        key = digest(held)
+        for made in (weights[key] for of_rewrite in self.folded if key in (weights := of_rewrite())):
+            if made.origin is None:
                 continue
             leaves = {n: self.original.constants.get(n) for n in leaves_of(made.origin)}
             arrays = {n: t.array for n, t in leaves.items() if isinstance(t, Tensor)}
@@ -192,10 +224,9 @@ class Regions:
         given: dict[str, InputType] = {}
         for fragment in (before, after):
             for own in input_types(fragment.model):
-                known = self.types[own.name].as_input(own.name) if own.name in self.types else None
-                given.setdefault(own.name, known or own)
+                given.setdefault(own.name, self._input(own.name) or own)
         contract = EXACT if exact else ROUNDING
-        return self._at_runs(Obligation(before, after, tuple(given.values()), contract, rule=site, is_thorough=False))
+        return Obligation(before, after, tuple(given.values()), contract, rule=site, is_thorough=False)
 
     def _is_read_by_rewritten(self, name: str) -> bool:
         """Whether a region of the rewritten model is given a value; shapes and the like stay constant."""
@@ -224,7 +255,7 @@ class Regions:
     def _as_computed_input(self, name: str) -> InputType | None:
         """The type of a computed value of floats or bools as an input, which has a name of its own."""
         found = self.types.get(name)
-        given = found.as_input(name) if found is not None and found.dtype in VARIABLES else None
+        given = self._input(name) if found is not None and found.dtype in VARIABLES else None
         return given if given is None else replace(given, name=f"{name} (given)")
 
     def _as_input(self, name: str) -> InputType | None:

@@ -7,14 +7,14 @@ that there are exact ones, of which those of the model are roundings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from time import monotonic
+from time import monotonic, thread_time
 
 import numpy as np
 
-from .finite_field_proof import NO_FIELD_KERNEL
+from .finite_field_proof import NO_FIELD_KERNEL, NO_TIME
 from .guarantee import PROOFS, Guarantee
 from .obligation import NotApplicable, Obligation
 from .prover import Backend
@@ -77,15 +77,17 @@ def prove_regions(
 ) -> RegionProofs:
     """Prove each changed region by the first technique that does; what is left after so many `seconds` is unknown.
 
-    With `exact`, equal bits are demanded. Each technique is tried on all regions before the next one: the first one on
-    all claims, others on that with the weights of the model. Claims that differ in names alone, as those of equal
-    layers, are proved once.
+    With `exact`, equal bits are demanded. Each technique is tried on all regions before the next one, on small ones
+    first: the first one on all claims, others on that with the weights of the model. Claims that differ in names alone,
+    as those of equal layers, are proved once.
     """
     start = monotonic()
+    # The first one computes in this thread, which may have to wait for others, and later ones in other processes.
+    limits = _left(thread_time, seconds.first), _left(monotonic, seconds.all)
     work = _Work()
-    claims = {site: Claims(regions.claims(site, exact=exact)) for site in regions.sites}
+    claims = {site: Claims(regions.claims(site, exact=exact)) for site in sorted(regions.sites, key=regions.op_count)}
     for number, technique in enumerate(techniques):
-        work.deadline = start + (seconds.all if number else seconds.first)
+        work.left = limits[min(number, 1)]
         for site, of_site in claims.items():
             work.attempt(technique, site, (c for c in of_site if c.is_of_real_weights) if number else of_site)
     found = [RegionProof(s, _of_region(strongest(v)), work.ulps.get(s, {})) for s, v in work.ordered(regions.sites)]
@@ -107,7 +109,6 @@ class Claims:
             yield claim
 
 
-NO_TIME = "no time was left, as proofs take no longer than verification"
 SMALL_EXTENTS = "small images and signals"
 
 
@@ -115,7 +116,8 @@ SMALL_EXTENTS = "small images and signals"
 class _Work:
     """The verdicts on regions so far, and those on claims by technique and key."""
 
-    deadline: float = inf
+    left: Callable[[], float] = lambda: inf
+    """The seconds that are left for a technique."""
     verdicts: dict[str, list[Verdict]] = field(default_factory=dict[str, list[Verdict]])
     ulps: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     known: dict[Hashable, Sequence[Verdict]] = field(default_factory=dict[Hashable, Sequence[Verdict]])
@@ -138,11 +140,11 @@ class _Work:
     def _attempt_claims(self, technique: Backend, site: str, claims: Iterable[RegionClaim]) -> None:
         if any(v.guarantee in PROOFS for v in self.verdicts.get(site, ())):
             return
-        if monotonic() > self.deadline:
+        if self.left() < 0:
             self.verdicts[site] = self.verdicts.get(site) or [_unknown(NO_TIME)]
             return
         for claim in claims:
-            if monotonic() > self.deadline and self.verdicts.get(site):
+            if self.left() < 0 and self.verdicts.get(site):
                 return
             found = self._verdicts(technique, claim)
             self.add(site, *found)
@@ -155,11 +157,17 @@ class _Work:
     def _verdicts(self, technique: Backend, claim: RegionClaim) -> Sequence[Verdict]:
         key = (id(technique), claim.key)
         if key not in self.known:
-            self.known[key] = _attempt(technique, claim.obligation)
+            self.known[key] = _attempt(technique, replace(claim.obligation, has_time=lambda: self.left() > 0))
         found = self.known[key]
         if claim.small_extents:
             found = [replace(v, coverage=(*v.coverage, SMALL_EXTENTS)) for v in found]
         return [_of_rounded(v) for v in found] if claim.rounded else found
+
+
+def _left(clock: Callable[[], float], seconds: float) -> Callable[[], float]:
+    """The seconds that are left of so many from now on."""
+    end = clock() + seconds
+    return lambda: end - clock()
 
 
 def _of_rounded(verdict: Verdict) -> Verdict:

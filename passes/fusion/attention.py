@@ -33,6 +33,7 @@ from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import (
     Inputs,
     has_n_consumers,
+    is_finite,
     known,
     known_extent,
     known_scalar,
@@ -49,6 +50,7 @@ CONDITION = (
     "nothing is empty, no row is masked throughout by -inf, no score is near the numbers that mask,"
     " in half precision no row is masked throughout and no score overflows"
 )
+LARGEST_SCORE = 1e3  # of those that no number masks
 MASKING_NUMBER = -1e4  # a score that is replaced by it, or by a lower number, has no weight
 # onnxruntime counts the lowest number of a type as -inf, and gives zeros for a row of nothing else. A mask that is
 # bounded from below gives the mean, as a Softmax of equal scores does.
@@ -144,10 +146,17 @@ def read_scaled_scores(op: Op, depth: int) -> Scores:
     return scores
 
 
+def is_masked_in_part(g: Any, z: Any, axis: Any) -> Any:
+    """The expression for scores of which each is masked or small, and not all of a row by -inf."""
+    is_small = g.Less(g.Abs(z), LARGEST_SCORE)
+    is_masked = g.Less(z, MASKING_NUMBER - LARGEST_SCORE)
+    return g.And(g.Or(is_small, is_masked), is_finite(g, g.Softmax(z, axis=axis)))
+
+
 @rule(
     lambda g, z, v, axis: g.MatMul(g.Softmax(z, axis=axis), v),
     lambda g, z, v, axis: g.MatMul(g.Cast(g.Softmax(z, axis=axis), to=TensorProto.FLOAT16), v),
-    contract=conditional(CONDITION),
+    contract=conditional(CONDITION, assume=is_masked_in_part),
 )
 def fuse_attention(g: Build, z: Value, v: Value, axis: int) -> Value:
     """MatMul(Softmax(MatMul(q, Transpose(k)) * scale + mask), v) => Attention(q, k, v, mask)"""
@@ -338,10 +347,15 @@ def split_heads(g: Any, x: Any, reshape: Any) -> Any:
     return g.Transpose(g.Reshape(x, ...) @ reshape, perm=HEADS_FIRST)
 
 
+def bound_of_scores(g: Any, q: Any, k: Any, c: Any) -> Any:
+    """The expression for a number that no product of a query and a key exceeds, scaled by c or not."""
+    return g.Mul(g.Mul(g.ReduceSum(g.Abs(q)), g.ReduceSum(g.Abs(k))), g.Add(g.Abs(c), 1))
+
+
 @rule(
     lambda g, q, k, v, op, c, m=None: g.Attention(g.Mul(q, g.const(c)), k, v, m) @ op,
     lambda g, q, k, v, op, c, m=None: g.Attention(q, g.Mul(k, g.const(c)), v, m) @ op,
-    contract=conditional("no score overflows"),
+    contract=conditional("no score overflows", assume=lambda g, q, k, c: is_finite(g, bound_of_scores(g, q, k, c))),
 )
 def fold_scale_into_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None) -> Value:
     """Attention(q * c, k, v), Attention(q, k * c, v) => Attention(q, k, v, scale=scale * c)"""

@@ -10,14 +10,14 @@ import numpy as np
 from ...core import Build, Graph, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.cost_model import CostModel, format_seconds
 from ...core.support.dataclass_decorator import dataclass
-from ..support.operand_queries import Array, Values, has_one_use, known, known_extent, operand
+from ..support.operand_queries import Array, Values, has_one_use, is_finite, known, known_extent, operand
 from .conv_merging import pointwise_window, weighted_conv
 from .convolution import group_count, require_replaceable
 
 MODES = ("nearest", "linear", "cubic")
 MAX_OPERANDS = 256  # of a Concat
 # A Resize weights elements, some of them with 0, and infinities of both signs make NaN where they are added up.
-FINITE_INPUTS = conditional("the inputs of the Resize and the outputs of the Conv are finite")
+FINITE_INPUTS = conditional("the inputs of the Resize and the outputs of the Conv are finite", each=is_finite)
 
 
 @dataclass(frozen=True, slots=True)

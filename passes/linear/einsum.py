@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Declined, RulePass, Value, conditional, require, rule, same_extent
+from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
 from ...core.support.dataclass_decorator import dataclass
+from ..support.operand_queries import NO_RESULT_OF_ZERO
 from .weighted_products import GEMM_TYPES, build_gemm, require_ort_matmul
 
 Term = tuple[str, ...]
@@ -77,8 +78,8 @@ def einsum_to_reduce_sum(g: Build, x: Value, e: str) -> Value:
 
 
 # onnxruntime makes a matrix product of it, which adds the product to a zero.
-@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), contract=conditional("no product is a negative zero"))
-def einsum_to_mul(g: Build, a: Value, b: Value, e: str) -> Value:
+@rule(lambda g, a, b, e, op: g.Einsum(a, b, equation=e) @ op, contract=NO_RESULT_OF_ZERO)
+def einsum_to_mul(g: Build, a: Value, b: Value, e: str, op: Op) -> Value:
     """Einsum(a, b, "ij,j->ij") => Mul(a, b)"""
     eq = parse_equation(e, [a.rank, b.rank])
     require(a.dtype in MATMUL_TYPES, "onnxruntime may not multiply this type")

@@ -6,8 +6,9 @@ from math import prod
 
 import numpy as np
 
-from ...core import Build, Op, RulePass, Value, broadcasts_to, conditional, require, rule
+from ...core import Build, Op, RulePass, Value, broadcasts_to, require, rule
 from ..support.operand_queries import (
+    NO_RESULT_OF_ZERO,
     broadcast_extents,
     downcast_constant,
     operand,
@@ -130,12 +131,12 @@ def move_shift_behind_matmul(g: Build, x: Value, v: Value, w: Value, c: Value, p
     return g.Add(g.MatMul(x, w), downcast_constant(g, behind + product_of_shift(x, v, product), w))
 
 
-@rule(lambda g, a, b, c, gemm: g.Gemm(a, b, g.const(c)) @ gemm, contract=conditional("no product is a negative zero"))
-def drop_zero_bias(g: Build, a: Value, b: Value, c: Value, gemm: Op) -> Value:
+@rule(lambda g, a, b, c, op: g.Gemm(a, b, g.const(c)) @ op, contract=NO_RESULT_OF_ZERO)
+def drop_zero_bias(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value:
     """Gemm(a, b, 0) => Gemm(a, b)"""
     require(g.opset >= 11, "before opset 11 Gemm has to have a bias")
     require(not c.const.any() and c.const.size, "the bias is not zero")
-    return g.Gemm(a, b, **gemm_attributes(gemm, beta=1.0))
+    return g.Gemm(a, b, **gemm_attributes(op, beta=1.0))
 
 
 def gemm_plus(g: Build, gemm: Op, d: Value, sign_of_gemm: int, sign_of_d: int) -> Value:

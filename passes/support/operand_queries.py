@@ -28,6 +28,8 @@ def is_no_negative_zero(g: Any, v: Any) -> Any:
 
 
 NO_NEGATIVE_ZERO = conditional("no zero is negative", each=is_no_negative_zero)
+NO_RESULT_OF_ZERO = conditional("no product is a negative zero", assume=lambda g, op: g.Not(g.Equal(op, 0)))
+"""A product that is a negative zero gives 0 where 0 is added to it."""
 P = ParamSpec("P")
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]

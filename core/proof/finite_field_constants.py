@@ -7,9 +7,11 @@ each other than float32 rounds count as equal; none that is farther away does.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -43,7 +45,7 @@ MAX_SIMPLE = 64  # of numerator and denominator of a number that keeps its value
 NEAREST_SINGLE = 2.0**-24  # the relative error of a float32 that is the nearest one
 SMALL_DENOMINATOR, SMALL_ROOT = 64, 8
 SINGLE_DIGITS, DOUBLE_DIGITS = 6, 14
-MAX_ROOT = 1024
+MAX_ROOT, MAX_HEAD = 1024, 257
 Column = tuple[int, int, int, int, int, int]
 
 
@@ -110,7 +112,7 @@ def column_of(number: float, error: float, seed: int, is_vector: bool) -> Column
     error = error or (SINGLE_ERROR if is_single else DOUBLE_ERROR)
     if seed and is_vector and number:
         return _random_column(number, seed)
-    for name, size in irrational_sizes().items():
+    for name, size in irrationals_near(abs(number), error):
         if error > SINGLE_ERROR and name not in COMMON:
             continue  # in 16 bits, any number is near a root
         if abs(abs(number) - size) <= error * size:
@@ -124,6 +126,20 @@ def column_of(number: float, error: float, seed: int, is_vector: bool) -> Column
     if seed and max(abs(fraction.numerator), fraction.denominator) > MAX_SIMPLE:
         return _random_column(number, seed)
     return *rational(fraction), 1, 1, 0, 0
+
+
+def irrationals_near(number: float, error: float) -> Iterator[tuple[str, float]]:
+    """The irrational numbers, by name, that differ by little more than a relative error, the first listed first."""
+    ordered = irrationals_by_size()
+    low, high = (bisect(ordered, (number * (1 + side * 2 * error),)) for side in (-1, 1))
+    for size, _, name in sorted(ordered[low:high], key=itemgetter(1)):
+        yield name, size
+
+
+@cache
+def irrationals_by_size() -> Sequence[tuple[float, int, str]]:
+    """The numbers of `irrational_sizes` by size, each with its place among them and its name."""
+    return sorted((size, place, name) for place, (name, size) in enumerate(irrational_sizes().items()))
 
 
 def _hash(residue: int, salt: int, modulus: int) -> int:
@@ -173,7 +189,18 @@ def irrational_columns() -> Mapping[str, tuple[int, int, int, int]]:
     found |= {f"pi * {n}/{d}": (pi * n * pow(d, -1, P) % P, 0, 1, 0) for n, d in _PI_MULTIPLES}
     found |= {f"root {n}/{d} / pi": root(n * pow(d, -1, P) * pi_inverse % P) for n, d in _ROOTS_OVER_PI}
     found |= {f"ln {k}": (0, int(logarithm_table()[k]), 0, 1) for k in (2, 10)}
+    found |= {f"fourth root 1/{n}": _root_of(found[f"root 1/{n}"]) for n in _head_sizes() if f"root 1/{n}" in found}
     return found
+
+
+def _root_of(column: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    exponent = int(logarithm_table()[column[0]])
+    return int(power_table()[exponent * ((Q + 1) // 2) % Q]), 0, 1, 0
+
+
+def _head_sizes() -> Iterator[int]:
+    """Sizes of heads: queries and keys are scaled by the fourth root each."""
+    return (n for n in range(2, MAX_HEAD) if math.isqrt(n) ** 2 != n)
 
 
 _PI_MULTIPLES = ((1, 1), (2, 1), (1, 2), (1, 4))
@@ -194,4 +221,5 @@ def irrational_sizes() -> Mapping[str, float]:
     found |= {f"pi * {n}/{d}": math.pi * n / d for n, d in _PI_MULTIPLES}
     found |= {f"root {n}/{d} / pi": math.sqrt(n / d / math.pi) for n, d in _ROOTS_OVER_PI}
     found |= {f"ln {k}": math.log(k) for k in (2, 10)}
+    found |= {f"fourth root 1/{n}": n**-0.25 for n in _head_sizes()}
     return {name: size for name, size in found.items() if name in irrational_columns()}

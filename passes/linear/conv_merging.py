@@ -102,12 +102,18 @@ def sum_of_convs(g: Build, x: Value, a: ConvBranch, b: ConvBranch, sign: int) ->
     require(shape == b.w.static_shape[:2] and a.w.rank == b.w.rank, "the channels differ")
     both = union(a.window, b.window)
     require(prod(both.kernel) <= prod(a.window.kernel) + prod(b.window.kernel), "it costs more")
-    weights = np.zeros((*shape, *both.kernel))
-    weights[:, :, *tap_slices(a.window, both)] += weights_as_float64(a.w)
-    weights[:, :, *tap_slices(b.window, both)] += sign * weights_as_float64(b.w)
+    weights = with_taps(a, both) + sign * with_taps(b, both)
     has_bias = a.b is not None or b.b is not None
     like = b if both == b.window != a.window else a
     return build_conv(g, x, like, weights, a.bias + sign * b.bias if has_bias else None, both)
+
+
+def with_taps(branch: ConvBranch, target: Window) -> Array:
+    """The weights in the window of another branch, with zeros beside."""
+    own = weights_as_float64(branch.w)
+    found = np.zeros_like(own, shape=(*own.shape[:2], *target.kernel))
+    found[:, :, *tap_slices(branch.window, target)] = own
+    return found
 
 
 def conv_plus_affine(g: Build, x: Value, a: ConvBranch, affine: Affine) -> Value:

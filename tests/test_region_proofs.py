@@ -202,3 +202,23 @@ def test_a_repeated_run_makes_the_changes_alone(tmp_path: Path) -> None:
     second = repeated.run()
     assert second.ledger.counts == first.ledger.counts
     assert [op.type for op in second.model.graph.ops()] == [op.type for op in first.model.graph.ops()]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_proved"),
+    [
+        pytest.param("c = And(a, b) d = Not(c) y = Where(d, x, z)", "s = And(b, a) y = Where(s, z, x)", True, id="not"),
+        pytest.param("c = Not(a) d = Not(b) e = Or(c, d) y = Where(e, x, z)", "s = And(a, b) y = Where(s, z, x)", True,
+                     id="De Morgan"),
+        pytest.param("c = Xor(a, b) y = Cast<to=1>(c)",
+                     "s = Cast<to=1>(a) t = Cast<to=1>(b) u = Sub(s, t) y = Mul(u, u)", False, id="of bools alone"),
+        pytest.param("c = And(a, b) y = Where(c, x, z)", "s = Or(a, b) y = Where(s, x, z)", False, id="wrong"),
+        pytest.param("c = Or(a, b) y = Where(c, x, z)", "s = Xor(a, b) y = Where(s, x, z)", False, id="both"),
+    ],
+)  # fmt: skip
+def test_logic_of_bools_is_proved_by_polynomials(before: str, after: str, is_proved: bool) -> None:
+    """The bools are values of both models, and no inputs of which all combinations are drawn."""
+    types = "g (float[N,3] x, float[N,3] z, bool[N,3] p, bool[N,3] q) => (float[N,3] y)"
+    shared = "a = Identity(p) b = Identity(q)"
+    found = proofs(*(load(f"{types} {{ {shared} {text} }}") for text in (before, after)))
+    assert [r.is_proved for r in found.regions if r.site == "y"] == [is_proved]

@@ -19,6 +19,7 @@ from ..ir.dtypes import FLOATS, INTEGERS
 from ..serialization.proto_queries import all_nodes
 from ..verify.referee.float64_evaluation import EvaluationOrder, evaluate_by_policy
 from . import finite_field as ff
+from .bool_polynomials import with_numbers
 from .field_kernels import operations_by_name
 from .field_symbols import READS_SHAPE, SymbolicInputs, names_in, symbolic_inputs
 from .finite_field import FieldArray
@@ -204,6 +205,11 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
         raise NotApplicable(reasons[0])
     notes = (f"{regions} regions of maxima and comparisons",) if regions else ()
     guarantee, domain = guarantee_of(obligation, symbolic)
+    if guarantee is Guarantee.DRAWN_INTEGERS and not obligation.is_thorough and has_bools(obligation):
+        try:
+            return prove_by_field(with_numbers(obligation, element_types))
+        except (Difference, NotApplicable):
+            pass
     return [Verdict(guarantee, Technique.FINITE_FIELD, domain, notes=notes, sizes=sizes_in(shown))]
 
 
@@ -379,6 +385,12 @@ def extents_words(obligation: Obligation) -> tuple[str, ...]:
     return (f"extents below {INTEGER_LIMITS[0]} in inputs",) if extent_inputs(obligation) else ()
 
 
+def has_bools(obligation: Obligation) -> bool:
+    """Whether all inputs but those of floats are bools."""
+    types = {i.dtype for i in obligation.inputs} - FLOATS
+    return types == {TensorProto.BOOL}
+
+
 def listed_bools(obligation: Obligation) -> dict[str, int]:
     """The inputs of one bool each, of which every combination is drawn, with their numbers."""
     single = [i.name for i in obligation.inputs if i.dtype == TensorProto.BOOL and all(d == 1 for d in i.dims)]
@@ -550,7 +562,7 @@ def add_draws(
     failures = refused = 0
     samples = 1 if obligation.is_thorough else samples_of(obligation, sizes)
     while coverage.wants_draws(limit):
-        if not obligation.has_time():
+        if obligation.has_time is not None and not obligation.has_time():
             raise NotApplicable(NO_TIME)
         number = coverage.next_number
         wanted = 1 if coverage.has_branches else samples if coverage.draws else min(samples, coverage.enough)

@@ -85,7 +85,7 @@ class Obligation:
     retyped: Callable[[int], Obligation | None] | None = field(default=None, repr=False, compare=False)
     is_thorough: bool = True
     runs: tuple[Mapping[str, int], ...] = ()
-    has_time: Callable[[], bool] = field(default=lambda: True, repr=False, compare=False)
+    has_time: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def readings(obligation: Obligation) -> tuple[bool, ...]:
 def lean(obligation: Obligation) -> Obligation:
     """The obligation without what z3 does not read, to be sent to another process."""
     before, after = (Fragment(f.model, f.exact) for f in (obligation.before, obligation.after))
-    return replace(obligation, before=before, after=after, retyped=None)
+    return replace(obligation, before=before, after=after, retyped=None, has_time=None)
 
 
 def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> Verdict:

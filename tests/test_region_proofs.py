@@ -222,3 +222,10 @@ def test_logic_of_bools_is_proved_by_polynomials(before: str, after: str, is_pro
     shared = "a = Identity(p) b = Identity(q)"
     found = proofs(*(load(f"{types} {{ {shared} {text} }}") for text in (before, after)))
     assert [r.is_proved for r in found.regions if r.site == "y"] == [is_proved]
+
+
+def test_a_constant_of_a_function_need_not_be_a_tensor() -> None:
+    """As those of functions, whose attribute is one of the call, until they are inlined without it."""
+    texts = (f"{TYPES} {{ c = Constant() a = Neg(x) {end} }}" for end in ("b = Neg(a) y = Add(b, c)", "y = Add(x, c)"))
+    found = proofs(*(load(text) for text in texts))
+    assert [r.is_proved for r in found.regions] == [False]

@@ -444,7 +444,7 @@ class Evaluator:
         self.model.CopyFrom(fragment.model)
         graph = self.model.graph
         constants: dict[str, Array] = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
-        lifted_nodes = [n for n in graph.node if n.op_type == "Constant" and n.attribute[0].name == "value"]
+        lifted_nodes = [n for n in graph.node if n.op_type == "Constant" and [a.name for a in n.attribute] == ["value"]]
         constants |= {n.output[0]: numpy_helper.to_array(n.attribute[0].t) for n in lifted_nodes}
         for node in lifted_nodes:
             graph.node.remove(node)

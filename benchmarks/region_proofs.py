@@ -1,22 +1,77 @@
 """The share of changed regions that is proved: `python benchmarks/region_proofs.py [--pipeline NAME] [MODEL...]`.
 
 For each golden model, one run with verification and proofs: its changed regions, how many are proved, folded weights
-and how far they are rounded, the reasons for others, and the time of proving as a share of that of verification.
+and how far they are rounded, the reasons for others, and the CPU seconds of verification and of proofs, of this process
+and those that it started.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from passwright.core.pass_manager.phase_timer import PROVING, seconds_of_verification
-from passwright.core.pass_manager.report import Report
+import psutil
+from passwright.core.ort.process_limits import IDLE_THREADS
+from passwright.core.pass_manager.phase_timer import PROVING, SHOWN_NAMES, VERIFICATION_PHASES
+from passwright.core.proof.verdict import ProofCounts
 
 from passwright import optimize
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
+VERIFYING = {SHOWN_NAMES.get(phase, phase) for phase in VERIFICATION_PHASES}
+
+
+@dataclass(slots=True)
+class CpuTimes:
+    """CPU seconds by phase, which a run reports to it."""
+
+    seconds: Counter[str] = field(default_factory=Counter[str])
+    phase: str = ""
+    last: float = 0.0
+    by_process: dict[int, float] = field(default_factory=dict[int, float])
+
+    def __call__(self, text: str) -> None:
+        """Add the seconds since the last report to its phase."""
+        now = self.now()
+        self.seconds[self.phase] += now - self.last
+        self.last, self.phase = now, text.partition(":")[0]
+
+    def now(self) -> float:
+        """The seconds of all processes so far, also of those that ended."""
+        own = psutil.Process()
+        for process in (own, *own.children(recursive=True)):
+            try:
+                times = process.cpu_times()
+            except psutil.Error:
+                continue
+            self.by_process[process.pid] = times.user + times.system
+        return sum(self.by_process.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The proofs of one model, with the CPU seconds of them and of verification."""
+
+    name: str
+    proofs: ProofCounts
+    proving: float
+    verifying: float
+
+    @property
+    def proved(self) -> int:
+        """The number of regions that are proved."""
+        return sum(self.proofs.proved.values())
+
+    def __str__(self) -> str:
+        proofs = self.proofs
+        weights = (proofs.rounded_weights, f"{proofs.ulps:.2f}") if proofs.rounded_weights else ("", "")
+        seconds = (f"{self.verifying:.2f}", f"{self.proving:.2f}", f"{self.proving / self.verifying:.1f}")
+        cells = (f"`{self.name}`", f"{self.proved} of {proofs.changed}", *weights, *seconds)
+        return f"| {' | '.join(map(str, cells))} |"
 
 
 def main() -> None:
@@ -25,37 +80,33 @@ def main() -> None:
     parser.add_argument("models", nargs="*", type=Path, default=GOLDEN)
     parser.add_argument("--pipeline", default="basic")
     given = parser.parse_args()
+    os.environ.update(IDLE_THREADS)  # as the command does
     optimize(given.models[0], given.pipeline, prove=True)  # imports, tables of the field
-    print("| model | changed regions | proved | folded weights | off by, in ulps | time / verification |")
-    print("|---|---:|---:|---:|---:|---:|")
-    changed: list[Report] = []
+    print("| model | proved | folded weights | off by, in ulps | verification, s | proofs, s | ratio |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    rows: list[Row] = []
     for path in given.models:
-        report = optimize(path, given.pipeline, prove=True).report
+        times = CpuTimes()
+        times("loading")
+        report = optimize(path, given.pipeline, prove=True, progress=times).report
+        times("")
         if report.proofs is not None and report.proofs.changed:
-            changed.append(report)
-            print(row(path.stem, report), flush=True)
-    proofs = [report.proofs for report in changed if report.proofs is not None]
-    proved = sum(sum(p.proved.values()) for p in proofs)
-    shares = [share_of_time(report) for report in changed]
-    print(f"\n{proved} of {sum(p.changed for p in proofs)} changed regions of {len(proofs)} models are proved.")
-    print(f"The median time is {median(shares):.2f} of that of verification, the largest {max(shares):.2f}.\n")
-    reasons = sum((Counter(p.reasons) for p in proofs), Counter[str]())
+            verifying = sum(times.seconds[phase] for phase in VERIFYING)
+            rows.append(Row(path.stem, report.proofs, times.seconds[PROVING], verifying))
+            print(rows[-1], flush=True)
+    print_summary(rows)
+
+
+def print_summary(rows: list[Row]) -> None:
+    """Print sums, ratios and reasons."""
+    changed = sum(r.proofs.changed for r in rows)
+    ratios = [r.proving / r.verifying for r in rows]
+    total = sum(r.proving for r in rows) / sum(r.verifying for r in rows)
+    print(f"\n{sum(r.proved for r in rows)} of {changed} changed regions of {len(rows)} models are proved.")
+    print(f"Proofs take {total:.2f} times the CPU time of verification, {median(ratios):.2f} in the median model.\n")
+    reasons = sum((Counter(r.proofs.reasons) for r in rows), Counter[str]())
     for reason, count in reasons.most_common():
         print(f"{count:4} {reason}")
-
-
-def row(name: str, report: Report) -> str:
-    """The line of a model in the table."""
-    proofs = report.proofs
-    assert proofs is not None
-    weights = (proofs.rounded_weights, f"{proofs.ulps:.2f}") if proofs.rounded_weights else ("", "")
-    cells = (name, proofs.changed, sum(proofs.proved.values()), *weights, f"{share_of_time(report):.2f}")
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def share_of_time(report: Report) -> float:
-    """The time of proving as a share of that of verification."""
-    return report.seconds[PROVING] / seconds_of_verification(report.seconds)
 
 
 if __name__ == "__main__":

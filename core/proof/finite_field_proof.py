@@ -340,16 +340,29 @@ def sizes_of(obligation: Obligation) -> Iterator[Mapping[str, int]]:
 
 
 def extent_numbers(obligation: Obligation) -> set[int]:
-    """The small positive numbers in short constants of integers of both fragments."""
+    """The small positive numbers of which operators of BY_EXTENT compute, in short constants of integers."""
     found: set[int] = set()
     for fragment in (obligation.before, obligation.after):
-        graph = fragment.model.graph
-        tensors = [*graph.initializer, *(a.t for n in all_nodes(graph.node) for a in n.attribute if a.HasField("t"))]
-        for tensor in tensors:
+        for tensor in tensors_behind_extents(fragment.model.graph):
             if tensor.data_type in INTEGERS and prod(tensor.dims) <= MAX_BOUNDARIES:
                 numbers = numpy_helper.to_array(tensor).reshape(-1).tolist()
                 found.update(n for n in numbers if 1 < n <= MAX_EXTENT)
     return found
+
+
+def tensors_behind_extents(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """The constants from which the inputs of operators of BY_EXTENT follow."""
+    nodes = list(all_nodes(graph.node))
+    producers = {name: node for node in nodes for name in node.output}
+    work = [n for n in nodes if n.op_type in BY_EXTENT]
+    read: set[str] = set()
+    while work:
+        node = work.pop()
+        yield from (a.t for a in node.attribute if a.HasField("t"))
+        new = set(names_in(node)) - read
+        read |= new
+        work += [producers[name] for name in new if name in producers]
+    yield from (t for t in graph.initializer if t.name in read)
 
 
 EXTENTS_FROM = {"Range": 0, "Resize": 1, "Upsample": 1}

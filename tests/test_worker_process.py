@@ -105,6 +105,20 @@ def test_request_to_a_worker_that_is_ending_because_it_was_idle(tmp_path: Path) 
         assert worker.request({"do": "x"})["echo"] == "x"
 
 
+def test_request_to_a_worker_that_was_asked_to_end_is_not_sent_again(tmp_path: Path) -> None:
+    text = (
+        "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+        "input()\nopen(sys.argv[1], 'a').write('x')\ntime.sleep(1000)"
+    )
+    with WorkerProcess((sys.executable, "-c", text, str(tmp_path / "taken")), 30.0) as worker:
+        worker.begin({"do": "x"})
+        wait_until((tmp_path / "taken").exists)
+        worker.ask_to_end()
+        with pytest.raises(WorkerExit):
+            worker.reply()
+    assert (tmp_path / "taken").stat().st_size <= 1
+
+
 def test_worker_that_ends_with_each_request_is_reported() -> None:
     with WorkerProcess((sys.executable, "-c", "input()"), 30.0) as worker:
         with pytest.raises(WorkerExit) as error:

@@ -216,6 +216,7 @@ class WorkerProcess:
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to the process, if one is running; any thread may."""
+        self._request = None
         if (process := self._running()) is not None:
             process.terminate()
 

@@ -106,7 +106,8 @@ def _random_signs(value: str, signs: str, opset: int, seed: int) -> Iterator[onn
     if opset < DROPOUT_INPUTS_OPSET:
         attributes: dict[str, Any] = {"dtype": TensorProto.FLOAT, "low": -1.0, "high": 1.0, "seed": float(seed)}
         yield helper.make_node("RandomUniformLike", [value], [drawn], **attributes)
-        yield helper.make_node("Sign", [drawn], [signs])
+        yield helper.make_node("Abs", [drawn], [kept])
+        yield helper.make_node("Div", [drawn, kept], [signs])  # Sign came with opset 9
         return
     one = numpy_helper.from_array(np.ones(1, np.float32))
     yield helper.make_node("Shape", [value], [extents])

@@ -68,3 +68,14 @@ def test_sums_in_another_order() -> None:
 def test_failing_model_is_not_explained() -> None:
     right = load(f"{ROWS} {{ y = Relu(x) }}").SerializeToString()
     assert not is_explained_by_rounding(right, right, {"x": X.astype(np.float64)})
+
+
+@pytest.mark.parametrize("opset", [7, 8, 9, 11, 12, 17])
+def test_sums_of_large_numbers_that_cancel_are_rounded_in_any_order(opset: int) -> None:
+    """The operators of the perturbed model are those of its opset: Sign came with 9."""
+    head = "g (float[1,1,1,6] x) => (float[1,1] y)"
+    before = load(f"{head} {{ y = ReduceMean<axes=[2,3], keepdims=0>(x) }}", opset)
+    after = load(f"{head} {{ p = GlobalAveragePool(x) y = Flatten(p) }}", opset)
+    x = np.array([-0.59326702, -1.1274865, 2.0**32, -0.67550302, 0.72516114, -(2.0**32)], np.float32)
+    feeds = {"x": x.reshape(1, 1, 1, 6)}
+    assert is_explained_by_rounding(before.SerializeToString(), after.SerializeToString(), feeds)

@@ -12,6 +12,7 @@ import onnx
 import pytest
 from extreme_models import extreme_models
 from passwright.core import Model, Op, PassesError, Value, from_onnx, to_onnx
+from passwright.core.inference import driver
 from passwright.core.ir.dims import Shape, is_unresolved
 from passwright.core.ir.expressions import MAX_EXPR_SIZE, Atom, Expr, SymInt, Unknown, atoms, expr_size, substitute
 from passwright.core.ort.backends import OnnxRuntime
@@ -378,3 +379,19 @@ def test_equal_declared_symbols_are_one_extent() -> None:
     text = "g (float[N,4] x, int64[1] k) => (float[] y) <float[a] r, float[a] s>"
     graph = from_onnx(load(f"{text} {{ r = Reshape(x, k) s = Reshape(x, k) y = Add(r, s) }}")).graph
     assert graph.outputs[0].shape == ("a",)
+
+
+def test_element_types_are_found_without_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    inferred = list[str]()
+    infer_op = driver._infer_op
+    monkeypatch.setattr(driver, "_infer_op", lambda op: (inferred.append(op.type), infer_op(op)))
+    text = """g (float[4] x, int64[1] k, seq(double[N]) s) => (y, seq(double[N]) t, int64[M] u) {
+        r = Reshape(x, k) e = Relu(r) c = Greater(e, x) y = Where(c, e, x) t = Identity(s) u = Shape(e)
+    }"""
+    graph = from_onnx(load(text)).graph
+    found = {v.name: v.known_dtype for v in graph.outputs[:1]}
+    assert (found, inferred) == ({"y": onnx.TensorProto.FLOAT}, [])
+    assert next(graph.ops("Greater")).outputs[0].known_dtype == onnx.TensorProto.BOOL
+    assert graph.outputs[1].known_dtype == 0
+    assert graph.outputs[1].type is not None
+    assert graph.outputs[0].shape is not None

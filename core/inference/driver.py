@@ -16,6 +16,7 @@ from ..ir.dims import Shape, possible_dim
 from ..ir.expressions import DeclaredSymbol, SymInt
 from ..ir.op import Op
 from ..ir.traits import Trait, ops_with
+from ..ir.values import Value
 from .element_inference import infer_elements, is_tracked
 from .input_queries import INVALID_OPERAND_ERRORS
 from .schema_inference import infer_from_schema
@@ -40,6 +41,7 @@ def infer_from_subgraphs(op: Op) -> None:
 
 COMPARISONS = ops_with(Trait.COMPARISON)
 INT64_OUTPUT_OPS = frozenset({"NonZero", "Shape", "Size"})
+OWN_DTYPE_OPS = COMPARISONS | INT64_OUTPUT_OPS | {"ConstantOfShape"}  # whose outputs have no type of an input
 DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # rewrites do not refine their outputs
 
 
@@ -59,6 +61,33 @@ def infer(op: Op) -> None:
         stack.pop()
         here.inferred_epoch = now
         _infer_op(here)
+
+
+def infer_dtype(value: Value) -> None:
+    """Infer the element type of `value` alone, through operators that keep that of an input. O(those not known yet).
+
+    Shapes may be known better later, when constants are folded.
+    """
+    passed, source = [value], _source_of_dtype(value)
+    while source is not None and source.recorded_type[0] == 0:
+        passed.append(source)
+        source = _source_of_dtype(source)
+    known = passed.pop() if source is None else source
+    if (maker := known.refining_producer) is not None and known.recorded_type[0] == 0:
+        infer(maker)
+    for v in passed:
+        v.merge_type(known.recorded_type[0], None)
+    if known.recorded_type[0] == 0 and (maker := value.refining_producer) is not None:
+        infer(maker)  # of a sequence
+
+
+def _source_of_dtype(value: Value) -> Value | None:
+    """The input whose element type an op gives to `value`; None if it gives another one, or none is known."""
+    op = value.producer
+    if op is None or op.domain or op.schema is None or op.type not in SHAPE_FUNCTIONS or op.type in OWN_DTYPE_OPS:
+        return None
+    index = _dtype_input(op)
+    return op.inputs[index] if value is op.outputs[0] and index < len(op.inputs) else None
 
 
 def _pending_dependencies(op: Op) -> Iterator[Op]:
@@ -122,9 +151,14 @@ def _output_dtype(op: Op, known: list[tuple[int, Shape | None]]) -> int:
     if op.type in COMPARISONS:
         return onnx.TensorProto.BOOL
     if op.type != "ConstantOfShape":
-        return known[op.type == "Where"][0]
+        return known[_dtype_input(op)][0]
     fill = op.attr("value")
     return onnx.TensorProto.FLOAT if fill is None else fill.dtype
+
+
+def _dtype_input(op: Op) -> int:
+    """The index of the input whose element type the outputs have."""
+    return 1 if op.type == "Where" else 0
 
 
 def _infer_elements(op: Op, new_unknown: Callable[[], SymInt]) -> None:

@@ -12,7 +12,7 @@ import onnx
 from onnx import helper
 
 from ..errors import ModelError
-from ..inference.driver import infer
+from ..inference.driver import infer, infer_dtype
 from ..ir import op_schemas
 from ..ir.context import GraphContext
 from ..ir.subgraphs import constant_bytes
@@ -78,7 +78,7 @@ def import_model(
         require_utf8(function.domain, function.name)
     if inline and header.functions:
         header, nodes = inline_functions(header, info, nodes, initializers)
-    context = GraphContext(opsets_of(header), header.ir_version, infer, functions=header.functions)
+    context = GraphContext(opsets_of(header), header.ir_version, infer, infer_dtype, functions=header.functions)
     context.function_attributes = function_attributes
     try:
         graph = Importer(context, read_tensor).read_graph(info, nodes, initializers)

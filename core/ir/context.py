@@ -34,6 +34,7 @@ class GraphContext:
     opsets: dict[str, int]
     ir_version: int
     infer: Callable[[Op], None] = lambda _: None
+    infer_dtype: Callable[[Value], None] = lambda _: None
     weight_bytes: int = 0  # of all constants, as loaded
     mutation_count: int = 0  # grows with every mutation
     mutation_limit: int | None = None  # the mutation count past which a pass is taken not to terminate

@@ -122,8 +122,8 @@ class Value:
     @property
     def known_dtype(self) -> int:
         """The element type, inferred if necessary; 0 if it is unknown."""
-        if self._dtype == 0:
-            self._infer()
+        if self._dtype == 0 and self.producer is not None:
+            self.producer.graph.context.infer_dtype(self)
         return self._dtype
 
     @property

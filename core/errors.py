@@ -75,6 +75,10 @@ class EvaluationError(PassesError):
     """No backend could run a model or a part of it."""
 
 
+OUT_OF_MEMORY = "needs more memory than there is"
+"""The end of messages about a backend or a process without enough memory."""
+
+
 class MemoryExhausted(EvaluationError):
     """A backend needs more memory than it may take."""
 

@@ -17,7 +17,8 @@ import onnx
 import psutil
 import pytest
 from passwright.core import from_onnx
-from passwright.core.errors import UnverifiableError
+from passwright.core.errors import ModelLoadError, UnverifiableError
+from passwright.core.ort.backends import OnnxRuntime, is_lack_of_memory
 from passwright.core.ort.worker_pool import worker_pool
 from passwright.core.verify import oracle_process
 from passwright.core.verify.comparison_options import ComparisonOptions
@@ -191,6 +192,17 @@ def test_hang_that_onnxruntime_cannot_end_is_a_mismatch() -> None:
         failure = process.compare(message_of(hanging)).failure
         assert str(failure) == "the rewritten model fails on given inputs: onnxruntime did not end within 1 s"
         assert process.compare(message_of(original)).failure is None
+
+
+@pytest.mark.parametrize("message", ["std::bad_alloc", "pthread_create failed, error code: 12"])
+def test_lack_of_memory_for_a_session_is_said(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError(message)
+
+    monkeypatch.setattr("passwright.core.ort.backends.create_session", fail)
+    with pytest.raises(ModelLoadError, match="onnxruntime needs more memory than there is") as error:
+        OnnxRuntime(b"")
+    assert is_lack_of_memory(error.value)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no limits of memory")

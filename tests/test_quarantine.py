@@ -34,7 +34,15 @@ from passwright.core import (
     require,
     rule,
 )
-from passwright.core.errors import FailureKind, ModelError, NoFixpoint, PassFailed, RuleError, VerificationError
+from passwright.core.errors import (
+    FailureKind,
+    ModelError,
+    NoFixpoint,
+    PassFailed,
+    RuleError,
+    UnverifiableError,
+    VerificationError,
+)
 from passwright.core.pass_manager.pass_manager import CheckOptions, PassManager
 from passwright.core.pass_manager.quarantine import Quarantine
 from passwright.core.support.binary_search import first_bad, first_bad_at
@@ -273,6 +281,14 @@ def test_failure_before_any_pass_blames_none() -> None:
     manager = PassManager(lambda: from_onnx(load(TEXT)), RulePass("right", (drop_elu,)))
     look = CheckOptions(compare=lambda *_: Mismatch("", "it is another", None, None))
     with pytest.raises(VerificationError, match="with no pass run: the rewritten model does not load: it is another"):
+        Quarantine(manager, look).quarantine_next(look.check(manager.run()))
+
+
+def test_lack_of_memory_without_any_change_is_no_fault() -> None:
+    manager = PassManager(lambda: from_onnx(load(TEXT)), RulePass("right", (drop_elu,)))
+    mismatch = Mismatch("", "onnxruntime needs more memory than there is", None, None)
+    look = CheckOptions(compare=lambda *_: mismatch)
+    with pytest.raises(UnverifiableError, match="needs more memory than there is"):
         Quarantine(manager, look).quarantine_next(look.check(manager.run()))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..errors import EvaluationError, MemoryExhausted, ModelLoadError
+from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError
 from ..ir.tensor import first_line
 from ..serialization.proto_queries import all_nodes, opset_versions
 from ..support.watchdog import call_after
@@ -32,9 +32,8 @@ SOURCE_LOCATION = re.compile(
 """The source locations in error messages of C++ libraries: file, line, the function's declaration, a number."""
 
 
-OUT_OF_MEMORY = "needs more memory than there is"
-MEMORY_ERRORS = ("bad allocation", "bad_alloc", "Failed to allocate memory")
-"""The marks of onnxruntime's errors for lack of memory (bfc_arena.cc, C++'s std::bad_alloc)."""
+MEMORY_ERRORS = ("bad allocation", "bad_alloc", "Failed to allocate memory", "pthread_create failed")
+"""The marks of onnxruntime's errors for lack of memory (bfc_arena.cc, C++'s std::bad_alloc, env.cc of POSIX)."""
 
 
 class OnnxRuntime:
@@ -55,7 +54,8 @@ class OnnxRuntime:
             with backend_call(LOAD_TIMEOUT):
                 self._session: Any = create_session(model, config, folder)
         except Exception as e:
-            raise ModelLoadError(f"onnxruntime cannot load it: {backend_message(e)}") from e
+            lacks_memory = f"onnxruntime {OUT_OF_MEMORY}" if is_lack_of_memory(e) else ""
+            raise ModelLoadError(lacks_memory or f"onnxruntime cannot load it: {backend_message(e)}") from e
         session = self._session
         ends = (*session.get_inputs(), *session.get_overridable_initializers(), *session.get_outputs())
         kinds: list[str] = [end.type for end in ends]
@@ -145,9 +145,15 @@ def _require_right(model: onnx.ModelProto) -> None:
                 raise ModelLoadError(f"onnx.reference is wrong about {node.op_type} of opset {version}")
 
 
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Whether `error` is one of Python or onnxruntime for lack of memory."""
+    marks = (*MEMORY_ERRORS, OUT_OF_MEMORY)
+    return isinstance(error, MemoryExhausted | MemoryError) or any(mark in str(error) for mark in marks)
+
+
 def run_error(backend: str, error: Exception) -> EvaluationError:
     """The error for a run that raised `error`."""
-    if isinstance(error, MemoryError) or any(mark in str(error) for mark in MEMORY_ERRORS):
+    if is_lack_of_memory(error):
         return MemoryExhausted(f"{backend} {OUT_OF_MEMORY}")
     return EvaluationError(f"{backend} cannot run it: {backend_message(error)}")
 

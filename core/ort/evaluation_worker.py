@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import EvaluationError, MemoryExhausted, ModelLoadError
+from ..errors import EvaluationError, ModelLoadError
 from ..support.dataclass_decorator import dataclass
 from .process_limits import limit_memory, prepare_to_crash
 from .sessions import SessionConfig
@@ -67,9 +67,9 @@ class EvaluationWorker:
 
 
 def _kind(error: EvaluationError | MemoryError) -> str:
-    from .backends import MEMORY_ERRORS  # noqa: PLC0415 - as above
+    from .backends import is_lack_of_memory  # noqa: PLC0415 - as above
 
-    if isinstance(error, MemoryExhausted | MemoryError) or any(mark in str(error) for mark in MEMORY_ERRORS):
+    if is_lack_of_memory(error):
         return MEMORY
     return LOADING if isinstance(error, ModelLoadError) else RUNNING
 

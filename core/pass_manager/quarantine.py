@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 
-from ..errors import FailureKind, NoFixpoint, PassFailed, RuleError, VerificationError
+from ..errors import FailureKind, NoFixpoint, PassFailed, RuleError, UnverifiableError, VerificationError
 from ..ir.context import FRESH_NAME_MARK
 from ..rewriting.changes import Change
 from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
@@ -216,6 +216,7 @@ class Quarantine:
             if counts[0].get(name) != counts[1].get(name):
                 found = replace(failed.failure, message=f"{failed.failure.message}; it is not deterministic")
                 return Quarantined.of(found, name), ReplayLimit(after_runs=0), None
+        _require_memory(failed.failure)
         raise VerificationError(f"{failed.failure.message}; but not in a second run: a pass keeps state")
 
     def _fault_of_exception(self, error: PassFailed, failure: Failure, ledger: Ledger) -> FaultLocation:
@@ -277,10 +278,17 @@ class Quarantine:
         """The first run of a pass after which the check fails, for mutations without permission of the ledger."""
         assert failed.failure is not None
         if (untouched := self._replay(options, ReplayLimit(after_runs=0)).failure) is not None:
+            _require_memory(untouched)
             raise VerificationError(f"even with no pass run: {untouched.message}")
         ran = failed.ledger.passes_run
         run = first_bad(0, len(ran), lambda n: self._replay(options, ReplayLimit(after_runs=n)).failure is not None)
         return Quarantined.of(failed.failure, ran[run - 1]), ReplayLimit(after_runs=run - 1), None
+
+
+def _require_memory(failure: Failure) -> None:
+    """Raise UnverifiableError if the failure, which no change explains, is a lack of memory."""
+    if failure.mismatch is not None and failure.mismatch.lacks_memory:
+        raise UnverifiableError(failure.message)
 
 
 def _is_within(change: Change, region: frozenset[str]) -> bool:

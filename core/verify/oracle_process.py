@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import EvaluationError, MemoryExhausted, ModelError, PassesError, UnverifiableError
-from ..ort.backends import OUT_OF_MEMORY
 from ..ort.sessions import Loadable, SessionConfig
 from ..ort.split_models import SplitModel, save_split
 from ..ort.worker_folder import private_folder
@@ -161,7 +160,7 @@ class OracleProcess:
                         raise UnverifiableError(f"{self.label}: {e}") from e
                     self._restore()
                 else:
-                    if was_fresh or not _lacks_memory(verdict):
+                    if was_fresh or verdict.failure is None or not verdict.failure.lacks_memory:
                         self._is_fresh = False
                         notes = (*verdict.notes, note) if note else verdict.notes
                         return _with_feeds(replace(verdict, notes=notes))
@@ -321,10 +320,6 @@ def _call_text(call: Mapping[str, Any]) -> str:
         number, count = call["place"]
         return f"input set {number} of {count}"
     return f"input set {call['runs_before'] + 1}" if "runs_before" in call else "loading the model"
-
-
-def _lacks_memory(verdict: Verdict) -> bool:
-    return verdict.failure is not None and verdict.failure.reason.endswith(OUT_OF_MEMORY)
 
 
 def _with_feeds(verdict: Verdict) -> Verdict:

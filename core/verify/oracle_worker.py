@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import MemoryExhausted, PassesError
-from ..ort.backends import OUT_OF_MEMORY, OnnxRuntime
+from ..errors import OUT_OF_MEMORY, MemoryExhausted, PassesError
+from ..ort.backends import OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
 from ..ort.evaluation_worker import EVALUATE, EvaluationWorker
 from ..ort.process_limits import limit_memory, prepare_to_crash

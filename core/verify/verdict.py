@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, field, replace
 from typing import Any
 
-from ..errors import VerificationError
+from ..errors import OUT_OF_MEMORY, VerificationError
 from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import TimedNote
 from .input_sets import InputSet
@@ -65,6 +65,11 @@ class Mismatch:
     site: str = ""
     region: frozenset[str] = frozenset()
     is_gain: bool = False
+
+    @property
+    def lacks_memory(self) -> bool:
+        """Whether the model does not load or run for lack of memory."""
+        return self.reason.endswith(OUT_OF_MEMORY)
 
     @property
     def is_outside_finite(self) -> bool:

@@ -355,3 +355,11 @@ def test_time_is_linear() -> None:
 
     short = min(cpu_seconds(200) for _ in range(3))
     assert min(cpu_seconds(1600) for _ in range(2)) < 3 * 8 * short + 0.1
+
+
+def test_initializer_without_a_name_is_in_no_map() -> None:
+    """The checker objects to one, and onnxruntime loads the model."""
+    model = load(G + "{ y = Neg(x) }")
+    model.graph.initializer.add(data_type=onnx.TensorProto.FLOAT, dims=[1], float_data=[1.0])
+    _, made = mapped(model, RemoveUnused())
+    assert (made["tensors"], made["removed"]["initializers"]) == ({"x": "x", "y": "y"}, {})

@@ -114,7 +114,8 @@ class NameTracker:
         log = model.graph.context.replacement_log or log_replacements(model)
         names = UniqueNames(log.value_names, log.op_names)
         producers = {v: op for op in names.ops for v in op.outputs if v.tensor is None}
-        return cls(names, log, producers, {op: op.label for op in names.ops}, {v: v.name for v in log.initializers})
+        initializers = {v: v.name for v in log.initializers if v in names.values}
+        return cls(names, log, producers, {op: op.label for op in names.ops}, initializers)
 
 
 def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> dict[str, object]:

@@ -101,9 +101,10 @@ def merge_reshapes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 def transpose_to_reshape(g: Build, x: Value, p: list[int] | None) -> Value:
     """Transpose(x, p) => Reshape(x), where all that change places are of extent 1"""
     shape = x.shape
-    order = [i for i in (range(len(shape))[::-1] if p is None else p) if shape[i] != 1]
+    perm = p or range(len(shape))[::-1]
+    order = [i for i in perm if shape[i] != 1]
     require(all(i < j for i, j in pairwise(order)), "the permutation moves elements")
-    made = tuple(shape[i] for i in (p or range(len(shape))[::-1]))
+    made = tuple(shape[i] for i in perm)
     return x if same_shape(made, shape) else g.Reshape(x, shape=reshape_target(x, made))
 
 

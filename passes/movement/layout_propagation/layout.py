@@ -41,7 +41,7 @@ def perm_of(transpose: Op) -> Layout | None:
     """The perm of a Transpose; None where its default is unknown, or where it is not a permutation."""
     x: Value | None = transpose.input(0)
     perm = transpose.attr("perm")
-    if perm is None:
+    if not perm:  # an empty one is the default in onnx.reference
         shape = x.known_shape if x is not None else None
         return None if shape is None else tuple(range(len(shape)))[::-1]
     return tuple(perm) if sorted(perm) == list(range(len(perm))) else None

@@ -17,13 +17,13 @@ from .layout import Layout, perm_of
 from .layout_region import LayoutRegion, grow_region, seed_layouts
 from .min_cut import select_ops, turns_last_axis
 
-Perm = list[int] | None  # None reverses all axes
+Perm = list[int] | None  # None, or an empty one, reverses all axes
 
 
 @rule(lambda g, x, p, q: g.Transpose(g.Transpose(x, perm=p), perm=q), shared=True, contract=EXACT)
 def merge_transposes(g: Build, x: Value, p: Perm, q: Perm) -> Value:
     """Transpose(Transpose(x, p), q) => Transpose(x, p[q]), or x where that moves nothing"""
-    if p is None and q is None:
+    if not p and not q:
         return x
     rank = len(p or q or ())
     first, second = p or default_perm(rank), q or default_perm(rank)
@@ -34,7 +34,7 @@ def merge_transposes(g: Build, x: Value, p: Perm, q: Perm) -> Value:
 @rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT)
 def drop_no_op_transpose(g: Build, x: Value, p: Perm) -> Value:
     """Transpose(x, 0 1 2 ...) => x"""
-    order = default_perm(x.rank) if p is None else p
+    order = p or default_perm(x.rank)
     require(order == list(range(len(order))), "the permutation is not the identity")
     return x
 

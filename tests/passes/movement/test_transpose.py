@@ -10,7 +10,9 @@ from passwright.passes.movement.layout_propagation.move_transposes import (
     drop_no_op_transpose,
     merge_transposes,
 )
-from rewriting import becomes, stays
+from rewriting import becomes, load, stays
+
+from passwright import optimize
 
 G = "g (float[2,3,4] x) => (float[n,m,k] y)"
 RULES = (merge_transposes, drop_no_op_transpose)
@@ -200,3 +202,17 @@ def test_any_chain_becomes_at_most_one(perms: list[list[int]]) -> None:
     g = "g (float[2,3,4,5] x) => (float[a,b,c,d] y)"
     after = f"t = Transpose<perm={order}>(x) y = Neg(t)" if order != [0, 1, 2, 3] else "y = Neg(x)"
     becomes(f"{g} {{ {' '.join(lines)} y = Neg(v{len(perms)}) }}", f"{g} {{ {after} }}", *RULES)
+
+
+@pytest.mark.parametrize(
+    ("ops", "left"),
+    [
+        ("t = Transpose<perm: ints = []>(x) y = Relu(t)", {"Transpose": 1, "Relu": 1}),
+        ("t = Transpose<perm: ints = []>(x) u = Transpose<perm: ints = []>(t) y = Relu(u)", {"Relu": 1}),
+        ("t = Transpose<perm: ints = []>(x) u = Transpose(t) y = Relu(u)", {"Relu": 1}),
+    ],
+)
+def test_empty_perm_is_the_default_as_in_the_reference(ops: str, left: dict[str, int]) -> None:
+    """onnxruntime runs no such model, so that onnx.reference verifies it."""
+    result = optimize(load(f"{G} {{ {ops} }}"), verify=False)
+    assert result.report.after.ops == left

@@ -79,7 +79,7 @@ def test_changes_of_a_run_are_counted_by_guarantee() -> None:
 
 VISIBLE_OVER_THE_REALS = (
     "concat_in_wrong_order", "bias_column_as_row", "gelu_by_tanh", "batch_norm_without_epsilon", "relu_of_clip",
-    "less_or_equal_one_hot", "leaky_relu_from_max", "log_of_product", "crosses_outputs",
+    "less_or_equal_one_hot", "leaky_relu_from_max", "log_of_product",
     "pads_swapped", "einsum_as_product", "gemm_attributes_dropped", "layer_norm_on_any_axis", "mean_of_sums",
 )  # fmt: skip
 

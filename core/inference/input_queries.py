@@ -39,6 +39,14 @@ def input_dims(op: Op) -> tuple[SymInt, ...]:
     return dims
 
 
+def full_perm(perm: Sequence[int] | None, rank: int) -> list[int]:
+    """The `perm` of a Transpose of `rank` dims: all axes in reverse by default.
+
+    An empty one is the default in onnx.reference.
+    """
+    return [int(i) for i in perm or range(rank)[::-1]]
+
+
 def queried_dims(op: Op) -> Shape:
     """The dims that a Shape gives: those from `start` to `end`, attributes since opset 15."""
     return input_shape(op)[slice(int(op.attr("start", 0)), op.attr("end"))]

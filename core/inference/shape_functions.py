@@ -13,6 +13,7 @@ from ..ir.op_schemas import input_names
 from ..ir.traits import Trait, ops_with
 from .input_queries import (
     INT32_MAX,
+    full_perm,
     input_dims,
     input_elements,
     input_shape,
@@ -78,7 +79,7 @@ def _is_capped(cap: Dim, d: Dim) -> bool:
 
 def _transpose(op: Op) -> list[Shape]:
     x = input_shape(op)
-    perm = [int(i) for i in op.attr("perm") or range(len(x))[::-1]]
+    perm = full_perm(op.attr("perm"), len(x))
     require(sorted(perm) == list(range(len(x))), "its perm does not fit the rank")
     return [tuple(x[i] for i in perm)]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ..inference.input_queries import full_perm
 from ..io.model import Model
 from ..ir.dims import Dim
 from ..ir.op import Op
@@ -51,7 +52,7 @@ def _propagate_axes(op: Op, index: int, axes: Axes) -> Axes | None:
     if op.type in BROADCASTING_OPS and any(_rank(op, i) > len(axes) for i in range(len(op.inputs))):
         return None
     if op.type == "Transpose":
-        perm = op.attr("perm") or range(len(axes) - 1, -1, -1)
+        perm = full_perm(op.attr("perm"), len(axes))
         return tuple(axes[p] for p in perm) if sorted(perm) == list(range(len(axes))) else None
     return axes if op.type in SAME_SHAPE_OPS or op.type in BROADCASTING_OPS else None
 

@@ -25,6 +25,7 @@ from ...core import (
     same_extent,
     same_extent_if_broadcast,
 )  # fmt: skip
+from ...core.inference.input_queries import full_perm
 from ...core.ir.dims import Shape
 from ...core.ir.dtypes import DISCRETE_TYPES, HALF_OR_SINGLE
 from ...core.ir.expressions import is_known_le
@@ -330,7 +331,7 @@ def untransposed_keys(g: Build, transposed_keys: Value) -> Value:
     op = transposed_keys.producer
     k, perm = transposed_keys, axes
     if op is not None and op.type == "Transpose" and not op.domain:
-        k, perm = operand(op), list(op.attr("perm") or axes[::-1])
+        k, perm = operand(op), full_perm(op.attr("perm"), len(axes))
     perm = [*perm[:-2], perm[-1], perm[-2]]
     return k if perm == axes else g.Transpose(k, perm=perm)
 

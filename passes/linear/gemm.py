@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, broadcasts_to, require, rule
+from ...core.inference.input_queries import full_perm
 from ..support.operand_queries import (
     NO_RESULT_OF_ZERO,
     broadcast_extents,
@@ -243,7 +244,7 @@ def cancel_transposes_around_matmul(g: Build, x: Value, w: Value, p: Perm, q: Pe
 
 def swaps_last_two(p: Perm, rank: int) -> bool:
     """Whether a Transpose swaps the last two axes of `rank`, and moves no other."""
-    return rank >= 2 and (list(range(rank))[::-1] if p is None else p) == [*range(rank - 2), rank - 1, rank - 2]
+    return rank >= 2 and full_perm(p, rank) == [*range(rank - 2), rank - 1, rank - 2]
 
 
 FOLD_TRANSPOSE_INTO_GEMM = RulePass("fold-transpose-into-gemm", (

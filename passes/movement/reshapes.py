@@ -6,7 +6,7 @@ from itertools import dropwhile, pairwise
 from typing import Any
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, by_dtype, require, rule, same_extent
-from ...core.inference.input_queries import normalized_axis
+from ...core.inference.input_queries import full_perm, normalized_axis
 from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import INTEGERS
 from ...core.ir.expressions import prod
@@ -101,7 +101,7 @@ def merge_reshapes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 def transpose_to_reshape(g: Build, x: Value, p: list[int] | None) -> Value:
     """Transpose(x, p) => Reshape(x), where all that change places are of extent 1"""
     shape = x.shape
-    perm = p or range(len(shape))[::-1]
+    perm = full_perm(p, len(shape))
     order = [i for i in perm if shape[i] != 1]
     require(all(i < j for i, j in pairwise(order)), "the permutation moves elements")
     made = tuple(shape[i] for i in perm)
@@ -161,7 +161,7 @@ def transpose_without_reshapes(g: Build, x: Value, inner: Op, transpose: Op, out
     """Reshape(Transpose(Reshape(x, (-1, ...)))) => Transpose(x), where it merges leading dims, and splits them again"""
     merged, result = inner.outputs[0].shape, outer.outputs[0].shape
     lead = x.rank - len(merged) + 1
-    perm = [int(i) for i in transpose.attr("perm") or range(len(merged))[::-1]]
+    perm = full_perm(transpose.attr("perm"), len(merged))
     require(lead > 1 and perm[:1] == [0] and len(result) == x.rank, "no leading dims are merged")
     require(same_shape(merged[1:], x.shape[lead:]), "dims other than the leading ones are merged")
     moved = [lead - 1 + i for i in perm[1:]]

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import Build, Op, Value, require, same_extent
-from ...core.inference.input_queries import normalized_axis
+from ...core.inference.input_queries import full_perm, normalized_axis
 from ...core.ir.dims import as_integers
 from ...core.ir.op import replaced
 from ..linear.convolution import CONVOLUTIONS, INPUT_AXIS, OUTPUT_AXIS, group_count
@@ -184,7 +184,7 @@ def making_constants(v: Value, axis: int) -> tuple[list[ChannelOperand], int]:
 def axis_before(op: Op, axis: int) -> int:
     """The axis of the operand of a homogeneous op, a pool or a Transpose that becomes `axis`."""
     if op.type == "Transpose":
-        return int((op.attr("perm") or range(operand(op).rank)[::-1])[axis])
+        return full_perm(op.attr("perm"), operand(op).rank)[axis]
     if op.type in POOLS:
         require(axis == 1 and not any(o.name for o in op.outputs[1:]), f"{op.label} pools over the channels")
     if op.type == "ReduceMean":

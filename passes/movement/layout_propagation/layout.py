@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....core import Op, Value, require
-from ....core.inference.input_queries import normalize_axes
+from ....core.inference.input_queries import full_perm, normalize_axes
 from ....core.support.dataclass_decorator import dataclass
 from ...support.operand_queries import Array, operand
 
@@ -41,9 +41,9 @@ def perm_of(transpose: Op) -> Layout | None:
     """The perm of a Transpose; None where its default is unknown, or where it is not a permutation."""
     x: Value | None = transpose.input(0)
     perm = transpose.attr("perm")
-    if not perm:  # an empty one is the default in onnx.reference
+    if not perm:
         shape = x.known_shape if x is not None else None
-        return None if shape is None else tuple(range(len(shape)))[::-1]
+        return None if shape is None else tuple(full_perm(perm, len(shape)))
     return tuple(perm) if sorted(perm) == list(range(len(perm))) else None
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from operator import attrgetter
 
 from ....core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, require, rule
-from ....core.inference.input_queries import normalize_axes
+from ....core.inference.input_queries import full_perm, normalize_axes
 from ....core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ....core.ir.dtypes import FLOAT16_DTYPES
 from ....core.ir.traits import Trait, ops_with
@@ -26,7 +26,7 @@ def merge_transposes(g: Build, x: Value, p: Perm, q: Perm) -> Value:
     if not p and not q:
         return x
     rank = len(p or q or ())
-    first, second = p or default_perm(rank), q or default_perm(rank)
+    first, second = full_perm(p, rank), full_perm(q, rank)
     both = [first[i] for i in second]
     return x if both == list(range(rank)) else g.Transpose(x, perm=both)
 
@@ -34,14 +34,9 @@ def merge_transposes(g: Build, x: Value, p: Perm, q: Perm) -> Value:
 @rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT)
 def drop_no_op_transpose(g: Build, x: Value, p: Perm) -> Value:
     """Transpose(x, 0 1 2 ...) => x"""
-    order = p or default_perm(x.rank)
+    order = p or full_perm(p, x.rank)
     require(order == list(range(len(order))), "the permutation is not the identity")
     return x
-
-
-def default_perm(rank: int) -> list[int]:
-    """The default permutation of a Transpose."""
-    return list(range(rank))[::-1]
 
 
 MERGE_TRANSPOSES = RulePass("merge-transposes", (merge_transposes, drop_no_op_transpose))

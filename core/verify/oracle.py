@@ -680,9 +680,12 @@ def _only_round(regions: ChangedRegions | None, input_set: InputSet, output: str
     """
     if regions is None or not regions.sites:
         return False
+    may_round = not (exact or regions.is_index(output))
+    if not may_round and not regions.may_saturate:
+        return False
     with call_facts(model=CHANGED_REGION):
         is_same = regions.are_same_in_float64(input_set)
-    return is_same and (regions.saturate_on(input_set) or not (exact or regions.is_index(output)))
+    return is_same and (may_round or regions.saturate_on(input_set))
 
 
 def _saturate(regions: ChangedRegions | None, input_set: InputSet) -> bool:

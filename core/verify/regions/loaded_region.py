@@ -77,7 +77,7 @@ class LoadedRegion:
     @property
     def may_saturate(self) -> bool:
         """Whether sums of products of bytes may saturate in kernels for this processor."""
-        return self._has(PRODUCTS_OF_BYTES) and saturates_sums_of_bytes()
+        return may_saturate(self.model.model)
 
     def kernel_error(self, dtype: np.dtype[Any]) -> float:
         """The absolute error of kernels of bounded functions in it, whose results are floats of that type."""
@@ -92,6 +92,12 @@ class LoadedRegion:
     def feeds(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs among `values`; a model's input may have no value, if it has a default or is optional."""
         return {name: values[name] for name in self.model.inputs if name in values}
+
+
+def may_saturate(model: SplitModel) -> bool:
+    """Whether sums of products of bytes may saturate in kernels for this processor."""
+    has_products = any(node.op_type in PRODUCTS_OF_BYTES for node in all_nodes(model.message.graph.node))
+    return has_products and saturates_sums_of_bytes()
 
 
 def _is_cast_to_floats(node: onnx.NodeProto) -> bool:

@@ -30,7 +30,7 @@ from ..verdict import OutputDifference
 from .bodies import BodyPair
 from .changed_bodies import ChangedBodies
 from .group_plan import GroupPlan, plan_groups, split_sites
-from .loaded_region import LoadedRegion, LoadRegion
+from .loaded_region import LoadedRegion, LoadRegion, may_saturate
 from .region_models import cut_region, value_type
 from .site_judgement import SiteJudgement, is_close, is_identical
 from .sites import SharedValues, SiteDifference
@@ -125,6 +125,11 @@ class ChangedRegions:
     def saturate_less_on(self, input_set: InputSet) -> bool:
         """Whether values are finite in the rewritten model alone, and only because the original saturates there."""
         return self.first_difference([input_set]) is None and self._gains.get(id(input_set), False)
+
+    @property
+    def may_saturate(self) -> bool:
+        """Whether sums of products of bytes in the original may saturate on this processor."""
+        return may_saturate(self.original.model)
 
     def saturate_on(self, input_set: InputSet) -> bool:
         """Whether values differ on an input set only where sums of bytes saturate on this processor."""

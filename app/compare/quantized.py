@@ -26,7 +26,6 @@ from ..quantize.journal import Journal
 from ..quantize.quantize import Setup, checked_paths, prepare, quantize_prepared
 from ..quantize.quantize_options import QuantizationOptions
 from ..quantize.render import scheme_text
-from ..quantize.search import is_slower
 from .quantized_comparison import (
     AS_FAST,
     FAILS,
@@ -162,6 +161,6 @@ def with_latency(
         return replace(found, outcome=INVALID)
     if not criterion.allows(row.score):
         return replace(found, outcome=OVER_BUDGET)
-    if any(map(is_slower, ratios.values())):
+    if any(r.is_slower for r in ratios.values()):
         return replace(found, outcome=SLOWER)
     return replace(found, outcome=FASTER if any(r.high < 1 for r in ratios.values()) else AS_FAST)

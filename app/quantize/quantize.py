@@ -44,7 +44,7 @@ from .quantized_ops import QuantizedOp, quantized_ops
 from .report import Measured, QuantizationReport
 from .samples import Samples, read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, combined_schemes, lossy_passes, requested_schemes
-from .search import TAKEN, Built, Limits, Search, is_slower
+from .search import TAKEN, Built, Limits, Search
 from .sensitivity import orders_to_leave, value_errors
 from .wide_weights import wide_weights
 
@@ -269,7 +269,7 @@ def measured_result(finalists: Sequence[Built], setup: Setup) -> tuple[Built | N
             continue
         original, made = setup.racing.measure([built.path])
         ratios = latency_ratios(made, original)
-        if made.failure or any(map(is_slower, ratios.values())):
+        if made.failure or any(r.is_slower for r in ratios.values()):
             built.trial.outcome = made.failure or "slower in the last race"
             continue
         built.trial.outcome = TAKEN

@@ -23,7 +23,6 @@ SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be 
 LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is quantized
 FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it stays in float
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
-AS_FAST = 1.05  # of the original's time, up to which a candidate may be no slower: intervals are wide on busy machines
 
 Race = Callable[[Sequence[Path]], list[RatioInterval | str]]
 """The time of models under ORT ALL divided by that of the original, or the reason why one was not measured."""
@@ -241,7 +240,7 @@ class Search:
     def _is_gain(self, built: Built) -> bool:
         """Whether it is faster than the original, or as fast and smaller."""
         ratio = built.trial.ratio
-        is_as_fast = ratio is not None and not is_slower(ratio)
+        is_as_fast = ratio is not None and not ratio.is_slower
         if ratio is not None and (ratio.high < 1 or (is_as_fast and built.trial.bytes <= SMALLER * self.size)):
             return True
         if ratio is not None:
@@ -378,11 +377,6 @@ class Search:
 def _parts(keys: Sequence[ChangeKey], size: int) -> Iterator[frozenset[ChangeKey]]:
     for start in range(0, len(keys), size):
         yield frozenset(keys[start : start + size])
-
-
-def is_slower(ratio: RatioInterval) -> bool:
-    """Whether a time counts as longer: beyond its interval, or by more than AS_FAST where that is wide."""
-    return ratio.low > 1 or ratio.ratio > AS_FAST
 
 
 def _time(built: Built) -> float:

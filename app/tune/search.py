@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ...core.errors import PassesError, format_error
 from ...core.support.intervals import RatioInterval
-from ..quantize.search import Limits, is_slower
+from ..quantize.search import Limits
 from .configuration import Choice, Configuration, configured
 from .objective import Objective, inverse
 from .racing import LAST, RUNGS, Raced, RaceResult, Rung
@@ -229,7 +229,7 @@ class TuningSearch:
 
     def is_allowed(self, raced: Raced) -> bool:
         """Whether a configuration takes no longer than the first one of its race, where the objective is no time."""
-        return self.objective.is_time or (raced.time is not None and not is_slower(raced.time))
+        return self.objective.is_time or (raced.time is not None and not raced.time.is_slower)
 
     def _advance(self, raced: Raced) -> None:
         assert raced.ratio is not None

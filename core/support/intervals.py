@@ -13,6 +13,7 @@ STUDENT_T_QUANTILES = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
 )  # fmt: skip
 SIGNIFICANCE = 0.05
+AS_FAST = 1.05  # of another time, up to which one counts as no longer: intervals are wide on busy machines
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,11 @@ class RatioInterval:
     def is_significant(self) -> bool:
         """Whether a difference was measured: the interval does not contain 1."""
         return not self.low <= 1.0 <= self.high
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether a time counts as longer: beyond its interval, or by more than AS_FAST where that is wide."""
+        return self.low > 1 or self.ratio > AS_FAST
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:

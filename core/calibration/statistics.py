@@ -154,7 +154,8 @@ class StatisticsCollector:
     Masks are told from other numbers at the end. From a magnitude of 4096, numbers are counted apart by sign and order
     of magnitude (`FAR`). Such a cluster is one of masks if it is negative or beyond 5e8, and all of it at least 64
     times as far from zero as every number that counts: -10000 is a mask next to 100, and a number next to 200.
-    NaN is refused unless the value `allows_nan`.
+    NaN is refused unless the value `allows_nan`. Channels and Gram matrix are left out where their size varies, as of
+    values of one name in two branches.
     """
 
     name: str
@@ -246,9 +247,7 @@ class StatisticsCollector:
         if self._channels is None:
             self._channels = found
         elif len(self._channels[0]) != len(found[0]):
-            raise ModelError(
-                f"{self.name} has {len(found[0])} channels on axis {axis}, before {len(self._channels[0])}"
-            )
+            self.channel_axis = self._channels = None
         else:
             maxima, sums, counts = self._channels
             self._channels = np.maximum(maxima, found[0]), sums + found[1], counts + found[2]
@@ -258,7 +257,8 @@ class StatisticsCollector:
         if self._gram is None:
             self._gram = np.zeros((columns, columns))
         if len(self._gram) != columns:
-            raise ModelError(f"{self.name} has {columns} columns, before {len(self._gram)}")
+            self.has_gram, self._gram = False, None
+            return
         rows = array.reshape(-1, columns)
         step = max(1, CHUNK_ELEMENTS // columns)
         for start in range(0, len(rows), step):

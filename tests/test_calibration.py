@@ -117,8 +117,7 @@ def test_gram_matrix() -> None:
     assert found is not None
     assert found == pytest.approx(rows.T @ rows, rel=1e-5, abs=1e-2)
     assert statistics_of(x).gram is None
-    with pytest.raises(ModelError, match="v has 3 columns, before 4"):
-        statistics_of(y, y[:, :3], has_gram=True)
+    assert statistics_of(y, y[:, :3], y, has_gram=True).gram is None
 
 
 def test_channels() -> None:
@@ -134,8 +133,7 @@ def test_channels() -> None:
         assert np.allclose(found.means, finite.mean(1), rtol=1e-12)
     with pytest.raises(ModelError, match=r"v of shape \(4, 3, 5\) has no axis 3"):
         statistics_of(x, channel_axis=3)
-    with pytest.raises(ModelError, match="v has 4 channels on axis 0, before 2"):
-        statistics_of(y, x, channel_axis=0)
+    assert statistics_of(y, x, y, channel_axis=0).channels is None
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
 from passwright.core import from_onnx
 from passwright.core.calibration.collection import _Collection, _write_samples, collect_statistics
-from passwright.core.calibration.exposure import expose
 from passwright.core.calibration.methods import METHODS, Method, calibrated_ranges
+from passwright.core.calibration.observed_graphs import Observation, ObservedGraph
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
+from passwright.core.ir.graph import defined_values
+from passwright.core.ort.sessions import UNOPTIMIZED
 from passwright.core.ort.value_files import read_value
-from rewriting import load, run
+from passwright.core.serialization.proto_queries import copy_without
+from rewriting import load
 
 Array = np.ndarray[Any, Any]
 TEXT = """g (float[N,3] x, bool c, int64 n, double[2] p) => (float[N,3] y, float[N,3] z, double[2] h)
@@ -75,11 +77,18 @@ def expected(samples: list[dict[str, Array]]) -> dict[str, ValueStatistics]:
     return {name: collector.statistics() for name, collector in found.items()}
 
 
-@pytest.mark.parametrize("memory_bytes", [1 << 20, 100], ids=["one group", "several groups"])
-def test_statistics_of_values_of_all_graphs(memory_bytes: int) -> None:
+@pytest.mark.parametrize(
+    ("memory_bytes", "opset"),
+    [
+        pytest.param(1 << 20, 18, id="one group"),
+        pytest.param(100, 18, id="several groups"),
+        *(pytest.param(1 << 20, opset, id=f"opset {opset}") for opset in (8, 9, 13, 21)),
+    ],
+)
+def test_statistics_of_values_of_all_graphs(memory_bytes: int, opset: int) -> None:
     samples = SAMPLES
     found = collect_statistics(
-        load(TEXT), [*OUTER, *INNER], iter(samples), channels={"a": 1}, memory_bytes=memory_bytes
+        load(TEXT, opset), [*OUTER, *INNER], iter(samples), channels={"a": 1}, memory_bytes=memory_bytes
     )
     wanted = expected(samples)
     assert list(found) == [name for name in (*OUTER, *INNER) if name != "i"]  # an integer
@@ -88,15 +97,9 @@ def test_statistics_of_values_of_all_graphs(memory_bytes: int) -> None:
             assert (statistics.low, statistics.high, statistics.samples) == (0, 0, 0)
             continue
         other = wanted[name]
-        low, high = (
-            (other.low, other.high) if name not in {"v", "m", "l", "lq"} else (min(other.low, 0), max(other.high, 0))
-        )
-        assert [statistics.low, statistics.high] == pytest.approx([low, high], rel=1e-6)
-        if name in {"v", "m", "l", "lq"}:
-            assert statistics.samples == sum(bool(feeds["c"] and feeds["n"]) for feeds in samples)
-            assert statistics.histogram is None
-            continue
+        assert [statistics.low, statistics.high] == pytest.approx([other.low, other.high], rel=1e-6)
         assert (statistics.count, statistics.zeros) == (other.count, other.zeros)
+        assert statistics.samples == other.samples
         assert statistics.histogram is not None
         assert other.histogram is not None
         assert statistics.histogram.exponent == other.histogram.exponent
@@ -116,7 +119,7 @@ def test_values_of_a_loop_with_omitted_outputs() -> None:
     }""")
     x = np.float32([1, 2, 3])
     found = collect_statistics(model, ["s"], [{"x": x, "n": np.array(n), "c": np.array(True)} for n in (2, 0)])
-    assert (found["s"].low, found["s"].high, found["s"].samples) == (-12, 0, 1)
+    assert (found["s"].low, found["s"].high, found["s"].samples, found["s"].count) == (-12, -2, 1, 6)
 
 
 def test_values_of_a_scan() -> None:
@@ -128,17 +131,145 @@ def test_values_of_a_scan() -> None:
     }""")
     x = np.float32([[1, 2, 3], [1, -7, 2]])
     found = collect_statistics(model, ["d", "e"], [{"x": x}])
-    assert (found["d"].low, found["d"].high, found["d"].infinities) == (-5, 2, 1)
+    assert (found["d"].low, found["d"].high, found["d"].infinities) == (-5, 2, 2)
     assert (found["e"].low, found["e"].high) == (-7, 3)
 
 
-@pytest.mark.parametrize("opset", [9, 13, 18, 21])
-def test_exposed_models_are_valid(opset: int) -> None:
-    model = load(TEXT, opset)
-    dtypes = dict.fromkeys([*OUTER, *INNER], TensorProto.FLOAT) | {"f": TensorProto.FLOAT16, "p": TensorProto.DOUBLE}
-    found = expose(model, [*OUTER, *INNER], dtypes)
-    assert set(found) == {*OUTER, *INNER}
-    assert run(model, SAMPLES[1])
+BODIES = """g (float[4,4] x, float[4] h, bool c, int64 n, int64 k) => (float[N] y)
+<float[4,4] w = {1,0,-1,0.5, 2,-1,0,0, 0,0.25,1,1, -0.5,1,0,2}> {
+    half = Constant<value = float {0.5}>() flat = Constant<value = int64[1] {-1}>()
+    y = If (c) <then_branch = t () => (float[N] r) {
+        last, outs = Loop (n, c, h) <body = steps (int64 i, bool d, float[4] state)
+                => (bool on, float[4] next, float[4] out) {
+            inner = Loop (k, , state) <body = refine (int64 j, bool f, float[4] v) => (bool l, float[4] u) {
+                l = Identity(f) m = MatMul(v, w) u = Mul(m, half)
+            }>
+            e = Gather(x, i) next = Add(inner, e) out = Neg(next) on = Less(i, k)
+        }>
+        r = Reshape(outs, flat)
+    }, else_branch = e () => (float[N] s) {
+        sum, rows = Scan<num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [1, 0],
+            body = pairs (float[4] a, float[4] p, float[4] q) => (float[4] b, float[4] z) {
+                z = Sub(p, q) b = Add(a, z)
+            }>(h, x, x)
+        s = Reshape(rows, flat)
+    }>
+}"""
+IN_BODIES = ["state", "next", "out", "inner", "e", "v", "m", "u", "a", "p", "q", "z", "b"]
+
+
+def unrolled(x: Array, h: Array, c: Array, n: Array, k: Array) -> dict[str, list[Array]]:
+    """The values in the bodies of `BODIES`, of each iteration."""
+    w = np.float32([[1, 0, -1, 0.5], [2, -1, 0, 0], [0, 0.25, 1, 1], [-0.5, 1, 0, 2]])
+    found: dict[str, list[Array]] = {name: [] for name in IN_BODIES}
+
+    def note(**values: Array) -> None:
+        for name, value in values.items():
+            found[name].append(value)
+
+    state = h
+    for i in range(min(n, k + 1) if c else 0):  # `on` is false behind the iteration k
+        v = state
+        for _ in range(k):
+            note(v=v, m=v @ w, u=(v @ w) / 2)
+            v = (v @ w) / 2
+        note(state=state, inner=v, e=x[i], next=v + x[i], out=-v - x[i])
+        state = v + x[i]
+    for t in range(0 if c else 4):
+        p, q = x[3 - t], x[:, t]
+        note(p=p, q=q, z=p - q, a=state, b=state + p - q)
+        state = state + p - q
+    return found
+
+
+def body_samples() -> list[dict[str, Array]]:
+    """Samples of multiples of 1/4, whose sums are the same in any order."""
+    trips = [(True, 4, 2), (False, 0, 0), (True, 4, 1), (True, 0, 3), (False, 1, 1), (True, 3, 3), (True, 2, 0)]
+    return [
+        {
+            "x": np.rint(RNG.normal(size=(4, 4)) * 16).astype(np.float32) / 4,
+            "h": np.rint(RNG.normal(size=4) * 16).astype(np.float32) / 4,
+            "c": np.array(c),
+            "n": np.array(n),
+            "k": np.array(k),
+        }
+        for c, n, k in trips
+    ]
+
+
+@pytest.mark.parametrize("opset", [9, 11, 13, 18, 21])
+def test_bodies_are_as_if_unrolled(opset: int) -> None:
+    samples = body_samples()
+    axes = dict.fromkeys(IN_BODIES, 0)
+    found = collect_statistics(load(BODIES, opset), IN_BODIES, samples, channels=axes, grams=dict.fromkeys("vmz", 4))
+    values = [unrolled(**feeds) for feeds in samples]
+    assert list(found) == IN_BODIES
+    for name, statistics in found.items():
+        rows = np.array([row for value in values for row in value[name]], np.float64)
+        assert (statistics.low, statistics.high, statistics.count) == (rows.min(), rows.max(), rows.size)
+        assert statistics.samples == sum(bool(value[name]) for value in values)
+        assert statistics.histogram is not None
+        counts, _ = np.histogram(rows[rows != 0], statistics.histogram.edges)
+        assert np.array_equal(counts, statistics.histogram.counts)
+        assert statistics.channels is not None
+        assert np.array_equal(statistics.channels.maxima, np.abs(rows).max(0))
+        assert np.array_equal(statistics.channels.means, rows.mean(0))
+        assert statistics.gram is None or np.array_equal(statistics.gram, rows.T @ rows)
+    assert [name for name in IN_BODIES if found[name].gram is not None] == ["v", "m", "z"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ranges_in_a_body_are_those_of_the_unrolled_loop(method: Method) -> None:
+    """With the loop in a function, too, which is inlined."""
+    steps = 12
+    loop = """y = Loop (n, , h) <body = steps (int64 i, bool d, float[200] v) => (bool l, float[200] u) {
+        l = Identity(d) k = Constant<value = float {0.75}>() s = Mul(v, k) u = Add(s, x) }>"""
+    by_hand = " ".join(f"s{t} = Mul(v{t}, k) v{t + 1} = Add(s{t}, x)" for t in range(steps))
+    joined = ", ".join(f"s{t}" for t in range(steps))
+    head = "g (float[200] x, float[200] h, int64 n) => (float[N] y)"
+    constant = "k = Constant<value = float {0.75}>()"
+    models = {
+        "s": f"{head} {{ {loop} }}",
+        "s_": f"""{head} {{ y = local.steps(x, h, n) }}
+            <domain: "local", opset_import: ["" : 17]> steps (x, h, n) => (y) {{ {loop} }}""",
+        "all": f"{head} {{ v0 = Identity(h) {constant} {by_hand} all = Concat<axis=0>({joined}) y = Identity(all) }}",
+    }
+    draw = np.random.default_rng(3)
+    feeds = [
+        {
+            "x": draw.laplace(size=200).astype(np.float32),
+            "h": draw.normal(size=200).astype(np.float32),
+            "n": np.array(steps),
+        }
+        for _ in range(5)
+    ]
+    ranges: list[Any] = []
+    for name, text in models.items():
+        source = model_source(load(text), inline=True)
+        values = [v.name for g in source.load().graph.with_subgraphs() for v in defined_values(g)]
+        (wanted,) = (v for v in values if v == name or (name == "s_" and v.startswith("s")))
+        found = collect_statistics(source, [wanted], feeds)
+        assert found[wanted].count == 5 * steps * 200
+        ranges += calibrated_ranges(found, method).values()
+    assert ranges[0] == ranges[1] == pytest.approx(ranges[2], rel=1e-6)
+
+
+def test_memory_does_not_depend_on_the_trips() -> None:
+    model = load("""g (float[20000] x, int64 n) => (float[20000] y) {
+        y = Loop (n, , x) <body = steps (int64 i, bool d, float[20000] v) => (bool l, float[20000] u) {
+            l = Identity(d) s = Mul(v, v) u = Sub(s, v) }>
+    }""")
+    peaks: list[int] = []
+    for trips in (3, 60):
+        collector = StatisticsCollector("s")
+        observed = ObservedGraph.of_model(copy_without(model), Observation({"s"}, UNOPTIMIZED))
+        feeds = {"x": np.full(20000, 0.5, np.float32), "n": np.array(trips)}
+        tracemalloc.start()
+        observed.run(feeds, lambda _, value, to=collector: to.add(value, 0))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert collector.count == trips * 20000
+    assert peaks[1] < 1.1 * peaks[0]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...core.io.model_source import model_source
 from ...core.ir.dtypes import FLOATS
-from ...core.ir.graph import Graph
+from ...core.ir.graph import Graph, defined_values
 from ...core.ir.op import Op
 from ...core.ir.traits import Trait, ops_with
 from ...core.ir.values import Value
@@ -33,7 +33,8 @@ class FloatOp:
 def float_ops(built: Built) -> list[FloatOp]:
     """The ops of a candidate that compute in float, with the reason of each; those that only move data are left out.
 
-    Of a scheme whose passes have no rules, the ops that these declined.
+    Of a scheme whose passes have no rules, the ops that these declined. Types that are unknown behind operators of
+    onnxruntime are those of the float model.
     """
     model = model_source(built.path, inline=True).load()
     model.graph.context.quantization = built.builder.spec
@@ -41,11 +42,19 @@ def float_ops(built: Built) -> list[FloatOp]:
     rules = built.builder.scheme.rules
     if not rules:
         reasons |= built.candidate.declines
+    before = built.builder.source.load().graph.with_subgraphs()
+    floats = {v.name for g in before for v in defined_values(g) if v.known_dtype in FLOATS}
+
+    def is_float(v: Value | None) -> bool:
+        return v is not None and (v.known_dtype in FLOATS or (not v.known_dtype and v.name in floats))
+
     found: list[FloatOp] = []
     for op in (op for g in model.graph.with_subgraphs() for op in g.sorted_ops() if op.outputs):
         reason = next((reasons[v.name] for v in op.outputs if v.name in reasons), "") or _clamped(op, reasons)
-        is_float = rules and op.outputs[0].known_dtype in FLOATS and _computes_in_float(op)
-        if is_float or (reason and not rules):
+        computes_in_float = (
+            is_float(op.outputs[0]) and _is_arithmetic(op) and any(map(is_float, _computed_operands(op)))
+        )
+        if computes_in_float if rules else reason:
             found.append(FloatOp(op.outputs[0].name, op.type, reason or _reason(op, rules)))
     return found
 
@@ -60,14 +69,16 @@ def _is_dequantized(value: Value | None) -> bool:
     return value is not None and value.producer is not None and value.producer.type == "DequantizeLinear"
 
 
-def _computes_in_float(op: Op) -> bool:
+def _computed_operands(op: Op) -> list[Value]:
+    return [v for v in op.inputs if v is not None and not v.is_const]
+
+
+def _is_arithmetic(op: Op) -> bool:
     """Whether an op does arithmetic that is not part of a quantized group."""
-    if op.type in QUANTIZERS or (op.type in MOVEMENTS and not op.domain) or op.type in {"Identity", "Constant"}:
+    is_movement = op.type in MOVEMENTS and not op.domain
+    if is_movement or op.type in {*QUANTIZERS, "Identity", "Constant"} or op.type.startswith(INTEGER_PREFIXES):
         return False
-    operands = [v for v in op.inputs if v is not None and not v.is_const]
-    makers = [v.producer for v in operands]
-    is_group = bool(makers) and all(m is not None and m.type == "DequantizeLinear" for m in makers)
-    return not is_group and any(v.known_dtype in FLOATS for v in operands)
+    return not all(map(_is_dequantized, _computed_operands(op)))
 
 
 def _clamped(op: Op, by_place: Mapping[str, str]) -> str:

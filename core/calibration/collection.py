@@ -24,7 +24,6 @@ from ..ort.sessions import ENABLE_ALL, Loadable, SessionConfig
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..support.scratch_folder import ScratchFolder
 from ..support.suggestions import did_you_mean
-from .exposure import Exposed, expose, output_shapes
 from .statistics import ChannelStatistics, Histogram, ValueStatistics
 
 MEMORY_BYTES = 512 << 20  # of the values that are kept at a time
@@ -50,22 +49,22 @@ def collect_statistics(
     The feeds, inputs by name and perhaps of another shape each, are read once and kept in files. If the values need
     more than `memory_bytes` on the largest sample, the model is run on all samples several times, for some of the
     values each. `channels`: axes along which to collect maxima and means, by name. `grams`: the numbers of columns of
-    values whose Gram matrix to collect, by name. Names may be of values in the bodies of If, Loop and Scan. Those of
-    values that are not floats, and of bodies whose values cannot be outputs, are left out; those in Loop and Scan have
-    no Gram matrix.
+    values whose Gram matrix to collect, by name. Names may be of values in the bodies of If, Loop and Scan, where each
+    run of the body counts. Those of values that are not floats, and of other bodies, are left out.
 
     Raises ModelError for names that the model lacks, without samples, if the model does not run on a sample, and for a
     value that is NaN unless an IsNaN of the model reads it, as in a softmax whose rows may be masked throughout.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(ScratchFolder())
-        found = _Calibrated.open(model, stack)
+        found = _Calibrated.open(model, folder, stack)
         wanted = found.floats_named(dict.fromkeys((*names, *(channels or {}), *(grams or {}))))
         samples = _write_samples(feeds, folder)
         run = _Collection(
             found, samples, folder, dict(channels or {}), dict(grams or {}), histograms, config, found.tested_for_nan
         )
         stack.callback(run.worker.terminate)
+        run.open()
         groups = list(run.groups(wanted, memory_bytes))
         collected: dict[str, ValueStatistics] = {}
         for number, group in enumerate(groups):
@@ -95,27 +94,31 @@ def _write_samples(feeds: Iterable[Feeds], folder: Path) -> _Samples:
 
 @dataclass(frozen=True, slots=True)
 class _Calibrated:
-    """A model to calibrate: its graph, and its message without external weights, which are in `weight_folder`."""
+    """A model to calibrate, and its file; external weights are in `weight_folder`."""
 
     model: Model
-    proto: onnx.ModelProto
+    path: Path
     weight_folder: Path | None
 
     @classmethod
-    def open(cls, model: Model | ModelSource | onnx.ModelProto | str | Path, stack: ExitStack) -> _Calibrated:
-        """Write a large model to a file with its weights apart, once, unless that is where it comes from."""
+    def open(
+        cls, model: Model | ModelSource | onnx.ModelProto | str | Path, folder: Path, stack: ExitStack
+    ) -> _Calibrated:
+        """Write the model to `folder`, a large one with its weights apart, unless it has such a file already."""
         source = model if isinstance(model, Model | ModelSource) else model_source(model, inline=True)
         loaded = source if isinstance(source, Model) else source.load()
         if isinstance(source, ModelSource) and source.is_external and not source.edits:
             assert isinstance(source.origin, ModelFile)
             path = source.origin.path
-            proto = onnx.ModelProto.FromString(path.read_bytes())
-            if len(proto.functions) == len(loaded.header.functions):  # none was inlined
-                return cls(loaded, proto, path.resolve().parent)
+            functions = onnx.ModelProto.FromString(path.read_bytes()).functions
+            if len(functions) == len(loaded.header.functions):  # none was inlined
+                return cls(loaded, path, path.resolve().parent)
         written: Loadable = stack.enter_context(as_loadable(loaded))
-        if isinstance(written, bytes):
-            return cls(loaded, onnx.ModelProto.FromString(written), None)
-        return cls(loaded, onnx.ModelProto.FromString(written.read_bytes()), written.parent)
+        if isinstance(written, Path):
+            return cls(loaded, written, written.parent)
+        path = folder / "model.onnx"
+        path.write_bytes(written)
+        return cls(loaded, path, None)
 
     @property
     def tested_for_nan(self) -> frozenset[str]:
@@ -153,45 +156,45 @@ class _Collection:
         default_factory=lambda: WorkerProcess(module_command(f"{__package__}.collection_worker"), RUN_TIMEOUT)
     )
 
-    def groups(self, wanted: Mapping[str, int], memory_bytes: int) -> Iterator[dict[str, int]]:
+    def open(self) -> None:
+        """Give the model to the worker process."""
+        folder = self.calibrated.weight_folder
+        self._request({
+            "model": str(self.calibrated.path),
+            "folder": None if folder is None else str(folder),
+            "config": asdict(self.config),
+        })  # fmt: skip
+
+    def groups(self, wanted: Mapping[str, int], memory_bytes: int) -> Iterator[list[str]]:
         """Groups of values, in the order of the graph, that need up to `memory_bytes` each on the largest sample.
 
         The number of elements of each value is found by a run that outputs nothing else.
         """
-        proto, exposed = self._exposing(wanted)
-        if not exposed:
-            return
-        shapes = output_shapes(proto, (e for outputs in exposed.values() for e in outputs))
-        self._load(proto)
         largest = self.samples.largest
-        probe = {"measure": str(self.samples.paths[largest]), "outputs": list(shapes.values())}
-        sizes: dict[str, int] = self._request(probe, largest)["sizes"]
-        group: dict[str, int] = {}
+        probe = {"measure": list(wanted), "feeds": str(self.samples.paths[largest])}
+        sizes: dict[str, int] = self._request(probe, largest)["sizes"] if wanted else {}
+        group: list[str] = []
         total = 0
-        for name, outputs in exposed.items():
-            needed = sum(sizes[shapes[e.output]] * (8 if e.dtype == TensorProto.DOUBLE else 4) for e in outputs)
-            needed += 8 * self.grams.get(name, 0) ** 2
+        for name, size in sizes.items():
+            needed = size * (8 if wanted[name] == TensorProto.DOUBLE else 4) + 8 * self.grams.get(name, 0) ** 2
             if group and total + needed > memory_bytes:
                 yield group
-                group, total = {}, 0
-            group[name] = wanted[name]
+                group, total = [], 0
+            group.append(name)
             total += needed
-        yield group
+        if group:
+            yield group
 
-    def collect(self, group: Mapping[str, int]) -> dict[str, ValueStatistics]:
+    def collect(self, group: Iterable[str]) -> dict[str, ValueStatistics]:
         """The statistics of a group of values over all samples."""
-        proto, exposed = self._exposing(group)
-        self._load(proto)
         collected = [
             {
                 "name": name,
-                "tensors": [e.output for e in outputs if not e.is_summary],
-                "summaries": [e.output for e in outputs if e.is_summary],
                 "axis": self.channels.get(name),  # None for no channels
                 "allows_nan": name in self.tested_for_nan,
                 "gram": name in self.grams,
             }
-            for name, outputs in exposed.items()
+            for name in group
         ]
         self._request({"collect": collected, "histograms": self.histograms})
         for number, path in enumerate(self.samples.paths):
@@ -199,26 +202,6 @@ class _Collection:
         results = self.folder / f"results{next(self.numbers)}"
         self._request({"write": str(results)})
         return {s.name: s for s in map(_read_statistics, value_files.read_value(results))}
-
-    def _exposing(self, names: Mapping[str, int]) -> tuple[onnx.ModelProto, dict[str, list[Exposed]]]:
-        """A copy of the model whose outputs are values, and these by name."""
-        proto = onnx.ModelProto()
-        proto.CopyFrom(self.calibrated.proto)
-        return proto, expose(proto, names, names)
-
-    def _load(self, proto: onnx.ModelProto) -> None:
-        """Load a model in the worker process. Raises ModelError."""
-        path = self.folder / f"{next(self.numbers)}.onnx"
-        path.write_bytes(proto.SerializeToString())
-        folder = self.calibrated.weight_folder
-        self._request(
-            {
-                "model": str(path),
-                "folder": None if folder is None else str(folder),
-                "config": asdict(self.config),
-            }
-        )
-        path.unlink()
 
     def _request(self, message: Message, sample: int | None = None) -> Message:
         """Send a request, about a sample if given. Raises ModelError."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 from ..errors import EvaluationError, ModelError, UnverifiableError
 from ..ort import value_files
-from ..ort.backends import OnnxRuntime
-from ..ort.sessions import SessionConfig
+from ..ort.sessions import UNOPTIMIZED, SessionConfig
 from ..ort.worker_process import Message, serve
+from .observed_graphs import Observation, ObservedGraph
 from .statistics import Array, StatisticsCollector
 
 FLOAT_KINDS = frozenset({"float16", "bfloat16", "float32", "float64"})  # names of dtypes
@@ -22,37 +23,53 @@ FLOAT_KINDS = frozenset({"float16", "bfloat16", "float32", "float64"})  # names 
 
 @dataclass(slots=True)
 class _Collected:
-    """The collector of a value, and the outputs that hold it or summaries of it (`exposure.SUMMARY`)."""
+    """The collector of a value, which may turn out not to be of floats."""
 
     collector: StatisticsCollector
-    tensors: list[str]
-    summaries: list[str]
     is_float: bool = True
 
-    def add(self, results: Mapping[str, Any], sample: int) -> None:
+    def add(self, value: Any, sample: int) -> None:
         """Add what a run made of the value. Raises ModelError for NaN."""
-        for output in self.tensors:
-            if isinstance(results[output], list | dict):  # a sequence or map
-                self.is_float = False
-                continue
-            array: Array = np.asarray(results[output])
-            self.is_float = self.is_float and array.dtype.name in FLOAT_KINDS
-            if self.is_float and array.size:
-                self.collector.add(array, sample)
-        for output in self.summaries:
-            self.collector.add_summary(results[output], sample)
+        if isinstance(value, list | dict) or value is None:  # a sequence, a map, an optional
+            self.is_float = False
+            return
+        array: Array = np.asarray(value)
+        self.is_float = self.is_float and array.dtype.name in FLOAT_KINDS
+        if self.is_float and array.size:
+            self.collector.add(array, sample)
 
 
 @dataclass(slots=True)
 class _State:
-    session: OnnxRuntime | None = None
-    collected: list[_Collected] = field(default_factory=list[_Collected])
+    """The file of a model, the values to collect, and the graph that is run for them."""
 
-    def run(self, outputs: Iterable[str], feeds: str) -> dict[str, Any]:
-        """The outputs by name."""
-        assert self.session is not None
-        names = list(dict.fromkeys(outputs))
-        return dict(zip(names, self.session.run(names, value_files.read_value(Path(feeds))), strict=True))
+    path: Path = Path()
+    folder: Path | None = None
+    config: SessionConfig = UNOPTIMIZED
+    collected: dict[str, _Collected] = field(default_factory=dict[str, _Collected])
+    observed: ObservedGraph | None = None
+
+    def observe(self, names: Iterable[str], *, shapes: bool = False) -> ObservedGraph:
+        """The model that gives some values, or their shapes."""
+        self.observed = None  # its memory first
+        observation = Observation(frozenset(names), self.config, self.folder, shapes)
+        return ObservedGraph.of_model(onnx.ModelProto.FromString(self.path.read_bytes()), observation)
+
+    def sizes(self, names: Iterable[str], feeds: Path) -> dict[str, int]:
+        """The greatest number of elements that each value that can be observed has on a sample."""
+        observed = self.observe(names, shapes=True)
+        found = dict.fromkeys(observed.names, 0)
+
+        def measure(name: str, shape: Array) -> None:
+            found[name] = max(found[name], prod(shape.tolist()))
+
+        observed.run(value_files.read_value(feeds), measure)
+        return found
+
+    def add(self, sample: int, feeds: Path) -> None:
+        """Add the values of a sample to the statistics."""
+        assert self.observed is not None
+        self.observed.run(value_files.read_value(feeds), lambda name, value: self.collected[name].add(value, sample))
 
 
 def serve_collections() -> None:
@@ -61,37 +78,26 @@ def serve_collections() -> None:
 
     def reply(request: Message) -> Iterable[Message]:
         if "model" in request:
-            state.session = None  # its memory first
-            folder = None if request["folder"] is None else Path(request["folder"])
-            config = SessionConfig(**request["config"])
-            state.session = OnnxRuntime(Path(request["model"]).read_bytes(), config, folder=folder)
+            state.path = Path(request["model"])
+            state.folder = None if request["folder"] is None else Path(request["folder"])
+            state.config = SessionConfig(**request["config"])
         elif "measure" in request:
-            shapes = state.run(request["outputs"], request["measure"])
-            yield {"sizes": {name: prod(shape.tolist()) for name, shape in shapes.items()}}
+            yield {"sizes": state.sizes(request["measure"], Path(request["feeds"]))}
         elif "collect" in request:
-            state.collected = [
-                _Collected(
-                    StatisticsCollector(
-                        c["name"],
-                        request["histograms"] and not c["summaries"],
-                        c["axis"],
-                        c["allows_nan"],
-                        c["gram"],
-                    ),
-                    c["tensors"],
-                    c["summaries"],
+            state.collected = {
+                c["name"]: _Collected(
+                    StatisticsCollector(c["name"], request["histograms"], c["axis"], c["allows_nan"], c["gram"])
                 )
                 for c in request["collect"]
-            ]
+            }
+            state.observed = state.observe(state.collected)
         elif "feeds" in request:
-            results = state.run((o for c in state.collected for o in (*c.tensors, *c.summaries)), request["feeds"])
             try:
-                for collected in state.collected:
-                    collected.add(results, request["sample"])
+                state.add(request["sample"], Path(request["feeds"]))
             except ModelError as e:
                 yield {"refusal": str(e)}
         else:
-            found = [asdict(c.collector.statistics()) for c in state.collected if c.is_float]
+            found = [asdict(c.collector.statistics()) for c in state.collected.values() if c.is_float]
             value_files.write_value(found, Path(request["write"]))
 
     serve(reply, (EvaluationError, UnverifiableError))

@@ -36,8 +36,8 @@ def value_range(
       8-bit inference with TensorRT, GTC 2017); zeros, which are exact, are left out.
     - mse: least expected squared error of quantization; zeros are exact.
 
-    `levels` are those of the quantized type; with `symmetric` they lie evenly around zero. A value without histogram,
-    of a Loop or Scan body, gets its minmax. Raises ModelError for an unknown method or a percentile that is none.
+    `levels` are those of the quantized type; with `symmetric` they lie evenly around zero. A value without histogram
+    gets its minmax. Raises ModelError for an unknown method or a percentile that is none.
     """
     if method not in METHODS:
         raise ModelError(f"calibration method {method!r} is unknown; choose {', '.join(METHODS)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import floor, frexp, inf, isnan, ldexp, nan
+from math import floor, frexp, inf, isnan, ldexp
 from typing import Any
 
 import numpy as np
@@ -95,9 +95,8 @@ class ValueStatistics:
     `low` and `high` are those of the numbers that count; both are 0 if there are none. Left out of them and of the
     `histogram` are `infinities`, `nans`, and `masks`: finite numbers so far from all others that they only mark
     elements to be ignored. `lowest` and `highest` include the masks. `zeros` of the `count` elements are zero, and in
-    no bin. `samples` are those in which the value was computed. A value of a Loop or Scan body has no histogram, no
-    count, and a range that holds zero. `gram` is X^T X of all rows X along the last axis, (columns, columns) in
-    float64, without rows that have infinities.
+    no bin. `samples` are those in which the value was computed. `gram` is X^T X of all rows X along the last axis,
+    (columns, columns) in float64, without rows that have infinities.
     """
 
     name: str
@@ -155,7 +154,8 @@ class StatisticsCollector:
     Masks are told from other numbers at the end. From a magnitude of 4096, numbers are counted apart by sign and order
     of magnitude (`FAR`). Such a cluster is one of masks if it is negative or beyond 5e8, and all of it at least 64
     times as far from zero as every number that counts: -10000 is a mask next to 100, and a number next to 200.
-    NaN is refused unless the value `allows_nan`.
+    NaN is refused unless the value `allows_nan`. Channels and Gram matrix are left out where their size varies, as of
+    values of one name in two branches.
     """
 
     name: str
@@ -168,31 +168,25 @@ class StatisticsCollector:
     infinities: int = 0
     nans: int = 0
     samples: int = 0
+    _sample: int = -1  # the last one
     _near: _Cluster = field(default_factory=_Cluster)
     _far: dict[tuple[int, bool], _Cluster] = field(default_factory=dict[tuple[int, bool], _Cluster])
     _channels: tuple[Array, Array, Array] | None = None
     _gram: Array | None = None
 
     def add(self, array: Array, sample: int) -> None:
-        """Add the elements of a float array, of any shape. Raises ModelError for NaN, and axes that do not fit."""
-        self.samples += 1
+        """Add the elements of a float array, of any shape. Raises ModelError for NaN, and axes that do not fit.
+
+        Several arrays may be of one sample, one after the other.
+        """
+        self.samples += sample != self._sample
+        self._sample = sample
         self._add_elements(array, sample)
         self.count += array.size
         if self.channel_axis is not None:
             self._add_channels(array, self.channel_axis)
         if self.has_gram:
             self._add_gram(array)
-
-    def add_summary(self, summary: Array, sample: int) -> None:
-        """Add a summary (`exposure.SUMMARY`) of elements whose number is not known. Raises ModelError for NaN."""
-        near_low, near_high, far_low, far_high, has_nan, count = summary.astype(np.float64).tolist()
-        if not count:
-            return
-        self.samples += 1
-        zeros = self.zeros
-        extremes = [-near_low, near_high, *(x for x in (-far_low, far_high) if x), *([nan] if has_nan else ())]
-        self._add_elements(np.array(extremes), sample)
-        self.zeros = zeros
 
     def _add_elements(self, array: Array, sample: int) -> None:
         flat = array.reshape(-1)
@@ -253,9 +247,7 @@ class StatisticsCollector:
         if self._channels is None:
             self._channels = found
         elif len(self._channels[0]) != len(found[0]):
-            raise ModelError(
-                f"{self.name} has {len(found[0])} channels on axis {axis}, before {len(self._channels[0])}"
-            )
+            self.channel_axis = self._channels = None
         else:
             maxima, sums, counts = self._channels
             self._channels = np.maximum(maxima, found[0]), sums + found[1], counts + found[2]
@@ -265,7 +257,8 @@ class StatisticsCollector:
         if self._gram is None:
             self._gram = np.zeros((columns, columns))
         if len(self._gram) != columns:
-            raise ModelError(f"{self.name} has {columns} columns, before {len(self._gram)}")
+            self.has_gram, self._gram = False, None
+            return
         rows = array.reshape(-1, columns)
         step = max(1, CHUNK_ELEMENTS // columns)
         for start in range(0, len(rows), step):

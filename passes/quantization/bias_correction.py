@@ -107,7 +107,7 @@ def effective_numbers(v: Value | None) -> Array | None:
 def operand_channels(pairs: Iterable[LayerPair]) -> dict[str, int]:
     """The operands of the layers in the original model, by name, each with the axis of its channels."""
     operands = ((pair.original, operand(pair.original)) for pair in pairs)
-    return {x.name: 1 if op.type in CONVOLUTIONS else x.rank - 1 for op, x in operands}
+    return {x.name: 1 if op.type in CONVOLUTIONS else -1 for op, x in operands}
 
 
 def mean_weights(op: Op) -> Array:

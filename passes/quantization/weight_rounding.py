@@ -63,8 +63,11 @@ def range_parameters(low: Array, high: Array, grid: Grid) -> Parameters:
 
 
 def stored_scales(scales: Array, grid: Grid) -> Array:
-    """Scales as the model stores them, again in float64; 1 for blocks of zeros."""
-    held = np.where(scales > 0, np.maximum(scales, np.finfo(grid.floats).tiny), 1.0)
+    """Scales as the model stores them, again in float64.
+
+    Those of blocks of zeros are tiny, as MatMulNBits rounds the sums of the integers that it has moved to be unsigned.
+    """
+    held = np.maximum(scales, np.finfo(grid.floats).tiny)
     return held.astype(grid.floats).astype(np.float64)
 
 

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from passwright.app.quantize import quantize
 from passwright.app.quantize.candidates import Candidate, replaced_operators
+from passwright.app.quantize.float_ops import float_ops
 from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
 from passwright.app.quantize.quantized_ops import quantized_ops
 from passwright.app.quantize.schemes import AUTO, SCHEMES, Calibration, chosen_schemes, lossy_passes
@@ -227,8 +228,8 @@ def test_ops_behind_an_lstm_of_integers_are_described(tmp_path: Path) -> None:
         "axis": np.array([1], np.int64),
         "v": rng.normal(0, 0.1, (64, 64)).astype(np.float32),
     }
-    text = """g (float[5,1,64] x) => (float[5,1,64] y) {
-        h = LSTM<hidden_size=64>(x, w, r) s = Squeeze(h, axis) a = Relu(s) m = MatMul(a, v) y = Relu(m) }"""
+    text = """g (float[5,1,64] x) => (float[5,1,64] y, float[5,1,64] z) {
+        h = LSTM<hidden_size=64>(x, w, r) s = Squeeze(h, axis) z = Tanh(s) a = Relu(s) m = MatMul(a, v) y = Relu(m) }"""
     source = model_source(load(text, weights=weights), inline=True)
     feeds = [{"x": rng.normal(size=(5, 1, 64)).astype(np.float32)} for _ in range(2)]
     ((_, variant), *_) = chosen_schemes("static", source, Calibration(source, feeds), SPEC)["static"]
@@ -241,3 +242,5 @@ def test_ops_behind_an_lstm_of_integers_are_described(tmp_path: Path) -> None:
     assert {"quantize_lstm_dynamically", "quantize_matmul"} <= {c.by for c in candidate.changes}
     assert all(error < 0.01 for error in errors.whole.values())
     assert {op.bits for op in quantized_ops(made, errors)} <= {8, None}
+    assert "DynamicQuantizeLSTM" in op_types(to_onnx(candidate.model))
+    assert {op.operator: op.reason for op in float_ops(made)} == {"Tanh": "the scheme has no rule for Tanh"}

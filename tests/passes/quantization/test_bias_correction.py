@@ -149,3 +149,15 @@ def test_layers_without_means_for_each_channel_have_no_error() -> None:
         assert not mean_errors(layer_pairs(graph, graph), {"x": means})
     (error,) = mean_errors(layer_pairs(plain, plain), {"x": np.ones(8)}).values()
     assert not error.any()
+
+
+def test_channels_of_operands_of_unknown_rank() -> None:
+    text = """g (float[N,8] x, int64 n) => (float[N,8] y) {
+        y = Loop (n, , x) <body = b (int64 i, bool c, float v) => (bool d, float w) {
+            d = Identity(c) w = MatMul(v, u) }>
+    }"""
+    model = load(text, weights={"u": weights(8, 8)})
+    for value in (*model.graph.node[0].attribute[0].g.input[2:], *model.graph.node[0].attribute[0].g.output[1:]):
+        value.type.tensor_type.ClearField("shape")
+    graph = from_onnx(model).graph
+    assert operand_channels(layer_pairs(graph, graph)) == {"v": -1}

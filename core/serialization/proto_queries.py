@@ -14,15 +14,17 @@ from ..ir import op_schemas
 from ..ir.op_schemas import canonical_domain
 
 M = TypeVar("M", bound=Message)
-SUBGRAPH_ATTRIBUTE_TYPES = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
+GRAPH, GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
+SUBGRAPH_ATTRIBUTE_TYPES = frozenset({GRAPH, GRAPHS})
 
 
 def named_subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
     """The graphs in the attributes of a node, by attribute; those of a list are numbered."""
     for a in node.attribute:
-        if a.type == AttributeProto.GRAPH:
+        kind = a.type
+        if kind == GRAPH:
             yield a.name, a.g
-        elif a.type == AttributeProto.GRAPHS:
+        elif kind == GRAPHS:
             yield from ((f"{a.name}[{i}]", g) for i, g in enumerate(a.graphs))
 
 

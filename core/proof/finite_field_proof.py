@@ -371,7 +371,12 @@ def sizes_of(obligation: Obligation) -> Iterator[Mapping[str, int]]:
         numbers = extent_numbers(obligation)
         for large in symbols if numbers else ():
             yield {s: max(numbers) + 1 if s == large else 2 for s in obligation.symbols}
-    yield from size_sets(obligation)
+    *small, largest = size_sets(obligation)
+    yield from small
+    if not (obligation.is_thorough or obligation.runs or compares_extents(obligation)):
+        for extent in MEDIUM_EXTENTS if symbols else ():  # beyond those of several windows
+            yield {s: extent if s == symbols[-1] else 2 for s in obligation.symbols}
+    yield largest
 
 
 def extent_numbers(obligation: Obligation) -> set[int]:
@@ -405,6 +410,7 @@ EXTENTS_FROM = {"Range": 0, "Resize": 1, "Upsample": 1}
 BY_EXTENT = frozenset({"Slice", "Clip", "Max", "Min", "Mod", "If", "Loop", "Where"}) | STEPS - CONTINUOUS_STEPS
 """Operators of which extents may decide what they do."""
 MAX_EXTENT, MAX_LARGE = 1024, 2
+MEDIUM_EXTENTS = (20, 40)
 
 
 def has_drawn_integers(obligation: Obligation, symbolic: SymbolicInputs) -> bool:

@@ -23,9 +23,8 @@ from ..ir.graph import Graph
 from ..ir.tensor import Tensor, digest, tensors_equal
 from ..ort.split_models import SplitModel
 from ..rewriting.rules import EXACT, ROUNDING
-from ..serialization.proto_queries import captured_by, read_names
+from ..serialization.proto_queries import captured_by, needed_nodes, read_names
 from ..verify.noise import is_float
-from ..verify.referee.float64_evaluation import needed_nodes
 from ..verify.regions.region_models import cut_region
 from ..verify.regions.sites import SharedValues
 from ..verify.regions.value_graph import ValueGraph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import onnx
@@ -61,6 +61,26 @@ def captured_names(graph: onnx.GraphProto) -> list[str]:
     own.update(o for node in graph.node for o in node.output)
     read = [name for node in graph.node for name in read_names(node)]
     return list(dict.fromkeys(name for name in (*read, *(o.name for o in graph.output)) if name not in own))
+
+
+def needed_nodes(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> list[onnx.NodeProto]:
+    """The nodes that `outputs` need, producers first. O(nodes + edges)."""
+    producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    done: set[int] = set()
+    order: list[onnx.NodeProto] = []
+    stack = [(producers[name], False) for name in reversed(outputs) if name in producers]
+    while stack:
+        index, is_ready = stack.pop()
+        if index in done:
+            continue
+        if is_ready:
+            done.add(index)
+            order.append(nodes[index])
+            continue
+        stack.append((index, True))
+        needed = (producers[name] for name in read_names(nodes[index]) if name in producers)
+        stack += [(i, False) for i in needed if i not in done and i != index]
+    return order
 
 
 def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:

@@ -369,6 +369,7 @@ class Oracle:
         may_crash = is_avoided and any(map(_has_zero_size, chosen))
         if may_crash and not serialized_supports_empty_tensors(model):
             chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
+        chosen = self._answers_under(options.conditions, chosen, notes)
         loose = original.unseeded_outputs.intersection(spec.random_outputs)
         unseeded = tuple(n for n in self.output_names if n in loose)
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
@@ -463,6 +464,43 @@ class Oracle:
     def _answers_to(self, input_sets: Collection[InputSet] | None) -> list[Answer]:
         """The answers to these input sets, or all."""
         return [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
+
+    def _answers_under(
+        self, conditions: Sequence[Loadable | SplitModel], answers: list[Answer], notes: list[str]
+    ) -> list[Answer]:
+        """The answers to input sets on which all conditions are true, or cannot be computed.
+
+        All of them to given inputs, and if a condition is false on typical numbers.
+        """
+        has_none = self._segment_memory is not None or self.spec.random_outputs or self.spec.stateful
+        if not conditions or has_none or self.spec.given_inputs:
+            return answers
+        typical = [a for a in self.answers if a.input_set.all_kinds == {"normal"}] or self.answers[:1]
+        kept = answers
+        for condition in conditions:
+            is_true = self._condition_test(split_model(condition))
+            if not all(map(is_true, typical)):
+                return answers
+            kept = list(filter(is_true, kept))
+        if len(kept) < len(answers):
+            notes.append(f"conditions hold on {len(kept)} of {len(answers)} input sets; the others were left out")
+        return kept
+
+    def _condition_test(self, condition: SplitModel) -> Callable[[Answer], bool]:
+        """The test of whether a condition is true on the input set of an answer, or cannot be computed."""
+        names = [o.name for o in condition.message.graph.output]
+        with call_facts(model=REWRITTEN):
+            session = open_session(condition, self._original.backend, random=False)
+
+        @cache
+        def is_true(answer: Answer) -> bool:
+            try:
+                with call_facts(model=REWRITTEN, input_set=answer.input_set):
+                    return all(np.all(v) for v in session.run(names, answer.input_set.feeds))
+            except EvaluationError:
+                return True
+
+        return is_true
 
     def _verdict_on_regions(self, model: Loadable | SplitModel, answers: Sequence[Answer], *, exact: bool) -> Verdict:
         """The verdict on the changed regions alone."""

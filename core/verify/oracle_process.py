@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from itertools import count
@@ -141,13 +142,12 @@ class OracleProcess:
         """
         self.wait()
         sets = options.input_sets
-        options = replace(options, input_sets=None if sets is None else list(sets))
-        file, note = self._file(model), ""
-        try:
+        with self._files((model, *options.conditions)) as (file, *conditions):
+            options, note = replace(options, input_sets=None if sets is None else list(sets), conditions=()), ""
             while True:
                 mismatch, was_fresh = None, self._is_fresh
                 try:
-                    verdict, self._facts = self._request("compare", Comparison(file, options, config))
+                    verdict, self._facts = self._request("compare", Comparison(file, options, config, conditions))
                 except WorkerExit as e:
                     if _call(e).get("model") == CHANGED_REGION:
                         options = replace(options, compare_regions=False)
@@ -170,9 +170,6 @@ class OracleProcess:
                     return _with_feeds(
                         Verdict(self.backend, options.exact, labels, {}, (), tuple(self.notes), mismatch)
                     )
-        finally:
-            if not isinstance(model, Path):
-                self._remove(file)
 
     def _mismatch(self, end: WorkerExit) -> Mismatch | None:
         """The mismatch that the end of the process in a comparison is; None if that has to be made again."""
@@ -300,6 +297,18 @@ class OracleProcess:
             return path
         save_split(model, path)
         return SplitFile(path)
+
+    @contextmanager
+    def _files(self, models: Sequence[Loadable | SplitModel]) -> Generator[list[Path | SplitFile]]:
+        """The files of models; those that were in memory are removed at the end."""
+        found = list[Path | SplitFile]()
+        try:
+            found += map(self._file, models)
+            yield found
+        finally:
+            for model, file in zip(models, found, strict=False):
+                if not isinstance(model, Path):
+                    self._remove(file)
 
     def _remove(self, file: Path | SplitFile) -> None:
         path = file.path if isinstance(file, SplitFile) else file

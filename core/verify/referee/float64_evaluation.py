@@ -16,7 +16,7 @@ from ...errors import EvaluationError
 from ...ir import op_schemas
 from ...ir.tensor import Tensor, first_line
 from ...ir.traits import Trait, ops_with
-from ...serialization.proto_queries import opset_versions, read_names
+from ...serialization.proto_queries import needed_nodes, opset_versions, read_names
 from ...support.dataclass_decorator import dataclass
 from ..noise import NOISE_MULTIPLE
 from .kernel_call import Array, KernelCall
@@ -416,26 +416,6 @@ def _own_type(value: Any) -> int:
     """The element type of a result that is its own in the model; 0 for floats, evaluated as float64."""
     kind = _element_type(value)
     return 0 if kind == TensorProto.DOUBLE else kind
-
-
-def needed_nodes(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> list[onnx.NodeProto]:
-    """The nodes that `outputs` need, producers first. O(nodes + edges)."""
-    producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    done: set[int] = set()
-    order: list[onnx.NodeProto] = []
-    stack = [(producers[name], False) for name in reversed(outputs) if name in producers]
-    while stack:
-        index, is_ready = stack.pop()
-        if index in done:
-            continue
-        if is_ready:
-            done.add(index)
-            order.append(nodes[index])
-            continue
-        stack.append((index, True))
-        needed = (producers[name] for name in read_names(nodes[index]) if name in producers)
-        stack += [(i, False) for i in needed if i not in done and i != index]
-    return order
 
 
 def _last_uses(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> dict[int, list[str]]:

@@ -106,7 +106,7 @@ class CallFile:
 
     def _write(self, after: Facts | None) -> None:
         assert self._map is not None
-        first = min(self._calls.values(), key=_end, default={})
+        first = min(self._calls.values(), key=_end, default=dict[str, Any]())
         text = json.dumps({**first, "after": after}).encode() + b"\n"  # the rest of a longer record is in later lines
         self._map[: len(text)] = text
 

@@ -529,7 +529,7 @@ class Oracle:
         has_none = self._segment_memory is not None or self.spec.random_outputs or self.spec.stateful
         if not conditions or has_none or self.spec.given_inputs:
             return answers
-        typical = [a for a in self.answers if a.input_set.all_kinds == {"normal"}] or self.answers[:1]
+        typical = [a for a in self.answers if a.input_set.all_kinds == frozenset({"normal"})] or self.answers[:1]
         kept = answers
         for condition in conditions:
             is_true = self._condition_test(split_model(condition))

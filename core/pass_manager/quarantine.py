@@ -15,8 +15,6 @@ from ..io.files import in_memory
 from ..ir.context import FRESH_NAME_MARK
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
-from ..proof.obligation import NotApplicable
-from ..proof.rule_condition import keep_condition
 from ..rewriting.changes import Change
 from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
 from ..rewriting.rules import Contract, Rule
@@ -156,7 +154,7 @@ class Quarantine:
             return ""
         item = find_pass(self.manager.pipeline, found.pass_name)
         r = next((r for r in (rules_in(item) if item is not None else ()) if r.name == found.by), None)
-        if r is None:
+        if not isinstance(r, Rule):  # but one of another tool
             return ""
         contracts = (c for c in (r.contract, r.contract.for_dtypes) if isinstance(c, Contract))
         words = next((c.condition for c in contracts if c.condition), "")
@@ -165,6 +163,9 @@ class Quarantine:
 
     def _differs_outside_condition(self, rule: Rule, failed: Attempt, stop: ReplayLimit) -> bool:
         """Whether the failure shows only where what a rule assumes of the model at `stop` is false; keeps that."""
+        from ..proof.obligation import NotApplicable  # noqa: PLC0415 - seldom needed
+        from ..proof.rule_condition import keep_condition  # noqa: PLC0415
+
         model, rewritten = (self.manager.run(limit=stop).model for _ in range(2))
         try:
             if not keep_condition(rule, model, rewritten):

@@ -233,10 +233,10 @@ def test_the_number_of_trials_is_bounded(tmp_path: Path) -> None:
 def test_other_schemes_are_scored_before_a_long_search_in_the_fastest(tmp_path: Path) -> None:
     """A slower scheme within the budget is found although the limits end the search in the one over it."""
     source = model_source(chain(), inline=True)
-    sigmoids = replace(spec(), operators=frozenset({"Sigmoid"}))
-    search, schemes = built_search(tmp_path, HarmfulPlaces([f"m{i}" for i in range(LAYERS)]), limits=Limits(4, 600))
+    last = QuantizationSpec(dict.fromkeys(["y6", "m7"], Range(-3, 3)), operators=frozenset({"Conv"}))
+    search, schemes = built_search(tmp_path, HarmfulPlaces([f"y{i}" for i in range(5)]), limits=Limits(4, 600))
     other = Scheme("other", "", (QUANTIZE_STATIC,), after=(JOIN_GROUPS,))
-    schemes["other"] = [("", lambda _: CandidateBuilder(source, other, sigmoids))]
+    schemes["other"] = [("", lambda _: CandidateBuilder(source, other, last))]
     (best,) = search.run(schemes)
     assert best.trial.scheme == "other"
     assert search.scored == 4

@@ -9,7 +9,7 @@ import sys
 from _thread import interrupt_main, start_new_thread
 from collections.abc import Generator
 from contextlib import contextmanager
-from threading import Event
+from threading import Event, main_thread
 from time import sleep
 
 from .exit_codes import BAD_INPUT
@@ -68,7 +68,10 @@ def _exit_with_line(_: int) -> None:
 
 def _interrupt(number: signal.Signals) -> None:
     sleep(REPEAT_AFTER)
-    interrupt_main(number)
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main_thread().ident or 0, number)  # ends a wait of that thread, too
+    else:
+        interrupt_main(number)
 
 
 def _exit_after_grace_period(wakeup_fd: int) -> None:

@@ -1,8 +1,9 @@
-"""Rules whose contract has a condition: kept where the model differs only beyond finite numbers, with a note."""
+"""Rules whose contract has a condition: kept where the model differs only where it may be false, with a note."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,6 +18,8 @@ NO_NAN = conditional("nothing is NaN")
 GUARDED = "n = IsNaN(x) g = Where(n, zero, x)"
 HEAD = "g (float[N, 4] x) => (float[N, 4] y)"
 ZERO = {"zero": np.array(0, np.float32)}
+BOUNDS = {"low": np.array(-1e6, np.float32), "high": np.array(1e6, np.float32)}
+CLIPPED = "c = Clip(x, low, high) n = Neg(c) d = Clip(n, low, high) y = Abs(d)"
 
 
 def guard_dropper(contract: Contract) -> Rule:
@@ -36,9 +39,24 @@ def drop_elu(g: Build, x: Value) -> Value:
     return x
 
 
-def run(body: str, *rules: Rule, strict: bool = False, output: Path | None = None) -> Result:
-    model = load(f"{HEAD} {{ {body} }}", weights=ZERO)
-    return optimize(model, pipeline="remove-unused", plugins=list(rules), strict=strict, output=output)
+def run(body: str, *rules: Rule, strict: bool = False, output: Path | None = None, inputs: Any = None) -> Result:
+    model = load(f"{HEAD} {{ {body} }}", weights=ZERO | BOUNDS)
+    return optimize(model, pipeline="remove-unused", plugins=list(rules), strict=strict, output=output, inputs=inputs)
+
+
+@rule(
+    lambda g, x, low, high: g.Clip(x, g.const(low), g.const(high)),
+    contract=conditional("no number is beyond 1e6", assume=lambda g, x: g.LessOrEqual(g.Abs(x), 1e6)),
+)
+def drop_clip(g: Build, x: Value, low: Value, high: Value) -> Value:
+    """Clip(x, low, high) => x"""
+    return x
+
+
+@rule(lambda g, x: g.Relu(x), contract=conditional("x > 0", assume=lambda g, x: g.Greater(x, 0)))
+def drop_relu(g: Build, x: Value) -> Value:
+    """Relu(x) => x"""
+    return x
 
 
 def notes(result: Result) -> list[str]:
@@ -93,3 +111,37 @@ def test_length_of_zero_is_excused_by_the_condition_of_the_norm() -> None:
     result = optimize(load(f"{HEAD} {{ n = ReduceL2 <axes=[1]> (x) r = Reciprocal(n) y = Mul(x, r) }}"))
     assert op_types(result.model) == ["LpNormalization"]
     assert "holds on condition that no length is 0" in notes(result)[0]
+
+
+def test_finite_inputs_are_excused_where_the_expression_of_a_condition_is_false(tmp_path: Path) -> None:
+    result = run(CLIPPED, drop_clip, strict=True, output=tmp_path / "m.onnx")
+    assert op_types(result.model) == op_types(onnx.load(tmp_path / "m.onnx")) == ["Neg", "Abs"]
+    assert result.report.quarantined == []
+    (note,) = notes(result)
+    assert "holds on condition that no number is beyond 1e6; else " in note
+    assert "finite inputs agree" not in note
+    verdict = result.report.verification
+    assert verdict is not None
+    assert any(note.startswith("conditions hold on ") for note in verdict.notes)
+    assert "normal inputs with N=1" in verdict.input_sets
+    assert not any("extremes" in label for label in verdict.input_sets)
+
+
+def test_a_condition_that_is_false_on_typical_numbers_excuses_nothing() -> None:
+    result = run("y = Relu(x)", drop_relu)
+    assert op_types(result.model) == ["Relu"]
+    assert [q.by for q in result.report.quarantined] == ["drop_relu"]
+
+
+def test_a_condition_excuses_nothing_on_given_inputs() -> None:
+    given = {"x": np.array([[1, 2, 3, 4e7]], np.float32)}
+    result = run(CLIPPED, drop_clip, inputs=given)
+    assert op_types(result.model) == ["Clip", "Neg", "Abs"]
+    assert [q.by for q in result.report.quarantined] == ["drop_clip"]
+
+
+def test_other_wrong_changes_are_left_out_beside_an_excused_one() -> None:
+    result = run(CLIPPED.replace("Abs(d)", "Elu(d)"), drop_clip, drop_elu)
+    assert op_types(result.model) == ["Neg", "Elu"]
+    assert [q.by for q in result.report.quarantined] == ["drop_elu"]
+    assert len(notes(result)) == 1

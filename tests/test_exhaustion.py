@@ -41,6 +41,40 @@ def test_equal_bits_on_every_float16(exhaustion: Exhaustion) -> None:
     assert (found.guarantee, found.coverage) == (Guarantee.EXACT, ("every float16",))
 
 
+def branches(then: str, otherwise: str) -> Obligation:
+    """The obligation that an If on an input has the bits of another one that applies Relu in one branch."""
+    text = """g (float16[N] x, bool c) => (float16[M] y) {{ y = If(c) <
+        then_branch = t () => (float16[M] a) {{ a = {}(x) }},
+        else_branch = e () => (float16[M] b) {{ b = {}(x) }}> }}"""
+    first, second = load(text.format("Relu", "Neg")), load(text.format(then, otherwise))
+    return Obligation(Fragment(first), Fragment(second), input_types(first), EXACT)
+
+
+def test_conditions_have_both_values(exhaustion: Exhaustion) -> None:
+    (same,) = exhaustion.prove(branches("Relu", "Neg"))
+    assert (same.guarantee, same.coverage) == (Guarantee.EXACT, ("every float16", "every bool"))
+    for then, otherwise in (("Abs", "Neg"), ("Relu", "Abs")):
+        (other,) = exhaustion.prove(branches(then, otherwise))
+        assert other.guarantee is Guarantee.UNKNOWN
+        assert "elements differ in their bits" in other.reason
+
+
+def test_a_counterexample_has_the_bools(exhaustion: Exhaustion) -> None:
+    text = "g (uint8[4] x, bool c) => (uint8[4] y) <uint8 zero = {0}> { y = Where(c, x, %s) }"
+    first, second = (load(text % name) for name in ("zero", "x"))
+    (found,) = exhaustion.prove(Obligation(Fragment(first), Fragment(second), input_types(first), EXACT))
+    assert found.guarantee is Guarantee.REFUTED
+    assert found.counterexample is not None
+    assert found.counterexample["c"].tolist() is False
+    assert found.counterexample["x"].any()
+
+
+def test_empty_inputs_have_no_numbers(exhaustion: Exhaustion) -> None:
+    first, second = (load(f"g (float16[0,3] x) => (float16[0,3] y) {{ y = {op}(x) }}") for op in ("Relu", "Abs"))
+    (found,) = exhaustion.prove(Obligation(Fragment(first), Fragment(second), input_types(first), EXACT))
+    assert found.guarantee is Guarantee.EXACT
+
+
 def bytes_through_floats(scale: float) -> Obligation:
     text = "g (uint8[N] x) => (uint8[N] y) <float s = {0.1}, float t = {%s}>"
     quantized = load(text % scale + "{ a = DequantizeLinear(x, s) y = QuantizeLinear(a, t) }")

@@ -21,9 +21,9 @@ from test_check_planted import FOLDER, NAMES, is_wrong
 from tiers import slow_unless
 from typer.testing import CliRunner
 
-MIN_PROVED = 229
+MIN_PROVED = 231
 """A ratchet: of all recorded rules, so many are proved. It may be raised, never lowered."""
-MIN_EXACT = 102
+MIN_EXACT = 103
 RULES = {r.name: r for _, r in built_in_rules()}
 PROVED = sorted(name for name, proof in recorded_proofs().items() if proof.is_proved)
 SAMPLE = {"cancel_depth_and_space", "cancel_transposes", "fuse_gelu", "merge_conv_with_affine", "fuse_gemm"}

@@ -8,11 +8,13 @@ import re
 import signal
 import socket
 import stat
+import sys
 import tempfile
 from collections import Counter
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Semaphore, Thread, current_thread
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -883,6 +885,41 @@ def test_folder_without_a_lock_is_not_left(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(OSError, match="No space left"):
         ScratchFolder(OpenFolder(tmp_path))
     assert not names(tmp_path)
+
+
+@pytest.mark.parametrize("is_stage", [False, True])
+def test_interruption_anywhere_leaves_no_scratch_folder(tmp_path: Path, is_stage: bool) -> None:
+    """KeyboardInterrupt before each instruction of scratch_folder.py until a folder is made."""
+
+    def is_interrupted_at(step: int) -> bool:
+        count = 0
+
+        def trace(frame: FrameType, event: str, _: object) -> object:
+            nonlocal count
+            if frame.f_code.co_filename != scratch_folder.__file__:
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                count += 1
+                if count == step:
+                    raise KeyboardInterrupt
+            return trace
+
+        try:
+            sys.settrace(trace)
+            folder = ScratchFolder(OpenFolder(tmp_path), is_stage=is_stage)
+            sys.settrace(None)
+            folder.remove()
+        except KeyboardInterrupt:
+            sys.settrace(None)
+            return True
+        return False
+
+    step = 1
+    while is_interrupted_at(step):
+        assert names(tmp_path) == [], step
+        step += 1
+    assert step > 100
 
 
 def test_folder_of_a_parent_survives_a_fork(tmp_path: Path) -> None:

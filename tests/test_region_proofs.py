@@ -21,7 +21,7 @@ from passwright.core.proof.guarantee import Guarantee
 from passwright.core.proof.obligation import Obligation
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions, RewrittenModel
-from passwright.core.proof.region_proofs import ProofSeconds, RegionProofs, prove_regions
+from passwright.core.proof.region_proofs import SMALL_EXTENTS, ProofSeconds, RegionProofs, prove_regions
 from passwright.core.proof.verdict import Verdict
 from rewriting import load
 from typer.testing import CliRunner
@@ -131,14 +131,47 @@ def test_layers_of_equal_structure_are_proved_once() -> None:
     weights = {f"{n}{i}": rng.standard_normal((4, 4)).astype(np.float32) for n in "wv" for i in range(3)}
     texts = []
     for layer in ("s# = Neg(a#) b# = Mul(s#, v#)", "t# = Mul(a#, v#) b# = Neg(t#)"):
-        parts = (f"a{i} = Mul({'x' if i == 0 else f'y{i - 1}'}, w{i}) {layer.replace('#', str(i))} y{i} = Relu(b{i})"
-                 for i in range(3))  # fmt: skip
+        layers = [layer, "e# = Identity(a#) " + layer.replace("a#", "e#"), layer]
+        inner = [text.replace("#", str(i)) for i, text in enumerate(layers)]
+        parts = (f"a{i} = Mul({'x' if i == 0 else f'y{i - 1}'}, w{i}) {inner[i]} y{i} = Relu(b{i})" for i in range(3))
         texts.append("g (float[4,4] x) => (float[4,4] y2) { " + " ".join(parts) + " }")
     first, second = (load(text, weights=weights) for text in texts)
     models = RewrittenModel(*(split_model(m.SerializeToString()) for m in (first, second)), from_onnx(first).graph)
     found = prove_regions(Regions.of(models), [counted])
     assert [r.is_proved for r in found.regions] == [True] * 3
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_small"),
+    [
+        pytest.param("y = Conv(x, w)", "v = Neg(w) c = Conv(x, v) y = Neg(c)", True, id="convolution"),
+        pytest.param("y = Conv(x, w)", "v = Neg(w) c = Conv(x, v) s = Shape(c) d = Expand(c, s) y = Neg(d)", False,
+                     id="reads an extent"),
+    ],
+)  # fmt: skip
+def test_images_are_small_where_all_places_are_alike(before: str, after: str, is_small: bool) -> None:
+    types, weight = "g (float[1,1,20,20] x) => (float[A,B,C,D] y)", {"w": np.ones((1, 1, 3, 3), np.float32)}
+    found = proofs(*(load(f"{types} {{ {text} }}", weights=weight) for text in (before, after)))
+    assert [r.is_proved for r in found.regions] == [True]
+    assert (SMALL_EXTENTS in found.regions[0].verdict.coverage) is is_small
+
+
+@pytest.mark.parametrize(
+    ("op", "is_decided"),
+    [
+        pytest.param("Relu(#)", True, id="a maximum"),
+        pytest.param("Softmax(#)", False, id="the maximum cancels"),
+        pytest.param("Where(c, #, k)", False, id="decided by extents"),
+    ],
+)
+def test_decisions_by_numbers_take_more_draws(op: str, is_decided: bool) -> None:
+    shape = "s = Shape(x) one = Constant<value=int64[1]{1}>() c = Equal(s, one) k = Constant<value=float[1]{2}>()"
+    texts = (f"{{ {shape} {text} }}" for text in (f"y = {op}", f"t = Neg(x) u = Neg(t) y = {op}"))
+    texts = (text.replace("#", name) for text, name in zip(texts, "xu", strict=True))
+    found = proofs(*(load(f"g (float[N,2] x) => (float[N,2] y) {text}") for text in texts))
+    assert [r.is_proved for r in found.regions] == [True]
+    assert any("regions of maxima" in note for note in found.regions[0].verdict.notes) is is_decided
 
 
 @pytest.mark.parametrize(

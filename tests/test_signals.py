@@ -43,8 +43,10 @@ class Finalized:
 with unwind_on_sigterm():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     Finalized()
-    time.sleep(30)
-    print("not interrupted")
+    try:
+        time.sleep(600)
+    finally:
+        print("unwound")
 """
 # A signal that arrives while a folder is removed.
 REMOVED = """
@@ -124,6 +126,7 @@ def test_signal_while_an_object_is_finalized(name: str) -> None:
     done = subprocess.run(command, timeout=PATIENCE, capture_output=True, text=True, check=False)
     assert done.returncode == (128 + signal.SIGTERM if name == "SIGTERM" else -signal.SIGINT)
     assert "ignored" not in done.stderr
+    assert done.stdout == "unwound\n"
 
 
 def test_signal_while_a_folder_is_removed(tmp_path: Path) -> None:

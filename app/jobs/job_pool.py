@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from queue import SimpleQueue
 from threading import Condition, Event, Thread
 from time import monotonic
 
-from ...core.ort.process_limits import default_memory
+from ...core.ort.process_limits import default_memory, usable_cores
 from ...core.ort.worker_process import Message, WorkerError, WorkerExit, WorkerProcess
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.support.watchdog import call_after
@@ -154,8 +153,7 @@ def _end(workers: Sequence[WorkerProcess], threads: Sequence[Thread]) -> None:
 
 def default_processes() -> int:
     """One process for each core that this one may use, but no more than fit into memory with small models."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, default_memory() // BASE_BYTES))
+    return max(1, min(usable_cores(), default_memory() // BASE_BYTES))
 
 
 def model_memory(model: Path) -> int:

@@ -12,6 +12,7 @@ from ...core.ir.op import Op
 from ...core.ir.traits import Trait, ops_with
 from ...core.ir.values import Value
 from ...core.rewriting.rules import Rule
+from ...passes.quantization.weights import store_int8_weights
 from ..explain.match_report import diagnose_match
 from .search import Built
 
@@ -31,10 +32,11 @@ class FloatOp:
 
 
 def float_ops(built: Built) -> list[FloatOp]:
-    """The ops of a candidate that compute in float, with the reason of each; those that only move data are left out.
+    """The ops of the float model that compute in float in a candidate, with the reason of each.
 
-    Of a scheme whose passes have no rules, the ops that these declined. Types that are unknown behind operators of
-    onnxruntime are those of the float model.
+    Those that only move data or run bodies, and the changed ones, are left out; those of which weights alone were
+    stored are not. Of a scheme whose passes have no rules, the ops that these declined. Types that are unknown behind
+    operators of onnxruntime are those of the float model.
     """
     model = model_source(built.path, inline=True).load()
     model.graph.context.quantization = built.builder.spec
@@ -42,14 +44,19 @@ def float_ops(built: Built) -> list[FloatOp]:
     rules = built.builder.scheme.rules
     if not rules:
         reasons |= built.candidate.declines
-    before = built.builder.source.load().graph.with_subgraphs()
+    storing = {store_int8_weights.name} if len(rules) > 1 else set[str]()
+    changed = {c.place for c in built.candidate.changes if c.by not in storing}
+    before = list(built.builder.source.load().graph.with_subgraphs())
     floats = {v.name for g in before for v in defined_values(g) if v.known_dtype in FLOATS}
+    computed = {v.name for g in before for op in g.ops() for v in op.outputs} - changed
 
     def is_float(v: Value | None) -> bool:
         return v is not None and (v.known_dtype in FLOATS or (not v.known_dtype and v.name in floats))
 
     found: list[FloatOp] = []
     for op in (op for g in model.graph.with_subgraphs() for op in g.sorted_ops() if op.outputs):
+        if op.outputs[0].name not in computed or op.subgraphs:
+            continue
         reason = next((reasons[v.name] for v in op.outputs if v.name in reasons), "") or _clamped(op, reasons)
         computes_in_float = (
             is_float(op.outputs[0]) and _is_arithmetic(op) and any(map(is_float, _computed_operands(op)))

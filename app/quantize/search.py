@@ -117,13 +117,19 @@ class Search:
         self.progress("racing the schemes")
         starts = self._without_slow_operators(wholes)
         finalists: list[Built] = []
+        over: list[Built] = []
         for start in sorted(starts, key=_time):
-            if self._is_lost(start, finalists):
+            start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
+            if start.trial.outcome:
                 continue
-            found = self._within_budget(start, schemes[start.trial.scheme])
-            if found is not None:
-                stored = self._with_stored_weights(found)
-                finalists += [found] if stored is None else [found, stored]
+            self.progress(f"quantizing: {start.trial.scheme}")
+            if self._scored(start).is_within:
+                finalists += self._with_stored_weights(start)
+            else:
+                over.append(start)
+        for start in over:
+            found = None if self._rejection(start, finalists) else self._within_budget(start, schemes)
+            finalists += [] if found is None else self._with_stored_weights(found)
         self.progress("racing the candidates within the budget")
         self._race(finalists)
         return sorted(filter(self._is_gain, finalists), key=_preference(finalists))
@@ -222,20 +228,18 @@ class Search:
             else:
                 b.trial.ratio = RatioInterval(**measured)
 
-    def _is_lost(self, built: Built, finalists: Sequence[Built]) -> bool:
-        """Whether a candidate cannot win any more; its trial says why."""
-        ratio, trial = built.trial.ratio, built.trial
+    def _rejection(self, built: Built, finalists: Sequence[Built]) -> str:
+        """The reason for which a candidate cannot win any more; "" if it may."""
+        ratio = built.trial.ratio
         if ratio is None:
-            trial.outcome = trial.outcome or "not measured"
-        elif ratio.low > 1:
-            trial.outcome = "slower"
-        elif any(f.trial.ratio and ratio.low > f.trial.ratio.high and trial.bytes > f.trial.bytes for f in finalists):
-            trial.outcome = "slower and larger than another"
-        elif self.is_exhausted:
-            trial.outcome = "a limit was reached"
-        else:
-            return False
-        return True
+            return "not measured"
+        if ratio.low > 1:
+            return "slower"
+        if any(
+            f.trial.ratio and ratio.low > f.trial.ratio.high and built.trial.bytes > f.trial.bytes for f in finalists
+        ):
+            return "slower and larger than another"
+        return "a limit was reached" if self.is_exhausted else ""
 
     def _is_gain(self, built: Built) -> bool:
         """Whether it is faster than the original, or as fast and smaller."""
@@ -247,10 +251,10 @@ class Search:
             built.trial.outcome = "neither faster nor smaller" if is_as_fast else "slower"
         return False
 
-    def _within_budget(self, start: Built, variants: Variants) -> Built | None:
-        """A candidate within the budget: the first such variant, else the best one with ops left in float."""
-        best = self._scored(start)
-        for name, variant in variants[1:]:
+    def _within_budget(self, start: Built, schemes: Mapping[str, Variants]) -> Built | None:
+        """A candidate within the budget, which `start` is not: the first such variant, else one with ops in float."""
+        best = start
+        for name, variant in schemes[start.trial.scheme][1:]:
             if best.is_within or self.is_exhausted:
                 break
             self.progress(f"quantizing: {start.trial.scheme}, {name}")
@@ -264,10 +268,10 @@ class Search:
             return best if best.is_within else None
         return self._with_ops_left(best)
 
-    def _with_stored_weights(self, found: Built) -> Built | None:
-        """The candidate with the weights that are floats stored in the first way that is within the budget.
+    def _with_stored_weights(self, found: Built) -> list[Built]:
+        """The candidate, and that with the weights that are floats stored in the first way within the budget.
 
-        None if no way makes it smaller. onnxruntime makes floats of them when it loads the model.
+        It alone if no way makes it smaller. onnxruntime makes floats of them when it loads the model.
         """
         trial, builder = found.trial, found.builder
         for name, passes in () if trial.scheme in self.stores else self.stores.items():
@@ -283,8 +287,8 @@ class Search:
             if built.trial.bytes > LESS * trial.bytes:
                 built.trial.outcome = "hardly smaller"
             elif self._scored(built).is_within:
-                return built
-        return None
+                return [found, built]
+        return [found]
 
     def _scored(self, built: Built) -> Built:
         """The candidate with its score and whether that is within the budget."""

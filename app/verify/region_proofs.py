@@ -33,7 +33,10 @@ PIPELINES = ("basic", "ort")
 
 @dataclass(frozen=True, slots=True)
 class ProvedModels:
-    """An original, loaded and as a file, its rewritten form, and the rewrites that may have made it."""
+    """An original, loaded and as a file, its rewritten form, and the rewrites that may have made it.
+
+    The loaded `model` is rewritten in turn.
+    """
 
     model: Model
     original: Loadable | SplitModel
@@ -43,7 +46,8 @@ class ProvedModels:
     def regions(self) -> Regions:
         """The regions in which the models differ."""
         first, second = split_model(self.original), split_model(self.rewritten)
-        repeated = [partial(repeated_weights, m) for m in self.rewrites]
+        loaded = [self.model, *(None for _ in self.rewrites[1:])]  # with the types that are inferred by then
+        repeated = [partial(repeated_weights, m, model) for m, model in zip(self.rewrites, loaded, strict=False)]
         return Regions.of(RewrittenModel(first, second, self.model.graph), repeated)
 
 
@@ -67,9 +71,9 @@ def changing_run(manager: PassManager, ledger: Ledger) -> PassManager:
     return replace(manager, pipeline=select(manager.pipeline, names & known) if names else Pipeline("none", ()))
 
 
-def repeated_weights(manager: PassManager) -> Mapping[str, TracedArray]:
-    """The weights that a repeated rewrite computes of others; none if it fails."""
-    model = manager.load()
+def repeated_weights(manager: PassManager, loaded: Model | None) -> Mapping[str, TracedArray]:
+    """The weights that a repeated rewrite computes of others, which rewrites `loaded` if given; none if it fails."""
+    model = manager.load() if loaded is None else loaded
     trace_constants(model.graph)
     try:
         manager.run(model)

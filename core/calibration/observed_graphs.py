@@ -22,8 +22,8 @@ from ..serialization.proto_queries import (
     captured_names,
     copy_without,
     named_subgraphs,
+    needed_nodes,
     opset_versions,
-    read_names,
     subgraphs,
 )
 
@@ -84,7 +84,7 @@ class ObservedGraph:
         self._needed = list(dict.fromkeys((*self._observed.values(), *self.results, *read)))
         del graph.output[:]
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in self._needed)
-        _keep_required_nodes(graph)
+        _keep_needed_nodes(graph)
         free = captured_names(graph)
         for name in free:
             _add_constant(graph, enclosing.get(name))
@@ -261,15 +261,10 @@ def _append_shapes(graph: onnx.GraphProto, names: Iterable[str]) -> dict[str, st
     return shapes
 
 
-def _keep_required_nodes(graph: onnx.GraphProto) -> None:
+def _keep_needed_nodes(graph: onnx.GraphProto) -> None:
     """Remove the nodes that no output needs."""
-    needed = {o.name for o in graph.output}
-    kept: list[onnx.NodeProto] = []
-    for node in reversed(graph.node):
-        if not needed.isdisjoint(node.output):
-            kept.append(node)
-            needed.update(read_names(node))
+    kept = needed_nodes(graph.node, [o.name for o in graph.output])
     if len(kept) < len(graph.node):
-        kept = [copy_without(node) for node in reversed(kept)]
+        kept = [copy_without(node) for node in kept]
         del graph.node[:]
         graph.node.extend(kept)

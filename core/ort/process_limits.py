@@ -32,6 +32,11 @@ def default_memory() -> int:
     return int(MACHINE_SHARE * machine_memory())
 
 
+def usable_cores() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def limit_memory(size: int | None) -> None:
     """Limit the memory that this process may allocate, without that of mapped files; None for most of the machine's.
 

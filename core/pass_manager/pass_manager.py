@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import field, replace
 
 from ..errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed, format_error
@@ -12,7 +12,7 @@ from ..rewriting.changes import ChangeObserver, SizeAccounting
 from ..rewriting.ledger import NO_LIMIT, DetailReporter, Exclusions, Ledger, ReplayLimit
 from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import NoProgress, progress_watchdog
-from ..verify.input_sets import InputSet
+from ..verify.comparison_options import USUAL, ComparisonOptions
 from ..verify.verdict import Mismatch
 from .interface import Interface
 from .name_map import NameTracker
@@ -104,21 +104,20 @@ class PassManager:
         return Attempt(model, ledger, interface, tracker, failed)
 
 
-Comparer = Callable[[Attempt, bool, Collection[InputSet] | None], Mismatch | None]
-"""Compares the model of an attempt with the original, bit for bit if the flag is set, on some input sets or all."""
+Comparer = Callable[[Attempt, ComparisonOptions], Mismatch | None]
+"""Compares the model of an attempt with the original."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """Options of the check of attempts: the comparer, input sets (None: all), exactness, further static checks.
+    """Options of the check of attempts: the comparer and the comparison, further static checks.
 
     Without a comparer, only failures that show without running the model are found. `validates_graphs`: after each
     pass. `tries_export`: the model is serialized too.
     """
 
     compare: Comparer | None = None
-    input_sets: Collection[InputSet] | None = None
-    exact: bool = False
+    comparison: ComparisonOptions = USUAL
     validates_graphs: bool = False
     tries_export: bool = False
 
@@ -129,17 +128,17 @@ class CheckOptions:
             return replace(self, compare=None, tries_export=True)
         mismatch = failed.failure.mismatch
         shown_by = (mismatch.input_set,) if mismatch is not None and mismatch.input_set is not None else ()
-        return replace(self, input_sets=shown_by, exact=failed.exact)
+        return replace(self, comparison=replace(self.comparison, input_sets=shown_by, exact=failed.exact))
 
     def check(self, attempt: Attempt) -> Attempt:
         """The attempt with its failure, if any."""
         failure = static_failure(attempt, try_export=self.tries_export)
         if failure is None and self.compare is not None:
             try:
-                failure = mismatch_failure(self.compare(attempt, self.exact, self.input_sets))
+                failure = mismatch_failure(self.compare(attempt, self.comparison))
             except GraphError as e:  # it cannot be written
                 failure = Failure(FailureKind.INVALID, str(e))
-        return replace(attempt, failure=failure, exact=self.exact)
+        return replace(attempt, failure=failure, exact=self.comparison.exact)
 
 
 def static_failure(attempt: Attempt, *, try_export: bool = False) -> Failure | None:

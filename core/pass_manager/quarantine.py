@@ -10,11 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 
-from ..errors import FailureKind, NoFixpoint, PassFailed, RuleError, UnverifiableError, VerificationError
+from ..errors import FailureKind, NoFixpoint, PassesError, PassFailed, RuleError, UnverifiableError, VerificationError
+from ..io.files import in_memory
 from ..ir.context import FRESH_NAME_MARK
+from ..ort.sessions import Loadable
+from ..ort.split_models import SplitModel
 from ..rewriting.changes import Change
 from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
-from ..rewriting.rules import Contract
+from ..rewriting.rules import Contract, Rule
 from ..support.binary_search import first_bad, first_bad_at
 from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import NoProgress
@@ -92,7 +95,8 @@ class Quarantine:
     """Replays a run until it is correct. `quarantined` are the excluded changes, `replays` counts the runs.
 
     `conditional` are those of rules whose contract has a condition, one for each, if the outputs differ only beyond
-    finite numbers. Their rules are excluded until everything else is correct, then readmitted.
+    finite numbers, or where the expression of the condition is false, whose models are in `conditions`. Their rules are
+    excluded until everything else is correct, then readmitted.
     """
 
     manager: PassManager
@@ -101,6 +105,7 @@ class Quarantine:
     max_failures_per_rule: int = MAX_FAILURES_PER_RULE
     quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
     conditional: list[Quarantined] = field(default_factory=list[Quarantined])
+    conditions: list[Loadable | SplitModel] = field(default_factory=list["Loadable | SplitModel"])
     replays: int = 0
     _trusts_conditions: bool = True
     _failure_counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
@@ -114,7 +119,7 @@ class Quarantine:
     def quarantine_next(self, failed: Attempt) -> Quarantined:
         """Find and exclude the first wrong change of a full run. Raises VerificationError if no pass is the cause."""
         found, stop, after = self._locate_fault(failed)
-        if condition := self._condition(found, failed):
+        if condition := self._condition(found, failed, stop):
             found = replace(found, condition=condition)
             self.conditional.append(found)
             self._exclude_rule(found)
@@ -131,25 +136,49 @@ class Quarantine:
             self._exclude(Quarantined(*who, "", found.failure_kind, much))
         return found
 
-    def readmit_conditional(self) -> list[Quarantined]:
-        """Readmit the rules of `conditional`, and return these."""
+    def readmit_conditional(self) -> tuple[list[Quarantined], list[Loadable | SplitModel]]:
+        """Readmit the rules of `conditional`, and return these and the `conditions`."""
         self.manager.exclusions.rules.difference_update(q.by for q in self.conditional)
-        found, self.conditional = self.conditional, []
+        found = self.conditional, self.conditions
+        self.conditional, self.conditions = [], []
         return found
 
     def distrust_conditions(self) -> None:
         """Exclude changes from now on whatever the condition of their rule, as the outputs do not bear it out."""
         self._trusts_conditions = False
 
-    def _condition(self, found: Quarantined, failed: Attempt) -> str:
-        """The condition of the rule of a wrong change, if the outputs differ only beyond finite numbers."""
+    def _condition(self, found: Quarantined, failed: Attempt, stop: ReplayLimit) -> str:
+        """The condition of the rule of a wrong change, if the outputs differ only where that may be false."""
         mismatch = failed.failure.mismatch if failed.failure is not None else None
-        if not self._trusts_conditions or mismatch is None or not mismatch.is_outside_finite or found.ordinal is None:
+        if not self._trusts_conditions or mismatch is None or not mismatch.output or found.ordinal is None:
             return ""
         item = find_pass(self.manager.pipeline, found.pass_name)
-        rules = (r for r in (rules_in(item) if item is not None else ()) if r.name == found.by)
-        contracts = (c for r in rules for c in (r.contract, r.contract.for_dtypes) if isinstance(c, Contract))
-        return next((c.condition for c in contracts if c.condition), "")
+        r = next((r for r in (rules_in(item) if item is not None else ()) if r.name == found.by), None)
+        if not isinstance(r, Rule):  # but one of another tool
+            return ""
+        contracts = (c for c in (r.contract, r.contract.for_dtypes) if isinstance(c, Contract))
+        words = next((c.condition for c in contracts if c.condition), "")
+        is_excused = bool(words) and (mismatch.is_outside_finite or self._differs_outside_condition(r, failed, stop))
+        return words if is_excused else ""
+
+    def _differs_outside_condition(self, rule: Rule, failed: Attempt, stop: ReplayLimit) -> bool:
+        """Whether the failure shows only where what a rule assumes of the model at `stop` is false; keeps that."""
+        from ..proof.obligation import NotApplicable  # noqa: PLC0415 - seldom needed
+        from ..proof.rule_condition import keep_condition  # noqa: PLC0415
+
+        model, rewritten = (self.manager.run(limit=stop).model for _ in range(2))
+        try:
+            if not keep_condition(rule, model, rewritten):
+                return False
+        except (NotApplicable, PassesError):
+            return False
+        condition = in_memory(model)
+        options = self.options.to_reproduce(failed)
+        under_it = replace(options, comparison=replace(options.comparison, conditions=(condition,)))
+        if under_it.check(failed).failure is not None:
+            return False
+        self.conditions.append(condition)
+        return True
 
     def _exclude(self, found: Quarantined) -> None:
         self.quarantined.append(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import field, replace
 from functools import partial
@@ -14,11 +14,12 @@ from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from ..io.model_source import ModelSource
 from ..io.publishing import Publication
 from ..ir.tensor import SMALL_TENSOR_BYTES
+from ..ort.sessions import Loadable
+from ..ort.split_models import SplitModel
 from ..rewriting.changes import ChangeObserver
 from ..support.dataclass_decorator import dataclass
 from ..support.gc_pause import gc_paused
 from ..verify.comparison_options import ComparisonOptions
-from ..verify.input_sets import InputSet
 from ..verify.oracle_process import OracleProcess
 from ..verify.verdict import Mismatch, Verdict
 from .name_map import name_map
@@ -35,10 +36,9 @@ def attempt_comparer(oracle: OracleProcess, keeps_names: Callable[[], bool], may
     `keeps_names`: whether regions are compared. `may_round`: whether a change of the full run may round.
     """
 
-    def compare(attempt: Attempt, bits: bool, on: Collection[InputSet] | None) -> Mismatch | None:
-        model = in_memory(attempt.model)
-        options = ComparisonOptions(exact=bits, input_sets=on, compare_regions=keeps_names(), may_round=may_round())
-        return oracle.compare(model, options).failure
+    def compare(attempt: Attempt, options: ComparisonOptions) -> Mismatch | None:
+        changed = replace(options, compare_regions=keeps_names(), may_round=may_round())
+        return oracle.compare(in_memory(attempt.model), changed).failure
 
     return compare
 
@@ -171,6 +171,7 @@ class VerifiedRun:
         exact: bool,
         uses_half: bool,
         finite_only: bool = False,
+        conditions: Sequence[Loadable | SplitModel] = (),
     ) -> tuple[Candidate, Verdict]:
         """The current candidate and its verdict, which is in the attempt if it is a failure."""
         candidate = self.candidate()
@@ -180,6 +181,7 @@ class VerifiedRun:
             compare_regions=self.quarantine.keeps_names,
             finite_only=finite_only,
             may_round=self.may_round(),
+            conditions=conditions,
         )
         with self.timer.phase(COMPARING if publication is None else COMPARING_AND_WRITING):
             verdict = candidate.verify_and_stage(oracle, publication, options, accept)
@@ -194,12 +196,15 @@ class VerifiedRun:
     def _verify_conditional(
         self, compare: Callable[..., tuple[Candidate, Verdict]], publication: Publication | None, accept: Accept | None
     ) -> tuple[Candidate, Verdict] | None:
-        """The candidate with the changes that are right under a condition; None if it is wrong for finite numbers."""
-        kept = self.quarantine.readmit_conditional()
+        """The candidate with the changes that are right under a condition; None if it is wrong under it.
+
+        Input sets with NaN and infinities are left out, and those on which an expression of a condition is false.
+        """
+        kept, conditions = self.quarantine.readmit_conditional()
         self._run()
         if self.attempt.failure is None:
-            candidate, verdict = compare(publication, accept, finite_only=True)
-            if verdict.failure is None:
+            candidate, verdict = compare(publication, accept, finite_only=True, conditions=conditions)
+            if verdict.failure is None and verdict.input_sets:
                 notes = (f"{q.label} holds on condition that {q.condition}; else {q.message}" for q in kept)
                 return candidate, replace(verdict, notes=(*verdict.notes, *notes))
         self.quarantine.distrust_conditions()

@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..ir.dtypes import FLOATS
-from ..serialization.proto_queries import subgraphs
+from ..serialization.proto_queries import has_subgraphs
 from .field_symbols import READS_SHAPE, data_positions, names_in
 from .obligation import Fragment, NotApplicable, Obligation
 
@@ -62,7 +62,7 @@ class _Numbers:
         """Add what computes the outputs of a node."""
         if self.numbers.isdisjoint(names_in(node)) or node.op_type in READS_SHAPE:
             self.made.append(node)
-        elif node.domain not in ("", "ai.onnx") or any(True for _ in subgraphs(node)):
+        elif node.domain not in ("", "ai.onnx") or has_subgraphs(node):
             raise NotApplicable(f"{node.op_type} of bools has no polynomial")
         elif node.op_type in LOGIC:
             LOGIC[node.op_type](self.emit, node.output[0], *map(self.number, node.input))

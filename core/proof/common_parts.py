@@ -14,7 +14,7 @@ from hashlib import blake2b
 import onnx
 from onnx import AttributeProto, helper
 
-from ..serialization.proto_queries import captured_by, read_names, subgraphs
+from ..serialization.proto_queries import captured_by, has_subgraphs, read_names
 from .finite_field_proof import RANDOM_OPS
 from .obligation import Fragment, InputType, Obligation
 from .traced_array import leaves_of
@@ -40,7 +40,7 @@ class _Numbers:
             is_computed = tensor.name in fragment.computed
             found[tensor.name] = self.of("computed", tensor.name) if is_computed else self.of(_content(tensor))
         for place, node in enumerate(graph.node):
-            if node.op_type in RANDOM_OPS or any(True for _ in subgraphs(node)):
+            if node.op_type in RANDOM_OPS or has_subgraphs(node):
                 key: Hashable = (id(fragment), place)
             else:
                 key = (node.op_type, node.domain, tuple(sorted(map(_attribute, node.attribute))), len(node.output))

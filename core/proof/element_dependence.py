@@ -9,7 +9,7 @@ import onnx
 
 from ..ir import op_schemas
 from ..ir.traits import Trait, data_inputs, ops_with
-from ..serialization.proto_queries import subgraphs
+from ..serialization.proto_queries import has_subgraphs
 from .obligation import NotApplicable
 
 ELEMENTWISE = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | {"DequantizeLinear", "QuantizeLinear"}
@@ -37,7 +37,7 @@ def require_single_dependence(model: onnx.ModelProto, name: str) -> bool:
     found = dict.fromkeys(constants, Dependence.NONE) | {name: Dependence.SAME_PLACE}
     is_uniform = all(size == 1 for size in _sizes_read_by_elementwise(model, constants))
     for node in model.graph.node:
-        if op_schemas.canonical_domain(node.domain) or any(True for _ in subgraphs(node)):
+        if op_schemas.canonical_domain(node.domain) or has_subgraphs(node):
             raise NotApplicable(f"elements may depend on several through {node.op_type}")
         dependence = _of_node(node, found, constants)
         is_uniform = is_uniform and (node.op_type in ELEMENTWISE | PERMUTATIONS or dependence is Dependence.NONE)

@@ -1,24 +1,27 @@
 """Exactness by exhaustion: both models in onnxruntime on every number of a type of 8, 16 or 32 bits.
 
 A rule that promises equal bits is tried on every integer of up to 16 bits, or every float16, at which its own
-replacement is made, if each output element depends on one element of a single input. NaN equals NaN.
+replacement is made, if each output element depends on one element of a single input. NaN equals NaN. Inputs of one
+bool beside it, such as conditions of an If, have every combination of values.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
 from math import prod
 
 import numpy as np
-from onnx import TensorProto, helper
+import onnx
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..serialization.proto_queries import all_nodes
 from .element_dependence import require_single_dependence
 from .guarantee import Guarantee
-from .obligation import LARGE_SIZE, InputType, NotApplicable, Obligation, promises_bits, size_sets
+from .obligation import LARGE_SIZE, Fragment, InputType, NotApplicable, Obligation, promises_bits, size_sets
 from .verdict import Technique, Verdict
 
 FLOAT16_ELEMENTS, FLOAT32_ELEMENTS = 1 << 12, 1 << 22
@@ -28,6 +31,8 @@ SMALL_INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT
 MIN_FLOAT32_ELEMENTS = 1 << 12
 SECONDS = 120.0
 FLOAT32_SECONDS = 3600.0
+MAX_BOOLS = 4  # inputs of one bool, of which every combination is tried
+Bools = Mapping[str, np.ndarray]
 
 
 @dataclass(slots=True)
@@ -44,16 +49,28 @@ class Exhaustion:
         """The verdict on an obligation. Raises NotApplicable."""
         if not promises_bits(obligation.contract):
             raise NotApplicable("its contract does not promise equal bits")
+        bools = [i for i in obligation.inputs if i.dtype == TensorProto.BOOL and all(d == 1 for d in i.dims)]
+        if len(bools) > MAX_BOOLS:
+            raise NotApplicable(f"it has more than {MAX_BOOLS} bools for inputs")
+        found: list[Verdict] = []
+        for values in product((False, True), repeat=len(bools)):
+            given = {i.name: np.full(i.shape({}), v) for i, v in zip(bools, values, strict=True)}
+            verdicts = self._prove_numbers(_with_bools(obligation, given))
+            if any(v.guarantee is not Guarantee.EXACT for v in verdicts):
+                return [replace(v, counterexample={**v.counterexample, **given}) if v.counterexample else v
+                        for v in verdicts]  # fmt: skip
+            found += verdicts
+        words = [*(c for v in found for c in v.coverage), *("every bool" for _ in bools)]
+        return [Verdict(Guarantee.EXACT, Technique.EXHAUSTION, tuple(dict.fromkeys(words)))]
+
+    def _prove_numbers(self, obligation: Obligation) -> list[Verdict]:
+        """The verdict on an obligation of one input."""
         dtype = _input_of(obligation).dtype
         if dtype in SMALL_INTEGERS:
             return [self._judge(obligation, dtype)]
         wanted = [TensorProto.FLOAT16, *([TensorProto.FLOAT] if self.float32 and dtype == TensorProto.FLOAT else [])]
         found = [self._judge(_retyped(obligation, w), w) for w in wanted]
-        worse = [v for v in found if v.guarantee is not Guarantee.EXACT]
-        if worse:
-            return worse
-        coverage = tuple(c for v in found for c in v.coverage)
-        return [Verdict(Guarantee.EXACT, Technique.EXHAUSTION, coverage)]
+        return [v for v in found if v.guarantee is not Guarantee.EXACT] or found
 
     def _judge(self, obligation: Obligation, dtype: int) -> Verdict:
         given = _input_of(obligation)
@@ -84,6 +101,46 @@ class Exhaustion:
             return {"skipped": e.describe("onnxruntime")}
         except RequestFailed as e:
             return {"skipped": str(e)}
+
+
+def _with_bools(obligation: Obligation, bools: Bools) -> Obligation:
+    """The obligation with values for these inputs, also where it is retyped."""
+    if not bools:
+        return obligation
+
+    def retyped(dtype: int) -> Obligation | None:
+        found = obligation.retyped(dtype) if obligation.retyped is not None else None
+        return None if found is None else _with_bools(found, bools)
+
+    before, after = (_with_chosen_branches(f, bools) for f in (obligation.before, obligation.after))
+    inputs = tuple(i for i in obligation.inputs if i.name not in bools)
+    return replace(obligation, before=before, after=after, inputs=inputs, retyped=retyped)
+
+
+def _with_chosen_branches(fragment: Fragment, bools: Bools) -> Fragment:
+    """The fragment with constants for these inputs, and the branch that they choose in place of an If on one."""
+    model = onnx.ModelProto.FromString(fragment.model.SerializeToString())
+    graph = model.graph
+    inputs = [i for i in graph.input if i.name not in bools]
+    weights = [t for t in graph.initializer if t.name not in bools]
+    weights += [numpy_helper.from_array(value, name) for name, value in bools.items()]
+    nodes, left = list[onnx.NodeProto](), list(graph.node)[::-1]
+    while left:
+        node = left.pop()
+        if node.op_type != "If" or node.domain or node.input[0] not in bools:
+            nodes.append(node)
+            continue
+        branches: dict[str, onnx.GraphProto] = {a.name: a.g for a in node.attribute if a.type == AttributeProto.GRAPH}
+        branch = branches["then_branch" if bools[node.input[0]].all() else "else_branch"]
+        weights += branch.initializer
+        results = zip(branch.output, node.output, strict=True)
+        left += [helper.make_node("Identity", [made.name], [name]) for made, name in results if name]
+        left += reversed(branch.node)
+    del graph.node[:], graph.initializer[:], graph.input[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(weights)
+    graph.input.extend(inputs)
+    return replace(fragment, model=model)
 
 
 def _input_of(obligation: Obligation) -> InputType:

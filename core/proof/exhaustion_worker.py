@@ -64,9 +64,9 @@ def difference_of(pair: Sequence[OnnxRuntime | OnnxReference], request: Message,
 
 
 def numbers_of(bits: int, count: int, *, every_place: bool) -> Iterator[Array]:
-    """Arrays of so many numbers, as bits, that hold every number once, or each at every place."""
-    dtype, total = np.dtype(f"uint{bits}"), 1 << bits
-    step = 1 if every_place else count
+    """Arrays of so many numbers, as bits, that hold every number once, or each at every place; one of no numbers."""
+    dtype, total = np.dtype(f"uint{bits}"), 1 << bits if count else 1
+    step = 1 if every_place else max(count, 1)
     places = np.arange(count, dtype=np.uint64)
     for begin in range(0, total, step):
         yield ((begin + places) % total).astype(dtype)

@@ -22,7 +22,7 @@ MAX_WHOLE_EXPONENT = 64
 MAX_TERMS = 2**53 // ff.P**2  # products of residues of which floats hold the sum
 MATRIX_RANK = 2
 MAX_NAMED_FOLD = 64  # elements of a reduction of which only the name is known
-ONE, TWO = lift(1.0), lift(2.0)
+ONE, TWO, ZERO = lift(1.0), lift(2.0), lift(np.zeros(1))
 
 
 BY_NAME: ContextVar[bool] = ContextVar("BY_NAME", default=False)
@@ -265,6 +265,8 @@ def apply_function(func: Any, args: Any, kwargs: Any) -> Any:
     """The result of a function of NumPy; one that is not listed gives plain numbers."""
     if func in FUNCTIONS:
         return FUNCTIONS[func](*args, **kwargs)
+    if func in OF_SHAPES:
+        return func(plain(args[0]), *args[1:], **kwargs)
     if func in MOVEMENTS:
         return rearranging(func, args, kwargs)
     arrays = list(arrays_in((args, kwargs)))
@@ -290,13 +292,18 @@ def rearranging(func: Any, args: Any, kwargs: Any) -> Any:
     if func in KEEPING_ORDER and isinstance(args[0], ShadowArray):
         floats = func(plain(args[0]), *args[1:], **kwargs)
         return rearranged(args[0], floats, lambda data: data.reshape(*data.shape[:2], *floats.shape))
+    if func in REORDERING and isinstance(args[0], ShadowArray):
+        order = func(np.empty(range(args[0].ndim)), *args[1:], **kwargs).shape  # each extent says which axis it was
+        return args[0].transpose(order)
     if func in JOINING and isinstance(args[0], list | tuple):
         return _joined(func, *args, **kwargs)
     return by_places(func, args, kwargs)
 
 
 KEEPING_ORDER: frozenset[Any] = frozenset({np.reshape, np.ravel, np.expand_dims, np.squeeze})
+REORDERING: frozenset[Any] = frozenset({np.transpose, np.swapaxes, np.moveaxis, np.rollaxis})
 JOINING: frozenset[Any] = frozenset({np.concatenate, np.stack})
+OF_SHAPES: frozenset[Any] = frozenset({np.shape, np.size, np.ndim})
 
 
 def _joined(func: Any, arrays: Sequence[Any], axis: int = 0, **options: Any) -> Any:
@@ -313,7 +320,7 @@ def _joined(func: Any, arrays: Sequence[Any], axis: int = 0, **options: Any) -> 
 def by_places(func: Any, args: Any, kwargs: Any) -> Any:
     """The result of a function that moves elements: it moves their numbers in one row, in which 0 is the zero."""
     floats = func(*map(plain, args), **plain_options(kwargs))
-    pool = [lift(np.zeros(1))]
+    pool = [ZERO]
     count = 1
 
     def placed(value: Any) -> Any:
@@ -536,6 +543,27 @@ def _copy(x: Any, **_: Any) -> Any:
     return x.copy()
 
 
+def _broadcast_to(x: Any, shape: Any, **_: Any) -> Any:
+    floats = cast("Array", np.broadcast_to(plain(x), shape))
+    field = field_of(x)
+    return floats if field is None else shadowed(floats, field.broadcast_to(floats.shape))
+
+
+def _by_axis(function: Any) -> Callable[..., Any]:
+    """A function that moves elements along an axis, whose second argument says where."""
+
+    def moved_along(x: Any, at: Any, axis: Any = None, **options: Any) -> Any:
+        if not isinstance(x, ShadowArray) or x.field is None or axis is None:
+            return by_places(function, (x, at), {"axis": axis, **options})
+        floats: Any = function(plain(x), at, axis=axis, **options)
+        data: Any = function(x.field.data, at, axis=axis % x.ndim + 2, **options)
+        if isinstance(floats, np.ndarray):
+            return shadowed(floats, FieldArray(data))
+        return [shadowed(f, FieldArray(d)) for f, d in zip(floats, data, strict=True)]
+
+    return moved_along
+
+
 FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.sum: _reduction(np.sum, _sum),
     np.mean: _reduction(np.mean, _mean),
@@ -555,11 +583,16 @@ FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.zeros_like: _filled_like(0.0),
     np.ones_like: _filled_like(1.0),
     np.copy: _copy,
+    np.broadcast_to: _broadcast_to,
+    np.take: _by_axis(np.take),
+    np.repeat: _by_axis(np.repeat),
+    np.split: _by_axis(np.split),
+    np.array_split: _by_axis(np.array_split),
 }
 MOVEMENTS: frozenset[Any] = frozenset({
-    np.transpose, np.reshape, np.ravel, np.concatenate, np.stack, np.take, np.take_along_axis, np.expand_dims,
-    np.squeeze, np.broadcast_to, np.broadcast_arrays, np.repeat, np.tile, np.flip, np.moveaxis, np.swapaxes, np.split,
-    np.array_split, np.pad, np.roll, np.delete, np.tril, np.triu, np.append, np.rollaxis, np.diagonal, np.atleast_1d,
+    np.transpose, np.reshape, np.ravel, np.concatenate, np.stack, np.take_along_axis, np.expand_dims,
+    np.squeeze, np.broadcast_arrays, np.tile, np.flip, np.moveaxis, np.swapaxes,
+    np.pad, np.roll, np.delete, np.tril, np.triu, np.append, np.rollaxis, np.diagonal, np.atleast_1d,
     np.atleast_2d, np.hstack, np.vstack, np.dstack, np.rot90, np.fliplr, np.flipud, np.diag,
 })  # fmt: skip
 

@@ -14,6 +14,7 @@ import onnx
 
 from ..ir.dtypes import FLOATS, INTEGERS
 from ..ir.traits import Trait, data_inputs, ops_with
+from ..serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 from .obligation import Obligation
 
 MAX_TRIED = 5  # inputs of which all sets are tried
@@ -63,7 +64,7 @@ def symbols_of(model: onnx.ModelProto, inputs: frozenset[str]) -> Symbols:
     constants = {t.name for t in model.graph.initializer}
     constants |= {n.output[0] for n in model.graph.node if n.op_type == "Constant"}
     for node in model.graph.node:
-        if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute):
+        if any(a.type in SUBGRAPH_ATTRIBUTE_TYPES for a in node.attribute):
             found.failed |= not found.values.isdisjoint(names_in(node))
             continue
         positions = data_positions(node)
@@ -87,7 +88,7 @@ def names_in(node: onnx.NodeProto) -> Iterator[str]:
     """All names that a node and its bodies read."""
     yield from node.input
     for a in node.attribute:
-        for body in (a.g, *a.graphs) if a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) else ():
+        for body in (a.g, *a.graphs) if a.type in SUBGRAPH_ATTRIBUTE_TYPES else ():
             yield from (o.name for o in body.output)
             for inner in body.node:
                 yield from names_in(inner)

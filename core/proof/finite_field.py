@@ -27,6 +27,7 @@ GENERATOR = 4  # of the squares of Z_P
 GENERATORS = {P: 13, Q: 2}  # of all residues but 0
 MODULUS, EXPONENT, HAS_MODULUS, HAS_EXPONENT, UNDEFINED, REGION = range(6)  # rows of FieldArray.data
 ROWS = 6
+MASKS = slice(HAS_MODULUS, HAS_EXPONENT + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,15 @@ class FieldArray:
 
     def broadcast_to(self, shape: tuple[int, ...], samples: int = 1) -> FieldArray:
         """The array in another shape, with at least so many samples; its data are read-only."""
-        rows, own, *extents = self.data.shape
-        aligned = self.data.reshape(rows, own, *(1,) * (len(shape) - len(extents)), *extents)
-        return FieldArray(np.broadcast_to(aligned, (rows, max(own, samples), *shape)))
+        wide = (ROWS, max(self.data.shape[1], samples), *shape)
+        aligned = self.of_rank(len(shape)).data
+        return FieldArray(aligned if aligned.shape == wide else np.broadcast_to(aligned, wide))
+
+    def of_rank(self, rank: int) -> FieldArray:
+        """The array with so many axes, of which new ones come first."""
+        rows, samples, *extents = self.data.shape
+        missing = rank - len(extents)
+        return FieldArray(self.data.reshape(rows, samples, *(1,) * missing, *extents)) if missing else self
 
     def residues(self, row: int) -> Ints:
         """The residues mod P (MODULUS) or Q (EXPONENT), known or not."""
@@ -170,17 +177,16 @@ Ring = Callable[[Sequence[Ints], int], Ints]
 
 def ring(function: Ring, *operands: FieldArray) -> FieldArray:
     """An operation of the ring on both residues: `function(residues, modulus)`. Operands are broadcast."""
-    shape = np.broadcast_shapes(*(a.shape for a in operands))
-    samples = most_samples(operands)
-    wide = [a.broadcast_to(shape, samples) for a in operands]
-    data = np.empty((ROWS, samples, *shape), np.int64)
-    for row, modulus in ((MODULUS, P), (EXPONENT, Q)):
-        data[row] = function([a.residues(row) for a in wide], modulus)
-        data[HAS_MODULUS + row] = reduce(np.bitwise_and, (a.data[HAS_MODULUS + row] for a in wide))
-    unknown = (data[HAS_MODULUS] == 0) & (data[HAS_EXPONENT] == 0)
-    data[HAS_EXPONENT] |= unknown  # a hash of random residues is as good as they are
-    data[UNDEFINED] = reduce(np.bitwise_or, (a.data[UNDEFINED] for a in wide))
-    data[REGION] = combined_regions(*(a.data[REGION] for a in wide))
+    rank = max(len(a.shape) for a in operands)
+    aligned = [a.of_rank(rank).data for a in operands]
+    rows = [function([a[row] for a in aligned], modulus) for row, modulus in ((MODULUS, P), (EXPONENT, Q))]
+    data = np.empty((ROWS, *rows[0].shape), np.int64)
+    data[MODULUS], data[EXPONENT] = rows
+    data[MASKS] = reduce(np.bitwise_and, (a[MASKS] for a in aligned))
+    # A hash of random residues is as good as they are.
+    data[HAS_EXPONENT] |= 1 - (data[HAS_MODULUS] | data[HAS_EXPONENT])
+    data[UNDEFINED] = reduce(np.bitwise_or, (a[UNDEFINED] for a in aligned))
+    data[REGION] = combined_regions(*(a[REGION] for a in aligned))
     return FieldArray(data)
 
 
@@ -269,7 +275,7 @@ def apply_function(name: str, *operands: FieldArray) -> FieldArray:
     salt = 11 + sum(ord(c) * 131**i for i, c in enumerate(name)) % 2**40
 
     def hashed(residues: Sequence[Ints], modulus: int) -> Ints:
-        found = np.zeros_like(residues[0])
+        found: Any = 0
         for r in residues:
             found = mixed(found + r, salt)
         return found % modulus

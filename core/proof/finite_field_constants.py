@@ -59,11 +59,12 @@ def lift(numbers: Floats | float, seed: int = 0) -> FieldArray:
     if array.dtype.kind in "biu":
         return whole_numbers(array)
     wide = array.astype(np.float64)
+    error = NARROW_ERRORS.get(array.dtype.name, 0.0)
+    if array.size == 1:
+        return FieldArray(simple_columns(wide.reshape(1), error, seed, False).reshape(ROWS, 1, *array.shape))
     distinct, places = np.unique(wide, return_inverse=True)
-    if distinct.size > MAX_NAMED:
-        columns = binary_columns(distinct)
-    else:
-        columns = simple_columns(distinct, NARROW_ERRORS.get(array.dtype.name, 0.0), seed, array.size > 1)
+    is_named = distinct.size <= MAX_NAMED
+    columns = simple_columns(distinct, error, seed, True) if is_named else binary_columns(distinct)
     return FieldArray(columns[:, None, places.reshape(wide.shape)])
 
 

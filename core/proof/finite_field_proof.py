@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS, INTEGERS
+from ..ir.traits import Trait, ops_with
 from ..serialization.proto_queries import all_nodes
 from ..verify.referee.float64_evaluation import EvaluationOrder, evaluate_by_policy
 from . import finite_field as ff
@@ -34,6 +35,7 @@ ENOUGH_DRAWS = 6
 """Draws at which each element of the outputs is defined: (2^10 / P)^6 < 2^-60, for expressions of degree 2^10."""
 ENOUGH_SIZES = 2  # sets of sizes that are compared for regions
 MAX_SAMPLES = 64
+MAX_HARDLY_DEFINED = 3  # sets of sizes at which an element of a region is
 STUCK_SAMPLES = 32  # after which an element that was never defined is given up
 SAMPLES, SAMPLED_ELEMENTS = 16, 1 << 16  # of a draw for a region, and of all of its samples
 MAX_SEEDS = 32
@@ -68,6 +70,7 @@ DIFFERENT_INTEGERS = "integers or bools differ"
 NOT_EVALUATED = "the rewritten model has no result where the original has one"
 NO_FIELD_KERNEL = "an operator has no kernel for the field"
 EMPTY_OUTPUTS = "all outputs are empty at the sizes that were tried"
+HARDLY_DEFINED = "an element of the outputs is hardly ever defined in the field"
 NO_TIME = "no time was left, as proofs take no longer than verification"
 NO_KERNEL = "has no float64 kernel"
 DIFFERENCES = frozenset({DIFFERENT_NUMBERS, DIFFERENT_RESIDUES, DIFFERENT_INTEGERS, NOT_EVALUATED, DIFFERENT_SHAPES})
@@ -93,6 +96,7 @@ class Coverage:
 
     least: int = ENOUGH_DRAWS
     is_thorough: bool = True
+    has_decisions: bool = True
     enough: int = ENOUGH_DRAWS
     branch_draws: int = BRANCH_DRAWS
     draws: int = 0
@@ -109,7 +113,11 @@ class Coverage:
         key = (index, regions.shape)  # the shape may depend on a draw
         counted = (defined.astype(np.int64) * (1 if self.is_thorough else residues)).sum(axis=0)
         self.compared[key] = self.compared.get(key, 0) + counted
-        self.regions.update(regions[defined.any(axis=0)].ravel().tolist())
+        seen = regions[defined.any(axis=0)]
+        if self.has_decisions and seen.any():
+            self.regions.update(seen.tolist())
+        else:
+            self.regions[0] += seen.size
 
     @property
     def has_branches(self) -> bool:
@@ -151,13 +159,14 @@ class Coverage:
 
     @property
     def seems_stuck(self) -> bool:
-        """Whether an element was defined in none of many samples."""
-        return self.samples >= STUCK_SAMPLES and self.is_stuck
+        """Whether an element was defined in none of many samples, or none at all in some."""
+        is_empty = self.samples >= SAMPLES and not any(c.any() for c in self.compared.values())
+        return is_empty or (self.samples >= STUCK_SAMPLES and self.is_stuck)
 
     def require_enough(self) -> None:
         """Raise NotApplicable for an element that was hardly ever defined, and for regions hardly ever seen."""
         if any(np.min(c, initial=self.enough) < self.enough for c in self.compared.values()):
-            raise NotApplicable("an element of the outputs is hardly ever defined in the field")
+            raise NotApplicable(HARDLY_DEFINED)
         if self.rare > MAX_RARE:
             raise NotApplicable(f"{len(self.regions)} regions of maxima and comparisons are too many to be drawn")
 
@@ -192,9 +201,10 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
             enough = ENOUGH_DRAWS if is_first else ENOUGH_DRAWS // 2
             coverage = compare_first_at(obligation, redraw, sizes, points, enough)
         except (EvaluationError, NotApplicable) as why:  # a size that the fragment does not take
-            if isinstance(why, NoFieldKernel) and not obligation.is_thorough:
-                raise
             reasons.append(str(why))
+            is_hopeless = isinstance(why, NoFieldKernel) or reasons.count(HARDLY_DEFINED) == MAX_HARDLY_DEFINED
+            if is_hopeless and not obligation.is_thorough:
+                raise
             continue
         if not coverage.elements:  # extents below that of a window
             reasons.append(EMPTY_OUTPUTS)
@@ -305,6 +315,31 @@ def jumps_of(obligation: Obligation, *, of_numbers: bool = True) -> frozenset[st
     return frozenset(found & STEPS)
 
 
+def decides_by_numbers(obligation: Obligation) -> bool:
+    """Whether a region may depend on which of drawn numbers is larger, or on drawn bools; a rule may always."""
+    if obligation.is_thorough or obligation.before.computed or obligation.after.computed:
+        return True
+    for fragment in (obligation.before, obligation.after):
+        drawn = {i.name for i in obligation.inputs}
+        for node in fragment.model.graph.node:
+            read = [at for at, name in enumerate(node.input) if name in drawn]
+            if node.op_type in READS_SHAPE or (not read and drawn.isdisjoint(names_in(node))):
+                continue
+            if node.op_type not in SMOOTH and (node.op_type != "Where" or 0 in read):
+                return True
+            drawn.update(node.output)
+    return False
+
+
+SMOOTH = (
+    ops_with(Trait.MOVES_DATA)
+    | {"Add", "BatchNormalization", "Cast", "Concat", "Conv", "ConvTranspose", "Div", "Erf", "Exp", "Expand", "Gelu"}
+    | {"Gemm", "InstanceNormalization", "LayerNormalization", "LogSoftmax", "MatMul", "Mul", "Neg", "Reciprocal"}
+    | {"ReduceLogSumExp", "ReduceMean", "ReduceSum", "Sigmoid", "Softmax", "Sqrt", "Sub", "Sum", "Tanh"}
+)
+"""Operators that are one formula for all numbers, or whose kernels choose between forms of one that are equal."""
+
+
 def reads_shapes_alone(obligation: Obligation) -> bool:
     """Whether a region reads nothing but the shapes of its inputs, so that each draw is the same."""
     given = {i.name for i in obligation.inputs}
@@ -336,7 +371,12 @@ def sizes_of(obligation: Obligation) -> Iterator[Mapping[str, int]]:
         numbers = extent_numbers(obligation)
         for large in symbols if numbers else ():
             yield {s: max(numbers) + 1 if s == large else 2 for s in obligation.symbols}
-    yield from size_sets(obligation)
+    *small, largest = size_sets(obligation)
+    yield from small
+    if not (obligation.is_thorough or obligation.runs or compares_extents(obligation)):
+        for extent in MEDIUM_EXTENTS if symbols else ():  # beyond those of several windows
+            yield {s: extent if s == symbols[-1] else 2 for s in obligation.symbols}
+    yield largest
 
 
 def extent_numbers(obligation: Obligation) -> set[int]:
@@ -370,6 +410,7 @@ EXTENTS_FROM = {"Range": 0, "Resize": 1, "Upsample": 1}
 BY_EXTENT = frozenset({"Slice", "Clip", "Max", "Min", "Mod", "If", "Loop", "Where"}) | STEPS - CONTINUOUS_STEPS
 """Operators of which extents may decide what they do."""
 MAX_EXTENT, MAX_LARGE = 1024, 2
+MEDIUM_EXTENTS = (20, 40)
 
 
 def has_drawn_integers(obligation: Obligation, symbolic: SymbolicInputs) -> bool:
@@ -553,7 +594,7 @@ def compare_at(
     if reads_shapes_alone(obligation):
         enough = 1
     branch_draws = BRANCH_DRAWS if obligation.is_thorough else 2 * enough
-    coverage = Coverage(least, obligation.is_thorough, enough, branch_draws)
+    coverage = Coverage(least, obligation.is_thorough, decides_by_numbers(obligation), enough, branch_draws)
     add_draws(coverage, obligation, sizes, points)
     for seed in range(1, MAX_SEEDS) if coverage.is_stuck else ():
         if redraw is None or coverage.is_complete or (other := redraw(seed)) is None:
@@ -705,7 +746,8 @@ BOUNDARY_LIMIT = 1e6
 def random_elements(rng: np.random.Generator, numbers: Array, samples: int = 1) -> FieldArray:
     """Random field elements: squares for positive numbers, so that the root of a square is the absolute value."""
     data = np.zeros((ff.ROWS, samples, *numbers.shape), np.int64)
-    squares = ff.power_table()[rng.integers(0, ff.Q, data.shape[1:])]
+    roots = rng.integers(1, ff.P, data.shape[1:])
+    squares = roots * roots % ff.P
     data[ff.MODULUS] = np.where(numbers < 0, ff.P - squares, squares)
     data[ff.EXPONENT] = rng.integers(0, ff.Q, data.shape[1:])
     data[ff.HAS_MODULUS] = data[ff.HAS_EXPONENT] = 1

@@ -23,7 +23,7 @@ from ..ir.graph import Graph
 from ..ir.tensor import Tensor, digest, tensors_equal
 from ..ort.split_models import SplitModel
 from ..rewriting.rules import EXACT, ROUNDING
-from ..serialization.proto_queries import captured_by
+from ..serialization.proto_queries import captured_by, needed_nodes, read_names
 from ..verify.noise import is_float
 from ..verify.regions.region_models import cut_region
 from ..verify.regions.sites import SharedValues
@@ -173,7 +173,7 @@ class Regions:
             return RegionClaim(self._at_runs(obligation), kept, **options)
 
         general = without_common_parts(with_free_weights(whole, self.original.constants), self._as_input)
-        if (small := with_small_extents(general)) is not None:
+        if (small := with_small_extents(general, self.original.constants)) is not None:
             yield claim(small, small_extents=True)
         yield claim(general)
         numbers = with_real_weights(whole, self.original.constants)
@@ -244,7 +244,9 @@ class Regions:
         del model.graph.output[:]
         model.graph.node.append(helper.make_node("Identity", [region.outputs.get(site, site)], [RESULT]))
         model.graph.output.append(onnx.ValueInfoProto(name=RESULT))
-        return Fragment(inliner.inline_local_functions(model) if model.functions else model)
+        model = inliner.inline_local_functions(model) if model.functions else model
+        drop_identities(model.graph)
+        return Fragment(model)
 
     def _type(self, name: str) -> onnx.TypeProto:
         found = self.types.get(name)
@@ -261,6 +263,21 @@ class Regions:
     def _as_input(self, name: str) -> InputType | None:
         """The type of a computed value or of a weight as an input."""
         return free_weight(name, self.original.constants.get(name)) or self._as_computed_input(name)
+
+
+def drop_identities(graph: onnx.GraphProto) -> None:
+    """Let all nodes read what an Identity reads, so that regions with and without it have one key."""
+    kept = {o.name for o in graph.output} | {name for node in graph.node for name in captured_by(node)}
+    sources: dict[str, str] = {}
+    dropped: list[onnx.NodeProto] = []
+    for node in graph.node:
+        for i, name in enumerate(node.input):
+            node.input[i] = sources.get(name, name)
+        if node.op_type == "Identity" and not node.domain and node.output[0] not in kept:
+            sources[node.output[0]] = node.input[0]
+            dropped.append(node)
+    for node in dropped:
+        graph.node.remove(node)
 
 
 def extents_in(values: ValueGraph) -> frozenset[str]:
@@ -288,25 +305,38 @@ def _require_small(obligation: Obligation) -> None:
         raise NotApplicable(f"its weights have more than {MAX_WEIGHTS} elements")
 
 
-def with_small_extents(obligation: Obligation) -> Obligation | None:
-    """The obligation with symbols for the large extents of images and signals; None where they may matter."""
+def with_small_extents(obligation: Obligation, weights: Collection[str]) -> Obligation | None:
+    """The obligation with symbols for the large extents of images and signals; None where they may matter.
+
+    Inputs that are `weights` keep theirs.
+    """
     nodes = [n for f in (obligation.before, obligation.after) for n in f.model.graph.node]
-    if any(n.op_type not in ANY_EXTENT or n.domain not in ("", "ai.onnx") for n in nodes):
+    inputs = tuple(i if i.name in weights else _with_symbols(i) for i in obligation.inputs)
+    if inputs == obligation.inputs or obligation.runs or not any(n.op_type in WINDOWS for n in nodes):
         return None
-    if not any(n.op_type in WINDOWS for n in nodes):
-        return None
-    inputs = tuple(_with_symbols(i) for i in obligation.inputs)
-    if inputs == obligation.inputs or obligation.runs:
+    images = {i.name for i in obligation.inputs if i.name not in weights}
+    if not all(_does_the_same_everywhere(f.model.graph, images) for f in (obligation.before, obligation.after)):
         return None
     before, after = (replace(f, model=onnx.ModelProto.FromString(f.model.SerializeToString())) for f in
                      (obligation.before, obligation.after))  # fmt: skip
     return with_inputs(replace(obligation, inputs=inputs), before, after, ())
 
 
+def _does_the_same_everywhere(graph: onnx.GraphProto, images: Collection[str]) -> bool:
+    """Whether all nodes that read `images`, or what follows from these, do the same at all places."""
+    found = set(images)
+    for node in graph.node:
+        read = node.input[:1] if node.op_type == "CastLike" else [*read_names(node)]
+        if found.isdisjoint(read):
+            continue
+        if node.op_type not in ANY_EXTENT or node.domain not in ("", "ai.onnx"):
+            return False
+        found.update(node.output)
+    return True
+
+
 def _with_symbols(given: InputType) -> InputType:
     """An activation with a symbol for each large extent of its images or signals."""
-    if not any(not isinstance(d, int) for d in given.dims[:FIRST_EXTENT]):
-        return given  # it may be a weight
     dims = (
         f"extent {d}" if axis >= FIRST_EXTENT and isinstance(d, int) and d >= LARGE_EXTENT else d
         for axis, d in enumerate(given.dims)
@@ -316,7 +346,7 @@ def _with_symbols(given: InputType) -> InputType:
 
 FIRST_EXTENT, LARGE_EXTENT = 2, 6
 WINDOWS = frozenset({"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"})
-ANY_EXTENT = WINDOWS | ELEMENTWISE | {"BatchNormalization", "Identity", "InstanceNormalization", "Pad"}
+ANY_EXTENT = WINDOWS | ELEMENTWISE | {"BatchNormalization", "CastLike", "Identity", "InstanceNormalization", "Pad"}
 """Operators that do the same at all places of an image or signal."""
 
 
@@ -356,18 +386,42 @@ def without_initializers(fragment: Fragment, names: Mapping[str, object]) -> Fra
     return replace(fragment, model=model)
 
 
-def shadows_of(names: set[str], constants: Mapping[str, object]) -> dict[str, Any]:
+def shadows_of(names: set[str], constants: Mapping[str, object]) -> LazyArrays:
     """Constants with their exact elements."""
     found = {n: constants.get(n) for n in names}
-    return {n: exact_shadow(t.array) for n, t in found.items() if isinstance(t, Tensor)}
+    return LazyArrays({n: partial(_shadow_of, t) for n, t in found.items() if isinstance(t, Tensor)})
 
 
-def with_shadows(fragment: Fragment, shadows: Mapping[str, Any]) -> Fragment:
+def _shadow_of(tensor: Tensor | onnx.TensorProto) -> Any:
+    return exact_shadow(tensor.array if isinstance(tensor, Tensor) else numpy_helper.to_array(tensor))
+
+
+def with_shadows(fragment: Fragment, shadows: LazyArrays) -> Fragment:
     """A fragment with the exact elements of its weights, and of others."""
-    own = {
-        t.name: exact_shadow(numpy_helper.to_array(t)) for t in _weights(fragment) if t.name not in fragment.computed
-    }
-    return replace(fragment, shadows={**own, **shadows})
+    own = {t.name: partial(_shadow_of, t) for t in _weights(fragment) if t.name not in fragment.computed}
+    return replace(fragment, shadows=LazyArrays({**own, **shadows.makers}))
+
+
+@dataclass(frozen=True, eq=False)
+class LazyArrays(Mapping[str, Any]):
+    """Arrays by name, each made when it is read first."""
+
+    makers: Mapping[str, Callable[[], Any]]
+    _made: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __getitem__(self, name: str) -> Any:
+        """The array of a name."""
+        if name not in self._made:
+            self._made[name] = self.makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self.makers)
+
+    def __len__(self) -> int:
+        """The number of arrays."""
+        return len(self.makers)
 
 
 def exact_shadow(array: Any) -> Any:
@@ -407,15 +461,19 @@ class Renaming:
             self.known[name] = f"n{self.count}"
         return self.known[name]
 
+    def place(self, name: str) -> int:
+        """The place of a name among those that are asked for."""
+        return int(self(name).removeprefix("n"))
+
     def keeping(self, names: Collection[str]) -> Renaming:
         """A renaming that knows these names alone."""
         return Renaming({n: new for n, new in self.known.items() if n in names or not n}, self.count)
 
 
 def _parts_of(fragment: Fragment, given: Collection[str], renamed: Renaming) -> Iterator[Hashable]:
-    """The nodes and constants of a fragment, with other names."""
+    """The nodes and constants of a fragment, with other names, in the order in which its outputs need them."""
     graph = fragment.model.graph
-    for node in graph.node:
+    for node in needed_nodes(graph.node, [o.name for o in graph.output]):
         plain = onnx.NodeProto()
         plain.CopyFrom(node)
         plain.ClearField("name")
@@ -425,7 +483,7 @@ def _parts_of(fragment: Fragment, given: Collection[str], renamed: Renaming) -> 
                 names[i] = renamed(name)
         captured = tuple((n, renamed(n)) for n in captured_by(node))
         yield plain.SerializeToString(deterministic=True), captured
-    for tensor in graph.initializer:
+    for tensor in sorted(graph.initializer, key=lambda t: renamed.place(t.name)):
         if tensor.name in fragment.computed:
             origin = fragment.computed[tensor.name]
             yield renamed(tensor.name), structure_of(origin, renamed)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import onnx
-from onnx import TensorProto, helper
 
 from ..errors import Declined, require
 from ..io.convert import from_onnx, to_onnx
+from ..io.model import Model
 from ..ir.graph import Graph, defined_values
 from ..ir.op import Op
 from ..ir.values import Value
@@ -18,10 +18,10 @@ from ..rewriting.builder import Build
 from ..rewriting.driver import rewrite
 from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Match, Rule, bound_values
-from .field_symbols import names_in
+from ..transform.extract import keep_outputs
 from .obligation import NotApplicable
 
-MAX_FIRINGS = 16  # of which the assumptions are said
+MAX_FIRINGS = 64  # of which the assumptions are said
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +36,34 @@ class Firing:
 
 
 def condition_of(rule: Rule, model: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The condition under which `rule` keeps the numbers of a model, with the inputs of the model.
+    """The condition under which `rule` keeps the numbers of a model; None and errors as by `keep_condition`."""
+    found = from_onnx(model)
+    return to_onnx(found) if keep_condition(rule, found, from_onnx(model)) else None
 
-    None if the contract says none in an expression for the element types at which it fires. Raises NotApplicable where
-    the condition has no expression, as in a body or on values that the model has not, and PassesError.
+
+def keep_condition(rule: Rule, model: Model, rewritten: Model) -> bool:
+    """Make the outputs of a model the bools of the condition under which `rule` keeps its numbers where it fires.
+
+    Its inputs stay; `rewritten` is the same model and is rewritten. False if the contract says no condition in an
+    expression for the element types at which it fires. Raises NotApplicable where the condition has no expression, as
+    in a body or on values that the model has not, and PassesError.
     """
     if not rule.contract.assumptions:
-        return None
-    rewritten, firings = from_onnx(model), list[Firing]()
-    ledger = Ledger(record=True)
+        return False
+    firings, ledger = list[Firing](), Ledger(record=True)
     rewrite(rewritten.graph, [watched(rule, firings)], ledger)
     places = {c.place for c in ledger.changes}
     held = [f for f in firings if f.root in places]
     if len(held) > MAX_FIRINGS or any(f.graph is not rewritten.graph for f in held):
         raise NotApplicable("its condition is not said where it fires in bodies, or too often")
-    original = from_onnx(model)
-    known = {v.name: v for v in defined_values(original.graph)}
+    known = {v.name: v for v in defined_values(model.graph)}
     try:
-        bools = [b for f in held for b in _build(f, original.graph, known)]
+        bools = [b for f in held for b in _build(f, model.graph, known)]
     except Declined as why:
         raise NotApplicable(f"its condition is not said: {why}") from why
-    return computing(to_onnx(original), [b.name for b in dict.fromkeys(bools)]) if bools else None
+    if bools:
+        keep_outputs(model, [b.name for b in dict.fromkeys(bools)])
+    return bool(bools)
 
 
 class WatchedRule(Rule):
@@ -112,17 +119,3 @@ def _build(firing: Firing, graph: Graph, known: dict[str, Value]) -> list[Value]
     assert root is not None  # as required
     bound = {n: value(b.name) if isinstance(b, ValueName) else b for n, b in firing.bound.items()}
     return firing.assumption.build(Build(graph, root), bound, [value(name) for name in firing.values])
-
-
-def computing(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
-    """The model with bools of those names for its outputs, and the nodes alone that compute them."""
-    graph, wanted = model.graph, set(names)
-    kept: list[onnx.NodeProto] = []
-    for node in reversed(graph.node):
-        if wanted.intersection(node.output):
-            kept.insert(0, node)
-            wanted.update(names_in(node))
-    del graph.node[:], graph.output[:], graph.value_info[:]
-    graph.node.extend(kept)
-    graph.output.extend(helper.make_tensor_value_info(n, TensorProto.BOOL, None) for n in names)
-    return model

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..ir import op_schemas
 from ..ir.traits import Trait, data_inputs, ops_with
-from ..serialization.proto_queries import opset_versions, subgraphs
+from ..serialization.proto_queries import has_subgraphs, opset_versions
 from ..verify.referee.elementwise_kernels import align_legacy
 from ..verify.referee.kernel_call import KernelCall
 from ..verify.referee.kernel_table import find_kernel
@@ -406,7 +406,7 @@ class NodeCall:
     def opaque(self) -> Sequence[Value]:
         """Unknown functions of all elements that are read, of the attributes and of the shapes."""
         op = self.node.op_type
-        if (not self.domain and op in NEVER_OPAQUE) or any(True for _ in subgraphs(self.node)):
+        if (not self.domain and op in NEVER_OPAQUE) or has_subgraphs(self.node):
             raise NotApplicable(f"{op} is not encoded")
         if op_schemas.schema(op, self.domain, self.version) is None and self.domain != "com.microsoft":
             raise NotApplicable(f"{op} may not be a function of its inputs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import onnx
@@ -14,15 +14,17 @@ from ..ir import op_schemas
 from ..ir.op_schemas import canonical_domain
 
 M = TypeVar("M", bound=Message)
-SUBGRAPH_ATTRIBUTE_TYPES = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
+GRAPH, GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
+SUBGRAPH_ATTRIBUTE_TYPES = frozenset({GRAPH, GRAPHS})
 
 
 def named_subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
     """The graphs in the attributes of a node, by attribute; those of a list are numbered."""
     for a in node.attribute:
-        if a.type == AttributeProto.GRAPH:
+        kind = a.type
+        if kind == GRAPH:
             yield a.name, a.g
-        elif a.type == AttributeProto.GRAPHS:
+        elif kind == GRAPHS:
             yield from ((f"{a.name}[{i}]", g) for i, g in enumerate(a.graphs))
 
 
@@ -31,10 +33,19 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     return (graph for _, graph in named_subgraphs(node))
 
 
+def has_subgraphs(node: onnx.NodeProto) -> bool:
+    """Whether a node has graphs in its attributes; plain code, as it is asked of every node."""
+    for a in node.attribute:  # noqa: SIM110 - any() takes twice the time
+        if a.type in SUBGRAPH_ATTRIBUTE_TYPES:
+            return True
+    return False
+
+
 def read_names(node: onnx.NodeProto) -> Iterator[str]:
     """The names that a node reads: its inputs, and the outer values of its subgraphs."""
     yield from filter(None, node.input)
-    yield from captured_by(node)
+    if has_subgraphs(node):
+        yield from captured_by(node)
 
 
 def captured_by(node: onnx.NodeProto) -> Iterator[str]:
@@ -52,12 +63,33 @@ def captured_names(graph: onnx.GraphProto) -> list[str]:
     return list(dict.fromkeys(name for name in (*read, *(o.name for o in graph.output)) if name not in own))
 
 
+def needed_nodes(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> list[onnx.NodeProto]:
+    """The nodes that `outputs` need, producers first. O(nodes + edges)."""
+    producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    done: set[int] = set()
+    order: list[onnx.NodeProto] = []
+    stack = [(producers[name], False) for name in reversed(outputs) if name in producers]
+    while stack:
+        index, is_ready = stack.pop()
+        if index in done:
+            continue
+        if is_ready:
+            done.add(index)
+            order.append(nodes[index])
+            continue
+        stack.append((index, True))
+        needed = (producers[name] for name in read_names(nodes[index]) if name in producers)
+        stack += [(i, False) for i in needed if i not in done and i != index]
+    return order
+
+
 def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """`nodes` and the nodes in their subgraphs, each before those inside it."""
     for node in nodes:
         yield node
-        for graph in subgraphs(node):
-            yield from all_nodes(graph.node)
+        if has_subgraphs(node):
+            for graph in subgraphs(node):
+                yield from all_nodes(graph.node)
 
 
 def inner_tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.TensorProto]:

@@ -41,15 +41,19 @@ class ScratchFolder:
     __slots__ = ("__weakref__", "_finish", "folder", "path")
 
     def __init__(self, parent: OpenFolder | None = None, *, is_stage: bool = False) -> None:
+        place = _Place(is_stage)
+        self._finish = finalize(self, place.remove)  # before there is a folder, so that an interruption leaves none
         try:
-            outer = parent or shared_folder(Path(gettempdir()))
-            place, name, self.folder, lock = _new_stage(outer) if is_stage else (outer, *_new_folder(outer, ""))
+            self.folder = place.create(parent or shared_folder(Path(gettempdir())))
         except OSError as e:
+            self.remove()
             if parent is not None:
                 raise
             raise PassesError(f"cannot make a folder for temporary files: {e.strerror}; TMPDIR names another") from e
+        except BaseException:
+            self.remove()
+            raise
         self.path = self.folder.path
-        self._finish = finalize(self, _remove_own, outer, place, name, lock, os.getpid())
 
     def __enter__(self) -> Path:
         return self.path
@@ -68,19 +72,74 @@ def staging_folder(parent: OpenFolder) -> ScratchFolder:
     return ScratchFolder(parent, is_stage=True)
 
 
-def _new_stage(parent: OpenFolder) -> tuple[OpenFolder, str, OpenFolder, int]:
-    """The folder of stages in `parent`, and what `_new_folder` returns of one in it."""
-    try:
+class _Place:
+    """The place of a scratch folder of this process: `name` in `parent`, which may be the folder of stages in `outer`.
+
+    `name` is set before the folder is made.
+    """
+
+    __slots__ = ("is_stage", "lock", "name", "outer", "owner", "parent")
+
+    def __init__(self, is_stage: bool) -> None:
+        self.is_stage, self.owner, self.name = is_stage, os.getpid(), ""
+        self.outer: OpenFolder | None = None
+        self.parent: OpenFolder | None = None
+        self.lock: int | None = None
+
+    def create(self, outer: OpenFolder) -> OpenFolder:
+        """Make the folder and lock it. Raises OSError."""
+        self.outer = outer
+        if not self.is_stage:
+            return self._create(outer, "")
         for _ in range(MAX_TRIES):
             with suppress(FileExistsError):
-                parent.mkdir(_stages_name(), 0o700)
+                outer.mkdir(_stages_name(), 0o700)
             with suppress(FileNotFoundError):  # another process removed it with the last stage
-                stages = _stages(parent)
-                return stages, *_new_folder(stages, ".")
-    except BaseException:
-        _remove_stages(parent)
-        raise
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(parent.path))
+                return self._create(_stages(outer), ".")
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(outer.path))
+
+    def _create(self, parent: OpenFolder, prefix: str) -> OpenFolder:
+        random = SystemRandom()
+        self.parent = parent
+        for _ in range(MAX_TRIES):
+            letters = "".join(random.choices(ascii_lowercase + digits, k=8))
+            self.name = f"{prefix}passwright-{self.owner}-{letters}"
+            try:
+                parent.mkdir(self.name, 0o700)
+            except FileExistsError:
+                self.name = ""
+                continue
+            try:
+                folder = parent.inner(self.name)
+                self.lock = folder.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            except FileNotFoundError:  # another process removed it before it was locked
+                continue
+            if try_lock(self.lock) is not False and os.fstat(self.lock).st_nlink:
+                return folder
+            self._unlock()
+        raise FileExistsError(f"no name for a folder in {parent.path}")
+
+    def remove(self) -> None:
+        """Remove the folder, but not in a fork of its owner; an interruption waits until it is removed."""
+        try:
+            if os.getpid() == self.owner:
+                self._remove()
+        except KeyboardInterrupt:
+            self._remove()
+            raise
+        finally:
+            self._unlock()
+
+    def _remove(self) -> None:
+        if self.parent is not None and self.name:
+            remove_folder(self.parent, self.name)
+        if self.is_stage and self.outer is not None:
+            _remove_stages(self.outer)
+
+    def _unlock(self) -> None:
+        if self.lock is not None:
+            lock, self.lock = self.lock, None
+            os.close(lock)
 
 
 def _stages(parent: OpenFolder) -> OpenFolder:
@@ -110,48 +169,6 @@ def _remove_stages(parent: OpenFolder) -> None:
     """Remove the folder of stages in `parent`, if it is empty."""
     with suppress(OSError):
         parent.rmdir(_stages_name())
-
-
-def _new_folder(parent: OpenFolder, prefix: str) -> tuple[str, OpenFolder, int]:
-    """The name of a new folder, itself, and the descriptor of its lock."""
-    random = SystemRandom()
-    for _ in range(MAX_TRIES):
-        letters = "".join(random.choices(ascii_lowercase + digits, k=8))
-        name = f"{prefix}passwright-{os.getpid()}-{letters}"
-        try:
-            parent.mkdir(name, 0o700)
-        except FileExistsError:
-            continue
-        try:
-            folder = parent.inner(name)
-            lock = folder.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        except FileNotFoundError:  # another process removed it before it was locked
-            continue
-        except BaseException:
-            remove_folder(parent, name)
-            raise
-        if try_lock(lock) is not False and os.fstat(lock).st_nlink:
-            return name, folder, lock
-        os.close(lock)
-    raise FileExistsError(f"no name for a folder in {parent.path}")
-
-
-def _remove_own(outer: OpenFolder, parent: OpenFolder, name: str, lock: int, owner: int) -> None:
-    """Remove a folder, but not in a fork of its owner; an interruption waits until it is removed."""
-
-    def remove() -> None:
-        remove_folder(parent, name)
-        if parent is not outer:
-            _remove_stages(outer)
-
-    try:
-        if os.getpid() == owner:
-            remove()
-    except KeyboardInterrupt:
-        remove()
-        raise
-    finally:
-        os.close(lock)
 
 
 def remove_folder(parent: OpenFolder, name: str) -> None:

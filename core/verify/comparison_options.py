@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ..support.dataclass_decorator import dataclass
 
 if TYPE_CHECKING:
+    from ..ort.sessions import Loadable
+    from ..ort.split_models import SplitModel
     from .input_generation import InputSet
 
 
@@ -20,7 +22,9 @@ class ComparisonOptions:
     in the original, as after rewriting. `finite_only`: outputs may differ on NaN or infinite inputs, and where they are
     not finite in the original. Unless changes `may_round`, outputs may not differ beyond their tolerance because a
     16-bit float is rounded once less. `avoids_empty`: another backend, too, is given empty inputs only where all
-    operators are known to support them.
+    operators are known to support them. `conditions` are models with the inputs of the original and bools for outputs:
+    the comparison is on input sets on which all of them are true. They count neither on given inputs, nor if one is
+    false on typical numbers, nor where the original is run in segments, or its outputs are random or depend on runs.
     """
 
     exact: bool = False
@@ -29,6 +33,7 @@ class ComparisonOptions:
     finite_only: bool = False
     may_round: bool = True
     avoids_empty: bool = False
+    conditions: Sequence[Loadable | SplitModel] = ()
 
 
 USUAL = ComparisonOptions()

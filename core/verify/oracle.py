@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import field, replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
 from math import inf
 from time import monotonic, thread_time
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from ..ir.dims import Shape
 from ..ir.values import declared_shape
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
-from ..ort.process_limits import default_memory
+from ..ort.process_limits import default_memory, usable_cores
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from ..support.dataclass_decorator import dataclass
@@ -37,6 +38,7 @@ from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, has_generi
 from .oracle_exchange import CHANGED_REGION, REWRITTEN, CrashedRuns
 from .output_comparison import compare_outputs, identical, relative_noise_floor, without_gains
 from .regions.region_comparison import SATURATES, ChangedRegions
+from .regions.sites import SiteDifference
 from .regions.value_graph import ValueGraph
 from .seeded_session import (
     BACKENDS,
@@ -51,6 +53,9 @@ from .seeded_session import (
 from .segmented_runtime import SegmentedRuntime, SegmentLimits, load_by_size, segment_memory, takes_quadratic_time
 from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Outputs = dict[str, Any]
 MIN_SEGMENTED_SECONDS = 1.0  # of CPU time for runs of an original in segments, after which it gets no further inputs,
@@ -173,6 +178,7 @@ SEARCH_SHARE, COMPARISON_SHARE = 0.4, 0.5
 REGION_SECONDS = MappingProxyType({"quick": 0.1, "default": 0.25, "thorough": inf})
 """CPU seconds of runs of a model, by effort, on whose input sets its changed regions are compared."""
 MIN_REGION_SETS = 2
+MIN_CONCURRENT_BYTES = 16 << 20  # of weights, from which regions are compared in a thread
 LARGE_VALUES_DIVISOR = 16  # of the memory, for values of the original with which a right rewrite may need more
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
 
@@ -191,6 +197,46 @@ class _Comparisons:
         default_factory=lambda: {True: dict[str, OutputDifference](), False: dict[str, OutputDifference]()}
     )
     costs: dict[int, float] = field(default_factory=dict[int, float])
+
+
+@dataclass(slots=True)
+class RegionComparison:
+    """The comparison of the changed regions that `find` finds; in a thread on the input sets on which it was begun."""
+
+    find: Callable[[], ChangedRegions | None]
+    _begun: Sequence[InputSet] = field(default=(), init=False)
+    _thread: Future[SiteDifference | None] | None = field(default=None, init=False)
+
+    def begin(self, input_sets: Sequence[InputSet]) -> None:
+        """Begin to compare on these in a thread."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - for large models alone
+
+        pool = ThreadPoolExecutor(1)
+        self._begun, self._thread = input_sets, pool.submit(copy_context().run, self._compare, input_sets)
+        pool.shutdown(wait=False)
+
+    def changed(self) -> ChangedRegions | None:
+        """The changed regions, if they can be compared, when the thread has ended."""
+        self.wait()
+        return self.find()
+
+    def wait(self) -> None:
+        """Wait for the end of the thread."""
+        if self._thread is not None:
+            self._thread.exception()
+
+    def first_difference(self, input_sets: Sequence[InputSet]) -> SiteDifference | None:
+        """The first site at which the rewritten model is wrong on an input set; None if there is none."""
+        self.wait()
+        rest = [i for i in input_sets if not any(i is begun for begun in self._begun)]
+        if self._thread is None or len(rest) + len(self._begun) != len(input_sets):  # or of others
+            return self._compare(input_sets)
+        return self._thread.result() or self._compare(rest)
+
+    def _compare(self, input_sets: Sequence[InputSet]) -> SiteDifference | None:
+        regions = self.find()
+        with call_facts(model=CHANGED_REGION):
+            return None if regions is None else regions.first_difference(input_sets)
 
 
 class Oracle:
@@ -337,12 +383,17 @@ class Oracle:
             raise UnverifiableError(f"no inputs are left: {reason} on {input_set}")
 
     def compare(
-        self, model: Loadable | SplitModel, options: ComparisonOptions = USUAL, *, backend: Backend | None = None
+        self,
+        model: Loadable | SplitModel,
+        options: ComparisonOptions = USUAL,
+        *,
+        backend: Backend | None = None,
+        concurrent: bool = False,
     ) -> Verdict:
         """Compare `model` with the original up to the first input set on which it fails, finite ones first.
 
         `backend` runs `model` instead of the backend of the original; as it has its own process, which may crash, sizes
-        of 0 are tried for all operators.
+        of 0 are tried for all operators. `concurrent`: changed regions of large models are compared in a thread beside.
         """
         original, spec = self._original, self.spec
         count, notes = 0, list(self.notes)
@@ -369,22 +420,24 @@ class Oracle:
         may_crash = is_avoided and any(map(_has_zero_size, chosen))
         if may_crash and not serialized_supports_empty_tensors(model):
             chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
+        chosen = self._answers_under(options.conditions, chosen, notes)
         loose = original.unseeded_outputs.intersection(spec.random_outputs)
         unseeded = tuple(n for n in self.output_names if n in loose)
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
         unmatched = [n for n in self.output_names if n in only_derived]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.answers[0].input_set, None) if unmatched else None
-        regions = cache(partial(self._changed_regions, model)) if options.compare_regions else _no_regions
+        find = cache(partial(self._changed_regions, model)) if options.compare_regions else _no_regions
+        regions = RegionComparison(find)
         compare_on = partial(
-            self._compare_on,
-            session=derived,
-            notes=notes,
-            regions=regions,
-            unseeded=unseeded,
-            options=options,
+            self._compare_on, session=derived, notes=notes, regions=regions.changed, unseeded=unseeded, options=options
         )
         tried = _Comparisons(notes, failure=failure)
-        self._compare_in_time(chosen, compare_on, tried)
+        if concurrent and self._has_cores_and_memory:
+            regions.begin(_by_turn([a.input_set for a in chosen if _is_usual(a.input_set)])[:MIN_REGION_SETS])
+        try:
+            self._compare_in_time(chosen, compare_on, tried)
+        finally:
+            regions.wait()
         failure = tried.failure
         del derived, compare_on  # its memory
         is_comparable = failure is None or failure.difference is not None
@@ -392,7 +445,7 @@ class Oracle:
             shown_by = None if failure is None else failure.input_set
             sets = [a.input_set for a in chosen if shown_by is None or a.input_set is shown_by]
             sets = self._affordable(list(filter(_is_usual, sets)), tried.costs, notes)
-            failure, count = self._compare_regions(regions(), sets, failure, notes)
+            failure, count = self._compare_regions(regions, sets, failure, notes)
         finite, nonfinite = (tuple(tried.labels[is_finite]) for is_finite in (True, False))
         noted, worst = tuple(dict.fromkeys(notes)), tried.worst
         return Verdict(
@@ -429,6 +482,13 @@ class Oracle:
         if chosen and not any(tried.labels.values()):
             raise UnverifiableError(tried.notes[-1])
 
+    @cached_property
+    def _has_cores_and_memory(self) -> bool:
+        """Whether regions are compared beside outputs: the model takes long, and there is memory for both."""
+        most = (self.spec.memory or default_memory()) / LARGE_VALUES_DIVISOR
+        weights = sum(t.nbytes for t in self._split.tensors.values())
+        return usable_cores() > 1 and MIN_CONCURRENT_BYTES <= weights <= most and self.spec.max_region_sets is None
+
     def _changed_regions(self, model: Loadable | SplitModel) -> ChangedRegions | None:
         """The changed regions; None where the session does not tell them, or outputs are random or depend on runs."""
         session = self._original.session
@@ -444,12 +504,7 @@ class Oracle:
         self, input_sets: list[InputSet], costs: Mapping[int, float], notes: list[str]
     ) -> Sequence[InputSet]:
         """The input sets on which regions are compared, the first of each kind first, for what their outputs cost."""
-        seen = Counter[str]()
-        ordered: list[tuple[int, InputSet]] = []
-        for input_set in input_sets:
-            ordered.append((seen[input_set.kind], input_set))
-            seen[input_set.kind] += 1
-        by_turn = [input_set for _, input_set in sorted(ordered, key=lambda pair: pair[0])]
+        by_turn = _by_turn(input_sets)
         spent = accumulate(costs.get(id(i), 0.0) for i in by_turn)
         count = sum(total <= REGION_SECONDS[self.spec.effort] for total in spent)
         kept = by_turn[: max(count, MIN_REGION_SETS)]
@@ -464,11 +519,49 @@ class Oracle:
         """The answers to these input sets, or all."""
         return [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
 
+    def _answers_under(
+        self, conditions: Sequence[Loadable | SplitModel], answers: list[Answer], notes: list[str]
+    ) -> list[Answer]:
+        """The answers to input sets on which all conditions are true, or cannot be computed.
+
+        All of them to given inputs, and if a condition is false on typical numbers.
+        """
+        has_none = self._segment_memory is not None or self.spec.random_outputs or self.spec.stateful
+        if not conditions or has_none or self.spec.given_inputs:
+            return answers
+        typical = [a for a in self.answers if a.input_set.all_kinds == frozenset({"normal"})] or self.answers[:1]
+        kept = answers
+        for condition in conditions:
+            is_true = self._condition_test(split_model(condition))
+            if not all(map(is_true, typical)):
+                return answers
+            kept = list(filter(is_true, kept))
+        if len(kept) < len(answers):
+            notes.append(f"conditions hold on {len(kept)} of {len(answers)} input sets; the others were left out")
+        return kept
+
+    def _condition_test(self, condition: SplitModel) -> Callable[[Answer], bool]:
+        """The test of whether a condition is true on the input set of an answer, or cannot be computed."""
+        names = [o.name for o in condition.message.graph.output]
+        with call_facts(model=REWRITTEN):
+            session = open_session(condition, self._original.backend, random=False)
+
+        @cache
+        def is_true(answer: Answer) -> bool:
+            try:
+                with call_facts(model=REWRITTEN, input_set=answer.input_set):
+                    return all(np.all(v) for v in session.run(names, answer.input_set.feeds))
+            except EvaluationError:
+                return True
+
+        return is_true
+
     def _verdict_on_regions(self, model: Loadable | SplitModel, answers: Sequence[Answer], *, exact: bool) -> Verdict:
         """The verdict on the changed regions alone."""
         notes = list(self.notes)
         input_sets = list(filter(_is_usual, (a.input_set for a in answers)))[:SEGMENTED_REGION_SETS]
-        failure, count = self._compare_regions(self._changed_regions(model), input_sets, None, notes)
+        regions = RegionComparison(cache(partial(self._changed_regions, model)))
+        failure, count = self._compare_regions(regions, input_sets, None, notes)
         if failure is not None:
             self._shown_by_regions.add(id(failure.input_set))
         labels = tuple(map(str, input_sets))
@@ -476,7 +569,7 @@ class Oracle:
 
     def _compare_regions(
         self,
-        regions: ChangedRegions | None,
+        regions: RegionComparison,
         input_sets: Sequence[InputSet],
         failure: Mismatch | None,
         notes: list[str],
@@ -486,16 +579,16 @@ class Oracle:
         Only on finite inputs without a size of 0, where no output depends on a random op or on earlier runs.
         """
         usual = list(filter(_is_usual, input_sets))
-        if not usual or regions is None:
+        changed = regions.changed() if usual else None
+        if changed is None:
             return failure, 0
-        with call_facts(model=CHANGED_REGION):
-            found = regions.first_difference(usual)
-        notes.extend(regions.notes)
+        found = regions.first_difference(usual)
+        notes.extend(changed.notes)
         if found is None:
-            return failure, len(regions.sites)
+            return failure, len(changed.sites)
         reason = f"{found.difference.reason}, from the original's values before it"
         mismatch = failure or Mismatch(found.site, reason, found.input_set, found.difference)
-        return replace(mismatch, site=found.site, region=found.names), len(regions.sites)
+        return replace(mismatch, site=found.site, region=found.names), len(changed.sites)
 
     @cached_property
     def _shown_by_regions(self) -> set[int]:
@@ -691,6 +784,16 @@ def _only_round(regions: ChangedRegions | None, input_set: InputSet, output: str
 def _saturate(regions: ChangedRegions | None, input_set: InputSet) -> bool:
     """Whether sums that saturate on this processor are all of the difference of changed regions."""
     return regions is not None and regions.saturate_on(input_set)
+
+
+def _by_turn(input_sets: Sequence[InputSet]) -> list[InputSet]:
+    """The input sets, the first of each kind first."""
+    seen = Counter[str]()
+    ordered: list[tuple[int, InputSet]] = []
+    for input_set in input_sets:
+        ordered.append((seen[input_set.kind], input_set))
+        seen[input_set.kind] += 1
+    return [input_set for _, input_set in sorted(ordered, key=lambda pair: pair[0])]
 
 
 def _is_usual(input_set: InputSet) -> bool:

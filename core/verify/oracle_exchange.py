@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from math import inf
@@ -68,11 +68,16 @@ class OracleFacts:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original."""
+    """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original.
+
+    `conditions` are those of the options, in files. `concurrent`: see `Oracle.compare`.
+    """
 
     model: Path | SplitFile
     options: ComparisonOptions
     config: SessionConfig | None = None
+    conditions: Sequence[Path | SplitFile] = ()
+    concurrent: bool = False
 
 
 @dataclass(slots=True)

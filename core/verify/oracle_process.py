@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from itertools import count
@@ -137,42 +138,44 @@ class OracleProcess:
         """Compare `model` with the original, as an `Oracle` does; in a session of another `config` if given.
 
         A crash of the rewritten model is a mismatch. Input sets on which the original crashes are left out afterwards;
-        changed regions are not compared if one of them crashes alone, which the whole model need not do.
+        changed regions are not compared if one of them crashes alone, which the whole model need not do. Outputs and
+        regions are compared at the same time, and one after the other if the process ends or lacks memory.
         """
         self.wait()
         sets = options.input_sets
-        options = replace(options, input_sets=None if sets is None else list(sets))
-        file, note = self._file(model), ""
-        try:
+        with self._files((model, *options.conditions)) as (file, *conditions):
+            options, note = replace(options, input_sets=None if sets is None else list(sets), conditions=()), ""
+            concurrent = options.compare_regions and sets is None
             while True:
-                mismatch, was_fresh = None, self._is_fresh
+                mismatch, is_decisive = None, self._is_fresh and not concurrent
+                comparison = Comparison(file, options, config, conditions, concurrent)
                 try:
-                    verdict, self._facts = self._request("compare", Comparison(file, options, config))
+                    verdict, self._facts = self._request("compare", comparison)
                 except WorkerExit as e:
-                    if _call(e).get("model") == CHANGED_REGION:
+                    if concurrent:
+                        self._restore()
+                    elif _call(e).get("model") == CHANGED_REGION:
                         options = replace(options, compare_regions=False)
                         note = f"changed regions were not compared: {e.describe('onnxruntime')} on one of them"
                         self._restore()
                     else:
                         mismatch = self._mismatch(e)
                 except MemoryExhausted as e:
-                    if was_fresh:
+                    if is_decisive:
                         raise UnverifiableError(f"{self.label}: {e}") from e
                     self._restore()
                 else:
-                    if was_fresh or verdict.failure is None or not verdict.failure.lacks_memory:
+                    if is_decisive or verdict.failure is None or not verdict.failure.lacks_memory:
                         self._is_fresh = False
                         notes = (*verdict.notes, note) if note else verdict.notes
                         return _with_feeds(replace(verdict, notes=notes))
                     self._restore()
+                concurrent = False
                 if mismatch is not None:
                     labels = () if mismatch.input_set is None else (str(mismatch.input_set),)
                     return _with_feeds(
                         Verdict(self.backend, options.exact, labels, {}, (), tuple(self.notes), mismatch)
                     )
-        finally:
-            if not isinstance(model, Path):
-                self._remove(file)
 
     def _mismatch(self, end: WorkerExit) -> Mismatch | None:
         """The mismatch that the end of the process in a comparison is; None if that has to be made again."""
@@ -300,6 +303,18 @@ class OracleProcess:
             return path
         save_split(model, path)
         return SplitFile(path)
+
+    @contextmanager
+    def _files(self, models: Sequence[Loadable | SplitModel]) -> Generator[list[Path | SplitFile]]:
+        """The files of models; those that were in memory are removed at the end."""
+        found = list[Path | SplitFile]()
+        try:
+            found += map(self._file, models)
+            yield found
+        finally:
+            for model, file in zip(models, found, strict=False):
+                if not isinstance(model, Path):
+                    self._remove(file)
 
     def _remove(self, file: Path | SplitFile) -> None:
         path = file.path if isinstance(file, SplitFile) else file

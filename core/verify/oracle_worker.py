@@ -11,7 +11,7 @@ import os
 import shutil
 import traceback
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,9 @@ class OracleWorker:
         """The verdict on a model."""
         assert self.oracle is not None
         backend = None if comparison.config is None else partial(OnnxRuntime, config=comparison.config)
-        verdict = self.oracle.compare(_loaded(comparison.model), comparison.options, backend=backend)
+        options = replace(comparison.options, conditions=[_loaded(c) for c in comparison.conditions])
+        model, concurrent = _loaded(comparison.model), comparison.concurrent
+        verdict = self.oracle.compare(model, options, backend=backend, concurrent=concurrent)
         return verdict, self._facts()
 
     def leave_out(self, arguments: tuple[InputSet, str]) -> OracleFacts:

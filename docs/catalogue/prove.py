@@ -25,7 +25,7 @@ from passwright.testing.guided_search import guided_search
 from record import load_examples
 
 ATTEMPTS = 80
-MAX_FIRED = 12
+MAX_FIRED = 16
 
 
 def main(names: Iterable[str]) -> int:

@@ -56,7 +56,7 @@ def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
     # Adding and subtracting a large number is a way to round.
     most = np.maximum(np.abs(first.offset), np.abs(second.offset)) if first.c.dtype in FLOATS else None
     require(most is None or bool((np.abs(c) * MAX_CANCELLATION >= most).all()), "the constants cancel each other")
-    made = downcast_at_full_precision(g, np.asarray(c), first.c)
+    made = downcast_at_full_precision(g, np.asanyarray(c), first.c)
     return g.Add(first.x, made) if first.scale == second.scale else g.Sub(made, first.x)
 
 
@@ -116,12 +116,12 @@ def merge_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
     plain = not (first.is_divisor or first.is_dividend or second.is_divisor or second.is_dividend)
     require(plain or bool(c.all() and d.all()), "a constant is 0")
     if first.is_divisor and second.is_divisor:
-        return g.Div(first.x, downcast_at_full_precision(g, np.asarray(c * d), first.c))
+        return g.Div(first.x, downcast_at_full_precision(g, np.asanyarray(c * d), first.c))
     k = 1 / c if first.is_divisor else c
     k = d / k if second.is_dividend else k / d if second.is_divisor else k * d
     grows = second.is_dividend or bool((np.abs(k) >= np.abs(c)).all())
     require(not first.is_dividend or grows, "c / x may overflow before the outer op scales it down")
-    made = downcast_at_full_precision(g, np.asarray(k), first.c)
+    made = downcast_at_full_precision(g, np.asanyarray(k), first.c)
     return g.Mul(first.x, made) if first.is_dividend == second.is_dividend else g.Div(made, first.x)
 
 
@@ -168,7 +168,7 @@ def merge_affine_chain(g: Build, inner: Op, middle: Op, outer: Op) -> Value:
     offset = (moved + between.offset) * last.scale + last.offset
     centre = np.maximum(1, np.abs(last.offset)) * MAX_CENTRE if floats else None
     require(centre is None or bool((np.abs(moved) <= centre).all()), "the offset would lose precision")
-    scale, offset = (downcast_at_full_precision(g, np.asarray(c), first.c) for c in (scale, offset))
+    scale, offset = (downcast_at_full_precision(g, np.asanyarray(c), first.c) for c in (scale, offset))
     return g.Add(g.Mul(first.x, scale), offset)
 
 

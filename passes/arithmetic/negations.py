@@ -91,7 +91,7 @@ def negate_constant(g: Build, op: Op, c: Value) -> Value:
     require(op.type != "Div" or c.dtype in FLOATS, "the smallest integer has no negation")
     require_bounded_growth(c)
     # Integers wrap around, here as in the op.
-    return downcast_at_full_precision(g, np.asarray(np.negative(upcast(c))), c)
+    return downcast_at_full_precision(g, np.asanyarray(np.negative(upcast(c))), c)
 
 
 CANONICALIZE_NEGATIONS = RulePass("canonicalize-negations", (multiply_by_minus_one, sub_from_zero))

@@ -44,7 +44,7 @@ def reciprocal_of_multiple(g: Build, x: Value, c: Value) -> Value:
     require_bounded_growth(c)
     numbers = upcast(c)
     require(bool(numbers.all()), "the constant is 0")
-    return g.Div(downcast_at_full_precision(g, np.asarray(1 / numbers), c), x)
+    return g.Div(downcast_at_full_precision(g, np.asanyarray(1 / numbers), c), x)
 
 
 @rule(lambda g, x, y: g.Div(x, g.Reciprocal(y)))
@@ -116,7 +116,7 @@ def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
     shape = broadcast_extents(a.static_shape, b.static_shape)
     require(prod(shape) <= 1, "the exponent is not one number")
     with np.errstate(over="ignore", invalid="ignore"):
-        exponent = np.asarray(product).astype(a.const.dtype)
+        exponent = np.asanyarray(product).astype(a.const.dtype)
     require(not product.is_integer() or float(exponent) == product, "the type of the exponent has no such number")
     return g.Pow(x, g.const(np.full(shape, exponent)))
 

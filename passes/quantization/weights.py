@@ -13,7 +13,7 @@ from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array, operand
 from .gram_matrices import gram_of
-from .parameters import PER_CHANNEL_OPSET, float_weights, quantization_spec, require_min_weights, required_spec
+from .parameters import HUGE, PER_CHANNEL_OPSET, float_weights, quantization_spec, require_min_weights, required_spec
 from .weight_rounding import Grid, Rounded, rounded_weights
 
 HALF_OPSET = 19  # of DequantizeLinear to half precision
@@ -56,6 +56,8 @@ def quantize_weights_of_product(g: Build, w: Value, product: Op) -> Value:
     require(spec.block in (0, *BLOCKS), f"onnxruntime has no kernel for blocks of {spec.block}, but of {BLOCKS}")
     float_weights(w)
     rounded = rounded_weights(p.weights, weight_grid(spec, w), spec.rounding, gram_of(spec, p))
+    largest = float(rounded.scales.max()) * (p.extents[0] << spec.weight_bits)  # of sums of unsigned integers
+    require(largest <= HUGE, f"{w.name} has weights so large that sums of their integers overflow")
     x = left_factor(g, p)
     if may_dequantize(g, spec, w):
         return add_bias(g, p, g.MatMul(x, dequantized(g, spec, rounded, w)))

@@ -33,7 +33,9 @@ def _transpose(site: OpSite) -> None:
         source = [0] * len(order)
         for to, at in enumerate(order):
             source[at] = shape[to]
-        site.operand(0, tuple(source))
+        made = site.operand(0, tuple(source))
+        if len(made.shape) != len(order):
+            raise GenerationError("the permutation is of another rank")
 
 
 def _reshape(site: OpSite) -> None:

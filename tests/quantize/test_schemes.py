@@ -244,3 +244,37 @@ def test_ops_behind_an_lstm_of_integers_are_described(tmp_path: Path) -> None:
     assert {op.bits for op in quantized_ops(made, errors)} <= {8, None}
     assert "DynamicQuantizeLSTM" in op_types(to_onnx(candidate.model))
     assert {op.operator: op.reason for op in float_ops(made)} == {"Tanh": "the scheme has no rule for Tanh"}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "wanted"),
+    [
+        ("static", ["Exp"]),
+        ("dynamic", ["Exp", "Add", "Relu"]),
+        ("weights8", ["Exp", "Add", "Relu"]),
+        ("int8-weights", ["Exp", "Add", "Relu"]),
+    ],
+)
+def test_ops_in_float_are_those_of_the_model_that_no_change_made(
+    scheme: str, wanted: list[str], tmp_path: Path
+) -> None:
+    """Neither the scaling of integers, nor a product of compressed weights, nor a Loop whose body has such."""
+    text = """g (float[4,256] x) => (float[4,256] y) {
+        n = Constant<value=int64{2}>() go = Constant<value=bool{1}>() e = Exp(x)
+        l = Loop(n, go, e) <body = b (int64 i, bool c, float[4,256] a) => (bool d, float[4,256] r) {
+            d = Identity(c) p = MatMul(a, v) s = Add(p, k) r = Relu(s) }>
+        y = MatMul(l, w) }"""
+    rng = np.random.default_rng(3)
+    weights = {n: rng.normal(0, 0.1, (256, 256)).astype(np.float32) for n in "vw"} | {"k": np.ones(256, np.float32)}
+    feeds = [{"x": rng.normal(size=(4, 256)).astype(np.float32)} for _ in range(2)]
+    source = model_source(load(text, 21, weights), inline=True)
+    ((_, variant), *_) = chosen_schemes(scheme, source, Calibration(source, feeds), SPEC)[scheme]
+    builder = variant(None)
+    assert builder is not None
+    candidate = builder.build()
+    candidate.write(tmp_path / "made.onnx")
+    made = Built(builder, candidate, tmp_path / "made.onnx", {}, Trial(scheme, "", 0, 0, 0))
+    assert candidate.changes
+    assert {op.operator: op.reason for op in float_ops(made)} == {
+        operator: f"the scheme has no rule for {operator}" for operator in wanted
+    }

@@ -230,6 +230,18 @@ def test_the_number_of_trials_is_bounded(tmp_path: Path) -> None:
     assert criterion.scored <= 3
 
 
+def test_other_schemes_are_scored_before_a_long_search_in_the_fastest(tmp_path: Path) -> None:
+    """A slower scheme within the budget is found although the limits end the search in the one over it."""
+    source = model_source(chain(), inline=True)
+    last = QuantizationSpec(dict.fromkeys(["y6", "m7"], Range(-3, 3)), operators=frozenset({"Conv"}))
+    search, schemes = built_search(tmp_path, HarmfulPlaces([f"y{i}" for i in range(5)]), limits=Limits(4, 600))
+    other = Scheme("other", "", (QUANTIZE_STATIC,), after=(JOIN_GROUPS,))
+    schemes["other"] = [("", lambda _: CandidateBuilder(source, other, last))]
+    (best,) = search.run(schemes)
+    assert best.trial.scheme == "other"
+    assert search.scored == 4
+
+
 def test_a_journal_answers_a_repeated_search(tmp_path: Path) -> None:
     results = []
     for _ in range(2):

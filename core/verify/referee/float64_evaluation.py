@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from ...errors import EvaluationError
 from ...ir import op_schemas
 from ...ir.tensor import Tensor, first_line
 from ...ir.traits import Trait, ops_with
-from ...serialization.proto_queries import opset_versions, read_names
+from ...serialization.proto_queries import needed_nodes, opset_versions, read_names
 from ...support.dataclass_decorator import dataclass
 from ..noise import NOISE_MULTIPLE
 from .kernel_call import Array, KernelCall
@@ -150,14 +150,39 @@ def evaluate_by_policy(
 class EvaluationOrder:
     """The nodes that outputs need, producers first, and the names that nothing reads after one, by its index."""
 
-    nodes: Sequence[onnx.NodeProto]
+    nodes: Sequence[_DecodedNode]
     last_uses: Mapping[int, Sequence[str]]
 
     @classmethod
     def of(cls, model: onnx.ModelProto, outputs: Sequence[str]) -> EvaluationOrder:
         """The order of the nodes of a model."""
-        nodes = _sorted_nodes(model.graph.node, outputs)
-        return cls(nodes, _last_uses(nodes, outputs))
+        nodes = needed_nodes(model.graph.node, outputs)
+        return cls([_DecodedNode.of(n) for n in nodes], _last_uses(nodes, outputs))
+
+
+@dataclass(frozen=True)
+class _DecodedNode:
+    """A node, and what evaluations read of its message, decoded once."""
+
+    node: onnx.NodeProto
+    domain: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, node: onnx.NodeProto) -> _DecodedNode:
+        """Decode a node."""
+        return cls(node, op_schemas.canonical_domain(node.domain), tuple(node.input), tuple(node.output))
+
+    @cached_property
+    def has_references(self) -> bool:
+        """Whether an attribute is one of the function around the node."""
+        return any(a.ref_attr_name for a in self.node.attribute)
+
+    @cached_property
+    def attributes(self) -> Mapping[str, Any]:
+        """The values of the attributes that the node has."""
+        return {a.name: _value_of(a) for a in self.node.attribute}
 
 
 def _evaluation(
@@ -271,39 +296,41 @@ class _Evaluation:
         for formal, value in zip(graph.input, inputs, strict=False):
             inner.bind(formal.name, value, formal.type.tensor_type.elem_type)
         for node in graph.node:
-            self._run_node(node, inner)
+            self._run_node(_DecodedNode.of(node), inner)
         found = [inner.read(o.name) for o in graph.output]
         return [value for value, _ in found]
 
-    def _run_node(self, node: onnx.NodeProto, scope: _Scope) -> None:
-        read = [scope.read(name) if name else (None, 0) for name in node.input]
+    def _run_node(self, decoded: _DecodedNode, scope: _Scope) -> None:
+        node, domain = decoded.node, decoded.domain
+        read = [scope.read(name) if name else (None, 0) for name in decoded.inputs]
         inputs, types = [value for value, _ in read], [kind for _, kind in read]
-        domain = op_schemas.canonical_domain(node.domain)
-        version = scope.opsets.get(domain, 1)
-        function = self.functions.get((node.domain, node.op_type, node.overload))
+        function = self.functions.get((node.domain, node.op_type, node.overload)) if self.functions else None
         try:
             if function is not None:
                 results = self._call(function, node, inputs, types, scope)
             else:
-                results = self._compute(node, domain, version, inputs, types, scope)
+                results = self._compute(decoded, inputs, types, scope)
         except EvaluationError:
             raise
         except Exception as e:
             name = op_schemas.qualified_op_type(domain, node.op_type)
-            label = next(filter(None, node.output), "")
+            label = next(filter(None, decoded.outputs), "")
             raise EvaluationError(f"{name} of {label} cannot be evaluated in float64: {first_line(e)}") from e
         is_exact = function is not None or (not domain and node.op_type in EXACT)
-        for name, (value, kind) in zip(node.output, results, strict=False):
+        for name, (value, kind) in zip(decoded.outputs, results, strict=False):
             if name:
                 held = scope.after_policy(value, kind) if node.op_type == "Constant" else value
                 scope.values[name] = self._finished(held, kind, is_exact)
                 scope.types[name] = kind
 
     def _compute(
-        self, node: onnx.NodeProto, domain: str, version: int, inputs: list[Any], types: list[int], scope: _Scope
+        self, decoded: _DecodedNode, inputs: list[Any], types: list[int], scope: _Scope
     ) -> list[tuple[Any, int]]:
         """The results of an op, each with its element type."""
-        node = _resolved_node(node, scope)
+        if decoded.has_references:
+            decoded = _DecodedNode.of(_resolved_node(decoded.node, scope))
+        node, domain = decoded.node, decoded.domain
+        version = scope.opsets.get(domain, 1)
         from .kernel_table import find_kernel  # noqa: PLC0415 - seldom needed and slow to import
 
         kernel = find_kernel(domain, node.op_type)
@@ -313,11 +340,12 @@ class _Evaluation:
             if body is not None:
                 return self._call(body, node, inputs, types, scope)
             raise EvaluationError(f"{op_schemas.qualified_op_type(domain, node.op_type)} has no float64 kernel")
-        attributes = {**_defaults(node.op_type, domain, version), **{a.name: _value_of(a) for a in node.attribute}}
+        attributes = {**_defaults(node.op_type, domain, version), **decoded.attributes}
         call = KernelCall(node, version, attributes, types, lambda g, args: self._run_graph(g, args, scope))
         made = kernel(call, *inputs)
         results: list[Any] = list(cast("tuple[Any, ...]", made)) if isinstance(made, tuple) else [made]
-        kinds = _output_types(schema, attributes, types, len(results))
+        stated = next((attributes[name] for name in DTYPE_ATTRIBUTES if attributes.get(name)), 0)
+        kinds = _output_types(schema, stated if isinstance(stated, int) else 0, tuple(types), len(results))
         return [(widened(v), _own_type(v) or kind) for v, kind in zip(results, kinds, strict=True)]
 
     def _call(
@@ -332,7 +360,7 @@ class _Evaluation:
         for formal in function.input[len(inputs) :]:
             inner.bind(formal, None)
         for inner_node in function.node:
-            self._run_node(inner_node, inner)
+            self._run_node(_DecodedNode.of(inner_node), inner)
         # Bodies leave out optional outputs, by what inputs and attributes the call has.
         return [inner.read(name) if name in inner.values else (None, 0) for name in function.output]
 
@@ -390,26 +418,6 @@ def _own_type(value: Any) -> int:
     return 0 if kind == TensorProto.DOUBLE else kind
 
 
-def _sorted_nodes(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> list[onnx.NodeProto]:
-    """The nodes that `outputs` need, producers first. O(nodes + edges)."""
-    producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    done: set[int] = set()
-    order: list[onnx.NodeProto] = []
-    stack = [(producers[name], False) for name in reversed(outputs) if name in producers]
-    while stack:
-        index, is_ready = stack.pop()
-        if index in done:
-            continue
-        if is_ready:
-            done.add(index)
-            order.append(nodes[index])
-            continue
-        stack.append((index, True))
-        needed = (producers[name] for name in read_names(nodes[index]) if name in producers)
-        stack += [(i, False) for i in needed if i not in done and i != index]
-    return order
-
-
 def _last_uses(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> dict[int, list[str]]:
     """The names that nothing reads after a node, by its index."""
     last: dict[str, int] = {}
@@ -423,8 +431,6 @@ def _last_uses(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> dict[
 
 def _resolved_node(node: onnx.NodeProto, scope: _Scope) -> onnx.NodeProto:
     """The node, with the attributes of the call of its function in place of references to them."""
-    if not any(a.ref_attr_name for a in node.attribute):
-        return node
     found = onnx.NodeProto()
     found.CopyFrom(node)
     del found.attribute[:]
@@ -473,9 +479,9 @@ def _function_body(schema: Any, node: onnx.NodeProto, version: int, types: Seque
     return onnx.FunctionProto.FromString(found) if found else None
 
 
-def _output_types(schema: Any, attributes: Mapping[str, Any], types: Sequence[int], count: int) -> list[int]:
-    """The element types of outputs whose values are floats: as an attribute or the type variables say, else float."""
-    stated = next((attributes[name] for name in DTYPE_ATTRIBUTES if attributes.get(name)), 0)
+@cache
+def _output_types(schema: Any, stated: int, types: tuple[int, ...], count: int) -> Sequence[int]:
+    """The element types of outputs whose values are floats: as the type variables or an attribute say, else float."""
     first = next((t for t in types if t in (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)), 0)
     if schema is None:
         return [first or TensorProto.FLOAT] * count
@@ -484,5 +490,5 @@ def _output_types(schema: Any, attributes: Mapping[str, Any], types: Sequence[in
     found: list[int] = []
     for i in range(count):
         variable: str = schema.outputs[min(i, len(schema.outputs) - 1)].type_str
-        found.append(bound.get(variable) or (stated if isinstance(stated, int) else 0) or TensorProto.FLOAT)
+        found.append(bound.get(variable) or stated or TensorProto.FLOAT)
     return found

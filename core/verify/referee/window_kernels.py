@@ -31,6 +31,8 @@ class Windows:
             low, high = self.pads[i]
             reach = (self.counts[i] - 1) * self.strides[i] + (self.kernel[i] - 1) * self.dilations[i] + 1
             widths.append((low, max(high, reach - n - low)))
+        if not any(low or high for low, high in widths):
+            return x
         return np.pad(x, widths, constant_values=np.asarray(value, x.dtype))
 
     def positions(self) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:

@@ -91,7 +91,7 @@ class _LayoutApplication:
             data = v.const.transpose(wanted) if wanted else v.const
             for axis in unsqueezed:
                 data = np.expand_dims(data, axis)
-            return self.graph.add_constant(Tensor.from_array(np.ascontiguousarray(data)), v.name)
+            return self.graph.add_constant(Tensor.from_array(data), v.name)
         if unsqueezed:
             out = g.Unsqueeze(self.in_layout(v, wanted, reader), axes=list(unsqueezed))
         else:

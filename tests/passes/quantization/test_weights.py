@@ -229,6 +229,7 @@ PRODUCT_STAYS = {
     "batch of weights": ("g (float[2,M,80] x) => (float[2,M,24] y) { y = MatMul(x, w) }", {"w": normal(2, 80, 24)}),
     "double": ("g (double[M,80] x) => (double[M,24] y) { y = MatMul(x, w) }", {"w": W.astype(np.float64)}),
     "infinite": (MATMUL, {"w": np.where(W > 2, np.float32(np.inf), W)}),
+    "sums of integers overflow": (MATMUL, {"w": np.where(W > 2, np.float32(3e38), W)}),
     "overridable": ("g (float[M,80] x, float[80,24] w) => (float[M,24] y) { y = MatMul(x, w) }", {"w": W}),
     "no rows": ("g (float[M,0] x) => (float[M,24] y) { y = MatMul(x, w) }", {"w": normal(0, 24)}),
     "other axis": ("g (int64[N] i) => (float[80,N] y) { y = Gather<axis=1>(w, i) }", {"w": W}),

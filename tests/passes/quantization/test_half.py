@@ -329,6 +329,30 @@ def test_weights_that_are_not_stored_say_why(
     assert reason in ledger.declines["store-half-weights"].values()
 
 
+def test_scales_of_weights_of_4_bits_stay_constant() -> None:
+    """onnxruntime's MatMulNBits computes with scales that it knows as it loads the model, by default on integers."""
+    text = """<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]> g (float[4,192] x) => (float[4,192] y) {
+        h = Mul(x, v) y = com.microsoft.MatMulNBits<K=192, N=192, bits=4, block_size=32, accuracy_level=4>(h, b, s) }"""
+    weights = {
+        "v": RNG.uniform(0.5, 1, (4, 192)).astype(np.float32),
+        "b": RNG.integers(0, 256, (192, 6, 16)).astype(np.uint8),
+        "s": RNG.uniform(0.01, 0.02, (192, 6)).astype(np.float32),
+    }
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in weights.items())
+    result, ledger = apply_passes(model, StoreWeights())
+    assert ledger.declines["store-half-weights"]["s"] == "s belongs to quantized groups"
+    assert ledger.counts["store-half-weights"]["store-half-weights"] == 1
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    feeds = {"x": RNG.uniform(-1, 1, (4, 192)).astype(np.float32)}
+    before, after = (
+        onnxruntime.InferenceSession(m.SerializeToString(), options).run(None, feeds)[0]
+        for m in (model, to_onnx(result))
+    )
+    assert np.abs(after - before).max() < 0.05 * np.abs(before).max()
+
+
 def test_other_types_are_refused() -> None:
     with pytest.raises(UsageError, match=re.escape("to=int8 is not a type for weights: float16 or bfloat16")):
         StoreWeights("int8")

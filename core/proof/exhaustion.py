@@ -15,10 +15,10 @@ from math import prod
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
-from ..serialization.proto_queries import all_nodes
+from ..serialization.proto_queries import all_nodes, named_subgraphs
 from .element_dependence import require_single_dependence
 from .guarantee import Guarantee
 from .obligation import LARGE_SIZE, Fragment, InputType, NotApplicable, Obligation, promises_bits, size_sets
@@ -130,8 +130,7 @@ def _with_chosen_branches(fragment: Fragment, bools: Bools) -> Fragment:
         if node.op_type != "If" or node.domain or node.input[0] not in bools:
             nodes.append(node)
             continue
-        branches: dict[str, onnx.GraphProto] = {a.name: a.g for a in node.attribute if a.type == AttributeProto.GRAPH}
-        branch = branches["then_branch" if bools[node.input[0]].all() else "else_branch"]
+        branch = dict(named_subgraphs(node))["then_branch" if bools[node.input[0]].all() else "else_branch"]
         weights += branch.initializer
         results = zip(branch.output, node.output, strict=True)
         left += [helper.make_node("Identity", [made.name], [name]) for made, name in results if name]

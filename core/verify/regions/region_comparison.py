@@ -37,7 +37,7 @@ from .sites import SharedValues, SiteDifference
 from .value_graph import ValueGraph
 
 MAX_GROUP_BYTES = 64 << 20  # bytes of values of one group on one input set, as far as extents are known
-MAX_GROUP_SITES = 32
+MAX_GROUP_SITES = 16  # onnxruntime takes longer than in proportion to load more
 SATURATES = "onnxruntime saturates sums of two products of bytes on this processor"
 MAX_HELD_BYTES = 256 << 20  # bytes of values of the first group on all input sets that are compared together
 

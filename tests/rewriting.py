@@ -60,6 +60,8 @@ def oracle_of(
 class LocalOracle(Oracle):
     """An oracle of this process, which tests can change."""
 
+    is_open = True
+
     def __init__(self, *arguments: Any, label: str, report: object) -> None:
         super().__init__(*arguments)
         self.label, self.report = label, report

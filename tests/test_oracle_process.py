@@ -23,7 +23,7 @@ from passwright.core.ort.worker_pool import worker_pool
 from passwright.core.verify import oracle_process
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.oracle_process import OracleProcess
+from passwright.core.verify.oracle_process import OracleProcess, preload_original
 from passwright.core.verify.oracle_start import ORACLE_WORKER
 from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import load
@@ -208,14 +208,61 @@ def test_inputs_on_which_the_original_crashes_are_left_out(crash: str, monkeypat
         pytest.param("time.sleep(600)", "onnxruntime did not end within 0.3 s", id="hang"),
     ],
 )
-def test_original_that_does_not_load(monkeypatch: pytest.MonkeyPatch, fault: str, message: str) -> None:
+@pytest.mark.parametrize("preload", [False, True])
+def test_original_that_does_not_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, message: str, preload: bool
+) -> None:
     text = (
-        "import os, time, passwright.core.ort.backends as b; b.LOAD_TIMEOUT = 0.3; "
+        "import os, time, passwright.core.ort.backends as b, passwright.core.verify.preloading as p; "
+        "b.LOAD_TIMEOUT = p.LOAD_TIMEOUT = 0.3; "
         f"b.create_session = lambda *_: {fault}; from passwright.core.verify.oracle_worker import main; main()"
     )
     monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
     with pytest.raises(UnverifiableError, match=f"^m.onnx: {message} as it loads the original$"):
-        process_of(RELU).wait()
+        process_of_file(tmp_path / "m.onnx", preload=preload).wait()
+
+
+def process_of_file(path: Path, *, preload: bool) -> OracleProcess:
+    """The oracle of RELU in a file, which a process that was started before begins to load before."""
+    path.write_bytes(message_of(RELU))
+    if preload:
+        worker_pool().start(oracle_process.ORACLE_WORKER)
+        preload_original(path)
+    return OracleProcess(path, VerificationSpec.of(from_onnx(load(RELU))), label="m.onnx")
+
+
+def test_original_that_is_loaded_before_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"""
+import passwright.core.ort.backends as backends
+create_session = backends.create_session
+def log_and_create(model, *others):
+    with open({str(tmp_path / "log")!r}, "a") as f:
+        print(model, file=f)
+    return create_session(model, *others)
+backends.create_session = log_and_create
+from passwright.core.verify.oracle_worker import main
+main()
+"""
+    monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
+    path, verdicts = tmp_path / "m.onnx", []
+    for preload in (True, False):
+        with process_of_file(path, preload=preload) as process:
+            process.wait()
+            assert (tmp_path / "log").read_text() == f"{path}\n"
+            verdicts.append(process.compare(message_of(ABS)).to_data())
+        (tmp_path / "log").unlink()
+        worker_pool().take(oracle_process.ORACLE_WORKER).terminate()
+    assert verdicts[0] == verdicts[1]
+
+
+def test_original_loaded_before_that_is_no_model(tmp_path: Path) -> None:
+    """Another model is verified by the same process."""
+    (tmp_path / "none.onnx").write_bytes(b"no model")
+    worker_pool().start(oracle_process.ORACLE_WORKER)
+    for _ in range(2):
+        preload_original(tmp_path / "none.onnx")
+        with process_of(RELU) as process:
+            assert process.compare(message_of(SHORT_RELU)).failure is None
 
 
 @pytest.mark.usefixtures("hasty_worker")

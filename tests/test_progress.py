@@ -52,7 +52,7 @@ def test_progress_says_what_is_done(model: Path, monkeypatch: pytest.MonkeyPatch
         if any(RUN_OF_RESULT.fullmatch(text) for text in said):
             break
     phases = list(dict.fromkeys(text.partition(": ")[0] for text in said))
-    assert phases == ["loading", "rewriting", "running the original", "exporting", "verifying"]
+    assert phases == ["loading", "rewriting", "exporting", "running the original", "verifying"]
     assert any(re.fullmatch(r"rewriting: pass [a-z0-9-]+, \d changes?", text) for text in said)
     assert any(RUN_OF_RESULT.fullmatch(text) for text in said)
 

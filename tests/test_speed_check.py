@@ -109,7 +109,7 @@ def test_slow_plugin_loses_to_the_original(model: Path, tmp_path: Path, monkeypa
     assert report["verification"]["failure"] is None
     assert "left out the result of basic: with ORT ALL" in result.stderr
     assert "speed: the original is taken, in place of that of basic" in result.stdout
-    assert report["seconds"]["measuring"] > report["seconds"]["comparing and writing"] > 0
+    assert report["seconds"]["measuring"] > report["seconds"]["comparing"] > 0
 
 
 @pytest.mark.parametrize(

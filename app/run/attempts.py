@@ -15,7 +15,7 @@ from ...core.io.model_source import ModelSource
 from ...core.io.publishing import Publication
 from ...core.ir.context import ValueInfo
 from ...core.pass_manager.pass_manager import CheckOptions, PassManager
-from ...core.pass_manager.phase_timer import RUNNING_ORIGINAL, WRITING, PhaseTimer
+from ...core.pass_manager.phase_timer import WRITING, PhaseTimer
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
 from ...core.pass_manager.report import SkippedPass
@@ -89,8 +89,6 @@ class Attempts:
             self.source.loadable(), self.spec, options.seed, boundaries, label=self.source.label, report=timer.report
         ) as oracle:
             run.start(original)
-            with timer.phase(RUNNING_ORIGINAL):
-                oracle.wait()
             run.quarantine.options = CheckOptions(
                 attempt_comparer(oracle, lambda: run.quarantine.keeps_names, run.may_round)
             )

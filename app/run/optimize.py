@@ -37,6 +37,7 @@ from ...core.support.printable_text import json_text, printable
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.support.watchdog import lift_time_limit, time_limit
 from ...core.transform.specialize import Specialize
+from ...core.verify.oracle_process import preload_original
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
 from ...passes.edits.extraction import CutInputs, DropUnusedInputs, KeepOutputs
@@ -201,6 +202,8 @@ def _run_pipeline(
         choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
         edits = [*optional_edits(options), *choice.edits]
         with timer.phase(LOADING):
+            if options.verify and not edits and options.memory is None:
+                source.preload(preload_original)
             original = source.load()
             before = Stats.of(original, source.size)
             if edits:
@@ -215,8 +218,10 @@ def _run_pipeline(
     paths.require_distinct((*_files_to_keep(source, options), *read_files, *choice.read_files))
     races = _speed_races(source, options, timer)
     replaced_data = source.files[1:] if options.in_place else ()
-    report_bytes = partial(_report_bytes, timer)
-    with Publication(paths.model, replaced_data, report_bytes) as publication, source.blamed_if_changed():
+    with (
+        Publication(paths.model, replaced_data, partial(_report_bytes, timer)) as publication,
+        source.blamed_if_changed(),
+    ):
         attempt = Attempts(source, spec, options, timer, races, publication).first_accepted(choice, original)
         pipeline, run, candidate = attempt.pipeline, attempt.run, attempt.candidate
         visualization = run_visualization(run, pipeline, candidate)

@@ -9,7 +9,7 @@ import os
 import re
 import zipfile
 from array import array
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import field
@@ -45,6 +45,7 @@ from ..serialization.proto_queries import inner_tensors
 from ..support.dataclass_decorator import dataclass
 from ..support.regular_files import open_regular, unreadable
 from ..support.scratch_folder import ScratchFolder
+from ..support.threads import begin_call
 from .convert import import_model, opsets_of
 from .file_copies import PAGE_BYTES, write_chunk
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize, split
@@ -287,7 +288,7 @@ def write_model(
     external_above: int = SMALL_TENSOR_BYTES,
     report: ReportBytes = lambda _written, _total: None,
 ) -> Path | None:
-    """Write a model, and flush it to disk; `report` is called as it grows.
+    """Write a model, which is not flushed to disk; `report` is called as it grows.
 
     With `external` or beyond 2 GB, tensors of a Model of more than `external_above` bytes are written to another file
     in its folder, which is returned if there are any: its name holds a digest of its content, beyond 16 MiB of pages
@@ -306,7 +307,6 @@ def write_model(
             write_chunk(f, chunk)
             if data is None:
                 report(f.tell(), total)
-        _flush_to_disk(f)
     return data
 
 
@@ -320,7 +320,7 @@ def _write_external_data(
         writer = _ExternalDataWriter(file, provisional, above, weight_bytes(model), report, thread)
         exported = serialize(model, writer.chunks)
         is_empty = not file.tell()
-        writer.flush_to_disk()
+        writer.finish()
         name = data_name(path.name, _sampled_digest(file.fileno()))
     if is_empty:
         unnamed.unlink()
@@ -355,7 +355,7 @@ def name_by_content(model: Path, data: Path) -> Path:
             text[at : at + len(before)] = after
             at = text.find(before, at + len(before))
         text.flush()
-        _flush_to_disk(file)
+        os.fsync(file.fileno())
     return data.replace(named)
 
 
@@ -386,16 +386,23 @@ def _content_digest(descriptor: int, length: int, distance: int) -> str:
     return found.hexdigest()[:DIGEST_DIGITS]
 
 
-def _flush_to_disk(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+def begin_to_flush(paths: Iterable[Path]) -> Future[None]:
+    """Flush files to disk in a thread, also if they are moved meanwhile. Raises OSError, here or in the result."""
+    files = [path.open("r+b") for path in paths]
+
+    def flush() -> None:
+        for file in files:
+            with file:
+                os.fsync(file.fileno())
+
+    return begin_call(flush)
 
 
 @dataclass(slots=True)
 class _ExternalDataWriter:
     """Writes the elements of tensors of more than `above` bytes to a file, and references to them into the messages.
 
-    A `thread` flushes the file to disk beside the writing.
+    A `thread` flushes parts of a large file to disk beside the writing.
     """
 
     file: BinaryIO
@@ -425,11 +432,11 @@ class _ExternalDataWriter:
             self._flushing.append(self.thread.submit(os.fsync, self.file.fileno()))
         yield proto.SerializeToString(deterministic=True)
 
-    def flush_to_disk(self) -> None:
-        """Wait until all is on the disk. Raises OSError, also if an earlier part is not."""
+    def finish(self) -> None:
+        """Write the end of the file, and wait until the parts before it are on the disk. Raises OSError."""
         for part in self._flushing:
             part.result()
-        _flush_to_disk(self.file)
+        self.file.flush()
 
 
 def encode_text(text: str) -> bytes:

@@ -18,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from ..errors import ModelError
 from ..ir.tensor import SMALL_TENSOR_BYTES
@@ -31,6 +31,7 @@ from .files import (
     MAX_NAME_BYTES,
     FileVersion,
     ReportBytes,
+    begin_to_flush,
     data_name_pattern,
     file_version,
     have_same_bytes,
@@ -40,6 +41,9 @@ from .files import (
 )
 from .model import Model, SerializedModel
 from .output_paths import OutputFile
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 RECORD = ".publication"
 """The file in a staging folder that names a model, and the external data that its publication may leave unused."""
@@ -122,7 +126,11 @@ class Publication:
         """Make and stage a file, if there is a place for it. Raises ModelError."""
         if file is not None:
             made = content()
-            self._add(file, file.name, lambda path: _write_bytes(path, made))
+
+            def write(path: Path) -> None:
+                path.write_bytes(made)
+
+            self._add(file, file.name, write)
 
     def publish(self) -> None:
         """Move all files to their places. Raises ModelError at the first that cannot be moved."""
@@ -135,13 +143,19 @@ class Publication:
             self._is_model_written = self.model is not None
 
     def _add(self, file: OutputFile | None, name: str, write: Callable[[Path], Path | None]) -> _StagedFile:
-        """A file that `write` makes, which returns its external data, in a staging folder beside its place."""
+        """A file that `write` makes, which returns its external data, in a staging folder beside its place.
+
+        A thread begins to flush it to disk, unless it has no place.
+        """
         parent = None if file is None else file.folder
         try:
             stage = ScratchFolder() if parent is None else _new_stage(parent)
             try:
                 path = stage.path / (name if file is None else file.name)
-                staged = _StagedFile(path, file, stage, write(path), self._replaced_names(file))
+                data = write(path)
+                written = [path] if data is None else [data, path]
+                flushing = None if parent is None else begin_to_flush(written)
+                staged = _StagedFile(path, file, stage, data, self._replaced_names(file), flushing)
             except BaseException:
                 stage.remove()
                 raise
@@ -208,6 +222,7 @@ class _StagedFile:
     """A file in a staging folder, and its external `data` there, if it is a model that has some.
 
     `replaced`: the names of data that only the model which it replaces may need, beside those of its own names.
+    `flushing` ends when both are on the disk.
     """
 
     path: Path
@@ -215,11 +230,14 @@ class _StagedFile:
     stage: ScratchFolder
     data: Path | None = None
     replaced: tuple[str, ...] = ()
+    flushing: Future[None] | None = None
 
     def publish(self) -> None:
         """Move the file to its place, if it has one. Raises OSError, or ModelError if its folder was replaced."""
         if self.file is None or self.file.folder is None:
             return
+        if self.flushing is not None:
+            self.flushing.result()
         folder = self.file.folder
         if not folder.is_at(folder.path):
             raise ModelError(f"cannot write {self.file.path}: {folder.path} was replaced during the run")
@@ -268,7 +286,9 @@ class _StagedFile:
         assert self.file is not None
         name, unused = self.file.name, list(old) if data is None else [data.name, *old]
         if unused:
-            _write_bytes(self.stage.path / RECORD, json.dumps([name, *unused]).encode())
+            record = self.stage.path / RECORD
+            record.write_bytes(json.dumps([name, *unused]).encode())
+            begin_to_flush([record]).result()
         try:
             if data is not None:
                 folder.take(self.stage.folder, data.name, data.name)
@@ -288,13 +308,6 @@ def _data_version(folder: OpenFolder, name: str) -> FileVersion | None:
     with suppress(FileNotFoundError):
         return file_version(folder.stat(name))
     return None
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    with path.open("wb") as f:
-        f.write(content)
-        f.flush()
-        os.fsync(f.fileno())
 
 
 def _adopt_permissions(path: Path, folder: OpenFolder, name: str) -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from math import inf
 
 from ..support.dataclass_decorator import dataclass
-from .worker_process import WorkerProcess, module_command
+from .worker_process import Message, WorkerProcess, module_command
 
 Command = tuple[str, ...]
 EVALUATION_WORKER: Command = module_command(f"{__package__}.evaluation_worker")
@@ -30,6 +30,12 @@ class WorkerPool:
             worker = WorkerProcess(command, inf)
             worker.start()
             self._keep(worker)
+
+    def tell(self, command: Command, request: Message) -> None:
+        """Send a request, whose reply says nothing, to the idle worker, if there is one."""
+        worker = self._idle.get(command)
+        if worker is not None and worker.is_alive:
+            worker.begin(request)
 
     def take(self, command: Command) -> WorkerProcess:
         """A worker that nobody else uses."""

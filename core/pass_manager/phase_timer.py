@@ -11,11 +11,11 @@ from ..support.dataclass_decorator import dataclass
 
 LOADING, CHOOSING_INPUTS, MEASURING = "loading", "choosing inputs", "measuring"
 REWRITING, EXPORTING, WRITING, DRAWING = "rewriting", "exporting", "writing", "drawing"
-RUNNING_ORIGINAL, COMPARING, COMPARING_AND_WRITING = "running the original", "comparing", "comparing and writing"
+RUNNING_ORIGINAL, COMPARING = "running the original", "comparing"
 BISECTING, PROVING = "finding wrong changes", "proving"
 DETAIL_SECONDS = 0.1  # between two reports of details
-SHOWN_NAMES = {COMPARING: "verifying", COMPARING_AND_WRITING: "verifying"}
-VERIFICATION_PHASES = (RUNNING_ORIGINAL, COMPARING, COMPARING_AND_WRITING, BISECTING)
+SHOWN_NAMES = {COMPARING: "verifying"}
+VERIFICATION_PHASES = (RUNNING_ORIGINAL, COMPARING, BISECTING)
 
 
 def seconds_of_verification(seconds: Mapping[str, float]) -> float:

@@ -24,7 +24,7 @@ from ..verify.oracle_process import OracleProcess
 from ..verify.verdict import Mismatch, Verdict
 from .name_map import name_map
 from .pass_manager import Attempt, CheckOptions, Comparer, Failure, mismatch_failure
-from .phase_timer import BISECTING, COMPARING, COMPARING_AND_WRITING, DRAWING, EXPORTING, REWRITING, PhaseTimer
+from .phase_timer import BISECTING, COMPARING, DRAWING, EXPORTING, REWRITING, RUNNING_ORIGINAL, WRITING, PhaseTimer
 from .quarantine import Quarantine
 
 MAX_WRITTEN_FIRST_BYTES = 1 << 30  # bytes of weights up to which a model is written to be compared as it is in its file
@@ -84,9 +84,9 @@ class Candidate:
 
     def verify_and_stage(
         self,
-        oracle: OracleProcess,
+        compare: Callable[[Loadable | SplitModel], Verdict],
         publication: Publication | None,
-        options: ComparisonOptions,
+        timer: PhaseTimer,
         accept: Accept | None = None,
     ) -> Verdict:
         """Compare the serialized model with the original; add it to `publication`, if given, if it is correct.
@@ -96,17 +96,19 @@ class Candidate:
         """
         is_written = publication is not None or accept is not None
         if not is_written or weight_bytes(self.model) > MAX_WRITTEN_FIRST_BYTES:
-            verdict = oracle.compare(in_memory(self.model, self.exported), options)
+            verdict = compare(in_memory(self.model, self.exported))
             if is_written and verdict.failure is None:
-                self.stage_if(accept or (lambda _: True), publication)
+                with timer.phase(WRITING):
+                    self.stage_if(accept or (lambda _: True), publication)
             return verdict
         verdicts: list[Verdict] = []
 
         def is_accepted(stage: Path) -> bool:
-            verdicts.append(oracle.compare(stage, options))
+            verdicts.append(compare(stage))
             return verdicts[0].failure is None and (accept is None or accept(stage))
 
-        self.stage_if(is_accepted, publication)
+        with timer.phase(WRITING):
+            self.stage_if(is_accepted, publication)
         return verdicts[0]
 
 
@@ -183,8 +185,15 @@ class VerifiedRun:
             may_round=self.may_round(),
             conditions=conditions,
         )
-        with self.timer.phase(COMPARING if publication is None else COMPARING_AND_WRITING):
-            verdict = candidate.verify_and_stage(oracle, publication, options, accept)
+
+        def compare(model: Loadable | SplitModel) -> Verdict:
+            if not oracle.is_open:
+                with self.timer.phase(RUNNING_ORIGINAL):
+                    oracle.wait()
+            with self.timer.phase(COMPARING):
+                return oracle.compare(model, options)
+
+        verdict = candidate.verify_and_stage(compare, publication, self.timer, accept)
         if verdict.failure is not None:
             self.attempt = replace(self.attempt, failure=mismatch_failure(verdict.failure), exact=bits)
         return candidate, verdict

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import field, replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
@@ -26,6 +25,7 @@ from ..ort.process_limits import default_memory, usable_cores
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from ..support.dataclass_decorator import dataclass
+from ..support.threads import begin_call
 from ..support.watchdog import TimedNote
 from .comparison_options import USUAL, ComparisonOptions
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
@@ -37,6 +37,7 @@ from .model_constants import NO_CONSTANTS, constants_of
 from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, has_generic_floats, perturb
 from .oracle_exchange import CHANGED_REGION, REWRITTEN, CrashedRuns
 from .output_comparison import compare_outputs, identical, relative_noise_floor, without_gains
+from .preloading import LoadedOriginal, PreloadedOriginal
 from .regions.region_comparison import SATURATES, ChangedRegions
 from .regions.sites import SiteDifference
 from .regions.value_graph import ValueGraph
@@ -209,11 +210,7 @@ class RegionComparison:
 
     def begin(self, input_sets: Sequence[InputSet]) -> None:
         """Begin to compare on these in a thread."""
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - for large models alone
-
-        pool = ThreadPoolExecutor(1)
-        self._begun, self._thread = input_sets, pool.submit(copy_context().run, self._compare, input_sets)
-        pool.shutdown(wait=False)
+        self._begun, self._thread = input_sets, begin_call(partial(self._compare, input_sets))
 
     def changed(self) -> ChangedRegions | None:
         """The changed regions, if they can be compared, when the thread has ended."""
@@ -248,6 +245,8 @@ class Oracle:
     spec are computed again where they are needed. Input sets are left out to end before `deadline`, in seconds of
     `time.monotonic`. It can be pickled, without its sessions.
 
+    `preloaded`: `original`, if it was begun to be loaded before.
+
     Raises UnverifiableError if none of `backends` loads the original or it runs on no input set, and ModelError if it
     does not run on given inputs.
     """
@@ -261,8 +260,9 @@ class Oracle:
         backends: Sequence[Backend] = BACKENDS,
         crashed_runs: CrashedRuns = MappingProxyType({}),
         deadline: float = inf,
+        preloaded: PreloadedOriginal | None = None,
     ) -> None:
-        self.spec, self._deadline = spec, deadline
+        self.spec, self._deadline, self._preloaded = spec, deadline, preloaded
         self._model, self._backends, self._crashed_runs = original, backends, crashed_runs
         self._runs, self._crashes = Counter[str](), set[Hashable]()
         self._outputs = ValueCache[Outputs](spec.value_budget)
@@ -325,7 +325,7 @@ class Oracle:
     def __getstate__(self) -> dict[str, Any]:
         """All attributes but sessions, which are opened again, and what is computed with them."""
         computed = {name for name, member in vars(type(self)).items() if isinstance(member, cached_property)}
-        return {name: value for name, value in vars(self).items() if name not in computed}
+        return {name: value for name, value in vars(self).items() if name not in computed} | {"_preloaded": None}
 
     def _budget(self, share: float) -> TimeBudget:
         """The time for a search or a comparison, by effort, and at most a share of what is left."""
@@ -335,10 +335,19 @@ class Oracle:
     def _original(self) -> SeededSession:
         """The original, loaded. Raises UnverifiableError."""
         spec = self.spec
-        session = open_original_session(
-            self._model, random=bool(spec.random_outputs), fresh_sessions=spec.stateful, backends=self._backends
-        )
+        is_plain = self._backends is BACKENDS and not spec.random_outputs and not spec.stateful
+        if is_plain and self._loaded is not None and self._loaded.session is not None:
+            session = SeededSession(self._loaded.session, OnnxRuntime)
+        else:
+            session = open_original_session(
+                self._model, random=bool(spec.random_outputs), fresh_sessions=spec.stateful, backends=self._backends
+            )
         return replace(session, timeout=FIRST_RUN_TIMEOUTS[spec.effort])
+
+    @cached_property
+    def _loaded(self) -> LoadedOriginal | None:
+        """The original, if it was loaded before."""
+        return None if self._preloaded is None else self._preloaded.loaded()
 
     @cached_property
     def _sensitivity(self) -> Sensitivity:
@@ -597,7 +606,7 @@ class Oracle:
 
     @cached_property
     def _split(self) -> SplitModel:
-        return split_model(self._model)
+        return split_model(self._model) if self._loaded is None else self._loaded.split
 
     @cached_property
     def _original_values(self) -> ValueGraph:

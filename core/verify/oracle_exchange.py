@@ -24,6 +24,8 @@ CrashedRuns = Mapping[tuple[str, int], str]
 """The reasons why runs of the original ended its process, by the input set and how many like it came before."""
 REWRITTEN = "rewritten"
 """The model of the calls whose failures are those of the rewritten model."""
+PRELOAD = "preload"
+"""The request to begin to load an original, before the one to open an oracle."""
 CHANGED_REGION = "changed region"
 """The model of calls whose crashes and hangs say nothing about either model."""
 

@@ -24,6 +24,7 @@ from .input_sets import Answer, InputSet
 from .kept_values import LazyValues
 from .oracle_exchange import (
     CHANGED_REGION,
+    PRELOAD,
     REWRITTEN,
     Comparison,
     OracleArguments,
@@ -39,6 +40,11 @@ MAX_FIRST_CRASHES = 3  # of the original, on the inputs that are tried first
 MAX_CRASHES = 8  # of the original, on all inputs
 CALL_TICK = 0.1  # seconds between looks at the current call, which is ended at the second look after its limit
 EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
+
+
+def preload_original(path: Path) -> None:
+    """Let the process that was started load the file of an original, in a thread, for the oracle that takes it."""
+    worker_pool().tell(ORACLE_WORKER, {"do": PRELOAD, "model": str(path.absolute())})
 
 
 class OracleProcess:
@@ -100,6 +106,11 @@ class OracleProcess:
             self.close()
             raise
         return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was waited for."""
+        return self._opening is None
 
     @property
     def backend(self) -> str:

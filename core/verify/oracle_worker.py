@@ -26,7 +26,8 @@ from ..ort.worker_process import Message, serve
 from ..support.dataclass_decorator import dataclass
 from .input_sets import InputSet
 from .oracle import Oracle
-from .oracle_exchange import Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile
+from .oracle_exchange import PRELOAD, Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile
+from .preloading import PreloadedOriginal
 from .verdict import Verdict
 
 IDLE_SECONDS = 60.0  # without an oracle
@@ -42,12 +43,16 @@ class OracleWorker:
     _state: str = ""
     _written: tuple[int, ...] = ()
     _last_run: dict[str, Any] | None = None
+    _preloaded: PreloadedOriginal | None = None
     _evaluation: EvaluationWorker = field(default_factory=EvaluationWorker)
 
     def reply(self, request: Message) -> Iterable[Message]:
         """Call the method that a request names, and write its result, or the exception that it raised."""
         if request["do"] == "close":
             self._close()
+            return ()
+        if request["do"] == PRELOAD:
+            self._preloaded = PreloadedOriginal.begin(Path(request["model"]))
             return ()
         if request["do"] == EVALUATE:
             return self._evaluation.reply(request)
@@ -70,6 +75,7 @@ class OracleWorker:
         assert self.exchange is not None
         limit_memory(arguments.spec.memory)
         self._last_run = None
+        preloaded, self._preloaded = self._preloaded, None
         if arguments.state:
             self.oracle = self.exchange.read(arguments.state)
         else:
@@ -80,6 +86,7 @@ class OracleWorker:
                 arguments.boundaries,
                 crashed_runs=arguments.crashed_runs,
                 deadline=arguments.deadline,
+                preloaded=preloaded if preloaded is not None and preloaded.path == arguments.original else None,
             )
         return self._facts()
 
@@ -127,7 +134,7 @@ class OracleWorker:
 
     def _close(self) -> None:
         """Free the memory of the oracle, or end if that is not enough."""
-        self.oracle, self.exchange, self._state = None, None, ""
+        self.oracle, self.exchange, self._state, self._preloaded = None, None, "", None
         limit_memory(None)
         if self._has_much_memory():
             gc.collect()

@@ -1,0 +1,51 @@
+"""Originals that a thread loads before their oracles are opened."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from ..errors import PassesError
+from ..io.files import split_model
+from ..ort.backends import LOAD_TIMEOUT, OnnxRuntime
+from ..ort.call_monitor import backend_call
+from ..ort.split_models import SplitModel
+from ..support.dataclass_decorator import dataclass
+from ..support.threads import begin_call
+from .segmented_runtime import segment_memory, takes_quadratic_time
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedOriginal:
+    """A model, and the session that runs it as a whole, if it is one that an oracle would run so."""
+
+    split: SplitModel
+    session: OnnxRuntime | None
+
+    @classmethod
+    def of(cls, path: Path) -> LoadedOriginal:
+        """Load a file. Raises ModelError and ModelLoadError."""
+        split = split_model(path)
+        is_whole = segment_memory(split, None) is None and not takes_quadratic_time(split.message)
+        return cls(split, OnnxRuntime(path) if is_whole else None)
+
+
+@dataclass(frozen=True, slots=True)
+class PreloadedOriginal:
+    """The file of a model and the thread that loads it."""
+
+    path: Path
+    _loading: Future[LoadedOriginal]
+
+    @classmethod
+    def begin(cls, path: Path) -> PreloadedOriginal:
+        """Begin to load a file."""
+        return cls(path, begin_call(partial(LoadedOriginal.of, path)))
+
+    def loaded(self) -> LoadedOriginal | None:
+        """The model, when it is loaded; None if it cannot be."""
+        with suppress(PassesError), backend_call(LOAD_TIMEOUT):
+            return self._loading.result()
+        return None

@@ -68,6 +68,7 @@ def test_installed_commands_measure(env: Environment, tmp_path: Path) -> None:
     assert model["measured"]["resident_bytes"] > model["measured"]["baseline_bytes"] > 0
 
 
+@pytest.mark.slow  # test_new.py runs the tests of a new plugin, and test_plugins.py finds packages of plugins
 def test_new_plugin_from_install_to_uninstall(env: Environment, tmp_path: Path) -> None:
     env.run_passes("new", "my-plugin", cwd=tmp_path)
     plugin = tmp_path / "my-plugin"
@@ -98,7 +99,7 @@ def test_new_plugin_from_install_to_uninstall(env: Environment, tmp_path: Path) 
     assert not any("my-plugin" in line for line in env.run_passes("list").splitlines())
 
 
-@pytest.mark.slow  # test_examples.py runs it without an installation, and a new plugin is installed above
+@pytest.mark.slow  # test_examples.py runs it without an installation
 def test_example_package_installs_and_runs(env: Environment, tmp_path: Path) -> None:
     package = tmp_path / "package"
     shutil.copytree(ROOT / "examples" / "package", package, ignore=shutil.ignore_patterns("__pycache__"))

@@ -28,6 +28,7 @@ from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates, Scope
 from passwright.passes.folding.fold_constants import FoldConstants
 from rewriting import load
+from tiers import slow_unless
 
 from passwright import optimize
 
@@ -187,7 +188,7 @@ MODELS = [star, idle, equal_constants, cut_up, siblings, chain, computed_batches
 WIDE = [nested_concats, other_concats, concat_of_splits, expands, shapes_of_parts]
 
 
-@pytest.mark.parametrize("build", [*MODELS, *WIDE])
+@pytest.mark.parametrize("build", slow_unless({*MODELS, nested_concats} - {computed_batches}, [*MODELS, *WIDE]))
 def test_calls_grow_with_the_graph(build: Callable[[int], onnx.ModelProto]) -> None:
     def run(n: int) -> Callable[[], object]:
         m = build(n)

@@ -27,29 +27,32 @@ VERIFYING = {SHOWN_NAMES.get(phase, phase) for phase in VERIFICATION_PHASES}
 
 @dataclass(slots=True)
 class CpuTimes:
-    """CPU seconds by phase, which a run reports to it."""
+    """CPU seconds of verification and of proofs: of this process by phase, which a run reports to it.
 
-    seconds: Counter[str] = field(default_factory=Counter[str])
+    Those of other processes are of verification, whose runs of the original begin before its phases, or of proofs.
+    """
+
+    verifying: float = 0.0
+    proving: float = 0.0
     phase: str = ""
-    last: float = 0.0
-    by_process: dict[int, float] = field(default_factory=dict[int, float])
+    _last: dict[int, float] = field(default_factory=dict[int, float])
 
     def __call__(self, text: str) -> None:
-        """Add the seconds since the last report to its phase."""
-        now = self.now()
-        self.seconds[self.phase] += now - self.last
-        self.last, self.phase = now, text.partition(":")[0]
-
-    def now(self) -> float:
-        """The seconds of all processes so far, also of those that ended."""
+        """Add the seconds since the last report to those of its phase."""
         own = psutil.Process()
         for process in (own, *own.children(recursive=True)):
             try:
                 times = process.cpu_times()
             except psutil.Error:
                 continue
-            self.by_process[process.pid] = times.user + times.system
-        return sum(self.by_process.values())
+            seconds = times.user + times.system
+            spent = seconds - self._last.get(process.pid, seconds if not self.phase else 0.0)
+            self._last[process.pid] = seconds
+            if self.phase == PROVING:
+                self.proving += spent
+            elif self.phase in VERIFYING or process.pid != own.pid:
+                self.verifying += spent
+        self.phase = text.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,7 @@ def main() -> None:
         report = optimize(path, given.pipeline, prove=True, progress=times).report
         times("")
         if report.proofs is not None and report.proofs.changed:
-            verifying = sum(times.seconds[phase] for phase in VERIFYING)
-            rows.append(Row(path.stem, report.proofs, times.seconds[PROVING], verifying))
+            rows.append(Row(path.stem, report.proofs, times.proving, times.verifying))
             print(rows[-1], flush=True)
     print_summary(rows)
 

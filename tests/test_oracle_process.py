@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -231,28 +232,59 @@ def process_of_file(path: Path, *, preload: bool) -> OracleProcess:
     return OracleProcess(path, VerificationSpec.of(from_onnx(load(RELU))), label="m.onnx")
 
 
-def test_original_that_is_loaded_before_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file to which a worker writes the model of each session that it made."""
+    log = tmp_path / "log"
     text = f"""
 import passwright.core.ort.backends as backends
 create_session = backends.create_session
-def log_and_create(model, *others):
-    with open({str(tmp_path / "log")!r}, "a") as f:
+def create_and_log(model, *others):
+    session = create_session(model, *others)
+    with open({str(log)!r}, "a") as f:
         print(model, file=f)
-    return create_session(model, *others)
-backends.create_session = log_and_create
+    return session
+backends.create_session = create_and_log
 from passwright.core.verify.oracle_worker import main
 main()
 """
     monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
+    yield log
+    worker_pool().take(oracle_process.ORACLE_WORKER).terminate()
+
+
+def test_original_that_is_loaded_before_is_loaded_once(tmp_path: Path, sessions: Path) -> None:
     path, verdicts = tmp_path / "m.onnx", []
     for preload in (True, False):
         with process_of_file(path, preload=preload) as process:
             process.wait()
-            assert (tmp_path / "log").read_text() == f"{path}\n"
+            assert sessions.read_text() == f"{path}\n"
             verdicts.append(process.compare(message_of(ABS)).to_data())
-        (tmp_path / "log").unlink()
+        sessions.unlink()
         worker_pool().take(oracle_process.ORACLE_WORKER).terminate()
     assert verdicts[0] == verdicts[1]
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_original_that_changed_since_it_was_loaded_is_loaded_again(
+    tmp_path: Path, sessions: Path, external: bool
+) -> None:
+    """As when a run ends in an error before it runs the original."""
+    path, text = tmp_path / "m.onnx", "g (float[N,4] x) => (float[N,4] y) { y = Mul(x, w) }"
+    before, after = (load(text, weights={"w": s * np.arange(4, dtype=np.float32)}) for s in (1, 2))
+    whole = [m.SerializeToString() for m in (before, after)]
+    worker_pool().start(oracle_process.ORACLE_WORKER)
+    for model in (before, after):
+        if external:
+            (tmp_path / "m.data").unlink(missing_ok=True)
+            onnx.save(model, path, save_as_external_data=True, location="m.data", size_threshold=0)
+        else:
+            path.write_bytes(whole[model is after])
+        if model is before:
+            preload_original(path)
+            wait_until(sessions.exists)
+    with OracleProcess(path, VerificationSpec.of(from_onnx(after))) as process:
+        assert [process.compare(m).failure is None for m in whole] == [False, True]
 
 
 def test_original_loaded_before_that_is_no_model(tmp_path: Path) -> None:

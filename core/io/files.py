@@ -150,8 +150,14 @@ def split_model(model: Loadable | SplitModel) -> SplitModel:
         return model
     if isinstance(model, bytes):
         return _split(MessageBytes(model), None)
-    with _one_line_errors(model):
-        return _split(MappedFile(model), ModelFile(model))
+    return split_file(ModelFile(model))
+
+
+def split_file(file: ModelFile) -> SplitModel:
+    """The model in a file, as of `split_model`; the versions of its files are recorded. Raises ModelError."""
+    with _one_line_errors(file.path, file.label):
+        file.begin_use(file.path)
+        return _split(MappedFile(file.path), file)
 
 
 def _split(source: MappedFile | MessageBytes, file: ModelFile | None) -> SplitModel:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import PassesError
-from ..io.files import split_model
+from ..io.files import ModelFile, split_file
 from ..ort.backends import LOAD_TIMEOUT, OnnxRuntime
 from ..ort.call_monitor import backend_call
 from ..ort.split_models import SplitModel
@@ -19,17 +19,19 @@ from .segmented_runtime import segment_memory, takes_quadratic_time
 
 @dataclass(frozen=True, slots=True)
 class LoadedOriginal:
-    """A model, and the session that runs it as a whole, if it is one that an oracle would run so."""
+    """The model of a file, and the session that runs it as a whole, if it is one that an oracle would run so."""
 
+    file: ModelFile
     split: SplitModel
     session: OnnxRuntime | None
 
     @classmethod
     def of(cls, path: Path) -> LoadedOriginal:
         """Load a file. Raises ModelError and ModelLoadError."""
-        split = split_model(path)
+        file = ModelFile(path)
+        split = split_file(file)
         is_whole = segment_memory(split, None) is None and not takes_quadratic_time(split.message)
-        return cls(split, OnnxRuntime(path) if is_whole else None)
+        return cls(file, split, OnnxRuntime(path) if is_whole else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class PreloadedOriginal:
         return cls(path, begin_call(partial(LoadedOriginal.of, path)))
 
     def loaded(self) -> LoadedOriginal | None:
-        """The model, when it is loaded; None if it cannot be."""
+        """The model, when it is loaded; None if it cannot be, or if its files changed since it was begun."""
         with suppress(PassesError), backend_call(LOAD_TIMEOUT):
-            return self._loading.result()
+            loaded = self._loading.result()
+            loaded.file.require_unchanged()
+            return loaded
         return None

@@ -18,9 +18,10 @@ import onnx
 import psutil
 import pytest
 from passwright.core import from_onnx
-from passwright.core.errors import ModelLoadError, UnverifiableError
+from passwright.core.errors import ModelError, ModelLoadError, UnverifiableError
 from passwright.core.ort.backends import OnnxRuntime, is_lack_of_memory
 from passwright.core.ort.worker_pool import worker_pool
+from passwright.core.ort.worker_process import WorkerProcess
 from passwright.core.verify import oracle_process
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.oracle import Oracle
@@ -285,6 +286,40 @@ def test_original_that_changed_since_it_was_loaded_is_loaded_again(
             wait_until(sessions.exists)
     with OracleProcess(path, VerificationSpec.of(from_onnx(after))) as process:
         assert [process.compare(m).failure is None for m in whole] == [False, True]
+
+
+def test_worker_that_is_told_something_is_taken_by_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two threads that use one process, each would get the replies to the other."""
+    others = list[WorkerProcess]()
+    monkeypatch.setattr(WorkerProcess, "begin", lambda *_: others.append(worker_pool().take(ORACLE_WORKER)))
+    worker_pool().start(ORACLE_WORKER)
+    worker = worker_pool().take(ORACLE_WORKER)
+    worker_pool().give_back(worker)
+    worker_pool().tell(ORACLE_WORKER, {"do": "nothing"})
+    assert others
+    assert worker not in others
+    assert worker_pool().take(ORACLE_WORKER) is worker
+    worker.terminate()
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "message"),
+    [
+        pytest.param("open('/none/w.bin')", ModelError, "cannot use /none/w.bin: No such file or directory", id="file"),
+        pytest.param("exec('raise OSError(12, 12)')", UnverifiableError, "needs more memory", id="memory"),
+    ],
+)
+def test_failure_of_the_system_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, fault: str, error: type[Exception], message: str
+) -> None:
+    """As of a file of weights that is removed while they are read."""
+    text = (
+        "from passwright.core.verify.oracle import Oracle; from passwright.core.verify.oracle_worker import main; "
+        f"Oracle.compare = lambda *_, **__: {fault}; main()"
+    )
+    monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
+    with process_of(RELU) as process, pytest.raises(error, match=message):
+        process.compare(message_of(RELU))
 
 
 def test_original_loaded_before_that_is_no_model(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import stat
 import sys
 import tempfile
 from collections import Counter
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Semaphore, Thread, current_thread
@@ -1002,3 +1003,14 @@ def test_lock_of_a_folder_held_by_others(tmp_path: Path, monkeypatch: pytest.Mon
         publish(tmp_path, 2)
     assert number_in(tmp_path / "out.onnx") == 2
     assert len(data_names(tmp_path)) == 2
+
+
+def test_interruption_before_files_are_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while they are flushed to a slow disk."""
+    flushing = Future[None]()
+    flushing.set_exception(KeyboardInterrupt())
+    monkeypatch.setattr(publishing, "begin_to_flush", lambda _: flushing)
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        publish(tmp_path, 1)
+    assert interrupted.value.__notes__ == ["nothing was written"]
+    assert not names(tmp_path)

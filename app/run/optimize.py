@@ -217,9 +217,10 @@ def _run_pipeline(
                 spec = VerificationSpec.of(original, options.inputs, effort=effort, memory=options.memory)
     paths.require_distinct((*_files_to_keep(source, options), *read_files, *choice.read_files))
     races = _speed_races(source, options, timer)
-    replaced_data = source.files[1:] if options.in_place else ()
     with (
-        Publication(paths.model, replaced_data, partial(_report_bytes, timer)) as publication,
+        Publication(
+            paths.model, source.files[1:] if options.in_place else (), partial(_report_bytes, timer)
+        ) as publication,
         source.blamed_if_changed(),
     ):
         attempt = Attempts(source, spec, options, timer, races, publication).first_accepted(choice, original)
@@ -264,7 +265,8 @@ def _run_pipeline(
             publication.add_text(paths.page, partial(run_page, report, visualization))
         source.require_unchanged(keep_open=options.in_place)
         lift_time_limit()
-        publication.publish()
+        with timer.phase(WRITING):
+            publication.publish()
     return Result(report, source, candidate, visualization)
 
 

@@ -12,8 +12,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
@@ -133,13 +133,15 @@ class Publication:
             self._add(file, file.name, write)
 
     def publish(self) -> None:
-        """Move all files to their places. Raises ModelError at the first that cannot be moved."""
+        """Move all files to their places, when they are on the disk. Raises ModelError at the first that cannot be."""
+        for staged in self._staged:
+            with self._naming_errors(staged.file):
+                if staged.flushing is not None:
+                    staged.flushing.result()
         for staged in self._staged:
             self._is_publishing = True
-            try:
+            with self._naming_errors(staged.file):
                 staged.publish()
-            except OSError as e:
-                raise self._error(staged.file, e) from e
             self._is_model_written = self.model is not None
 
     def _add(self, file: OutputFile | None, name: str, write: Callable[[Path], Path | None]) -> _StagedFile:
@@ -148,7 +150,7 @@ class Publication:
         A thread begins to flush it to disk, unless it has no place.
         """
         parent = None if file is None else file.folder
-        try:
+        with self._naming_errors(file):
             stage = ScratchFolder() if parent is None else _new_stage(parent)
             try:
                 path = stage.path / (name if file is None else file.name)
@@ -159,8 +161,6 @@ class Publication:
             except BaseException:
                 stage.remove()
                 raise
-        except OSError as e:
-            raise self._error(file, e) from e
         self._staged.append(staged)
         return staged
 
@@ -171,12 +171,17 @@ class Publication:
         folder = file.target.parent
         return tuple(p.name for p in self._replaced_data if p.parent.resolve() == folder and not p.is_symlink())
 
-    def _error(self, file: OutputFile | None, error: OSError) -> ModelError:
-        where = "a temporary file" if file is None else str(file.path)
-        outcome = ""
-        if self.model is not None:
-            outcome = f"; the model was {'' if self._is_model_written else 'not '}written"
-        return ModelError(f"cannot write {where}: {error.strerror}{outcome}")
+    @contextmanager
+    def _naming_errors(self, file: OutputFile | None) -> Generator[None]:
+        """Raise errors of the system as ModelError that names a file."""
+        try:
+            yield
+        except OSError as e:
+            where = "a temporary file" if file is None else str(file.path)
+            outcome = ""
+            if self.model is not None:
+                outcome = f"; the model was {'' if self._is_model_written else 'not '}written"
+            raise ModelError(f"cannot write {where}: {e.strerror}{outcome}") from e
 
 
 def publish_model(model: Model | SerializedModel, path: str | Path, *, external: bool = False) -> None:
@@ -236,8 +241,6 @@ class _StagedFile:
         """Move the file to its place, if it has one. Raises OSError, or ModelError if its folder was replaced."""
         if self.file is None or self.file.folder is None:
             return
-        if self.flushing is not None:
-            self.flushing.result()
         folder = self.file.folder
         if not folder.is_at(folder.path):
             raise ModelError(f"cannot write {self.file.path}: {folder.path} was replaced during the run")

@@ -33,9 +33,10 @@ class WorkerPool:
 
     def tell(self, command: Command, request: Message) -> None:
         """Send a request, whose reply says nothing, to the idle worker, if there is one."""
-        worker = self._idle.get(command)
+        worker = self._idle.pop(command, None)  # no other thread takes it meanwhile
         if worker is not None and worker.is_alive:
             worker.begin(request)
+            self.give_back(worker)
 
     def take(self, command: Command) -> WorkerProcess:
         """A worker that nobody else uses."""

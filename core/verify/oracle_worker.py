@@ -12,11 +12,12 @@ import shutil
 import traceback
 from collections.abc import Iterable
 from dataclasses import field, replace
+from errno import ENOMEM
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import OUT_OF_MEMORY, MemoryExhausted, PassesError
+from ..errors import OUT_OF_MEMORY, MemoryExhausted, ModelError, PassesError
 from ..ort.backends import OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
 from ..ort.evaluation_worker import EVALUATE, EvaluationWorker
@@ -67,6 +68,10 @@ class OracleWorker:
                 result = e
             except MemoryError:
                 result = MemoryExhausted(f"verification {OUT_OF_MEMORY}")
+            except OSError as e:  # of a file that was removed, or of this exchange
+                result = ModelError(f"verification cannot use {e.filename or 'a file'}: {e.strerror}")
+                if e.errno == ENOMEM:
+                    result = MemoryExhausted(f"verification {OUT_OF_MEMORY}")
         self.exchange.write(result, request["result"])
         return ()
 

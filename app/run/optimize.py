@@ -265,8 +265,7 @@ def _run_pipeline(
             publication.add_text(paths.page, partial(run_page, report, visualization))
         source.require_unchanged(keep_open=options.in_place)
         lift_time_limit()
-        with timer.phase(WRITING):
-            publication.publish()
+        publication.publish()
     return Result(report, source, candidate, visualization)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from passwright.core.io.publishing import Publication, publish_model
 from passwright.core.ir import tensor as tensor_module
 from passwright.core.ir.tensor import RAW_DATA, MappedField, MappedFile, Tensor, join_chunks
 from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.support import gc_pause
 from passwright.core.support.folders import OpenFolder
 from rewriting import load as text_model
 from tiers import slow_unless
@@ -730,3 +732,26 @@ def test_sessions_load_files_whose_names_are_not_utf8(tmp_path: Path, folder: by
     onnx.save(model, path, save_as_external_data=external, location="w.bin", size_threshold=0)
     (found,) = OnnxRuntime(path).run(["y"], {"x": np.zeros(512, np.float32)})
     assert np.array_equal(found, np.ones(512))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no list of open files")
+@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_GRAPHS", "MAX_GRAPH_BYTES"])
+def test_models_that_are_not_used_any_more_are_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """Python's collector would not notice them for long: each is a cycle of few objects, with a file and weights."""
+    weights = {"w": np.ones((256, 4), np.float32)}
+    limits = {"MAX_FILES": 8, "MAX_GRAPHS": 8, "MAX_GRAPH_BYTES": 8 * weights["w"].nbytes}
+    for name, most in limits.items():
+        monkeypatch.setattr(gc_pause, name, most if name == limit else 1 << 60)
+    path = tmp_path / "m.onnx"
+    onnx.save(text_model("g (float[256,4] x) => (float[256,4] y) { y = Mul(x, w) }", weights=weights), path)
+    gc.collect()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    gc.disable()
+    try:
+        for _ in range(40):
+            load(ModelFile(path))
+        assert len(list(Path("/proc/self/fd").iterdir())) - before <= 12
+    finally:
+        gc.enable()

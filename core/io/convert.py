@@ -19,6 +19,7 @@ from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import Tensor
 from ..serialization.importer import Importer, TensorReader, require_utf8
 from ..serialization.proto_queries import copy_without
+from ..support.gc_pause import count_graph
 from .function_inlining import inline_functions
 from .model import Model, serialize
 
@@ -78,6 +79,7 @@ def import_model(
         require_utf8(function.domain, function.name)
     if inline and header.functions:
         header, nodes = inline_functions(header, info, nodes, initializers)
+    count_graph(sum(t.nbytes for t in initializers))
     context = GraphContext(opsets_of(header), header.ir_version, infer, infer_dtype, functions=header.functions)
     context.function_attributes = function_attributes
     try:

@@ -1,4 +1,7 @@
-"""Pauses of Python's cyclic garbage collector: while modules are imported, and while a graph is built or rewritten."""
+"""Pauses of Python's cyclic garbage collector: while modules are imported, and while a graph is built or rewritten.
+
+Pauses keep it from noticing how much garbage graphs are, so that is counted here.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 
+MAX_GRAPHS, MAX_GRAPH_BYTES, MAX_FILES = 1000, 512 << 20, 100  # since garbage was collected last
 COLLECTION_THRESHOLD = 200_000  # objects: with Python's 700, imports are a tenth of collecting no garbage
 
 
@@ -16,6 +20,29 @@ def collect_seldom() -> None:
     For processes of our own, before they import them.
     """
     gc.set_threshold(COLLECTION_THRESHOLD)
+
+
+_made = {"graphs": 0, "bytes": 0, "files": 0}
+
+
+def count_graph(weight_bytes: int) -> None:
+    """Count a graph that is about to be made; if there were many or large ones, free first those that are garbage."""
+    if _made["graphs"] >= MAX_GRAPHS or _made["bytes"] >= MAX_GRAPH_BYTES:
+        _collect()
+    _made["graphs"] += 1
+    _made["bytes"] += weight_bytes
+
+
+def count_file() -> None:
+    """Count a file that is about to be opened for weights; if there were many, close first those that are garbage."""
+    if _made["files"] >= MAX_FILES:
+        _collect()
+    _made["files"] += 1
+
+
+def _collect() -> None:
+    _made.update(graphs=0, bytes=0, files=0)
+    gc.collect()
 
 
 def collect_after_job() -> None:

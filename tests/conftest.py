@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 from passwright.core.ort.process_limits import let_idle_threads_sleep
-from passwright.core.support.gc_pause import collect_seldom
+from passwright.core.support import gc_pause
 
 if TYPE_CHECKING:
     from passwright.core.ort.remote_backend import RemoteBackend
     from passwright.core.ort.sessions import SessionConfig
 
 let_idle_threads_sleep()  # of all processes that tests start
-collect_seldom()  # as processes of this project do
+gc_pause.collect_seldom()  # as processes of this project do
+gc_pause.MAX_GRAPHS = gc_pause.MAX_FILES = 20_000  # as each collection traverses all tests, too
 settings.register_profile("default", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("slow", deadline=None, max_examples=40, derandomize=True)  # of `make test-all`
 settings.load_profile("default")

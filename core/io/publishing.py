@@ -107,11 +107,7 @@ class Publication:
 
     def add_written(self, write: Callable[[Path], object]) -> Path:
         """Stage the model, without external data, that `write` makes. Raises ModelError, and the errors of `write`."""
-
-        def write_alone(path: Path) -> None:
-            write(path)
-
-        return self._add(self.model, "model.onnx", write_alone).path
+        return self._add(self.model, "model.onnx", _without_data(write)).path
 
     def discard_model(self) -> None:
         """Remove the staged model."""
@@ -126,11 +122,7 @@ class Publication:
         """Make and stage a file, if there is a place for it. Raises ModelError."""
         if file is not None:
             made = content()
-
-            def write(path: Path) -> None:
-                path.write_bytes(made)
-
-            self._add(file, file.name, write)
+            self._add(file, file.name, _without_data(lambda path: path.write_bytes(made)))
 
     def publish(self) -> None:
         """Move all files to their places, when they are on the disk. Raises ModelError at the first that cannot be."""
@@ -289,9 +281,10 @@ class _StagedFile:
         assert self.file is not None
         name, unused = self.file.name, list(old) if data is None else [data.name, *old]
         if unused:
-            record = self.stage.path / RECORD
-            record.write_bytes(json.dumps([name, *unused]).encode())
-            begin_to_flush([record]).result()
+            with (self.stage.path / RECORD).open("wb") as record:
+                record.write(json.dumps([name, *unused]).encode())
+                record.flush()
+                os.fsync(record.fileno())
         try:
             if data is not None:
                 folder.take(self.stage.folder, data.name, data.name)
@@ -304,6 +297,15 @@ class _StagedFile:
         finally:
             if is_locked:
                 _remove_unreferenced(folder, name, unused)
+
+
+def _without_data(write: Callable[[Path], object]) -> Callable[[Path], None]:
+    """The function that writes a file to which no external data belong."""
+
+    def write_alone(path: Path) -> None:
+        write(path)
+
+    return write_alone
 
 
 def _data_version(folder: OpenFolder, name: str) -> FileVersion | None:

@@ -66,12 +66,8 @@ class OracleWorker:
                 result = getattr(self, request["do"])(arguments)
             except PassesError as e:
                 result = e
-            except MemoryError:
-                result = MemoryExhausted(f"verification {OUT_OF_MEMORY}")
-            except OSError as e:  # of a file that was removed, or of this exchange
-                result = ModelError(f"verification cannot use {e.filename or 'a file'}: {e.strerror}")
-                if e.errno == ENOMEM:
-                    result = MemoryExhausted(f"verification {OUT_OF_MEMORY}")
+            except (MemoryError, OSError) as e:
+                result = _system_error(e)
         self.exchange.write(result, request["result"])
         return ()
 
@@ -156,6 +152,13 @@ class OracleWorker:
         self._evaluation.remove_folder()
         if self.exchange is not None:
             shutil.rmtree(self.exchange.folder, ignore_errors=True)
+
+
+def _system_error(error: MemoryError | OSError) -> PassesError:
+    """The error for a lack of memory, or for a file that cannot be used, as one that was removed."""
+    if isinstance(error, MemoryError) or error.errno == ENOMEM:
+        return MemoryExhausted(f"verification {OUT_OF_MEMORY}")
+    return ModelError(f"verification cannot use {error.filename or 'a file'}: {error.strerror}")
 
 
 def _loaded(model: Path | SplitFile) -> Path | SplitModel:

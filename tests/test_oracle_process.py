@@ -19,6 +19,7 @@ import psutil
 import pytest
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, ModelLoadError, UnverifiableError
+from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime, is_lack_of_memory
 from passwright.core.ort.worker_pool import worker_pool
 from passwright.core.ort.worker_process import WorkerProcess
@@ -229,7 +230,7 @@ def process_of_file(path: Path, *, preload: bool) -> OracleProcess:
     path.write_bytes(message_of(RELU))
     if preload:
         worker_pool().start(oracle_process.ORACLE_WORKER)
-        preload_original(path)
+        preload_original(model_source(path, inline=True), None)
     return OracleProcess(path, VerificationSpec.of(from_onnx(load(RELU))), label="m.onnx")
 
 
@@ -282,7 +283,7 @@ def test_original_that_changed_since_it_was_loaded_is_loaded_again(
         else:
             path.write_bytes(whole[model is after])
         if model is before:
-            preload_original(path)
+            preload_original(model_source(path, inline=True), None)
             wait_until(sessions.exists)
     with OracleProcess(path, VerificationSpec.of(from_onnx(after))) as process:
         assert [process.compare(m).failure is None for m in whole] == [False, True]
@@ -327,7 +328,7 @@ def test_original_loaded_before_that_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "none.onnx").write_bytes(b"no model")
     worker_pool().start(oracle_process.ORACLE_WORKER)
     for _ in range(2):
-        preload_original(tmp_path / "none.onnx")
+        preload_original(model_source(tmp_path / "none.onnx", inline=True), None)
         with process_of(RELU) as process:
             assert process.compare(message_of(SHORT_RELU)).failure is None
 

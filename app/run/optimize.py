@@ -202,8 +202,8 @@ def _run_pipeline(
         choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
         edits = [*optional_edits(options), *choice.edits]
         with timer.phase(LOADING):
-            if options.verify and not edits and options.memory is None:
-                source.preload(preload_original)
+            if options.verify and not edits:
+                preload_original(source, options.memory)
             original = source.load()
             before = Stats.of(original, source.size)
             if edits:

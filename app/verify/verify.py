@@ -90,8 +90,7 @@ def verify(
     paths = OutputPaths.of(report=report_to)
     paths.require_distinct((*first.files, *second.files, *data_files(inputs)))
     with gc_paused(), timer.phase(LOADING):
-        if memory is None:
-            first.preload(preload_original)
+        preload_original(first, memory)
         model = first.load()
         given = read_given(inputs, model)
         spec = VerificationSpec.of(model, given, shapes or {}, effort=known_effort(effort, "--effort"), memory=memory)

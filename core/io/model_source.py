@@ -48,12 +48,6 @@ class ModelSource:
             edit(model)
         return model
 
-    def preload(self, begin_to_load: Callable[[Path], object]) -> None:
-        """Call a function with the file of an unedited model, if it is in one, and record the version of that."""
-        if isinstance(self.origin, ModelFile) and not self.edits:
-            self.origin.begin_use(self.origin.path)
-            begin_to_load(self.origin.path)
-
     def loadable(self) -> Loadable:
         """The edited model in a form that backends load."""
         if self.edits:

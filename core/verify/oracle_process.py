@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import EvaluationError, MemoryExhausted, ModelError, PassesError, UnverifiableError
+from ..io.files import ModelFile
+from ..io.model_source import ModelSource
 from ..ort.sessions import Loadable, SessionConfig
 from ..ort.split_models import SplitModel, save_split
 from ..ort.worker_folder import private_folder
@@ -42,9 +44,13 @@ CALL_TICK = 0.1  # seconds between looks at the current call, which is ended at 
 EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
 
 
-def preload_original(path: Path) -> None:
-    """Let the process that was started load the file of an original, in a thread, for the oracle that takes it."""
-    worker_pool().tell(ORACLE_WORKER, {"do": PRELOAD, "model": str(path.absolute())})
+def preload_original(source: ModelSource, memory: int | None) -> None:
+    """Let the process that was started load an original, if it is an unedited file, for the oracle that takes it.
+
+    Not where `memory` is limited, as the oracle may run it in segments then.
+    """
+    if memory is None and isinstance(source.origin, ModelFile) and not source.edits:
+        worker_pool().tell(ORACLE_WORKER, {"do": PRELOAD, "model": str(source.origin.path.absolute())})
 
 
 class OracleProcess:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -13,7 +13,6 @@ import typer
 
 from ..core.errors import UsageError
 from ..core.ort.sessions import MAX_THREADS
-from ..core.support.dataclass_decorator import dataclass
 from . import completion
 from .run.run_options import RunOptions, known_effort
 from .standard_streams import STANDARD_OUTPUT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
 from types import NoneType
@@ -14,7 +14,6 @@ from typing import Annotated, Any, cast, get_args, get_origin
 import typer
 
 from ..core.errors import UsageError
-from ..core.support.dataclass_decorator import dataclass
 from ..core.support.printable_text import json_text
 from ..core.support.regular_files import read_text, unreadable
 from ..core.support.toml_tables import read_tables

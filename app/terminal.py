@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import field
+from dataclasses import dataclass, field
 from textwrap import wrap
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from rich.spinner import Spinner
 from rich.table import Column, Table
 from rich.text import Text
 
-from ..core.support.dataclass_decorator import dataclass
 from ..core.support.printable_text import printable, printable_line, printable_lines
 
 if TYPE_CHECKING:

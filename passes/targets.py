@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from onnx import TensorProto
 
@@ -12,7 +12,6 @@ from ..core.ir.context import Runs
 from ..core.ir.cost_model import CPU, CostModel
 from ..core.ir.op_schemas import qualified_op_type
 from ..core.ort.kernels import runs_on_cpu
-from ..core.support.dataclass_decorator import dataclass
 from .fusion.skip_norms import KEEP_NORMS_APART
 from .linear.conv_axes import LIFT_CONVS
 

@@ -53,14 +53,6 @@ def begin(worker):
     imported_before.append("onnx" in sys.modules)
     return start(worker)
 workers.WorkerProcess._start = begin
-compiled = []  # functions of dataclasses
-def compiled_functions():
-    classes = [c for n, m in sys.modules.items() if n.startswith("passwright.") for c in vars(m).values()]
-    for c in {{c for c in classes if isinstance(c, type) and "__dataclass_fields__" in vars(c)}}:
-        is_derived = any(hasattr(base, "__dataclass_fields__") for base in c.__bases__)
-        code = getattr(vars(c).get("__eq__"), "__code__", None)
-        if c.__module__.startswith("passwright.") and not is_derived and code and code.co_filename == "<string>":
-            yield c.__module__
 def collections():
     return sum(s["collections"] for s in gc.get_stats())
 from passwright.__main__ import main
@@ -69,7 +61,7 @@ try:
     main()
 finally:
     found = {{
-        "modules": [*(sys.modules.keys() - before)], "compiled": [*compiled_functions()],
+        "modules": [*(sys.modules.keys() - before)],
         "onnx_before_worker": imported_before, "frozen": gc.get_freeze_count(), "threshold": gc.get_threshold()[0],
         "collections": collections() - collections_before, "idle": os.environ["OPENBLAS_THREAD_TIMEOUT"],
     }}
@@ -119,7 +111,6 @@ def test_start_of_a_small_run(tmp_path: Path) -> None:
     others = {name for name in COMMANDS if f"passwright.app.{name}.command" in found}
     assert others == {"run"}
     assert start["onnx_before_worker"] == [False]  # its imports take place beside those of the command
-    assert start["compiled"] == []  # a module imports `dataclass` of the standard library, not ours
     assert start["collections"] == 0
     assert start["frozen"] > 50_000  # objects among which Python looks for no garbage as it ends
     assert start["idle"] == "4"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from typing import Any, cast
@@ -15,7 +15,6 @@ from ...core import Declined, Graph, Ledger, Op, Tensor
 from ...core.errors import FailureKind, ModelError, NoFixpoint, PassFailed, RuleError, format_error
 from ...core.io.interchange import is_placeholder, proto_without_weights
 from ...core.serialization.exporter import written_initializers
-from ...core.support.dataclass_decorator import dataclass
 from ...core.support.watchdog import NoProgress
 from .tool_pass import plan_merge
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from ...core.io.interchange import serialize_main_graph
 from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel
 from ...core.ir.tensor import chunk_bytes
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
-from ...core.support.dataclass_decorator import dataclass
 from ...core.support.scratch_folder import ScratchFolder
 
 TIMEOUT = 240.0  # seconds for a run of a tool, less than the manager allows a pass

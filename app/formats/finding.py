@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ...core.support.dataclass_decorator import dataclass
 from ..exit_codes import UNVERIFIED, WRONG
 from ..pages.card import Card
 

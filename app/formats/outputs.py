@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from ...core.errors import PassesError, UsageError
-from ...core.support.dataclass_decorator import dataclass
 from ..exit_codes import BAD_INPUT, expected_failure
 from ..options import require
 from ..standard_streams import STANDARD_OUTPUT

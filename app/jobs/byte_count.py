@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from stat import S_ISREG
 from struct import Struct
 
-from ...core.support.dataclass_decorator import dataclass
 from ...core.support.folders import OpenFolder
 
 FILE = ".passwright-bytes"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
 
 from ...core.errors import ModelError, UsageError
-from ...core.support.dataclass_decorator import dataclass
 from .places import is_remote, place_of
 
 STREAM = Path("-")

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from shutil import copyfileobj
@@ -20,7 +20,6 @@ from typing import Any, BinaryIO, Self
 from weakref import finalize
 
 from ...core.errors import ModelError, PassesError
-from ...core.support.dataclass_decorator import dataclass
 from ...core.support.folders import OpenFolder
 from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import staging_folder

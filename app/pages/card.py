@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from rich.table import Table
 from rich.text import Text
 
-from ...core.support.dataclass_decorator import dataclass
 from ...core.support.printable_text import printable
 from ..drawing.picture_text import cut_end, limit_lines
 from ..terminal import plural

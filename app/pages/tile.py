@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rich.filesize import decimal
 
-from ...core.support.dataclass_decorator import dataclass
 from ...core.support.intervals import RatioInterval
 from ..number_text import bounds, change, ratio
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.proof.guarantee import PROOFS
-from ...core.support.dataclass_decorator import dataclass
 
 if TYPE_CHECKING:
     from ...core.pass_manager.report import PassRecord

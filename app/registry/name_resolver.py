@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +15,6 @@ from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, fallback_of,
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
-from ...core.support.dataclass_decorator import dataclass
 from ...core.support.regular_files import read_text
 from ...core.support.suggestions import did_you_mean
 from ...core.support.toml_tables import read_tables

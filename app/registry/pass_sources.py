@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +16,6 @@ from ...core.plugins.discovery import InstalledPlugins, LoadErrors, registry_fro
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.plugin import FINAL, Placed, Plugin, as_pass
 from ...core.rewriting.rules import Rule
-from ...core.support.dataclass_decorator import dataclass
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import BUILT_IN, EDITS, OPTIONAL_PASSES, PIPELINES, STAGES
 from .. import adapters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -23,7 +23,6 @@ from ...core.plugins.pass_placement import insert_passes
 from ...core.plugins.pass_registry import PassEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
 from ...core.plugins.plugin import Placed, as_pass
-from ...core.support.dataclass_decorator import dataclass
 from ...passes.pipelines import STAGES
 from ...passes.structure.opset import ConvertOpset, RaiseOpset
 from .name_resolver import NameResolver

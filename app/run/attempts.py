@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -20,7 +20,6 @@ from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
 from ...core.pass_manager.report import SkippedPass
 from ...core.pass_manager.verified_run import Accept, Candidate, ExternalData, VerifiedRun, attempt_comparer
-from ...core.support.dataclass_decorator import dataclass
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec

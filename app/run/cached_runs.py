@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from time import time_ns
@@ -17,7 +17,6 @@ from ...core.io.model import serialize
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.pass_manager.report import CacheUse, Report
-from ...core.support.dataclass_decorator import dataclass
 from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.support.typed_data import read_data

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.pass_manager.report import Report
-from ...core.support.dataclass_decorator import dataclass
 from ..formats.outputs import Outputs
 from ..terminal import Terminal
 from .render import show_plan, show_report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -31,7 +31,6 @@ from ...core.pass_manager.report import (
 )
 from ...core.pass_manager.verified_run import Candidate, VerifiedRun
 from ...core.proof.verdict import ProofCounts
-from ...core.support.dataclass_decorator import dataclass
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
 from ...core.support.scratch_folder import ScratchFolder

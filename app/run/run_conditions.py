@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any, cast
 
-from ...core.support.dataclass_decorator import dataclass
 from ..environment import own_files, vector_instructions, versions
 from ..jobs.content_digests import (
     bytes_digest,

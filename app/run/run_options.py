@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import wraps
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from ...core.errors import UsageError
-from ...core.support.dataclass_decorator import dataclass
 from ..progress import Progress
 
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ...core.errors import PassesError
@@ -20,7 +20,6 @@ from ...core.proof.region_proofs import ProofSeconds, RegionProofs, prove_region
 from ...core.proof.smt import SmtProver, is_available
 from ...core.proof.traced_array import TracedArray, trace_constants, traced_constants
 from ...core.rewriting.ledger import Ledger
-from ...core.support.dataclass_decorator import dataclass
 from ..registry.resolved_pipeline import resolve_pipeline
 
 FIELD_SECONDS = 2.0

@@ -7,6 +7,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -19,7 +20,6 @@ from onnx import helper, numpy_helper
 
 from ..errors import ModelError
 from ..ir.tensor import KNOWN_DTYPES, first_line
-from ..support.dataclass_decorator import dataclass
 from ..support.regular_files import open_regular, unreadable
 
 MAX_HEADER_BYTES = 10_000  # of one array

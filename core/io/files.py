@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from io import FileIO
 from mmap import mmap
@@ -42,7 +42,6 @@ from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from ..serialization.proto_queries import inner_tensors
-from ..support.dataclass_decorator import dataclass
 from ..support.regular_files import open_regular, unreadable
 from ..support.scratch_folder import ScratchFolder
 from ..support.threads import begin_call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx
 
@@ -19,7 +19,6 @@ from ..serialization.exporter import node_bytes
 from ..serialization.importer import Importer
 from ..serialization.node_attributes import NodeKey, node_key
 from ..serialization.proto_queries import opset_versions, used_domains
-from ..support.dataclass_decorator import dataclass
 from .convert import from_onnx
 from .graph_interface import require_same_interface
 from .interchange import is_placeholder

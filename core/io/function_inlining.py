@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx
 from onnx import inliner
@@ -12,7 +13,6 @@ from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.tensor import Tensor, first_line
 from ..serialization.proto_queries import all_nodes, copy_without, opset_versions, subgraphs
-from ..support.dataclass_decorator import dataclass
 
 MAX_INLINED_NODES = 100_000  # that inlining makes, with those in subgraphs,
 MAX_INLINED_BYTES = 100_000_000  # and their size, without the weights of the model;

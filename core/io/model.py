@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import onnx
@@ -24,7 +25,6 @@ from ..serialization.exporter import (
     written_initializers,
 )
 from ..serialization.proto_queries import opset_versions
-from ..support.dataclass_decorator import dataclass
 
 
 @dataclass(slots=True)

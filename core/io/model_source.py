@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from weakref import finalize
@@ -13,7 +13,6 @@ import onnx
 
 from ..errors import ModelError, PassesError
 from ..ort.sessions import Loadable
-from ..support.dataclass_decorator import dataclass
 from .convert import from_onnx
 from .files import ModelFile, as_loadable, load
 from .model import Model, serialize

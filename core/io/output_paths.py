@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from stat import S_ISBLK, S_ISCHR, S_ISDIR, S_ISFIFO, S_ISREG, S_ISSOCK
 from typing import Self
 
 from ..errors import ModelError
-from ..support.dataclass_decorator import dataclass
 from ..support.folders import OpenFolder
 from ..support.scratch_folder import EXAMPLE
 from .files import data_name_pattern

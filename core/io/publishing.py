@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
@@ -24,7 +25,6 @@ from ..errors import ModelError
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ir.wire_format import FIXED32, FIXED64, LEN, VARINT
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH
-from ..support.dataclass_decorator import dataclass
 from ..support.folders import OpenFolder
 from ..support.scratch_folder import ScratchFolder, remove_abandoned_stages
 from .files import (

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import onnx
 
-from ..support.dataclass_decorator import dataclass
 from .cost_model import CPU, CostModel
 from .expressions import SymInt, Unknown, from_atom
 from .mutation_log import MutationLog, ReplacementLog

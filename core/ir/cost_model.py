@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import inf, prod
 
 import onnx
 
 from ..errors import require
-from ..support.dataclass_decorator import dataclass
 from .dims import Dim
 from .expressions import substitute
 from .values import Value

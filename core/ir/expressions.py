@@ -8,11 +8,10 @@ An expression that is one number or one symbol stays an `int` or a `str`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import reduce
 from math import gcd
 from operator import itemgetter
-
-from ..support.dataclass_decorator import dataclass
 
 
 @dataclass(slots=True, eq=False)

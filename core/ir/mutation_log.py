@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..support.dataclass_decorator import dataclass
 from .op import Op
 from .origin import record_source
 from .values import Value

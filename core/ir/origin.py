@@ -7,12 +7,10 @@ length, and of a replaced op only the bytes of its node stay in memory.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import onnx
-
-from ..support.dataclass_decorator import dataclass
 
 if TYPE_CHECKING:
     from .op import Op

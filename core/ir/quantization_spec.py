@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from onnx import TensorProto
-
-from ..support.dataclass_decorator import dataclass
 
 Rounding = Literal["nearest", "mse", "hqq", "gptq"]
 

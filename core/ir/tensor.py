@@ -10,7 +10,7 @@ import mmap
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from math import prod
@@ -23,7 +23,6 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import ModelError
-from ..support.dataclass_decorator import dataclass
 from ..support.gc_pause import count_file
 from ..support.regular_files import open_descriptor
 from . import wire_format

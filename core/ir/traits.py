@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Flag, auto
 from functools import cache
 from types import MappingProxyType
-
-from ..support.dataclass_decorator import dataclass
 
 ALL_INPUTS = range(1 << 31)  # INT_MAX is how schemas write "any number of inputs"
 LOOP_CONDITION = -1  # the "input" of a Loop for the condition that its body computes

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import inf
 from mmap import mmap
 from pathlib import Path
@@ -14,8 +14,6 @@ from threading import Lock, get_ident
 from time import monotonic
 from types import MappingProxyType
 from typing import Any
-
-from ..support.dataclass_decorator import dataclass
 
 Facts = Mapping[str, Any]
 CallMonitor = Callable[[Facts | None, float | None], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from itertools import groupby
@@ -20,7 +20,6 @@ from ..ir.op import Op
 from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor, first_line
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
-from ..support.dataclass_decorator import dataclass
 from .evaluation_process import EvaluationAborted, EvaluationLimits, EvaluationProcess
 
 MAX_SESSION_OPS = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops

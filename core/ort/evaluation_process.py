@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -15,7 +15,6 @@ from onnx import numpy_helper
 
 from ..errors import EvaluationError, ModelLoadError
 from ..ir.tensor import MappedFile, Tensor
-from ..support.dataclass_decorator import dataclass
 from ..support.scratch_folder import ScratchFolder
 from .evaluation_worker import EVALUATE, FEEDS, LOADING, MEMORY, MODEL, RESULTS, RUNNING
 from .worker_folder import private_folder

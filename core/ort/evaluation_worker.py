@@ -8,13 +8,13 @@ from __future__ import annotations
 import importlib
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import EvaluationError, ModelLoadError
-from ..support.dataclass_decorator import dataclass
 from .process_limits import limit_memory, prepare_to_crash
 from .sessions import SessionConfig
 from .worker_process import NEXT_WITHIN, Message, serve

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ..support.dataclass_decorator import dataclass
 from ..support.printable_text import is_utf8
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import onnx
 from onnx.external_data_helper import set_external_data
 
 from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, Tensor
-from ..support.dataclass_decorator import dataclass
 from .ort_values import to_ortvalue
 
 ALIGNMENT = 64  # bytes; onnxruntime maps elements at such an offset without a copy, and aligns its own tensors as much

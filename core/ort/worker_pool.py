@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 
-from ..support.dataclass_decorator import dataclass
 from .worker_process import Message, WorkerProcess, module_command
 
 Command = tuple[str, ...]

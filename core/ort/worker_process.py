@@ -14,7 +14,7 @@ import sys
 from _thread import start_new_thread
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -24,7 +24,6 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet, finalize
 
-from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import call_after, require_time, time_limit_end
 from .process_limits import IDLE_THREADS
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import reprlib
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..errors import GraphError, PassesError, PluginError, format_error
-from ..support.dataclass_decorator import dataclass
 from .run_opsets import RunOpsets
 
 if TYPE_CHECKING:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from ..errors import format_error
 from ..io.model import Model
-from ..support.dataclass_decorator import dataclass
 from .edits import definition
 from .pipeline import Pass
 from .report import Report, RunHint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from weakref import WeakKeyDictionary
 
@@ -25,7 +26,6 @@ from ..ir.op import Op
 from ..ir.tensor import MAX_INTERNED_BYTES, Tensor, tensors_equal
 from ..serialization.proto_queries import copy_without, opset_versions
 from ..serialization.provenance import other_metadata, with_provenance
-from ..support.dataclass_decorator import dataclass
 
 Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
@@ -16,7 +17,6 @@ from ..ir.values import Value
 from ..rewriting.changes import Change
 from ..serialization.exporter import written_sparse
 from ..serialization.provenance import TRUNCATION_MARK
-from ..support.dataclass_decorator import dataclass
 
 T = TypeVar("T")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from ..errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed, format_error
 from ..io.model import Model, serialize
 from ..ir.context import ValueInfo
 from ..rewriting.changes import ChangeObserver, SizeAccounting
 from ..rewriting.ledger import NO_LIMIT, DetailReporter, Exclusions, Ledger, ReplayLimit
-from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import NoProgress, progress_watchdog
 from ..verify.comparison_options import USUAL, ComparisonOptions
 from ..verify.verdict import Mismatch

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from time import perf_counter
-
-from ..support.dataclass_decorator import dataclass
 
 LOADING, CHOOSING_INPUTS, MEASURING = "loading", "choosing inputs", "measuring"
 REWRITING, EXPORTING, WRITING, DRAWING = "rewriting", "exporting", "writing", "drawing"

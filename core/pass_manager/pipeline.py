@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from operator import index
 from typing import Any, Protocol, cast, runtime_checkable
@@ -19,7 +19,6 @@ from ..ir.subgraphs import total_op_count
 from ..rewriting.driver import RuleIndex, rewrite
 from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
-from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import NoProgress
 
 BASE_MUTATION_BUDGET, MUTATION_BUDGET_PER_ITEM = 10_000, 50

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from ..errors import FailureKind, NoFixpoint, PassesError, PassFailed, RuleError, UnverifiableError, VerificationError
 from ..io.files import in_memory
@@ -19,7 +19,6 @@ from ..rewriting.changes import Change
 from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
 from ..rewriting.rules import Contract, Rule
 from ..support.binary_search import first_bad, first_bad_at
-from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import NoProgress
 from ..verify.input_sets import InputSet
 from .pass_manager import Attempt, CheckOptions, Failure, PassManager

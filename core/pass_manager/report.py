@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from ..io.model import Model
@@ -14,7 +14,6 @@ from ..ir.subgraphs import constant_bytes, is_counted
 from ..proof.verdict import ProofCounts
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
-from ..support.dataclass_decorator import dataclass
 from ..support.intervals import RatioInterval
 from ..support.printable_text import json_text
 from ..support.typed_data import read_data

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
-from ..support.dataclass_decorator import dataclass
 from .report import SkippedPass
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from ..rewriting.changes import ChangeObserver
-from ..support.dataclass_decorator import dataclass
 from ..support.gc_pause import gc_paused
 from ..verify.comparison_options import ComparisonOptions
 from ..verify.oracle_process import OracleProcess

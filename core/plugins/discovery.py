@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +16,6 @@ from ..errors import PluginError, UsageError, format_error
 from ..pass_manager.edits import Edit
 from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
-from ..support.dataclass_decorator import dataclass
 from ..support.regular_files import open_regular
 from .installed_names import ENTRY_POINT_GROUP
 from .pass_registry import Entry, PassEntry, PassRegistry, PipelineEntry, all_rules

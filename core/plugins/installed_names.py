@@ -6,13 +6,12 @@ import ast
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ..support.dataclass_decorator import dataclass
 from ..support.regular_files import read_text
 
 ENTRY_POINT_GROUP = "passwright.passes"

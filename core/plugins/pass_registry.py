@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import PluginError
 from ..pass_manager.edits import definition
 from ..pass_manager.pipeline import Pass, RulePass, leaves
 from ..rewriting.rules import Rule
-from ..support.dataclass_decorator import dataclass
 from .plugin import Placed
 
 Opsets = tuple[int, int]

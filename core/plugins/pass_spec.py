@@ -6,7 +6,7 @@ import re
 import types
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from math import isnan
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 from ..errors import UsageError, format_error
 from ..pass_manager.edits import EditPass, definition
 from ..pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass
-from ..support.dataclass_decorator import dataclass
 
 SYNTAX = "a,b,c{n=3,name=text}"
 SPEC_PATTERN = re.compile(r"""([^,{}]*)(?:\{((?:"[^"]*"|'[^']*'|[^{}"'])*)\}\s*)?(,|$)""", re.DOTALL)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
 from ..errors import PluginError
 from ..pass_manager.edits import Edit, EditPass
 from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
-from ..support.dataclass_decorator import dataclass
 
 Stage = Literal["cleanup", "fold", "fuse", "layout", "final"]
 STAGES: tuple[Stage, ...] = get_args(Stage)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from ..support.dataclass_decorator import dataclass
 from .guarantee import STRENGTH, Guarantee
 
 

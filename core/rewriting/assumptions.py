@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -13,7 +14,6 @@ from ..errors import Declined, RuleError, require
 from ..ir.dtypes import FLOATS
 from ..ir.op import Op
 from ..ir.values import Value
-from ..support.dataclass_decorator import dataclass
 from .builder import Build
 from .pattern import OpPattern, Var, trace_pattern
 

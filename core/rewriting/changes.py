@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Protocol
@@ -12,7 +12,6 @@ from ..ir.mutation_log import Mutation, MutationLog
 from ..ir.op import Op
 from ..ir.subgraphs import is_counted
 from ..ir.values import Value
-from ..support.dataclass_decorator import dataclass
 
 ChangeKey = tuple[str, str]
 """The rule or pass that makes a change, and its place: a value that outlives it, "" for a pass as a whole."""

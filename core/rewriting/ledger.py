@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
 
 from ..errors import NoFixpoint
 from ..ir.op import Op
 from ..ir.values import Value
-from ..support.dataclass_decorator import dataclass
 from .changes import Change, ChangeKey, SizeAccounting
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
@@ -13,7 +13,6 @@ from ..ir import op_schemas
 from ..ir.op import Op
 from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
-from ..support.dataclass_decorator import dataclass
 
 COMMUTATIVE = ops_with(Trait.COMMUTATIVE)
 MAX_TRIED_POSITIONS = 64  # of the inputs of one op, at which a pattern after a variadic variable is tried

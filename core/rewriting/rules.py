@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -20,7 +21,6 @@ from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.tensor import element_type
 from ..ir.values import Value
-from ..support.dataclass_decorator import dataclass
 from .assumptions import Assumption, trace_assumption
 from .builder import Build
 from .pattern import UNBOUND, OpPattern, match_op, trace_pattern

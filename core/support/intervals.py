@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from math import comb
-
-from .dataclass_decorator import dataclass
 
 # The 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom; the last one holds beyond.
 STUDENT_T_QUANTILES = (

@@ -7,6 +7,7 @@ from _thread import start_new_thread
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from math import inf
@@ -15,7 +16,6 @@ from threading import Event, Lock, get_ident
 from time import monotonic
 
 from ..errors import TimeLimitError
-from .dataclass_decorator import dataclass
 
 TICK, MAX_TICK = 0.05, 2.0  # seconds between polls; otherwise 1/200 of the patience
 GRACE, NEXT_GRACE = 1.0, 10.0  # seconds after a time limit for code that heeds it, and for cleaning up

@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -21,7 +22,6 @@ from ..ir.op import without_trailing_omitted
 from ..ir.op_schemas import ONNX_DOMAIN
 from ..ir.tensor import first_line
 from ..ort.backends import strip_source_locations
-from ..support.dataclass_decorator import dataclass
 
 LONE_NODE_IR_VERSION = 8  # any in which an initializer is not an input
 ASSERTION = re.compile(r"\S+: Assertion `.*?` failed: (?=.)")  # of the converter's source

@@ -7,7 +7,7 @@ in the graph is lost or renamed. Ops that are alike are converted once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import onnx
@@ -23,7 +23,6 @@ from ..ir.origin import inherit_name, set_origin
 from ..ir.tensor import KNOWN_DTYPES, Tensor, element_type
 from ..ir.values import Value
 from ..serialization.proto_queries import opset_versions
-from ..support.dataclass_decorator import dataclass
 from .opset_lowering import Lowering
 from .opset_raising import Nodes, Raising, Unconvertible, version_of
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx
 from onnx import defs, helper, numpy_helper
@@ -18,7 +18,6 @@ from ..errors import Declined, require
 from ..ir.op import Op, without_trailing_omitted
 from ..ir.op_schemas import ONNX_DOMAIN, encoded_defaults, schema
 from ..ir.tensor import element_type
-from ..support.dataclass_decorator import dataclass
 from .conversion_corrections import correct_after, correct_before
 from .node_conversion import Converted, LoneNode, convert_nodes
 from .opset_raising import Nodes, Unconvertible, bare_copy, constant_of, type_of, version_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 
@@ -15,7 +16,6 @@ from ..ir.op_schemas import ONNX_DOMAIN
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ir.values import Value
 from ..serialization.node_attributes import bare_node
-from ..support.dataclass_decorator import dataclass
 from .conversion_corrections import correct_after, correct_before
 from .node_conversion import Converted, LoneNode, content, convert_nodes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx
 
@@ -12,7 +13,6 @@ from ..ir.dims import Dim, Shape, contradict
 from ..ir.graph import Graph
 from ..ir.tensor import dims_text
 from ..ir.values import Value, declared_shape, inferred_type_proto
-from ..support.dataclass_decorator import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from ..support.dataclass_decorator import dataclass
 
 if TYPE_CHECKING:
     from ..ort.sessions import Loadable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -17,7 +17,6 @@ from ..errors import ModelError
 from ..io.array_files import open_arrays, read_optional, read_sequence, read_tensor
 from ..ir.tensor import Tensor
 from ..ort import value_files
-from ..support.dataclass_decorator import dataclass
 from ..support.regular_files import is_folder
 from ..support.scratch_folder import ScratchFolder
 from ..support.watchdog import TimedNote, time_limit_end

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from ..ir.dtypes import FLOAT16_DTYPES, INTEGER_DTYPES
-from ..support.dataclass_decorator import dataclass
 from .decision_boundaries import evenly_spread
 from .dim_expressions import Sizes
 from .input_generation import own_kinds, special_kinds

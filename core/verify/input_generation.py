@@ -18,7 +18,7 @@ end and out of range, negative pads. *lengths*: sequences of 0 to 7 tensors, abs
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -28,7 +28,6 @@ import onnx
 from onnx import helper
 
 from ..ir.dtypes import INTEGER_DTYPES
-from ..support.dataclass_decorator import dataclass
 from .dim_expressions import Sizes, extent
 from .input_sets import InputSet
 from .input_specs import OPTIONAL, SEQUENCE, InputSpec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
@@ -15,7 +15,6 @@ from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.traits import Trait, data_inputs, ops_with, ops_with_role, roles
 from ..ir.values import Value
-from ..support.dataclass_decorator import dataclass
 from .decision_boundaries import evenly_spread, vocabulary
 from .transitive_uses import MAX_FOLLOWED_VALUES, Use, transitive_uses
 from .word_generation import words_of_operator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, islice
 from math import prod
 from time import monotonic, thread_time
@@ -13,7 +13,6 @@ import numpy as np
 from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError
-from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import TimedNote
 from .dim_expressions import Sizes
 from .input_draws import KindRecord, Plan, combined_plans, plans_near

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, cast
 
 import numpy as np
 
-from ..support.dataclass_decorator import dataclass
 from .dim_expressions import Sizes
 
 NONFINITE_KINDS = frozenset({"nan", "inf", "nonfinite"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from ..ir.op import Op
 from ..ir.tensor import KNOWN_DTYPES, Tensor
 from ..ir.traits import Trait, ops_with
 from ..ir.values import Value, declared_shape
-from ..support.dataclass_decorator import dataclass
 from . import dim_expressions
 from .decision_boundaries import NO_BOUNDARIES, DecisionBoundaries, decision_boundaries
 from .empty_tensor_support import has_nonempty_filters, supports_empty_tensors

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
-
-from ..support.dataclass_decorator import dataclass
 
 Result = TypeVar("Result")
 ARRAY_BYTES = 200  # of an array beside its elements

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 from math import isqrt
 from typing import Any, NamedTuple
@@ -19,7 +19,6 @@ from ..ir.traits import Trait, data_inputs, ops_with, roles
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
 from ..serialization.proto_queries import all_nodes
-from ..support.dataclass_decorator import dataclass
 from .decision_boundaries import VOCABULARY_DOMAINS, VOCABULARY_PREFIXES, evenly_spread
 from .word_generation import case_variants, words_of_operator
 

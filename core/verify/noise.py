@@ -7,7 +7,7 @@ Correct rewrites of the golden and of random models, 50-layer CNNs, K=4096 produ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import ml_dtypes
@@ -17,7 +17,6 @@ from onnx import helper
 
 from ..ir.tensor import Tensor
 from ..ort.split_models import SplitModel
-from ..support.dataclass_decorator import dataclass
 
 Array = np.ndarray[Any, Any]
 

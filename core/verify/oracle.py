@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
 from math import inf
@@ -24,7 +24,6 @@ from ..ort.call_monitor import call_facts
 from ..ort.process_limits import default_memory, usable_cores
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
-from ..support.dataclass_decorator import dataclass
 from ..support.threads import begin_call
 from ..support.watchdog import TimedNote
 from .comparison_options import USUAL, ComparisonOptions

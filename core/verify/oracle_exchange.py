@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any, BinaryIO, cast
 from ..ort.call_monitor import CallFile
 from ..ort.sessions import SessionConfig
 from ..ort.split_models import SplitModel, load_split
-from ..support.dataclass_decorator import dataclass
 from .comparison_options import ComparisonOptions
 from .given_samples import KEPT_BYTES
 from .input_sets import InputSet

@@ -11,7 +11,7 @@ import os
 import shutil
 import traceback
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from errno import ENOMEM
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ from ..ort.evaluation_worker import EVALUATE, EvaluationWorker
 from ..ort.process_limits import limit_memory, prepare_to_crash
 from ..ort.split_models import SplitModel
 from ..ort.worker_process import Message, serve
-from ..support.dataclass_decorator import dataclass
 from .input_sets import InputSet
 from .oracle import Oracle
 from .oracle_exchange import PRELOAD, Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile

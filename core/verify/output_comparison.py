@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..support.dataclass_decorator import dataclass
 from .noise import NO_NOISE, NOISE_MULTIPLE, Noise, float_info, is_float
 from .verdict import OutputDifference
 

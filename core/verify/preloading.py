@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from ..io.files import ModelFile, split_file
 from ..ort.backends import LOAD_TIMEOUT, OnnxRuntime
 from ..ort.call_monitor import backend_call
 from ..ort.split_models import SplitModel
-from ..support.dataclass_decorator import dataclass
 from ..support.threads import begin_call
 from .segmented_runtime import segment_memory, takes_quadratic_time
 

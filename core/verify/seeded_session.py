@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
@@ -31,7 +31,6 @@ from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.sessions import Loadable, SessionConfig
 from ..ort.split_models import SplitModel
 from ..serialization.proto_queries import all_nodes, opset_versions
-from ..support.dataclass_decorator import dataclass
 from .noise import perturb_weights
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from sys import maxsize
 from time import perf_counter
 from typing import Any, cast
@@ -23,7 +23,6 @@ from ..ort.kernels import runs_on_cpu
 from ..ort.sessions import UNOPTIMIZED, Loadable, SessionConfig
 from ..ort.split_models import SplitModel
 from ..serialization.proto_queries import all_nodes, opset_versions, subgraphs
-from ..support.dataclass_decorator import dataclass
 from .regions.region_models import value_type
 from .regions.value_graph import ValueGraph, sorted_nodes
 

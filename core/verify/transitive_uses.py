@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
@@ -10,7 +11,6 @@ from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.traits import LOOP_CONDITION, Trait, data_inputs, ops_with
 from ..ir.values import Value
-from ..support.dataclass_decorator import dataclass
 
 MAX_FOLLOWED_VALUES = 400  # values followed from one before giving up
 MAX_USES_PER_VALUE = 8  # uses of the followed values, on average

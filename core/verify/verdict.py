@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..errors import OUT_OF_MEMORY, VerificationError
-from ..support.dataclass_decorator import dataclass
 from ..support.watchdog import TimedNote
 from .input_sets import InputSet
 

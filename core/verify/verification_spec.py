@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -15,7 +16,6 @@ from ..ir.effects import is_stateful, uses_16_bit_floats
 from ..ir.graph import Graph
 from ..ir.tensor import STRING, element_bits
 from ..ort.process_limits import default_memory
-from ..support.dataclass_decorator import dataclass
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
 from .empty_tensor_support import require_nonempty_filters

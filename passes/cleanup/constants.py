@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from ...core.ir.effects import writes_inputs
 from ...core.ir.op_schemas import schema
 from ...core.ir.subgraphs import CAPTURING_OPS
 from ...core.ir.tensor import SAMPLE_BYTES, STRING, digest, element_bits, sample_key
-from ...core.support.dataclass_decorator import dataclass
 from ..structure.body_rewriting import NameDisambiguator
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ...core import Graph, Ledger, Op, is_pure
 from ...core.ir.subgraphs import CAPTURING_OPS
-from ...core.support.dataclass_decorator import dataclass
 from ..support.value_numbering import NodeKey, ValueNumbering, attribute_key, canonical_inputs, operator_key
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from onnx import TensorProto, helper
 
@@ -24,7 +26,6 @@ from ...core import (
 from ...core.ir.dtypes import DISCRETE_TYPES
 from ...core.ir.op import without_trailing_omitted
 from ...core.ir.traits import Trait, ops_with
-from ...core.support.dataclass_decorator import dataclass
 from ..movement.slices import required_slice_ranges
 from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,

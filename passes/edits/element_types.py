@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from onnx import TensorProto
 
 from ...core import Ledger, Model
 from ...core.errors import UsageError
-from ...core.support.dataclass_decorator import dataclass
 from ...core.transform.interface_types import cast_inputs, make_interface_half
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ...core import Model
 from ...core.pass_manager.hints import Hint
 from ...core.pass_manager.report import Report
-from ...core.support.dataclass_decorator import dataclass
 from ...core.transform.extract import cut_inputs, drop_unused_inputs, keep_outputs, unused_inputs
 
 

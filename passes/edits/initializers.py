@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from onnx import helper
@@ -12,7 +13,6 @@ from ...core.io.graph_interface import default_values
 from ...core.ir.subgraphs import constant_bytes
 from ...core.pass_manager.hints import Hint
 from ...core.pass_manager.report import Report
-from ...core.support.dataclass_decorator import dataclass
 from ...core.transform.extract import require_known
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 
 from ...core import Graph, Model, Op, Value
@@ -12,7 +12,6 @@ from ...core.ir.graph import defined_values
 from ...core.pass_manager.hints import Hint
 from ...core.pass_manager.report import Report
 from ...core.serialization.exporter import renamed_value_info
-from ...core.support.dataclass_decorator import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import onnx
@@ -13,7 +14,6 @@ from ...core.ir.graph import defined_values
 from ...core.pass_manager.hints import Hint
 from ...core.pass_manager.report import Report
 from ...core.serialization.provenance import PROVENANCE_KEYS
-from ...core.support.dataclass_decorator import dataclass
 
 MIN_SHARE = 0.1  # of the written model, from which a hint names texts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import inf
 from operator import itemgetter
 
@@ -13,7 +14,6 @@ from ...core.errors import UsageError
 from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
 from ...core.ir.subgraphs import constant_bytes, enclosing_op
 from ...core.ort.evaluation_process import EvaluationLimits
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import known_scalar
 from .array_kernels import evaluate_arrays
 from .folding_limits import (

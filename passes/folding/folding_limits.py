@@ -7,6 +7,7 @@ memory besides, for ops that do more than their shapes say.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import prod
 
 from ...core import Graph, Op, Value, require
@@ -14,7 +15,6 @@ from ...core.ir.dims import as_integers
 from ...core.ir.tensor import STRING
 from ...core.ir.traits import Trait, ops_with
 from ...core.ort.evaluation_process import EvaluationLimits
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import known_scalar
 
 MAX_TRIP_COUNT = 1000  # of a Loop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -30,7 +30,6 @@ from ...core.ir.dims import Shape
 from ...core.ir.dtypes import DISCRETE_TYPES, HALF_OR_SINGLE
 from ...core.ir.expressions import is_known_le
 from ...core.ir.traits import Trait, ops_with
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import (
     Inputs,
     has_n_consumers,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import Array, Inputs, downcast_constant, is_finite, operand
 from .affine import ONE, ZERO, Affine, required_affine
 from .convolution import (

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
 
 from ...core import Build, Graph, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.cost_model import CostModel, format_seconds
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import Array, Values, has_one_use, is_finite, known, known_extent, operand
 from .conv_merging import pointwise_window, weighted_conv
 from .convolution import group_count, require_replaceable

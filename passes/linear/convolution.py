@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...core import Build, Op, Value, require
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import Array, downcast_constant, known, known_extent, operand, values_along_axis
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import NO_RESULT_OF_ZERO
 from .weighted_products import GEMM_TYPES, build_gemm, require_ort_matmul
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -11,7 +12,6 @@ from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_fr
 from ...core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.traits import Trait, ops_with
-from ...core.support.dataclass_decorator import dataclass
 from ..folding.folding_limits import Work, spend
 from ..support.operand_queries import (
     downcast_constant,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
 from ...core.ir.op import replaced
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import (
     Array,
     downcast_constant,

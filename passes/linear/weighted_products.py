@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from onnx import TensorProto
 from ...core import Build, Op, Value, require, same_extent
 from ...core.ir.dims import Shape
 from ...core.ir.dtypes import CPU_FLOATS
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import Array, downcast_constant, operand, unless_declined, values_along_axis
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.

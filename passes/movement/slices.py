@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...core import EXACT, Build, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
 from ...core.inference.input_queries import INT32_MAX, INT64_MAX, slice_range
 from ...core.ir.dims import Dim
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import constant_numbers, known_extent, unless_declined
 
 

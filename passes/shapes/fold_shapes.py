@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from onnx import helper
@@ -27,7 +28,6 @@ from ...core.inference.input_queries import INT64_MAX, slice_bounds
 from ...core.ir.dims import Dim, Elements, as_integers
 from ...core.ir.expressions import divide
 from ...core.rewriting.driver import Worklist, rewrite
-from ...core.support.dataclass_decorator import dataclass
 from ...core.verify.empty_tensor_support import supports_empty_tensors
 from ..support.operand_queries import known, same_shape
 

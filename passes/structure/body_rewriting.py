@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ...core import Graph, Op, Value, made_from
 from ...core.ir.context import Declarations
@@ -13,7 +13,6 @@ from ...core.ir.mutation_log import record_use_replacement
 from ...core.ir.op import replaced
 from ...core.ir.origin import inherit_name, record_source
 from ...core.ir.subgraphs import all_value_names
-from ...core.support.dataclass_decorator import dataclass
 
 
 @dataclass(slots=True)

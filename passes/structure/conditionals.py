@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...core import Graph, Ledger, Op, may_drop
 from ...core.ir.tensor import digest, sample_key
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import known_scalar
 from ..support.value_numbering import ValueNumbering
 from .body_rewriting import (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...core import Graph, Ledger, Op
 from ...core.ir.graph import drop_output
 from ...core.ir.traits import Trait, ops_with
-from ...core.support.dataclass_decorator import dataclass
 from .conditionals import branches_of, rebuild_if
 from .loops import loop_view
 

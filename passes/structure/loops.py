@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import CPU_FLOATS
 from ...core.ir.tensor import STRING
 from ...core.ir.traits import Trait, ops_with
-from ...core.support.dataclass_decorator import dataclass
 from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET, known_scalar
 from .body_rewriting import (
     NameDisambiguator,

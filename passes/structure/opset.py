@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ...core import Graph, Ledger, Model
@@ -11,7 +12,6 @@ from ...core.ir.op_schemas import ONNX_DOMAIN, latest_opset_version
 from ...core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
 from ...core.pass_manager.hints import Hint
 from ...core.pass_manager.report import Report
-from ...core.support.dataclass_decorator import dataclass
 
 if TYPE_CHECKING:
     from ...core.transform.opset_conversion import OpsetConversion

@@ -6,7 +6,7 @@ Source: Briggs, Cooper and Simpson, "Value Numbering", 1997.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ...core import Graph, Op, Tensor, Value, is_pure
@@ -15,7 +15,6 @@ from ...core.ir.tensor import digest
 from ...core.ir.traits import Trait, ops_with
 from ...core.rewriting.pattern import COMMUTATIVE
 from ...core.serialization.node_attributes import non_default_attributes
-from ...core.support.dataclass_decorator import dataclass
 
 NodeKey = tuple[object, ...]
 T = TypeVar("T")

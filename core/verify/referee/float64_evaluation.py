@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, cast
@@ -17,7 +17,6 @@ from ...ir import op_schemas
 from ...ir.tensor import Tensor, first_line
 from ...ir.traits import Trait, ops_with
 from ...serialization.proto_queries import needed_nodes, opset_versions, read_names
-from ...support.dataclass_decorator import dataclass
 from ..noise import NOISE_MULTIPLE
 from .kernel_call import Array, KernelCall
 from .rounding import Policy, narrowed, of_matrices, perturbation, rounded, unchanged, widened

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import reduce
 from typing import Any, NamedTuple, cast
@@ -14,7 +14,6 @@ import onnx
 from ...errors import EvaluationError
 from ...ir.traits import Trait, ops_with
 from ...serialization.proto_queries import all_nodes
-from ...support.dataclass_decorator import dataclass
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
 from ..output_comparison import describe_nonfinite, distances, min_tolerance, to_64_bit
 from .float64_evaluation import Float64Value, Float64Values

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
-
-from ...support.dataclass_decorator import dataclass
 
 Array = np.ndarray[Any, Any]
 BodyRunner = Callable[[onnx.GraphProto, Sequence[Any]], list[Any]]

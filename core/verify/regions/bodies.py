@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor
 from ...ort.split_models import SplitModel
 from ...serialization.proto_queries import captured_names, opset_versions
-from ...support.dataclass_decorator import dataclass
 from .region_models import value_type
 from .value_graph import ValueGraph
 

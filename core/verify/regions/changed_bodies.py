@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...ort.backends import Arrays
 from ...ort.split_models import SplitModel
-from ...support.dataclass_decorator import dataclass
 from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..seeded_session import Session

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from ...support.dataclass_decorator import dataclass
 from .value_graph import ValueGraph
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,6 @@ from ...ort.kernels import PRODUCTS_OF_BYTES, saturates_sums_of_bytes
 from ...ort.sessions import SessionConfig
 from ...ort.split_models import SplitModel
 from ...serialization.proto_queries import all_nodes
-from ...support.dataclass_decorator import dataclass
 from ..referee.float64_evaluation import Float64Values, evaluate_in_float64, evaluate_rounded
 from ..referee.judgement import kernel_error
 from ..seeded_session import Session

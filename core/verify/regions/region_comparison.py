@@ -6,7 +6,7 @@ import sys
 from collections import ChainMap, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, cast
 
@@ -19,7 +19,6 @@ from ...ir.tensor import Tensor, element_bits
 from ...ort.backends import Arrays, OnnxRuntime
 from ...ort.sessions import SessionConfig
 from ...ort.split_models import SplitModel
-from ...support.dataclass_decorator import dataclass
 from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..noise import is_float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from onnx import helper
 
 from ...ir.tensor import Tensor
 from ...ort.split_models import SplitModel
-from ...support.dataclass_decorator import dataclass
 from .value_graph import ValueGraph
 
 COMPUTED = "__computed"  # ends the name of a value that the region computes, beside the given one

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from ...errors import EvaluationError
 from ...ort.backends import Arrays
-from ...support.dataclass_decorator import dataclass
 from ..noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, float_info, has_floats, is_float, perturb
 from ..output_comparison import (
     compare_outputs,

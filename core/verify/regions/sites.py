@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Collection, Hashable, MutableMapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx
 from onnx import AttributeProto
@@ -12,7 +12,6 @@ from onnx import AttributeProto
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor, digest, tensors_equal
 from ...serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
-from ...support.dataclass_decorator import dataclass
 from ..input_sets import InputSet
 from ..verdict import OutputDifference
 from .value_graph import ValueGraph, constant_tensor, sorted_nodes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import onnx
@@ -13,7 +14,6 @@ from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor
 from ...ort.split_models import SplitModel
 from ...serialization.proto_queries import all_nodes, read_names
-from ...support.dataclass_decorator import dataclass
 
 Constant = Tensor | onnx.SparseTensorProto
 _FunctionKey = tuple[str, str, str]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ....core import Build, Graph, Op, Tensor, Value, made_from
 from ....core.ir.origin import inherit_name, set_origin
-from ....core.support.dataclass_decorator import dataclass
 from ...support.operand_queries import operand
 from .layout import Layout, compose, inverse
 from .layout_region import LayoutRegion

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ....core import Op, Value, require
 from ....core.inference.input_queries import full_perm, normalize_axes
-from ....core.support.dataclass_decorator import dataclass
 from ...support.operand_queries import Array, operand
 
 Layout = tuple[int, ...]

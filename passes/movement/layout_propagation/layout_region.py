@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ....core import Graph, Op, Value
-from ....core.support.dataclass_decorator import dataclass
 from .layout import Layout, LayoutRewrite, compose, inverse, is_identity, perm_of
 from .layout_rules import TRANSPOSABLE_TYPES, apply_layout_rule
 

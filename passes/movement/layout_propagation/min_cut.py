@@ -11,10 +11,9 @@ Source: E. A. Dinic, "Algorithm for solution of a problem of maximum flow in net
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ....core import Op, Value
-from ....core.support.dataclass_decorator import dataclass
 from .layout import Layout, LayoutRewrite
 from .layout_region import LayoutRegion
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from operator import attrgetter
 
 from ....core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, require, rule
@@ -10,7 +11,6 @@ from ....core.inference.input_queries import full_perm, normalize_axes
 from ....core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ....core.ir.dtypes import FLOAT16_DTYPES
 from ....core.ir.traits import Trait, ops_with
-from ....core.support.dataclass_decorator import dataclass
 from ...support.operand_queries import constant_numbers, operand
 from .apply_layout import apply_layout
 from .layout import Layout, perm_of

@@ -24,8 +24,8 @@ from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.empty_tensor_support import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
 from ..core.verify.input_sets import Answer, InputSet
 from ..core.verify.oracle import Oracle
-from ..core.verify.referee.float64_evaluation import evaluate_in_float64
-from ..core.verify.referee.judgement import Decision, judge, kernel_error
+from ..core.verify.reference.float64_evaluation import evaluate_in_float64
+from ..core.verify.reference.judgement import Decision, judge, kernel_error
 from ..core.verify.seeded_session import SINGLE_THREADED
 from ..core.verify.verdict import Mismatch
 from ..core.verify.verification_spec import VerificationSpec

@@ -15,8 +15,8 @@ from passwright.core.errors import EvaluationError
 from passwright.core.ir.op_schemas import is_nondeterministic
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
 from passwright.core.verify.noise import float_info
-from passwright.core.verify.referee.float64_evaluation import evaluate_in_float64
-from passwright.core.verify.referee.kernel_table import KERNELS
+from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64
+from passwright.core.verify.reference.kernel_table import KERNELS
 from rewriting import load
 from tiers import slow_unless
 

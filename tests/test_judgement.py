@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 import pytest
 from node_cases import model_outputs
-from passwright.core.verify.referee.float64_evaluation import evaluate_in_float64, evaluate_rounded
-from passwright.core.verify.referee.judgement import Decision, Judgement, judge
-from passwright.core.verify.referee.narrowing import narrows
+from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
+from passwright.core.verify.reference.judgement import Decision, Judgement, judge
+from passwright.core.verify.reference.narrowing import narrows
 
 Feeds = dict[str, np.ndarray]
 MATRIX = "(float[N, M] x) => (float[N, M] y)"

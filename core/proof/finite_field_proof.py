@@ -18,7 +18,7 @@ from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS, INTEGERS
 from ..ir.traits import Trait, ops_with
 from ..serialization.proto_queries import all_nodes
-from ..verify.referee.float64_evaluation import EvaluationOrder, evaluate_by_policy
+from ..verify.reference.float64_evaluation import EvaluationOrder, evaluate_by_policy
 from . import finite_field as ff
 from .bool_polynomials import with_numbers
 from .field_kernels import operations_by_name

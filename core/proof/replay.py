@@ -13,8 +13,8 @@ from ..ir.tensor import Tensor
 from ..ort.evaluation_process import EvaluationAborted, EvaluationLimits, EvaluationProcess
 from ..rewriting.rules import CONDITIONAL, EXACT, LOSSY
 from ..verify.output_comparison import compare_outputs
-from ..verify.referee.float64_evaluation import evaluate_in_float64
-from ..verify.referee.judgement import Decision, judge, kernel_error
+from ..verify.reference.float64_evaluation import evaluate_in_float64
+from ..verify.reference.judgement import Decision, judge, kernel_error
 from .obligation import Obligation
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from ..verify.referee.float64_evaluation import DTYPE_ATTRIBUTES
+from ..verify.reference.float64_evaluation import DTYPE_ATTRIBUTES
 
 FLOAT_ATTRIBUTES = ("value_float", "value_floats")
 

@@ -11,7 +11,7 @@ from onnx import helper
 
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS, INTEGERS
-from ..verify.referee.float64_evaluation import evaluate_by_policy
+from ..verify.reference.float64_evaluation import evaluate_by_policy
 from .obligation import SMALL_SIZES, InputType, NotApplicable, input_types
 
 MAX_RUN_ELEMENTS = 1 << 22  # of the weights and inputs of a model that is run

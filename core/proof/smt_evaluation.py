@@ -18,9 +18,9 @@ from onnx import TensorProto, helper, numpy_helper
 from ..ir import op_schemas
 from ..ir.traits import Trait, data_inputs, ops_with
 from ..serialization.proto_queries import has_subgraphs, opset_versions
-from ..verify.referee.elementwise_kernels import align_legacy
-from ..verify.referee.kernel_call import KernelCall
-from ..verify.referee.kernel_table import find_kernel
+from ..verify.reference.elementwise_kernels import align_legacy
+from ..verify.reference.kernel_call import KernelCall
+from ..verify.reference.kernel_table import find_kernel
 from .obligation import ExactArray, Fragment, NotApplicable
 from .smt_functions import Functions
 from .smt_kernels import (

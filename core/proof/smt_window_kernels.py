@@ -10,8 +10,8 @@ from typing import cast
 import numpy as np
 from onnx import TensorProto
 
-from ..verify.referee.kernel_call import KernelCall
-from ..verify.referee.window_kernels import Windows, windows_of
+from ..verify.reference.kernel_call import KernelCall
+from ..verify.reference.window_kernels import Windows, windows_of
 from .obligation import NotApplicable
 from .smt_evaluation import MAX_OPAQUE_ARGUMENTS, Array, NodeCall, TensorKernel, TermTensor, Value
 from .smt_kernels import extreme_of_two

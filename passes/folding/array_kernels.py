@@ -18,9 +18,9 @@ from onnx import helper
 
 from ...core import Op, Tensor, Value
 from ...core.ir.dtypes import INTEGERS
-from ...core.verify.referee.kernel_call import Array, Kernel, KernelCall
-from ...core.verify.referee.movement_kernels import KERNELS as MOVEMENT_KERNELS
-from ...core.verify.referee.reduction_kernels import axes_of
+from ...core.verify.reference.kernel_call import Array, Kernel, KernelCall
+from ...core.verify.reference.movement_kernels import KERNELS as MOVEMENT_KERNELS
+from ...core.verify.reference.reduction_kernels import axes_of
 
 FLOAT_DTYPES = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 INTEGER_DTYPES = frozenset(helper.tensor_dtype_to_np_dtype(dtype) for dtype in INTEGERS)

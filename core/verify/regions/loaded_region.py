@@ -16,8 +16,8 @@ from ...ort.kernels import PRODUCTS_OF_BYTES, saturates_sums_of_bytes
 from ...ort.sessions import SessionConfig
 from ...ort.split_models import SplitModel
 from ...serialization.proto_queries import all_nodes
-from ..referee.float64_evaluation import Float64Values, evaluate_in_float64, evaluate_rounded
-from ..referee.judgement import kernel_error
+from ..reference.float64_evaluation import Float64Values, evaluate_in_float64, evaluate_rounded
+from ..reference.judgement import kernel_error
 from ..seeded_session import Session
 from .region_models import RegionModel
 

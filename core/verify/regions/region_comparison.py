@@ -22,8 +22,8 @@ from ...ort.split_models import SplitModel
 from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..noise import is_float
-from ..referee.judgement import Decision, Judgement
-from ..referee.narrowing import mentions_16_bits
+from ..reference.judgement import Decision, Judgement
+from ..reference.narrowing import mentions_16_bits
 from ..seeded_session import Session
 from ..verdict import OutputDifference
 from .bodies import BodyPair

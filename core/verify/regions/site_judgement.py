@@ -21,10 +21,10 @@ from ..output_comparison import (
     to_64_bit,
     without_gains,
 )
-from ..referee.float64_evaluation import Float64Values
-from ..referee.judgement import Decision, Judgement, are_same, is_decided_by_rounding, judge
-from ..referee.kernel_call import Array
-from ..referee.narrowing import narrows
+from ..reference.float64_evaluation import Float64Values
+from ..reference.judgement import Decision, Judgement, are_same, is_decided_by_rounding, judge
+from ..reference.kernel_call import Array
+from ..reference.narrowing import narrows
 from ..verdict import OutputDifference
 from .loaded_region import LoadedRegion
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from .app.verify.verify import VerificationReport, verify
 
     __version__: str
+
+if not Path(__path__[0], "core").is_dir():  # a checkout: core, passes, testing and app are beside this folder
+    __path__.append(str(Path(__path__[0]).parent))
 
 _MODULES = {
     "bench.bench": ("BenchReport", "bench"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -87,12 +89,22 @@ def absolute_imports(module: str) -> set[str]:
     return found
 
 
-def test_declared_packages_match_the_disk() -> None:
+def test_packages_are_found() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    folders = {path.parent.relative_to(ROOT).as_posix() for path in SOURCES}
-    on_disk = {"passwright": "passwright", **{f"passwright.{f.replace('/', '.')}": f for f in folders}}
-    assert sorted(declared["packages"]) == sorted(on_disk)
-    assert declared["package-dir"] == on_disk
+    assert declared["package-dir"] == {"passwright": "passwright", **{f"passwright.{name}": name for name in PACKAGES}}
+    assert "packages" not in declared  # else setuptools does not look for them
+
+
+def test_a_checkout_can_be_imported() -> None:
+    """Its folder `passwright` shadows the installed package, which may be not editable."""
+    code = (
+        "import sys; sys.meta_path = [f for f in sys.meta_path if 'editable' not in f.__module__]\n"
+        "from passwright import optimize; print(optimize.__module__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["passwright.app.run.optimize"]
 
 
 def test_every_folder_with_code_is_a_package() -> None:

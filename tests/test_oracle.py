@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -660,38 +659,6 @@ def test_regions_are_compared_on_sets_of_each_kind_that_are_affordable(monkeypat
     assert verdict.notes == (*whole.notes, note)
     assert verdict.changed_regions == whole.changed_regions > 0
     assert len(set(compared)) == len(compared) == 2
-
-
-@pytest.mark.parametrize(
-    ("body", "site"),
-    [
-        pytest.param("a = Abs(x) y = Relu(a)", None, id="right"),
-        pytest.param("a = Neg(x) y = Relu(a)", "a", id="wrong everywhere"),
-        pytest.param("a = Mul(x, two) b = Abs(a) h = Div(b, two) y = Relu(h)", "a", id="wrong inside"),
-    ],
-)
-def test_regions_are_compared_in_a_thread_on_the_first_sets(
-    body: str, site: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    two = {"two": np.array(2, np.float32)}
-    original = load("g (float[N] x) => (float[N] y) { n = Neg(x) a = Abs(n) y = Relu(a) }")
-    result = load(f"g (float[N] x) => (float[N] y) {{ {body} }}", weights=two).SerializeToString()
-    oracle = oracle_of(original)
-    sequential = oracle.compare(result, ComparisonOptions(compare_regions=True))
-    monkeypatch.setattr("passwright.core.verify.oracle.MIN_CONCURRENT_BYTES", 0)
-    monkeypatch.setattr("passwright.core.verify.oracle.usable_cores", lambda: 2)
-    compared: list[tuple[int, int]] = []
-    first_difference = ChangedRegions.first_difference
-    monkeypatch.setattr(
-        ChangedRegions,
-        "first_difference",
-        lambda regions, sets: compared.append((get_ident(), len(sets))) or first_difference(regions, sets),
-    )
-    verdict = oracle.compare(result, ComparisonOptions(compare_regions=True), concurrent=True)
-    assert verdict.to_data() == sequential.to_data()
-    assert (None if verdict.failure is None else verdict.failure.site) == site
-    assert compared[0][0] != get_ident()
-    assert compared[0][1] == 2
 
 
 def test_lack_of_memory_is_a_fault_of_the_rewritten_model_only_where_values_are_small() -> None:

@@ -59,12 +59,6 @@ main()
 """
 
 
-CONCURRENT = """
-import passwright.core.verify.oracle as oracle
-oracle.MIN_CONCURRENT_BYTES, oracle.usable_cores = 0, lambda: 2
-from passwright.core.verify.oracle_worker import main
-main()
-"""
 WITH_REGIONS = ComparisonOptions(compare_regions=True)
 
 
@@ -82,12 +76,6 @@ def message_of(text: str) -> bytes:
 def hasty_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker with half a second for each run."""
     monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", HASTY))
-
-
-@pytest.fixture
-def concurrent_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that compares the regions of small models, too, in a thread."""
-    monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", CONCURRENT))
 
 
 def private_folders(pid: int) -> list[Path]:
@@ -136,8 +124,7 @@ def test_crash_of_a_rewritten_model_is_a_mismatch() -> None:
         )
 
 
-@pytest.mark.usefixtures("concurrent_worker")
-def test_regions_compared_beside_outputs_have_the_same_verdict() -> None:
+def test_regions_have_the_same_verdict() -> None:
     oracle = Oracle(message_of(RELU), VerificationSpec.of(from_onnx(load(RELU))))
     wrong_inside = "g (float[N,4] x) => (float[N,4] y) { b = Neg(x) a = Abs(b) y = Relu(a) }"
     with process_of(RELU) as process:
@@ -148,8 +135,7 @@ def test_regions_compared_beside_outputs_have_the_same_verdict() -> None:
     assert found.failure is None
 
 
-@pytest.mark.usefixtures("concurrent_worker")
-def test_crash_beside_the_comparison_of_regions_is_a_mismatch() -> None:
+def test_crash_is_a_mismatch_where_regions_are_compared() -> None:
     with process_of(RELU) as process:
         failure = process.compare(message_of(ABORTING_RELU), WITH_REGIONS).failure
         assert str(failure) == "the rewritten model fails on normal inputs with N=2: onnxruntime crashed (SIGABRT)"

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from signal import SIGKILL
 
@@ -179,19 +178,3 @@ def test_overdue_call_is_seen_by_the_parent(tmp_path: Path) -> None:
     mine.begin({}, 0.0)
     parents.create()
     assert parents.read() == {}
-
-
-def test_of_the_calls_of_two_threads_the_one_that_has_to_end_first_is_seen(tmp_path: Path) -> None:
-    mine, parents = CallFile(tmp_path / "call"), CallFile(tmp_path / "call")
-    parents.create()
-    mine.attach()
-    mine.begin({"run": 1}, 60.0)
-    with ThreadPoolExecutor(1) as pool:
-        for limit, seen in ((None, 1), (90.0, 1), (30.0, 2), (0.0, 2)):
-            pool.submit(mine.begin, {"run": 2}, limit).result()
-            assert parents.look()[0] == {"run": seen}
-        assert parents.look() == ({"run": 2}, True)
-        pool.submit(mine.end).result()
-    assert parents.look() == ({"run": 1}, False)
-    mine.end()
-    assert parents.look() == ({}, False)

@@ -7,10 +7,8 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from math import inf
 from mmap import mmap
 from pathlib import Path
-from threading import Lock, get_ident
 from time import monotonic
 from types import MappingProxyType
 from typing import Any
@@ -64,14 +62,11 @@ CAPACITY = 1 << 12  # bytes of a record
 class CallFile:
     """The current call of a worker process, in a file that it maps, and that its parent reads now and then.
 
-    Of calls of several threads it is the one that has to end first. A message or a write for each call would take as
-    long as a small model runs.
+    A message or a write for each call would take as long as a small model runs.
     """
 
     path: Path
     _map: mmap | None = field(default=None, init=False)
-    _calls: dict[int, Facts] = field(default_factory=dict[int, Facts], init=False)  # by thread
-    _lock: Lock = field(default_factory=Lock, init=False)
     _overdue: bytes = field(default=b"", init=False)
 
     def create(self) -> None:
@@ -82,7 +77,6 @@ class CallFile:
 
     def attach(self) -> None:
         """Map the file that the parent made."""
-        self._calls.clear()
         with self.path.open("r+b") as f:
             self._map = mmap(f.fileno(), CAPACITY)
 
@@ -92,20 +86,15 @@ class CallFile:
         `after`: those about an earlier call, which may have damaged the process.
         """
         until = None if limit is None else monotonic() + limit
-        with self._lock:
-            self._calls[get_ident()] = {"facts": facts, "limit": limit, "until": until}
-            self._write(after)
+        self._write({"facts": facts, "limit": limit, "until": until, "after": after})
 
     def end(self, after: Facts | None = None) -> None:
-        """Record that the call of this thread ended, `after` an earlier one."""
-        with self._lock:
-            self._calls.pop(get_ident(), None)
-            self._write(after)
+        """Record that the call ended, `after` an earlier one."""
+        self._write({"after": after})
 
-    def _write(self, after: Facts | None) -> None:
+    def _write(self, record: Facts) -> None:
         assert self._map is not None
-        first = min(self._calls.values(), key=_end, default=dict[str, Any]())
-        text = json.dumps({**first, "after": after}).encode() + b"\n"  # the rest of a longer record is in later lines
+        text = json.dumps(record).encode() + b"\n"  # the rest of a longer record is in later lines
         self._map[: len(text)] = text
 
     def read(self) -> Facts:
@@ -127,11 +116,6 @@ class CallFile:
         with suppress(OSError):
             return self.path.read_bytes().partition(b"\n")[0]
         return b""
-
-
-def _end(call: Facts) -> float:
-    """The time at which a call is over its limit."""
-    return inf if call["until"] is None else call["until"]
 
 
 def _parsed(line: bytes) -> Facts:

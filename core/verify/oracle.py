@@ -11,7 +11,7 @@ from itertools import accumulate
 from math import inf
 from time import monotonic, thread_time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,10 +21,9 @@ from ..ir.dims import Shape
 from ..ir.values import declared_shape
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
-from ..ort.process_limits import default_memory, usable_cores
+from ..ort.process_limits import default_memory
 from ..ort.sessions import Loadable
 from ..ort.split_models import SplitModel
-from ..support.threads import begin_call
 from ..support.watchdog import TimedNote
 from .comparison_options import USUAL, ComparisonOptions
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
@@ -38,7 +37,6 @@ from .oracle_exchange import CHANGED_REGION, REWRITTEN, CrashedRuns
 from .output_comparison import compare_outputs, identical, relative_noise_floor, without_gains
 from .preloading import LoadedOriginal, PreloadedOriginal
 from .regions.region_comparison import SATURATES, ChangedRegions
-from .regions.sites import SiteDifference
 from .regions.value_graph import ValueGraph
 from .seeded_session import (
     BACKENDS,
@@ -53,9 +51,6 @@ from .seeded_session import (
 from .segmented_runtime import SegmentedRuntime, SegmentLimits, load_by_size, segment_memory, takes_quadratic_time
 from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 Outputs = dict[str, Any]
 MIN_SEGMENTED_SECONDS = 1.0  # of CPU time for runs of an original in segments, after which it gets no further inputs,
@@ -178,7 +173,6 @@ SEARCH_SHARE, COMPARISON_SHARE = 0.4, 0.5
 REGION_SECONDS = MappingProxyType({"quick": 0.1, "default": 0.25, "thorough": inf})
 """CPU seconds of runs of a model, by effort, on whose input sets its changed regions are compared."""
 MIN_REGION_SETS = 2
-MIN_CONCURRENT_BYTES = 16 << 20  # of weights, from which regions are compared in a thread
 LARGE_VALUES_DIVISOR = 16  # of the memory, for values of the original with which a right rewrite may need more
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
 
@@ -197,42 +191,6 @@ class _Comparisons:
         default_factory=lambda: {True: dict[str, OutputDifference](), False: dict[str, OutputDifference]()}
     )
     costs: dict[int, float] = field(default_factory=dict[int, float])
-
-
-@dataclass(slots=True)
-class RegionComparison:
-    """The comparison of the changed regions that `find` finds; in a thread on the input sets on which it was begun."""
-
-    find: Callable[[], ChangedRegions | None]
-    _begun: Sequence[InputSet] = field(default=(), init=False)
-    _thread: Future[SiteDifference | None] | None = field(default=None, init=False)
-
-    def begin(self, input_sets: Sequence[InputSet]) -> None:
-        """Begin to compare on these in a thread."""
-        self._begun, self._thread = input_sets, begin_call(partial(self._compare, input_sets))
-
-    def changed(self) -> ChangedRegions | None:
-        """The changed regions, if they can be compared, when the thread has ended."""
-        self.wait()
-        return self.find()
-
-    def wait(self) -> None:
-        """Wait for the end of the thread."""
-        if self._thread is not None:
-            self._thread.exception()
-
-    def first_difference(self, input_sets: Sequence[InputSet]) -> SiteDifference | None:
-        """The first site at which the rewritten model is wrong on an input set; None if there is none."""
-        self.wait()
-        rest = [i for i in input_sets if not any(i is begun for begun in self._begun)]
-        if self._thread is None or len(rest) + len(self._begun) != len(input_sets):  # or of others
-            return self._compare(input_sets)
-        return self._thread.result() or self._compare(rest)
-
-    def _compare(self, input_sets: Sequence[InputSet]) -> SiteDifference | None:
-        regions = self.find()
-        with call_facts(model=CHANGED_REGION):
-            return None if regions is None else regions.first_difference(input_sets)
 
 
 class Oracle:
@@ -396,12 +354,11 @@ class Oracle:
         options: ComparisonOptions = USUAL,
         *,
         backend: Backend | None = None,
-        concurrent: bool = False,
     ) -> Verdict:
         """Compare `model` with the original up to the first input set on which it fails, finite ones first.
 
         `backend` runs `model` instead of the backend of the original; as it has its own process, which may crash, sizes
-        of 0 are tried for all operators. `concurrent`: changed regions of large models are compared in a thread beside.
+        of 0 are tried for all operators.
         """
         original, spec = self._original, self.spec
         count, notes = 0, list(self.notes)
@@ -434,18 +391,12 @@ class Oracle:
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
         unmatched = [n for n in self.output_names if n in only_derived]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.answers[0].input_set, None) if unmatched else None
-        find = cache(partial(self._changed_regions, model)) if options.compare_regions else _no_regions
-        regions = RegionComparison(find)
+        regions = cache(partial(self._changed_regions, model)) if options.compare_regions else _no_regions
         compare_on = partial(
-            self._compare_on, session=derived, notes=notes, regions=regions.changed, unseeded=unseeded, options=options
+            self._compare_on, session=derived, notes=notes, regions=regions, unseeded=unseeded, options=options
         )
         tried = _Comparisons(notes, failure=failure)
-        if concurrent and self._has_cores_and_memory:
-            regions.begin(_by_turn([a.input_set for a in chosen if _is_usual(a.input_set)])[:MIN_REGION_SETS])
-        try:
-            self._compare_in_time(chosen, compare_on, tried)
-        finally:
-            regions.wait()
+        self._compare_in_time(chosen, compare_on, tried)
         failure = tried.failure
         del derived, compare_on  # its memory
         is_comparable = failure is None or failure.difference is not None
@@ -489,13 +440,6 @@ class Oracle:
             tried.costs[id(input_set)] = thread_time() - begin
         if chosen and not any(tried.labels.values()):
             raise UnverifiableError(tried.notes[-1])
-
-    @cached_property
-    def _has_cores_and_memory(self) -> bool:
-        """Whether regions are compared beside outputs: the model takes long, and there is memory for both."""
-        most = (self.spec.memory or default_memory()) / LARGE_VALUES_DIVISOR
-        weights = sum(t.nbytes for t in self._split.tensors.values())
-        return usable_cores() > 1 and MIN_CONCURRENT_BYTES <= weights <= most and self.spec.max_region_sets is None
 
     def _changed_regions(self, model: Loadable | SplitModel) -> ChangedRegions | None:
         """The changed regions; None where the session does not tell them, or outputs are random or depend on runs."""
@@ -568,8 +512,7 @@ class Oracle:
         """The verdict on the changed regions alone."""
         notes = list(self.notes)
         input_sets = list(filter(_is_usual, (a.input_set for a in answers)))[:SEGMENTED_REGION_SETS]
-        regions = RegionComparison(cache(partial(self._changed_regions, model)))
-        failure, count = self._compare_regions(regions, input_sets, None, notes)
+        failure, count = self._compare_regions(partial(self._changed_regions, model), input_sets, None, notes)
         if failure is not None:
             self._shown_by_regions.add(id(failure.input_set))
         labels = tuple(map(str, input_sets))
@@ -577,7 +520,7 @@ class Oracle:
 
     def _compare_regions(
         self,
-        regions: RegionComparison,
+        regions: Callable[[], ChangedRegions | None],
         input_sets: Sequence[InputSet],
         failure: Mismatch | None,
         notes: list[str],
@@ -587,10 +530,11 @@ class Oracle:
         Only on finite inputs without a size of 0, where no output depends on a random op or on earlier runs.
         """
         usual = list(filter(_is_usual, input_sets))
-        changed = regions.changed() if usual else None
+        changed = regions() if usual else None
         if changed is None:
             return failure, 0
-        found = regions.first_difference(usual)
+        with call_facts(model=CHANGED_REGION):
+            found = changed.first_difference(usual)
         notes.extend(changed.notes)
         if found is None:
             return failure, len(changed.sites)

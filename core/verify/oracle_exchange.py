@@ -71,14 +71,13 @@ class OracleFacts:
 class Comparison:
     """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original.
 
-    `conditions` are those of the options, in files. `concurrent`: see `Oracle.compare`.
+    `conditions` are those of the options, in files.
     """
 
     model: Path | SplitFile
     options: ComparisonOptions
     config: SessionConfig | None = None
     conditions: Sequence[Path | SplitFile] = ()
-    concurrent: bool = False
 
 
 @dataclass(slots=True)

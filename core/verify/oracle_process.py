@@ -155,23 +155,19 @@ class OracleProcess:
         """Compare `model` with the original, as an `Oracle` does; in a session of another `config` if given.
 
         A crash of the rewritten model is a mismatch. Input sets on which the original crashes are left out afterwards;
-        changed regions are not compared if one of them crashes alone, which the whole model need not do. Outputs and
-        regions are compared at the same time, and one after the other if the process ends or lacks memory.
+        changed regions are not compared if one of them crashes alone, which the whole model need not do.
         """
         self.wait()
         sets = options.input_sets
         with self._files((model, *options.conditions)) as (file, *conditions):
             options, note = replace(options, input_sets=None if sets is None else list(sets), conditions=()), ""
-            concurrent = options.compare_regions and sets is None
             while True:
-                mismatch, is_decisive = None, self._is_fresh and not concurrent
-                comparison = Comparison(file, options, config, conditions, concurrent)
+                mismatch, is_decisive = None, self._is_fresh
+                comparison = Comparison(file, options, config, conditions)
                 try:
                     verdict, self._facts = self._request("compare", comparison)
                 except WorkerExit as e:
-                    if concurrent:
-                        self._restore()
-                    elif _call(e).get("model") == CHANGED_REGION:
+                    if _call(e).get("model") == CHANGED_REGION:
                         options = replace(options, compare_regions=False)
                         note = f"changed regions were not compared: {e.describe('onnxruntime')} on one of them"
                         self._restore()
@@ -187,7 +183,6 @@ class OracleProcess:
                         notes = (*verdict.notes, note) if note else verdict.notes
                         return _with_feeds(replace(verdict, notes=notes))
                     self._restore()
-                concurrent = False
                 if mismatch is not None:
                     labels = () if mismatch.input_set is None else (str(mismatch.input_set),)
                     return _with_feeds(

@@ -95,8 +95,7 @@ class OracleWorker:
         assert self.oracle is not None
         backend = None if comparison.config is None else partial(OnnxRuntime, config=comparison.config)
         options = replace(comparison.options, conditions=[_loaded(c) for c in comparison.conditions])
-        model, concurrent = _loaded(comparison.model), comparison.concurrent
-        verdict = self.oracle.compare(model, options, backend=backend, concurrent=concurrent)
+        verdict = self.oracle.compare(_loaded(comparison.model), options, backend=backend)
         return verdict, self._facts()
 
     def leave_out(self, arguments: tuple[InputSet, str]) -> OracleFacts:

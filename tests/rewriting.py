@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import onnx
 from passwright.core import from_onnx, to_onnx
-from passwright.core.ort.sessions import Loadable
+from passwright.core.io.split_models import Loadable
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
 from passwright.testing import rewriting

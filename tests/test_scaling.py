@@ -14,8 +14,8 @@ from operation_counts import count_calls
 from passwright.core import EXACT, Ledger, Op, Value, rule
 from passwright.core.errors import EvaluationError
 from passwright.core.io.convert import from_onnx
+from passwright.core.io.split_models import SplitModel
 from passwright.core.ir.op import SLOTS_THRESHOLD
-from passwright.core.ort.split_models import SplitModel
 from passwright.core.rewriting.driver import RuleIndex, Worklist
 from passwright.core.support.gc_pause import gc_paused
 from passwright.core.verify.input_draws import combined_plans

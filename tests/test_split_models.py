@@ -11,9 +11,10 @@ import pytest
 from onnx import helper, numpy_helper
 from passwright.core.io.files import ModelFile, load, split_model
 from passwright.core.io.model import split
+from passwright.core.io.split_models import SplitModel, load_split, save_split
 from passwright.core.ir.tensor import Tensor
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.ort.split_models import NO_FILE, SplitModel, load_split, save_split, session_source
+from passwright.core.ort.session_source import NO_FILE, session_source
 
 if TYPE_CHECKING:
     from pathlib import Path

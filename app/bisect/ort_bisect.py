@@ -12,7 +12,8 @@ from ...core.errors import UsageError
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
-from ...core.ort.sessions import LEVELS, Loadable, SessionConfig
+from ...core.io.split_models import Loadable
+from ...core.ort.sessions import LEVELS, SessionConfig
 from ...core.ort.worker_process import WorkerProcess
 from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.binary_search import first_bad

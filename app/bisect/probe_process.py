@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import EvaluationError
+from ...core.io.split_models import Loadable
 from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
-from ...core.ort.sessions import Loadable, SessionConfig
+from ...core.ort.sessions import SessionConfig
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess

@@ -11,11 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core.errors import EvaluationError, ModelError, UsageError, format_error
+from ...core.io.split_models import Loadable
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.traits import Trait, ops_with
 from ...core.ort.remote_backend import RemoteBackend, RemoteSession
-from ...core.ort.sessions import ENABLE_ALL, Loadable, SessionConfig
+from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.verify.input_specs import InputSpec
 from ..bench.accuracy import LabelledSet, Metric, run_in_batches
 

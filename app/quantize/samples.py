@@ -13,7 +13,7 @@ import numpy as np
 from ...core.errors import ModelError, UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
-from ...core.ort.sessions import Loadable
+from ...core.io.split_models import Loadable
 from ...core.verify.input_specs import InputSpec, input_specs
 from ..bench.accuracy import LabelledSet, load_metric
 from ..measure.feeds import batch_symbol, fixed_batch

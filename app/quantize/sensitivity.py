@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from ...core.io.model_source import ModelSource, edited_source, model_source
+from ...core.io.split_models import Loadable
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ort.remote_backend import RemoteBackend
-from ...core.ort.sessions import Loadable
 from ...core.rewriting.changes import ChangeKey
 from ...core.transform.extract import keep_outputs
 from .criterion import Noise

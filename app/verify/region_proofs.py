@@ -9,8 +9,7 @@ from functools import partial
 from ...core.errors import PassesError
 from ...core.io.files import split_model
 from ...core.io.model import Model
-from ...core.ort.sessions import Loadable
-from ...core.ort.split_models import SplitModel
+from ...core.io.split_models import Loadable, SplitModel
 from ...core.pass_manager.pass_manager import PassManager
 from ...core.pass_manager.pass_selection import select, selectable_names
 from ...core.pass_manager.pipeline import Pipeline

@@ -17,10 +17,11 @@ from ..errors import ModelError
 from ..io.files import ModelFile, as_loadable
 from ..io.model import Model
 from ..io.model_source import ModelSource, model_source
+from ..io.split_models import Loadable
 from ..ir.dtypes import FLOATS
 from ..ir.graph import defined_values
 from ..ort import value_files
-from ..ort.sessions import ENABLE_ALL, Loadable, SessionConfig
+from ..ort.sessions import ENABLE_ALL, SessionConfig
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..support.scratch_folder import ScratchFolder
 from ..support.suggestions import did_you_mean

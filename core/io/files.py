@@ -38,8 +38,6 @@ from ..ir.tensor import (
     Tensor,
     join_chunks,
 )
-from ..ort.sessions import Loadable
-from ..ort.split_models import SplitModel
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from ..serialization.proto_queries import inner_tensors
 from ..support.regular_files import open_regular, unreadable
@@ -48,6 +46,7 @@ from ..support.threads import begin_call
 from .convert import import_model, opsets_of
 from .file_copies import PAGE_BYTES, write_chunk
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize, split
+from .split_models import Loadable, SplitModel
 
 MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
 MAX_JOINED_BYTES = 16 << 20  # bytes of weights up to which a session gets a model as one message

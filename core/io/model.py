@@ -14,7 +14,6 @@ from ..ir import op_schemas, wire_format
 from ..ir.graph import Graph
 from ..ir.tensor import Chunk, Tensor, join_chunks
 from ..ir.values import Value
-from ..ort.split_models import SplitModel
 from ..serialization.exporter import (
     INITIALIZER,
     MODEL_GRAPH,
@@ -25,6 +24,7 @@ from ..serialization.exporter import (
     written_initializers,
 )
 from ..serialization.proto_queries import opset_versions
+from .split_models import SplitModel
 
 
 @dataclass(slots=True)

@@ -12,10 +12,10 @@ from weakref import finalize
 import onnx
 
 from ..errors import ModelError, PassesError
-from ..ort.sessions import Loadable
 from .convert import from_onnx
 from .files import ModelFile, as_loadable, load
 from .model import Model, serialize
+from .split_models import Loadable
 
 ModelEdit = Callable[[Model], object]
 """Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""

@@ -13,13 +13,13 @@ import numpy as np
 import onnx
 
 from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError
+from ..io.split_models import Loadable, SplitModel
 from ..ir.tensor import first_line
 from ..serialization.proto_queries import all_nodes, opset_versions
 from ..support.watchdog import call_after
 from .call_monitor import backend_call
 from .ort_values import from_ortvalue, is_exchangeable, lacks_numpy_dtype, to_ortvalue
-from .sessions import UNOPTIMIZED, Loadable, SessionConfig, create_session
-from .split_models import SplitModel
+from .sessions import UNOPTIMIZED, SessionConfig, create_session
 
 Arrays = Mapping[str, Any]
 LOAD_TIMEOUT = 300.0  # seconds to load a model

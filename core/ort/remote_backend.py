@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import EvaluationError, ModelLoadError, UnverifiableError
+from ..io.split_models import Loadable, SplitModel, load_split, save_split
 from ..support.scratch_folder import ScratchFolder
 from . import value_files
 from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, OnnxRuntime
-from .sessions import UNOPTIMIZED, Loadable, SessionConfig
-from .split_models import SplitModel, load_split, save_split
+from .sessions import UNOPTIMIZED, SessionConfig
 from .worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 
 

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..support.printable_text import is_utf8
 
 if TYPE_CHECKING:
-    from .split_models import SplitModel
-
-
-Loadable = bytes | Path
-"""A serialized model, or its file; external weights are beside that."""
+    from ..io.split_models import Loadable, SplitModel
 
 CPU = "CPUExecutionProvider"
 DISABLE_ALL, ENABLE_ALL = "DISABLE_ALL", "ENABLE_ALL"
@@ -80,7 +76,7 @@ def create_session(
     """
     values = dict[str, Any]()
     if not isinstance(model, bytes | Path):
-        from .split_models import session_source  # noqa: PLC0415 - imports onnx, which takes memory
+        from .session_source import session_source  # noqa: PLC0415 - imports onnx, which takes memory
 
         split = session_source(model)
         model, folder, values = split.data, split.folder, split.values

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import FailureKind, NoFixpoint, PassesError, PassFailed, RuleError, UnverifiableError, VerificationError
 from ..io.files import in_memory
+from ..io.split_models import Loadable, SplitModel
 from ..ir.context import FRESH_NAME_MARK
-from ..ort.sessions import Loadable
-from ..ort.split_models import SplitModel
 from ..rewriting.changes import Change
 from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
 from ..rewriting.rules import Contract, Rule

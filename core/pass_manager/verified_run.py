@@ -13,9 +13,8 @@ from ..io.files import in_memory, weight_bytes
 from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from ..io.model_source import ModelSource
 from ..io.publishing import Publication
+from ..io.split_models import Loadable, SplitModel
 from ..ir.tensor import SMALL_TENSOR_BYTES
-from ..ort.sessions import Loadable
-from ..ort.split_models import SplitModel
 from ..rewriting.changes import ChangeObserver
 from ..support.gc_pause import gc_paused
 from ..verify.comparison_options import ComparisonOptions

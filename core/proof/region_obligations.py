@@ -17,11 +17,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, inliner, numpy_helper
 
+from ..io.split_models import SplitModel
 from ..ir.dtypes import FLOATS
 from ..ir.expressions import SymInt, atoms, substitute
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor, digest, tensors_equal
-from ..ort.split_models import SplitModel
 from ..rewriting.rules import EXACT, ROUNDING
 from ..serialization.proto_queries import captured_by, needed_nodes, read_names
 from ..verify.noise import is_float

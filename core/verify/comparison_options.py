@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..ort.sessions import Loadable
-    from ..ort.split_models import SplitModel
+    from ..io.split_models import Loadable, SplitModel
     from .input_generation import InputSet
 
 

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from ..errors import ModelError, UnverifiableError
 from ..io.convert import from_onnx
 from ..io.files import split_model
+from ..io.split_models import Loadable, SplitModel
 from ..ir.dims import Shape
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
-from ..ort.sessions import Loadable
-from ..ort.split_models import SplitModel
 from ..serialization.proto_queries import used_operators
 
 EMPTY_SUM_ERROR = "sums over no elements, for which onnxruntime gives wrong results"

@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ..io.split_models import SplitModel
 from ..ir.tensor import Tensor
-from ..ort.split_models import SplitModel
 
 Array = np.ndarray[Any, Any]
 

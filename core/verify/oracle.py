@@ -17,13 +17,12 @@ import numpy as np
 
 from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
 from ..io.files import split_model
+from ..io.split_models import Loadable, SplitModel
 from ..ir.dims import Shape
 from ..ir.values import declared_shape
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
 from ..ort.process_limits import default_memory
-from ..ort.sessions import Loadable
-from ..ort.split_models import SplitModel
 from ..support.watchdog import TimedNote
 from .comparison_options import USUAL, ComparisonOptions
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors

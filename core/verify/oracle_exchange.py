@@ -10,9 +10,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from ..io.split_models import SplitModel, load_split
 from ..ort.call_monitor import CallFile
 from ..ort.sessions import SessionConfig
-from ..ort.split_models import SplitModel, load_split
 from .comparison_options import ComparisonOptions
 from .given_samples import KEPT_BYTES
 from .input_sets import InputSet

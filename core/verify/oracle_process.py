@@ -15,8 +15,8 @@ from typing import Any, Self
 from ..errors import EvaluationError, MemoryExhausted, ModelError, PassesError, UnverifiableError
 from ..io.files import ModelFile
 from ..io.model_source import ModelSource
-from ..ort.sessions import Loadable, SessionConfig
-from ..ort.split_models import SplitModel, save_split
+from ..io.split_models import Loadable, SplitModel, save_split
+from ..ort.sessions import SessionConfig
 from ..ort.worker_folder import private_folder
 from ..ort.worker_pool import worker_pool
 from ..ort.worker_process import Message, WorkerExit

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OUT_OF_MEMORY, MemoryExhausted, ModelError, PassesError
+from ..io.split_models import SplitModel
 from ..ort.backends import OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
 from ..ort.evaluation_worker import EVALUATE, EvaluationWorker
 from ..ort.process_limits import limit_memory, prepare_to_crash
-from ..ort.split_models import SplitModel
 from ..ort.worker_process import Message, serve
 from .input_sets import InputSet
 from .oracle import Oracle

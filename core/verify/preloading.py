@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ..errors import PassesError
 from ..io.files import ModelFile, split_file
+from ..io.split_models import SplitModel
 from ..ort.backends import LOAD_TIMEOUT, OnnxRuntime
 from ..ort.call_monitor import backend_call
-from ..ort.split_models import SplitModel
 from ..support.threads import begin_call
 from .segmented_runtime import segment_memory, takes_quadratic_time
 

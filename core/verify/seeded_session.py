@@ -20,6 +20,7 @@ from onnx import helper
 
 from ..errors import ModelLoadError, UnverifiableError
 from ..io.files import split_model
+from ..io.split_models import Loadable, SplitModel
 from ..ir import op_schemas
 from ..ir.context import FRESH_NAME_MARK
 from ..ir.effects import is_random
@@ -28,8 +29,7 @@ from ..ir.op_schemas import canonical_domain
 from ..ir.subgraphs import enclosing_op
 from ..ir.values import Value
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
-from ..ort.sessions import Loadable, SessionConfig
-from ..ort.split_models import SplitModel
+from ..ort.sessions import SessionConfig
 from ..serialization.proto_queries import all_nodes, opset_versions
 from .noise import perturb_weights
 

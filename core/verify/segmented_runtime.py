@@ -16,12 +16,12 @@ from onnx import helper
 
 from ..errors import EvaluationError, ModelLoadError
 from ..io.files import split_model
+from ..io.split_models import Loadable, SplitModel
 from ..ir.op_schemas import canonical_domain
 from ..ir.tensor import Tensor
 from ..ort.backends import Arrays, OnnxRuntime
 from ..ort.kernels import runs_on_cpu
-from ..ort.sessions import UNOPTIMIZED, Loadable, SessionConfig
-from ..ort.split_models import SplitModel
+from ..ort.sessions import UNOPTIMIZED, SessionConfig
 from ..serialization.proto_queries import all_nodes, opset_versions, subgraphs
 from .regions.region_models import value_type
 from .regions.value_graph import ValueGraph, sorted_nodes

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ...io.split_models import SplitModel
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor
-from ...ort.split_models import SplitModel
 from ...serialization.proto_queries import captured_names, opset_versions
 from .region_models import value_type
 from .value_graph import ValueGraph

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...io.split_models import SplitModel
 from ...ort.backends import Arrays
-from ...ort.split_models import SplitModel
 from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..seeded_session import Session

@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 import onnx
 
+from ...io.split_models import SplitModel
 from ...ir.dtypes import FLOATS
 from ...ir.traits import Trait, ops_with
 from ...ort.backends import Arrays, OnnxRuntime
 from ...ort.kernels import PRODUCTS_OF_BYTES, saturates_sums_of_bytes
 from ...ort.sessions import SessionConfig
-from ...ort.split_models import SplitModel
 from ...serialization.proto_queries import all_nodes
 from ..reference.float64_evaluation import Float64Values, evaluate_in_float64, evaluate_rounded
 from ..reference.judgement import kernel_error

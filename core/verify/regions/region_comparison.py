@@ -15,10 +15,10 @@ import onnx
 from onnx import helper
 
 from ...errors import EvaluationError, ModelLoadError
+from ...io.split_models import SplitModel
 from ...ir.tensor import Tensor, element_bits
 from ...ort.backends import Arrays, OnnxRuntime
 from ...ort.sessions import SessionConfig
-from ...ort.split_models import SplitModel
 from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..noise import is_float

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ...io.split_models import SplitModel
 from ...ir.tensor import Tensor
-from ...ort.split_models import SplitModel
 from .value_graph import ValueGraph
 
 COMPUTED = "__computed"  # ends the name of a value that the region computes, beside the given one

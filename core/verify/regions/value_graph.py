@@ -10,9 +10,9 @@ from functools import cached_property
 import onnx
 from onnx import shape_inference
 
+from ...io.split_models import SplitModel
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor
-from ...ort.split_models import SplitModel
 from ...serialization.proto_queries import all_nodes, read_names
 
 Constant = Tensor | onnx.SparseTensorProto

@@ -1,21 +1,19 @@
-"""Models as a message without the elements of large initializers, and these as tensors, which stay on disk."""
+"""Models for sessions: serialized, in files, or as a message and the elements of large initializers apart."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import onnx
 from onnx.external_data_helper import set_external_data
 
 from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, Tensor
-from .ort_values import to_ortvalue
 
+Loadable = bytes | Path
+"""A serialized model, or its file; external weights are beside that."""
 ALIGNMENT = 64  # bytes; onnxruntime maps elements at such an offset without a copy, and aligns its own tensors as much
-NO_FILE = "elements_in_memory"  # the location of elements that the session gets as OrtValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +47,11 @@ class SplitModel:
             if t.name in self.tensors:
                 t.CopyFrom(self.tensors[t.name].to_proto(t.name))
         return message
+
+
+def is_large(tensor: Tensor) -> bool:
+    """Whether the elements of an initializer are apart from the message."""
+    return tensor.dtype != STRING and tensor.nbytes > SMALL_TENSOR_BYTES
 
 
 def save_split(model: SplitModel, path: Path) -> None:
@@ -90,49 +93,3 @@ def load_split(path: Path) -> SplitModel:
             span = MappedField(RAW_DATA, file, begin, begin + int(entries["length"]))
             tensors[proto.name] = Tensor.from_proto(elements, span)
     return SplitModel(message, tensors)
-
-
-@dataclass(slots=True)
-class SessionSource:
-    """The `data` and the `folder` that a session of a split model is made of, and the `values` that it copies."""
-
-    data: bytes
-    folder: Path | None
-    values: dict[str, Any] = field(default_factory=dict[str, Any])
-    held: list[Any] = field(default_factory=list[Any])
-
-
-def is_large(tensor: Tensor) -> bool:
-    """Whether the elements of an initializer are apart from the message."""
-    return tensor.dtype != STRING and tensor.nbytes > SMALL_TENSOR_BYTES
-
-
-def session_source(model: SplitModel) -> SessionSource:
-    """The model for a session: aligned elements of a file are referred to there, others are given as values."""
-    message = onnx.ModelProto()
-    message.CopyFrom(model.message)
-    paths = {name: path for name, t in model.tensors.items() if (path := _aligned_file(t)) is not None}
-    folder = Path(os.path.commonpath([p.parent for p in paths.values()])) if paths else None
-    source = SessionSource(b"", folder)
-    for proto in message.graph.initializer:
-        if (tensor := model.tensors.get(proto.name)) is None:
-            continue
-        proto.raw_data = b""  # the helper refuses a tensor that has none
-        if folder is not None and proto.name in paths and tensor.mapped is not None:
-            location = paths[proto.name].relative_to(folder).as_posix()
-            set_external_data(proto, location, tensor.mapped.begin, tensor.nbytes)
-        else:
-            set_external_data(proto, NO_FILE)
-            source.values[proto.name], held = to_ortvalue(tensor.array)
-            source.held.append(held)
-        proto.ClearField("raw_data")
-    source.data = message.SerializeToString()
-    return source
-
-
-def _aligned_file(tensor: Tensor) -> Path | None:
-    """The file with the elements in raw form, if their offset is aligned."""
-    mapped = tensor.mapped
-    if mapped is None or not mapped.is_raw or mapped.begin % ALIGNMENT or not isinstance(mapped.file, MappedFile):
-        return None
-    return mapped.file.path.resolve()

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from time import process_time
 
 from measured_runs import make_mixed_models
-from passwright.core import Build, Fixpoint, Ledger, Pass, Rule, RulePass, Value, rule
+from passwright.core import Fixpoint, Ledger, Pass, RewriteBuilder, Rule, RulePass, Value, rule
 from passwright.core.io.model_source import model_source
 from passwright.passes.pipelines import BUILT_IN
 
@@ -27,7 +27,7 @@ def unmatched_rule(root: str, feeder: str, absent: str) -> Rule:
         lambda g, x, rest: g.one_of(root)(g.one_of(feeder)(g.one_of(absent)(x), *rest)) if feeder else
         g.one_of(root)(g.one_of(absent)(x), *rest)
     )  # fmt: skip
-    def never_matches(g: Build, x: Value, rest: tuple[Value | None, ...]) -> Value:
+    def never_matches(g: RewriteBuilder, x: Value, rest: tuple[Value | None, ...]) -> Value:
         return x
 
     return never_matches

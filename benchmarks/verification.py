@@ -21,7 +21,7 @@ import numpy as np
 import onnx
 import psutil
 from onnx import parser as text
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 from passwright.core.io.model_source import model_source
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
@@ -105,7 +105,7 @@ def measure_costs(path: Path, folder: Path, repeats: int) -> Costs:
 
 
 @rule(lambda g, x: g.Relu(x), contract=EXACT)
-def drop_relu(g: Build, x: Value) -> Value:
+def drop_relu(g: RewriteBuilder, x: Value) -> Value:
     """Relu(x) => x, right behind Abs only"""
     return x
 

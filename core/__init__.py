@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import Declined, ModelError, PassesError, require
+    from .errors import MatchFailure, ModelError, PassesError, require
     from .inference.shape_functions import broadcasts_to, same_extent, same_extent_if_broadcast
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from .pass_manager.edits import Edit
     from .pass_manager.hints import Hint
     from .pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
-    from .plugins.plugin import Placed, Plugin
-    from .rewriting.builder import Build
+    from .plugins.plugin import PassPlacement, Plugin
+    from .rewriting.builder import RewriteBuilder
     from .rewriting.ledger import Ledger
     from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
 
 _MODULES = {
     "errors": (
-        "Declined",
+        "MatchFailure",
         "ModelError",
         "PassesError",
         "require",
@@ -69,10 +69,10 @@ _MODULES = {
         "run_pass",
     ),
     "plugins.plugin": (
-        "Placed",
+        "PassPlacement",
         "Plugin",
     ),
-    "rewriting.builder": ("Build",),
+    "rewriting.builder": ("RewriteBuilder",),
     "rewriting.ledger": ("Ledger",),
     "rewriting.rules": (
         "EXACT",
@@ -89,24 +89,24 @@ __all__ = [
     "EXACT",
     "LOSSY",
     "ROUNDING",
-    "Build",
     "Contract",
-    "Declined",
     "Edit",
     "Fixpoint",
     "Graph",
     "Hint",
     "Ledger",
+    "MatchFailure",
     "Model",
     "ModelError",
     "Op",
     "Pass",
+    "PassPlacement",
     "PassesError",
     "Pipeline",
-    "Placed",
     "Plugin",
     "QuantizationSpec",
     "Range",
+    "RewriteBuilder",
     "Rule",
     "RulePass",
     "Tensor",

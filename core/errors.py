@@ -107,11 +107,11 @@ class PluginError(PassesError):
         self.names = tuple(names)
 
 
-class Declined(Exception):
+class MatchFailure(Exception):
     """A rule declined a match; the message is the reason."""
 
 
-class MissingOperator(Declined):
+class MissingOperator(MatchFailure):
     """A rule needs an operator that came with a later opset than that of the model."""
 
     def __init__(self, op_type: str, opset: int, since: int) -> None:
@@ -131,6 +131,6 @@ def format_error(error: BaseException) -> str:
 
 
 def require(condition: object, reason: str) -> None:
-    """Raise `Declined` unless `condition` holds: the one way for a rule to decline a match."""
+    """Raise `MatchFailure` unless `condition` holds: the one way for a rule to decline a match."""
     if not condition:
-        raise Declined(reason)
+        raise MatchFailure(reason)

@@ -18,10 +18,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from ..core.errors import Declined, ModelError, PassesError
+from ..core.errors import MatchFailure, ModelError, PassesError
 from ..core.io.convert import from_onnx
 from ..core.ir.graph import Graph
-from ..core.rewriting.builder import Build
+from ..core.rewriting.builder import RewriteBuilder
 from ..core.rewriting.rules import Match, Rule
 from .case import Case
 from .models.choices import NO_CHOICES, Choices, Key
@@ -201,16 +201,16 @@ def _outcomes(rule: Rule, case: Case) -> Iterator[tuple[DeclineSite | None, str]
         for root in list(graph.ops(*rule.root_types)):
             try:
                 yield from (_outcome(rule, graph, match) for match in rule.matches(graph, root))
-            except (Declined, PassesError) as why:
+            except (MatchFailure, PassesError) as why:
                 yield _traceback_lines(why), str(why)
 
 
 def _outcome(rule: Rule, graph: Graph, match: Match) -> tuple[DeclineSite | None, str]:
     root = match.ops[0]
-    g = Build(graph, root)
+    g = RewriteBuilder(graph, root)
     try:
         built = rule.replacement(g, match)
-    except Declined as why:
+    except MatchFailure as why:
         return _traceback_lines(why), str(why)
     except KeyboardInterrupt:
         raise

@@ -52,7 +52,7 @@ class ComparisonRequest:
 
     before: bytes
     after: bytes
-    fragile: tuple[float, ...]
+    critical_values: tuple[float, ...]
     contract: str
     by_reference: bool = False
     combined_part: tuple[int, int] = ALL_COMBINED
@@ -86,8 +86,8 @@ def compare_case(
     before, made = case.model.SerializeToString(), after.SerializeToString()
     contract = contract_in(rule, case.model).kind
     said = _condition(rule, case.model) if contract == CONDITIONAL else b""
-    fragile = (*rule.fragile, *(n for a in rule.contract.assumptions for n in a.numbers))
-    found = compare(ComparisonRequest(before, made, fragile, contract, by_reference, combined_part, said))
+    critical_values = (*rule.critical_values, *(n for a in rule.contract.assumptions for n in a.numbers))
+    found = compare(ComparisonRequest(before, made, critical_values, contract, by_reference, combined_part, said))
     if found is None:
         return None
     return Fault(found.kind, found.message, case, after, found.mismatch, found.exact)
@@ -284,7 +284,7 @@ def _require_oracle(request: ComparisonRequest) -> tuple[Oracle, bool]:
         _require_no_empty_sums(model)
         spec = replace(VerificationSpec.of(model), combined_part=request.combined_part)
         backend = OnnxReference if request.by_reference else SINGLE_THREADED
-        oracle = Oracle(request.before, spec, boundaries=request.fragile, backends=(backend,))
+        oracle = Oracle(request.before, spec, boundaries=request.critical_values, backends=(backend,))
     except (*INVALID_MODEL_ERRORS, ModelError) as e:
         raise UnverifiableError(_one_line(e)) from e
     _require_declared_shapes(oracle, model)

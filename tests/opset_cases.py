@@ -16,7 +16,7 @@ import onnx
 from node_cases import RANDOM, BackendCase, cases, model_outputs
 from onnx import defs, helper
 from passwright.core import from_onnx, to_onnx
-from passwright.core.errors import Declined
+from passwright.core.errors import MatchFailure
 from passwright.core.ir import op_schemas
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
 from passwright.core.transform.opset_conversion import plan_conversion
@@ -117,7 +117,7 @@ def conversion_outcome(case: BackendCase, version: int | None = None) -> str:
     loaded = from_onnx(case.model)
     try:
         plan = plan_conversion(loaded.graph, version or highest_opset_of_onnxruntime(), runs_on_cpu)
-    except Declined as e:
+    except MatchFailure as e:
         return "no operator" if "has no such operator" in str(e) else "refused"
     plan.apply(loaded.graph, "raise-opset")
     loaded.graph.validate()

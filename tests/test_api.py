@@ -12,13 +12,13 @@ import onnx
 import pytest
 from passwright.core import (
     EXACT,
-    Build,
     Graph,
     Ledger,
     Op,
     Pass,
     PassesError,
     Pipeline,
+    RewriteBuilder,
     Rule,
     RulePass,
     Value,
@@ -40,31 +40,31 @@ X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
 
 
 @rule(lambda g, x: g.Relu(x), contract=EXACT)
-def drop_relu(g: Build, x: Value) -> Value:
+def drop_relu(g: RewriteBuilder, x: Value) -> Value:
     """Relu(x) => x, which is wrong"""
     return x
 
 
 @rule(lambda g, x: g.Relu(x), contract=conditional("no zero is negative"))
-def relu_by_elu(g: Build, x: Value) -> Value:
+def relu_by_elu(g: RewriteBuilder, x: Value) -> Value:
     """Relu(x) => Elu(x, alpha=0)"""
     return g.Elu(x, alpha=0.0)
 
 
 @rule(lambda g, x, elu: g.Elu(x) @ elu, contract=EXACT)
-def raises(g: Build, x: Value, elu: Op) -> Value:
+def raises(g: RewriteBuilder, x: Value, elu: Op) -> Value:
     """Elu(x) => a ZeroDivisionError"""
     return g.const(1 // 0)
 
 
 @rule(lambda g, x: g.Abs(x), contract=EXACT)
-def abs_to_neg(g: Build, x: Value) -> Value:
+def abs_to_neg(g: RewriteBuilder, x: Value) -> Value:
     """Abs(x) => Neg(x)"""
     return g.Neg(x)
 
 
 @rule(lambda g, x: g.Neg(x), contract=EXACT)
-def neg_to_abs(g: Build, x: Value) -> Value:
+def neg_to_abs(g: RewriteBuilder, x: Value) -> Value:
     """Neg(x) => Abs(x)"""
     return g.Abs(x)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.core import EXACT, Build, Contract, Rule, Value, conditional, rule
+from passwright.core import EXACT, Contract, RewriteBuilder, Rule, Value, conditional, rule
 from passwright.core.errors import VerificationError
 from rewriting import load, op_types
 
@@ -26,7 +26,7 @@ def guard_dropper(contract: Contract) -> Rule:
     """Where(IsNaN(x), 0, x) => x, of some contract."""
 
     @rule(lambda g, x, z: g.Where(g.IsNaN(x), z, x), contract=contract)
-    def drop_guard(g: Build, x: Value, z: Value) -> Value:
+    def drop_guard(g: RewriteBuilder, x: Value, z: Value) -> Value:
         """Where(IsNaN(x), z, x) => x"""
         return x
 
@@ -34,7 +34,7 @@ def guard_dropper(contract: Contract) -> Rule:
 
 
 @rule(lambda g, x: g.Elu(x), contract=conditional("no number is negative"))
-def drop_elu(g: Build, x: Value) -> Value:
+def drop_elu(g: RewriteBuilder, x: Value) -> Value:
     """Elu(x) => x"""
     return x
 
@@ -48,13 +48,13 @@ def run(body: str, *rules: Rule, strict: bool = False, output: Path | None = Non
     lambda g, x, low, high: g.Clip(x, g.const(low), g.const(high)),
     contract=conditional("no number is beyond 1e6", assume=lambda g, x: g.LessOrEqual(g.Abs(x), 1e6)),
 )
-def drop_clip(g: Build, x: Value, low: Value, high: Value) -> Value:
+def drop_clip(g: RewriteBuilder, x: Value, low: Value, high: Value) -> Value:
     """Clip(x, low, high) => x"""
     return x
 
 
 @rule(lambda g, x: g.Relu(x), contract=conditional("x > 0", assume=lambda g, x: g.Greater(x, 0)))
-def drop_relu(g: Build, x: Value) -> Value:
+def drop_relu(g: RewriteBuilder, x: Value) -> Value:
     """Relu(x) => x"""
     return x
 
@@ -94,7 +94,7 @@ def test_other_rules_are_verified_on_all_numbers() -> None:
     """Beside a rule with a condition, a rule without one that differs on the same inputs is left out."""
 
     @rule(lambda g, x, z: g.Where(g.IsInf(x), z, x), contract=EXACT)
-    def drop_other_guard(g: Build, x: Value, z: Value) -> Value:
+    def drop_other_guard(g: RewriteBuilder, x: Value, z: Value) -> Value:
         """Where(IsInf(x), z, x) => x"""
         return x
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import helper
 from passwright.app.drawing.op_pictures import pattern_picture, region_picture
 from passwright.app.drawing.picture import Box, BoxKind, Picture, box_size, picture_layout, svg
-from passwright.core import EXACT, Build, Op, Rule, RulePass, Value, from_onnx, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Rule, RulePass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import load
@@ -202,7 +202,9 @@ def test_drawing_is_deterministic() -> None:
     ),
     contract=EXACT,
 )
-def everything(g: Build, x: Value, c: Value, p: list[int], conv: Op, rest: tuple[Value, ...], b: Value | None) -> Value:
+def everything(
+    g: RewriteBuilder, x: Value, c: Value, p: list[int], conv: Op, rest: tuple[Value, ...], b: Value | None
+) -> Value:
     """A pattern with every kind of part."""
     return x
 

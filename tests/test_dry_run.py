@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from passwright import optimize
 
 if TYPE_CHECKING:
-    from passwright.core import Build
+    from passwright.core import RewriteBuilder
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 
@@ -155,7 +155,7 @@ def test_unrequested_changes_are_planned(others: tuple[str, ...]) -> None:
 
 
 @rule(lambda g, x: g.Relu(x))
-def relu_to_abs(g: Build, x: Value) -> Value:
+def relu_to_abs(g: RewriteBuilder, x: Value) -> Value:
     """Relu(x) => Abs(x), which is wrong"""
     return g.Abs(x)
 

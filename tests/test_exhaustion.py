@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto
-from passwright.core import Build, Rule, Value, rule
+from passwright.core import RewriteBuilder, Rule, Value, rule
 from passwright.core.proof.element_dependence import require_single_dependence
 from passwright.core.proof.exhaustion import Exhaustion, _shapes
 from passwright.core.proof.exhaustion_worker import numbers_of
@@ -102,7 +102,7 @@ def test_a_cast_is_another_one_of_float16(exhaustion: Exhaustion) -> None:
     model = load(f"g {TYPES} {{ a = Cast <to=10> (x) y = Cast <to=1> (a) }}")
 
     @rule(lambda g, x: g.Cast(g.Cast(x, to=TensorProto.FLOAT16), to=TensorProto.FLOAT), contract=EXACT)
-    def drop_rounding(g: Build, x: Value) -> Value:
+    def drop_rounding(g: RewriteBuilder, x: Value) -> Value:
         """Cast(Cast(x)) => x"""
         return x
 

@@ -17,10 +17,10 @@ from passwright.app.explain.closest_match import closest_match
 from passwright.app.explain.match_report import MatchDiagnosis, diagnose_match, report_matches
 from passwright.core import (
     EXACT,
-    Build,
     Graph,
     Ledger,
     PassesError,
+    RewriteBuilder,
     Rule,
     RulePass,
     Value,
@@ -52,129 +52,129 @@ G = "g (float[2,3] x, float[2,3] w) => (float[n,m] y)"
 
 
 @rule(lambda g, x, y: g.Add(g.Neg(x), y), contract=EXACT)
-def add_negated_to_sub(g: Build, x: Value, y: Value) -> Value:
+def add_negated_to_sub(g: RewriteBuilder, x: Value, y: Value) -> Value:
     """-x + y => y - x"""
     return g.Sub(y, x)
 
 
 @rule(lambda g, x, y: g.Sub(g.Neg(x), y), contract=EXACT)
-def negate_difference(g: Build, x: Value, y: Value) -> Value:
+def negate_difference(g: RewriteBuilder, x: Value, y: Value) -> Value:
     """-x - y => -(x + y)"""
     return g.Neg(g.Add(x, y))
 
 
 @rule(lambda g, x, c: g.Mul(x, g.const(c)))
-def scale(g: Build, x: Value, c: Value) -> Value:
+def scale(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """x * c => x / (1 / c)"""
     require(c.const.size == 1, "c is not a scalar")
     return g.Div(x, g.const(1 / c.const, like=x))
 
 
 @rule(lambda g, x: g.Add(g.Neg(x), x), contract=EXACT)
-def difference_with_itself(g: Build, x: Value) -> Value:
+def difference_with_itself(g: RewriteBuilder, x: Value) -> Value:
     """-x + x => x - x"""
     return g.Sub(x, x)
 
 
 @rule(lambda g, a, b: g.Gemm(g.Gemm(a, b), b))
-def gemm_of_gemm(g: Build, a: Value, b: Value) -> Value:
+def gemm_of_gemm(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a b b"""
     return g.MatMul(g.MatMul(a, b), b)
 
 
 @rule(lambda g, x, k: g.Concat(x, axis=k))
-def concat_of_one(g: Build, x: Value, k: int) -> Value:
+def concat_of_one(g: RewriteBuilder, x: Value, k: int) -> Value:
     """Concat(x) => x"""
     return x
 
 
 @rule(lambda g, x: g.Softmax(x, axis=1))
-def second_softmax(g: Build, x: Value) -> Value:
+def second_softmax(g: RewriteBuilder, x: Value) -> Value:
     """Softmax on the second axis"""
     return g.Softmax(x, axis=-1)
 
 
 @rule(lambda g, x: g.Neg(g.Split(x, axis=0)[1]))
-def negated_second_part(g: Build, x: Value) -> Value:
+def negated_second_part(g: RewriteBuilder, x: Value) -> Value:
     """the second half"""
     return x
 
 
 @rule(lambda g, x, op: g.Sub(..., g.Neg(x), ...) @ op)
-def difference_of_negation(g: Build, op: Any) -> Value:
+def difference_of_negation(g: RewriteBuilder, op: Any) -> Value:
     """no matter"""
     return op.inputs[0] or op.outputs[0]
 
 
 @rule(lambda g, x: g.Gelu(x))
-def gelu_away(g: Build, x: Value) -> Value:
+def gelu_away(g: RewriteBuilder, x: Value) -> Value:
     """Gelu(x) => x"""
     return x
 
 
 @rule(lambda g, x: g.Relu(x))
-def relu_to_mish(g: Build, x: Value) -> Value:
+def relu_to_mish(g: RewriteBuilder, x: Value) -> Value:
     """Relu(x) => Mish(x)"""
     return g.Mish(x)
 
 
 @rule(lambda g, x, c: g.Sub(g.const(c), g.Mul(x, x)))
-def constant_minus_square(g: Build, x: Value, c: Value) -> Value:
+def constant_minus_square(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """c - x x => -(x x - c)"""
     return g.Neg(g.Sub(g.Mul(x, x), c))
 
 
 @rule(lambda g, x, perm: g.Transpose(x, prem=[1, 0], perm=perm))
-def turned_misspelt(g: Build, x: Value, perm: list[int]) -> Value:
+def turned_misspelt(g: RewriteBuilder, x: Value, perm: list[int]) -> Value:
     """a pattern with a misspelt attribute"""
     return x
 
 
 @rule(lambda g, x: g.Transpose(x, perm=[1, 0]))
-def turned(g: Build, x: Value) -> Value:
+def turned(g: RewriteBuilder, x: Value) -> Value:
     """Transpose(x) of a matrix"""
     return g.Transpose(x)
 
 
 @rule(lambda g, x: g.Softmx(x))
-def misspelt(g: Build, x: Value) -> Value:
+def misspelt(g: RewriteBuilder, x: Value) -> Value:
     """a pattern with a misspelt operator"""
     return x
 
 
 @rule(lambda g, x, y: g.Div(x, y))
-def divide_by_number(g: Build, x: Value, y: Value) -> Value:
+def divide_by_number(g: RewriteBuilder, x: Value, y: Value) -> Value:
     """x / y => x * (1 / y), where the pattern lacks g.const(y)"""
     return g.Mul(x, g.const(1 / y.const, like=x))
 
 
 @rule(lambda g, x: g.Relu(g.Gemm(x, x)))
-def gemm_relu(g: Build, x: Value) -> Value:
+def gemm_relu(g: RewriteBuilder, x: Value) -> Value:
     """no matter"""
     return x
 
 
 @rule(lambda g, x: g.Neg(g.Neg(x)))
-def cancel_twice(g: Build, x: Value) -> Value:
+def cancel_twice(g: RewriteBuilder, x: Value) -> Value:
     """no matter"""
     return x
 
 
 @rule(lambda g, x: g.Neg(g.Abs(x)))
-def stumble_on_abs(g: Build, x: Value) -> Value:
+def stumble_on_abs(g: RewriteBuilder, x: Value) -> Value:
     """declines"""
     require(x.rank == 7, "x has not seven axes")
     return x
 
 
 @rule(lambda g, x: g.Neg(x))
-def stumble(g: Build, x: Value) -> Value:
+def stumble(g: RewriteBuilder, x: Value) -> Value:
     """raises"""
     raise ZeroDivisionError("x is odd")
 
 
 @rule(lambda g, x, axes: g.Neg(g.Unsqueeze(x, axes=axes)))
-def squeeze_first(g: Build, x: Value, axes: list[int]) -> Value:
+def squeeze_first(g: RewriteBuilder, x: Value, axes: list[int]) -> Value:
     """-Unsqueeze(x) => Unsqueeze(-x)"""
     return g.Unsqueeze(g.Neg(x), axes=axes)
 
@@ -301,7 +301,7 @@ def test_bindings_use_names_of_pattern() -> None:
 
 def test_missing_operator_precedes_its_bindings() -> None:
     @rule(lambda g, x, c: g.Div(g.const(c), g.Gemm(x, c)))
-    def quotient(g: Build, x: Value, c: Value) -> Value:
+    def quotient(g: RewriteBuilder, x: Value, c: Value) -> Value:
         """no matter"""
         return x
 
@@ -455,7 +455,7 @@ def test_nearest_misses_come_first() -> None:
 
 def test_hanging_rule_is_interrupted() -> None:
     @rule(lambda g, x: g.Neg(x))
-    def hang(g: Build, x: Value) -> Value:
+    def hang(g: RewriteBuilder, x: Value) -> Value:
         """never returns"""
         while True:
             pass

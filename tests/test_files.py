@@ -17,7 +17,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 from passwright.app.cli import app
-from passwright.core import EXACT, Build, Model, Value, rule
+from passwright.core import EXACT, Model, RewriteBuilder, Value, rule
 from passwright.core.errors import ModelError
 from passwright.core.io import file_copies, files, publishing
 from passwright.core.io.file_copies import write_chunk
@@ -719,7 +719,7 @@ def test_replays_write_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @rule(lambda g, x: g.Abs(x), contract=EXACT)
-def drop_abs(g: Build, x: Value) -> Value:
+def drop_abs(g: RewriteBuilder, x: Value) -> Value:
     """Abs(x) => x, which is wrong"""
     return x
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import Fixpoint, Pass, Pipeline, Placed, RulePass, leaves
+from passwright.core import Fixpoint, Pass, PassPlacement, Pipeline, RulePass, leaves
 from passwright.core.errors import PluginError
 from passwright.core.plugins.pass_placement import insert_passes, order_passes
 from passwright.passes.pipelines import BUILT_IN, DECOMPOSITION, FUSION, MOVEMENT, PIPELINES, STAGES
@@ -21,11 +21,11 @@ def named(name: str) -> RulePass:
     return RulePass(name, ())
 
 
-def placed(name: str, **constraints: Any) -> Placed:
-    return Placed(named(name), **constraints)
+def placed(name: str, **constraints: Any) -> PassPlacement:
+    return PassPlacement(named(name), **constraints)
 
 
-def after(more: Sequence[Placed], standing: str = "abcdef") -> str:
+def after(more: Sequence[PassPlacement], standing: str = "abcdef") -> str:
     return "".join(p.name for p in order_passes([named(n) for n in standing], more, LETTERS))
 
 
@@ -63,7 +63,7 @@ def after(more: Sequence[Placed], standing: str = "abcdef") -> str:
         pytest.param([placed("X", before=("b",)), placed("Y", before=("X",), after=("c",))], "", id="through another"),
     ],
 )
-def test_order_of_passes(more: list[Placed], order: str) -> None:
+def test_order_of_passes(more: list[PassPlacement], order: str) -> None:
     if order:
         assert after(more) == order
         return
@@ -85,7 +85,7 @@ def test_empty_stages() -> None:
         ([placed("X", before=("Y",)), placed("Y", before=("X",))], "X before Y, Y before X"),
     ],
 )
-def test_contradiction_names_passes_and_positions(more: list[Placed], message: str) -> None:
+def test_contradiction_names_passes_and_positions(more: list[PassPlacement], message: str) -> None:
     with pytest.raises(PluginError) as caught:
         after(more)
     said = str(caught.value).removeprefix("these positions contradict each other: ")
@@ -157,7 +157,7 @@ LOOP = Fixpoint("loop", (named("a"), named("f")))
         pytest.param(named("a"), [placed("X", stage="final")], ("P", "a", "X"), id="behind a single pass"),
     ],
 )
-def test_position_in_a_pipeline(start: Pass, more: list[Placed], shape: Any) -> None:
+def test_position_in_a_pipeline(start: Pass, more: list[PassPlacement], shape: Any) -> None:
     assert shape_of(insert_passes(start, more, LETTERS)) == shape
 
 
@@ -168,7 +168,7 @@ def test_position_in_a_pipeline(start: Pass, more: list[Placed], shape: Any) -> 
         pytest.param([placed("X", stage="final"), placed("a2", after=("X",))], id="after a final pass"),
     ],
 )
-def test_nothing_runs_after_final_passes(more: list[Placed]) -> None:
+def test_nothing_runs_after_final_passes(more: list[PassPlacement]) -> None:
     with pytest.raises(PluginError, match=r"cannot run before a2?: it is for stage final"):
         insert_passes(LOOP, more, LETTERS)
 
@@ -202,4 +202,4 @@ def test_bad_placement_is_rejected(constraints: dict[str, Any], message: str) ->
 @pytest.mark.parametrize("item", [3, "text", RulePass, None], ids=repr)
 def test_other_objects_are_rejected(item: Any) -> None:
     with pytest.raises(PluginError, match="is neither a pass nor a rule"):
-        Placed(item)
+        PassPlacement(item)

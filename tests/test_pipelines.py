@@ -15,7 +15,19 @@ from pass_loading import make_pipeline
 from passwright.app.cli import app
 from passwright.app.registry.name_resolver import NameResolver
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
-from passwright.core import EXACT, Build, Fixpoint, Pass, Pipeline, Placed, Plugin, RulePass, Value, leaves, rule
+from passwright.core import (
+    EXACT,
+    Fixpoint,
+    Pass,
+    PassPlacement,
+    Pipeline,
+    Plugin,
+    RewriteBuilder,
+    RulePass,
+    Value,
+    leaves,
+    rule,
+)
 from passwright.core.errors import PluginError, UnknownNameError, UsageError
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
@@ -43,13 +55,13 @@ class Option:
 
 
 @rule(lambda g, x: g.Ceil(g.Ceil(x)), contract=EXACT)
-def ceil_once(g: Build, x: Value) -> Value:
+def ceil_once(g: RewriteBuilder, x: Value) -> Value:
     """Ceil(Ceil(x)) => Ceil(x)"""
     return g.Ceil(x)
 
 
 MINE = Plugin(
-    passes=(Placed(Option(), stage="fuse"), ceil_once),
+    passes=(PassPlacement(Option(), stage="fuse"), ceil_once),
     pipelines={"mine": "basic,option{n=7}", "loop": Fixpoint("other", (FoldConstants(1), Option(3)))},
 )
 
@@ -201,16 +213,16 @@ def test_bad_enable_is_rejected(enable: list[str], message: str) -> None:
 
 
 def test_final_pass_runs_after_the_loop() -> None:
-    p = make_pipeline("basic", [Placed(Option(), stage="final")])
+    p = make_pipeline("basic", [PassPlacement(Option(), stage="final")])
     assert shape_of(p) == ("P", "basic", "basic", "option{1}")
-    assert optimize(load(TEXT), plugins=[Placed(Option(), stage="final")]).report.pipeline == "basic"
+    assert optimize(load(TEXT), plugins=[PassPlacement(Option(), stage="final")]).report.pipeline == "basic"
 
 
 def test_contradicting_placements_are_rejected() -> None:
     with pytest.raises(PluginError, match="option before fuse-gelu; in the pipeline fuse-gelu comes before fuse-gemm"):
-        make_pipeline("basic", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
+        make_pipeline("basic", [PassPlacement(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
     # Another pipeline holds neither.
-    make_pipeline("none", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
+    make_pipeline("none", [PassPlacement(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
 
 
 def test_caller_passes_run_unless_pipeline_names_some() -> None:

@@ -429,7 +429,7 @@ def plugin_of(names: str, **said: Any) -> str:
     """A module whose PLUGIN has no-op passes of those names."""
     rest = "".join(f", {key}={value!r}" for key, value in said.items())
     passes = ", ".join(f"RulePass({name!r}, ())" for name in names.split())
-    return f"from passwright.core import Placed, Plugin, RulePass\nPLUGIN = Plugin([{passes}]{rest})\n"
+    return f"from passwright.core import PassPlacement, Plugin, RulePass\nPLUGIN = Plugin([{passes}]{rest})\n"
 
 
 def loaded(*modules: str) -> set[str]:
@@ -500,8 +500,10 @@ def test_supported_passwright_versions(install: Install, wanted: str, fits: bool
         pytest.param("Plugin(pipelines=['a'])", r"pipelines must be a dict by name, not \['a'\]", id="pipelines"),
         pytest.param("Plugin(passwright=1)", "passwright=1 is not of the form >=0.1,<1", id="a number for versions"),
         pytest.param("Plugin(passwright=None)", "passwright=None is not of the form", id="None for versions"),
-        pytest.param("Plugin([Placed(ABS, before=None)])", "before must be names, .* not None", id="before None"),
-        pytest.param("Plugin([Placed(ABS, after=3)])", "after must be names, .* not 3", id="after a number"),
+        pytest.param(
+            "Plugin([PassPlacement(ABS, before=None)])", "before must be names, .* not None", id="before None"
+        ),
+        pytest.param("Plugin([PassPlacement(ABS, after=3)])", "after must be names, .* not 3", id="after a number"),
         pytest.param("RulePass(' pad', ())", "' pad' is not a name", id="a space before a name"),
         pytest.param("RulePass('a\\x1b[31mb', ())", r"is not a name", id="an escape in a name"),
         pytest.param("RulePass('a\\ud800b', ())", r"is not a name", id="half a character in a name"),
@@ -516,15 +518,15 @@ def test_supported_passwright_versions(install: Install, wanted: str, fits: bool
     ],
 )
 def test_bad_plugins_are_rejected(install: Install, content: str, message: str) -> None:
-    mine = "from passwright.core import Placed, Plugin\nclass Mine:\n    name, run = 'mine', print\n"
+    mine = "from passwright.core import PassPlacement, Plugin\nclass Mine:\n    name, run = 'mine', print\n"
     install("odd-plugin", f"{code_of('ABS')}{mine}PLUGIN = {content}")
     with pytest.raises(PluginError, match=rf"odd-plugin.*{message}"):
         installed_passes()
 
 
 def test_placed_passes_of_a_module(install: Install) -> None:
-    code = code_of("one") + code_of("two", "Ceil") + "from passwright.core import Placed\n"
-    install("some-plugin", code + "FIRST = Placed(one, stage='fuse')\n")
+    code = code_of("one") + code_of("two", "Ceil") + "from passwright.core import PassPlacement\n"
+    install("some-plugin", code + "FIRST = PassPlacement(one, stage='fuse')\n")
     assert set(installed_passes()) == {"one", "some-plugin"}
     names = [p.name for p in leaves(make_pipeline("basic", enable=["some-plugin", "one"]))]
     assert names[names.index("one") - 1] == "fuse-rotary"
@@ -532,12 +534,16 @@ def test_placed_passes_of_a_module(install: Install) -> None:
 
 
 def test_placed_pass_as_entry_point(install: Install) -> None:
-    install("some-plugin", code_of("one") + "from passwright.core import Placed\nP = Placed(one)", x="some_plugin:P")
+    install(
+        "some-plugin",
+        code_of("one") + "from passwright.core import PassPlacement\nP = PassPlacement(one)",
+        x="some_plugin:P",
+    )
     assert set(installed_passes()) == {"one"}
 
 
 def test_order_of_enabling_does_not_affect_placement(install: Install) -> None:
-    placed = "PLUGIN = Plugin([Placed(p, stage='fuse') for p in PLUGIN.passes])\n"
+    placed = "PLUGIN = Plugin([PassPlacement(p, stage='fuse') for p in PLUGIN.passes])\n"
     install("first-plugin", plugin_of("b a") + placed, first="first_plugin:PLUGIN")
     install("second-plugin", plugin_of("d c") + placed, second="second_plugin:PLUGIN")
     orders = [[p.name for p in leaves(make_pipeline("none", enable=e))] for e in permutations("abcd")]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
-from passwright.core import EXACT, Build, Ledger, Op, Rule, Value, from_onnx, made_from, rule, to_onnx
+from passwright.core import EXACT, Ledger, Op, RewriteBuilder, Rule, Value, from_onnx, made_from, rule, to_onnx
 from passwright.core.ir.origin import MAX_SOURCES
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.rewriting.driver import rewrite
@@ -31,13 +31,13 @@ Noted = dict[str, tuple[str, list[str]]]
 
 
 @rule(lambda g, x: g.Neg(g.Abs(x)), contract=EXACT)
-def two_for_two(g: Build, x: Value) -> Value:
+def two_for_two(g: RewriteBuilder, x: Value) -> Value:
     """-|x| => -|-x|"""
     return g.Mul(g.Sign(x), g.Neg(x))
 
 
 @rule(lambda g, a, b: g.Mul(a, b), contract=EXACT)
-def turn_mul(g: Build, a: Value, b: Value) -> Value:
+def turn_mul(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a * b => -(-a * b)"""
     return g.Neg(g.Div(a, b))
 
@@ -87,7 +87,7 @@ OUTPUTS = "g (float[2] x) => (float[2] y, float[2] z) { y = Neg(x) z = Neg(y) }"
 
 
 @rule(lambda g, x: g.HardSwish(x))
-def decompose_hard_swish(g: Build, x: Value) -> Value:
+def decompose_hard_swish(g: RewriteBuilder, x: Value) -> Value:
     """HardSwish(x) => x * HardSigmoid(x)"""
     return g.Mul(x, g.HardSigmoid(x, alpha=1 / 6, beta=0.5))
 
@@ -266,8 +266,8 @@ def test_notes_are_valid_at_every_ir_version(ir_version: int) -> None:
     OnnxRuntime(result.model.SerializeToString())
 
 
-@rule(lambda g, x: g.Relu(g.Relu(x)), contract=EXACT, shared=True)
-def merge_relus(g: Build, x: Value) -> Value:
+@rule(lambda g, x: g.Relu(g.Relu(x)), contract=EXACT, allow_other_uses=True)
+def merge_relus(g: RewriteBuilder, x: Value) -> Value:
     """Relu(Relu(x)) => Relu(x)"""
     return g.Relu(x)
 

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import (
     EXACT,
-    Build,
     Fixpoint,
     Graph,
     Ledger,
     Op,
     Pass,
     Pipeline,
+    RewriteBuilder,
     Rule,
     RulePass,
     Tensor,
@@ -58,13 +58,13 @@ pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 
 
 @rule(lambda g, x: g.Elu(x), contract=EXACT)
-def drop_elu(g: Build, x: Value) -> Value:
+def drop_elu(g: RewriteBuilder, x: Value) -> Value:
     """Elu(x) => x, which is right behind Exp, Softmax and Sigmoid only"""
     return x
 
 
 @rule(lambda g, x, elu: g.Elu(x) @ elu, contract=EXACT)
-def raises_in_the_middle(g: Build, x: Value, elu: Op) -> Value:
+def raises_in_the_middle(g: RewriteBuilder, x: Value, elu: Op) -> Value:
     """Elu(x) => x, and an exception at one place"""
     if elu.outputs[0].name == "y":
         raise KeyError("y")
@@ -72,19 +72,19 @@ def raises_in_the_middle(g: Build, x: Value, elu: Op) -> Value:
 
 
 @rule(lambda g, x: g.Elu(x), contract=EXACT)
-def again(g: Build, x: Value) -> Value:
+def again(g: RewriteBuilder, x: Value) -> Value:
     """Elu(x) => Elu(x), for ever"""
     return g.Elu(x)
 
 
 @rule(lambda g, x: g.Neg(x), contract=EXACT)
-def neg_to_sub(g: Build, x: Value) -> Value:
+def neg_to_sub(g: RewriteBuilder, x: Value) -> Value:
     """Neg(x) => 0 - x"""
     return g.Sub(g.const(0.0, like=x), x)
 
 
 @rule(lambda g, z, x: g.Sub(z, x), contract=EXACT)
-def sub_to_neg(g: Build, z: Value, x: Value) -> Value:
+def sub_to_neg(g: RewriteBuilder, z: Value, x: Value) -> Value:
     """z - x => Neg(x)"""
     return g.Neg(x)
 
@@ -355,7 +355,7 @@ def test_results_are_deterministic() -> None:
 
 
 @rule(lambda g, x, p: g.Elu(g.one_of("Sigmoid", "Exp", "Softmax")(x) @ p), contract=EXACT)
-def drop_elu_of_positive(g: Build, x: Value, p: Op) -> Value:
+def drop_elu_of_positive(g: RewriteBuilder, x: Value, p: Op) -> Value:
     """Elu(p) => p"""
     return p.outputs[0]
 
@@ -416,7 +416,7 @@ def test_pass_is_named_for_any_exception(error: BaseException, message: str) -> 
 @pytest.mark.parametrize(("error", "message"), ODD)
 def test_rule_is_named_for_any_exception(error: BaseException, message: str) -> None:
     @rule(lambda g, x: g.Neg(x), contract=EXACT)
-    def breaks(g: Build, x: Value) -> Value:
+    def breaks(g: RewriteBuilder, x: Value) -> Value:
         raise error
 
     result = optimize(load(TEXT), plugins=[RulePass("mine", (drop_elu_of_positive, breaks))])
@@ -427,7 +427,7 @@ def test_rule_is_named_for_any_exception(error: BaseException, message: str) -> 
 
 def test_interrupt_is_not_caught() -> None:
     @rule(lambda g, x: g.Neg(x), contract=EXACT)
-    def interrupted(g: Build, x: Value) -> Value:
+    def interrupted(g: RewriteBuilder, x: Value) -> Value:
         raise KeyboardInterrupt
 
     for plugin in (interrupted, raising(KeyboardInterrupt())):
@@ -465,13 +465,13 @@ def test_correct_rule_stays_beyond_the_cap(cap: int) -> None:
 
 
 @rule(lambda g, x: g.Elu(x), contract=EXACT)
-def to_transposes(g: Build, x: Value) -> Value:
+def to_transposes(g: RewriteBuilder, x: Value) -> Value:
     """Elu(x) => two Transposes, one of an axis that is not there"""
     return g.Transpose(g.Transpose(x, perm=[1, 0]), perm=[0, 2])
 
 
 @rule(lambda g, x: g.Elu(x), contract=EXACT)
-def to_if(g: Build, x: Value) -> Value:
+def to_if(g: RewriteBuilder, x: Value) -> Value:
     """Elu(x) => an If without branches"""
     return g.If(g.const(True))
 
@@ -488,7 +488,7 @@ def test_failing_built_in_pass_is_restored(wrong: Rule) -> None:
 
 
 @rule(lambda g, x, m: g.one_of("Max", "Min")(x, x) @ m, contract=EXACT)
-def turns(g: Build, x: Value, m: Op) -> Value:
+def turns(g: RewriteBuilder, x: Value, m: Op) -> Value:
     """Max(x, x) => Min(x, x), and at last an exception, as long as there is a Ceil"""
     if m.type == "Max":
         return g.Min(x, x)
@@ -499,7 +499,7 @@ def turns(g: Build, x: Value, m: Op) -> Value:
 
 
 @rule(lambda g, x, op: g.one_of("Elu", "Ceil", "Floor", "Relu")(x) @ op, contract=EXACT)
-def drops_many(g: Build, x: Value, op: Op) -> Value:
+def drops_many(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """f(x) => x, which is right for Elu and Relu of Exp only"""
     return x
 
@@ -583,7 +583,7 @@ def test_invalid_graph_is_quarantined(spoil: Callable[[Graph], None]) -> None:
 
 def test_empty_constant_names_the_rule() -> None:
     @rule(lambda g, x, s: g.Softmax(x) @ s, contract=EXACT)
-    def clip(g: Build, x: Value, s: Op) -> Value:
+    def clip(g: RewriteBuilder, x: Value, s: Op) -> Value:
         return g.Max(x, g.const(s.attr("alpha")))
 
     result = optimize(load(TEXT), plugins=[clip])
@@ -639,7 +639,7 @@ def test_inputs_of_endless_loops_are_rejected() -> None:
 @pytest.mark.usefixtures("hasty")
 def test_change_that_makes_a_loop_endless_is_quarantined() -> None:
     @rule(lambda g, a, b: g.Less(a, b), contract=EXACT)
-    def less_as_unequal(g: Build, a: Value, b: Value) -> Value:
+    def less_as_unequal(g: RewriteBuilder, a: Value, b: Value) -> Value:
         return g.Not(g.Equal(a, b))
 
     model = load(LOOP % "e = Exp(x) s = ReduceSum<keepdims = 0>(e) i = Identity(s) p = Add(i, two)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from passwright.core import EXACT, Build, Graph, Ledger, RulePass, Value, rule
+from passwright.core import EXACT, Graph, Ledger, RewriteBuilder, RulePass, Value, rule
 from passwright.core.errors import VerificationError
 from passwright.testing.rewriting import becomes, canonical_nodes, load, stays
 
@@ -14,13 +14,13 @@ NOTHING = "g (float[N] x) => (float[N] y) { y = Identity(x) }"
 
 
 @rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
-def cancel(g: Build, x: Value) -> Value:
+def cancel(g: RewriteBuilder, x: Value) -> Value:
     """Neg(Neg(x)) => x"""
     return x
 
 
 @rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
-def miscount(g: Build, x: Value) -> Value:
+def miscount(g: RewriteBuilder, x: Value) -> Value:
     """Neg(Neg(x)) => Neg(x), which is wrong"""
     return g.Neg(x)
 

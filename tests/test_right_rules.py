@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from passwright.core import Build, Op, Rule, Value, require, rule
+from passwright.core import Op, RewriteBuilder, Rule, Value, require, rule
 from passwright.core.ort.kernels import saturates_sums_of_bytes
 from rewriting import load
 from small_pipeline import SMALL_PIPELINE
@@ -23,37 +23,37 @@ def numbers(*shape: int, seed: int = 0, scale: float = 1.0) -> np.ndarray[Any, A
 
 
 @rule(lambda g, x, a, b: g.Mul(g.Mul(x, g.const(a)), g.const(b)))
-def scales_merged(g: Build, x: Value, a: Value, b: Value) -> Value:
+def scales_merged(g: RewriteBuilder, x: Value, a: Value, b: Value) -> Value:
     """(x * a) * b => x * (a * b)"""
     return g.Mul(x, g.const(a.const * b.const))
 
 
 @rule(lambda g, x: g.GlobalAveragePool(x))
-def global_pool_as_mean(g: Build, x: Value) -> Value:
+def global_pool_as_mean(g: RewriteBuilder, x: Value) -> Value:
     """GlobalAveragePool(x) => ReduceMean(x)"""
     return g.ReduceMean(x, axes=[2, 3], keepdims=1)
 
 
 @rule(lambda g, x: g.AveragePool(x, kernel_shape=[3, 3], strides=[2, 2]))
-def pool_as_depthwise_conv(g: Build, x: Value) -> Value:
+def pool_as_depthwise_conv(g: RewriteBuilder, x: Value) -> Value:
     """AveragePool(x) => Conv(x, 1/9) by channel"""
     return g.Conv(x, g.const(np.full((4, 1, 3, 3), 1 / 9, np.float32)), group=4, kernel_shape=[3, 3], strides=[2, 2])
 
 
 @rule(lambda g, x, p: g.AveragePool(g.Pad(x, g.const(p)), kernel_shape=[3, 3]))
-def pad_into_average_pool(g: Build, x: Value, p: Value) -> Value:
+def pad_into_average_pool(g: RewriteBuilder, x: Value, p: Value) -> Value:
     """AveragePool(Pad(x)) => AveragePool(x, pads, count_include_pad=1)"""
     return g.AveragePool(x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
 
 
 @rule(lambda g, x, w: g.MatMul(x, g.const(w)))
-def long_row_as_gemm(g: Build, x: Value, w: Value) -> Value:
+def long_row_as_gemm(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """MatMul(x, w) => Gemm(x, w^T, transB=1)"""
     return g.Gemm(x, g.const(np.ascontiguousarray(w.const.T)), transB=1)
 
 
 @rule(lambda g, x: g.Log(g.Softmax(x, axis=-1)))
-def log_of_softmax(g: Build, x: Value) -> Value:
+def log_of_softmax(g: RewriteBuilder, x: Value) -> Value:
     """Log(Softmax(x)) => LogSoftmax(x)"""
     return g.LogSoftmax(x, axis=-1)
 
@@ -62,100 +62,100 @@ def log_of_softmax(g: Build, x: Value) -> Value:
     lambda g, x: g.Sub(
         g.ReduceMean(g.Mul(x, x), axes=[-1]), g.Mul(g.ReduceMean(x, axes=[-1]), g.ReduceMean(x, axes=[-1]))
     ),
-    shared=True,
+    allow_other_uses=True,
 )
-def variance_centred(g: Build, x: Value) -> Value:
+def variance_centred(g: RewriteBuilder, x: Value) -> Value:
     """E[x^2] - E[x]^2 => E[(x - E[x])^2]"""
     d = g.Sub(x, g.ReduceMean(x, axes=[-1]))
     return g.ReduceMean(g.Mul(d, d), axes=[-1])
 
 
 @rule(lambda g, x, w, c: g.Mul(g.MatMul(x, g.const(w)), g.const(c)))
-def scale_into_weights_before_arg_max(g: Build, x: Value, w: Value, c: Value) -> Value:
+def scale_into_weights_before_arg_max(g: RewriteBuilder, x: Value, w: Value, c: Value) -> Value:
     """MatMul(x, w) * c => MatMul(x, w * c)"""
     return g.MatMul(x, g.const(w.const * c.const))
 
 
 @rule(lambda g, x, w, v: g.MatMul(g.MatMul(x, g.const(w)), g.const(v)))
-def products_reassociated_before_top_k(g: Build, x: Value, w: Value, v: Value) -> Value:
+def products_reassociated_before_top_k(g: RewriteBuilder, x: Value, w: Value, v: Value) -> Value:
     """(x @ w) @ v => x @ (w @ v)"""
     return g.MatMul(x, g.const((w.const.astype(np.float64) @ v.const).astype(np.float32)))
 
 
 @rule(lambda g, x: g.Sigmoid(x))
-def sigmoid_by_tanh_before_threshold(g: Build, x: Value) -> Value:
+def sigmoid_by_tanh_before_threshold(g: RewriteBuilder, x: Value) -> Value:
     """Sigmoid(x) => 0.5 * Tanh(0.5 * x) + 0.5"""
     return g.Add(g.Mul(g.Tanh(g.Mul(x, g.const(np.float32(0.5)))), g.const(np.float32(0.5))), g.const(np.float32(0.5)))
 
 
 @rule(lambda g, x, w, b, k: g.Mul(g.Add(g.Conv(x, g.const(w)), g.const(b)), g.const(k)))
-def conv_scaled_before_quantize(g: Build, x: Value, w: Value, b: Value, k: Value) -> Value:
+def conv_scaled_before_quantize(g: RewriteBuilder, x: Value, w: Value, b: Value, k: Value) -> Value:
     """(Conv(x, w) + b) * k => Conv(x, w * k, b * k)"""
     return g.Conv(x, g.const(w.const * k.const), g.const(b.const.ravel() * k.const))
 
 
 @rule(lambda g, q, k, c: g.Div(g.MatMul(q, k), g.const(c)))
-def scale_moved_before_masked_scores(g: Build, q: Value, k: Value, c: Value) -> Value:
+def scale_moved_before_masked_scores(g: RewriteBuilder, q: Value, k: Value, c: Value) -> Value:
     """(q @ k) / c => (q / c) @ k"""
     return g.MatMul(g.Mul(q, g.const(1 / c.const)), k)
 
 
 @rule(lambda g, o, m, lo: g.Mul(g.Sub(g.const(o), m), g.const(lo)))
-def mask_distributed(g: Build, o: Value, m: Value, lo: Value) -> Value:
+def mask_distributed(g: RewriteBuilder, o: Value, m: Value, lo: Value) -> Value:
     """(1 - m) * lo => lo - m * lo"""
     return g.Sub(lo, g.Mul(m, lo))
 
 
 @rule(lambda g, a, b: g.Div(a, g.Sqrt(b)))
-def rms_norm_by_reciprocal(g: Build, a: Value, b: Value) -> Value:
+def rms_norm_by_reciprocal(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a / Sqrt(b) => a * Reciprocal(Sqrt(b))"""
     return g.Mul(a, g.Reciprocal(g.Sqrt(b)))
 
 
 @rule(lambda g, x, a, b: g.Mul(g.Mul(x, g.const(a)), g.const(b)))
-def half_scales_of_two(g: Build, x: Value, a: Value, b: Value) -> Value:
+def half_scales_of_two(g: RewriteBuilder, x: Value, a: Value, b: Value) -> Value:
     """(x * 0.5) * 0.25 => x * 0.125"""
     return g.Mul(x, g.const(a.const * b.const))
 
 
 @rule(lambda g, x, k: g.Softmax(g.Add(x, g.const(k)), axis=-1))
-def softmax_shift(g: Build, x: Value, k: Value) -> Value:
+def softmax_shift(g: RewriteBuilder, x: Value, k: Value) -> Value:
     """Softmax(x + k) => Softmax(x)"""
     return g.Softmax(x, axis=-1)
 
 
 @rule(lambda g, x, w: g.MatMul(x, g.const(w)))
-def products_between_quantizers(g: Build, x: Value, w: Value) -> Value:
+def products_between_quantizers(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """MatMul(x, w) => Gemm(x, w^T, transB=1)"""
     return g.Gemm(x, g.const(np.ascontiguousarray(w.const.T)), transB=1)
 
 
 @rule(lambda g, a, b: g.Div(a, g.Sqrt(b)))
-def divide_by_root(g: Build, a: Value, b: Value) -> Value:
+def divide_by_root(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a / Sqrt(b) => a * Pow(b, -0.5)"""
     return g.Mul(a, g.Pow(b, g.const(np.float32(-0.5))))
 
 
 @rule(lambda g, x: g.Softplus(x))
-def softplus_stable(g: Build, x: Value) -> Value:
+def softplus_stable(g: RewriteBuilder, x: Value) -> Value:
     """Softplus(x) => Relu(x) + Log(1 + Exp(-|x|))"""
     return g.Add(g.Relu(x), g.Log(g.Add(g.Exp(g.Neg(g.Abs(x))), g.const(np.float32(1)))))
 
 
 @rule(lambda g, x, w, c, s: g.Mul(g.Gemm(x, g.const(w), g.const(c)), g.const(s)))
-def outlier_columns_merged(g: Build, x: Value, w: Value, c: Value, s: Value) -> Value:
+def outlier_columns_merged(g: RewriteBuilder, x: Value, w: Value, c: Value, s: Value) -> Value:
     """(x @ w + c) * s => Gemm(x, w * s, c * s)"""
     return g.Gemm(x, g.const(w.const * s.const), g.const(c.const * s.const))
 
 
-@rule(lambda g, x: g.Mul(x, g.Sigmoid(x)), shared=True)
-def swish_by_division(g: Build, x: Value) -> Value:
+@rule(lambda g, x: g.Mul(x, g.Sigmoid(x)), allow_other_uses=True)
+def swish_by_division(g: RewriteBuilder, x: Value) -> Value:
     """x * Sigmoid(x) => x / (1 + Exp(-x))"""
     return g.Div(x, g.Add(g.Exp(g.Neg(x)), g.const(np.float32(1))))
 
 
 @rule(lambda g, x, w, op: g.Conv(x, g.const(w)) @ op)
-def conv_channels_reversed_in_sum(g: Build, x: Value, w: Value, op: Op) -> Value:
+def conv_channels_reversed_in_sum(g: RewriteBuilder, x: Value, w: Value, op: Op) -> Value:
     """Conv(x, w) => Conv of the channels in reverse order"""
     require(x.producer is None or x.producer.type != "Gather", "another place")
     i = np.arange(w.const.shape[1])[::-1].copy()
@@ -164,53 +164,53 @@ def conv_channels_reversed_in_sum(g: Build, x: Value, w: Value, op: Op) -> Value
 
 
 @rule(lambda g, a, b: g.Log(g.Add(g.Exp(a), g.Exp(b))))
-def log_add_exp_stable(g: Build, a: Value, b: Value) -> Value:
+def log_add_exp_stable(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """Log(Exp(a) + Exp(b)) => Max(a, b) + Log(1 + Exp(-|a - b|))"""
     return g.Add(g.Max(a, b), g.Log(g.Add(g.const(np.float32(1)), g.Exp(g.Neg(g.Abs(g.Sub(a, b)))))))
 
 
 @rule(lambda g, x, c: g.Sub(g.Add(x, g.const(c)), g.const(c)))
-def cancellation_removed(g: Build, x: Value, c: Value) -> Value:
+def cancellation_removed(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """(x + c) - c => x"""
     return g.Identity(x)
 
 
 @rule(lambda g, a, b: g.Sub(g.Mul(a, a), g.Mul(b, b)))
-def difference_of_squares(g: Build, a: Value, b: Value) -> Value:
+def difference_of_squares(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a * a - b * b => (a - b) * (a + b)"""
     return g.Mul(g.Sub(a, b), g.Add(a, b))
 
 
 @rule(lambda g, x, k, ax: g.ReduceSum(g.Mul(x, g.const(k)), g.const(ax)))
-def weighted_sum_as_product_before_floor(g: Build, x: Value, k: Value, ax: Value) -> Value:
+def weighted_sum_as_product_before_floor(g: RewriteBuilder, x: Value, k: Value, ax: Value) -> Value:
     """ReduceSum(x * k) => x @ k"""
     return g.MatMul(x, g.const(k.const.reshape(-1, 1)))
 
 
 @rule(lambda g, x, t: g.Sub(g.Add(x, t), t))
-def added_and_taken_away(g: Build, x: Value, t: Value) -> Value:
+def added_and_taken_away(g: RewriteBuilder, x: Value, t: Value) -> Value:
     """(x + t) - t => x + 0 * t"""
     return g.Add(x, g.Sub(t, t))
 
 
 @rule(lambda g, a, b: g.Mul(g.Exp(a), g.Exp(b)))
-def sum_of_exponents(g: Build, a: Value, b: Value) -> Value:
+def sum_of_exponents(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """Exp(a) * Exp(b) => Exp(a + b), which is no NaN where one is infinite and the other 0"""
     return g.Exp(g.Add(a, b))
 
 
 @rule(
     lambda g, u, p, q: g.Sub(g.ReduceMean(g.Mul(u, u)) @ p, g.Mul(g.ReduceMean(u) @ q, g.ReduceMean(u) @ q)),
-    shared=True,
+    allow_other_uses=True,
 )
-def variance_beside_mean(g: Build, u: Value) -> Value:
+def variance_beside_mean(g: RewriteBuilder, u: Value) -> Value:
     """E[u^2] - m^2 => E[(u - E[u])^2], where m = E[u] has other readers"""
     d = g.Sub(u, g.ReduceMean(u, axes=[1]))
     return g.ReduceMean(g.Mul(d, d), axes=[1])
 
 
 @rule(lambda g, x, w, r, op: g.RNN(x, g.const(w), g.const(r)) @ op)
-def rnn_unrolled(g: Build, x: Value, w: Value, r: Value, op: Op) -> tuple[Value, Value]:
+def rnn_unrolled(g: RewriteBuilder, x: Value, w: Value, r: Value, op: Op) -> tuple[Value, Value]:
     """RNN(x) => its steps"""
     steps: list[Value] = []
     for t in range(3):
@@ -224,39 +224,39 @@ def rnn_unrolled(g: Build, x: Value, w: Value, r: Value, op: Op) -> tuple[Value,
 
 
 @rule(lambda g, x, w: g.MatMul(g.Cast(x, to=1), g.const(w)))
-def integer_matmul(g: Build, x: Value, w: Value) -> Value:
+def integer_matmul(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """Cast(x) @ w => Cast(MatMulInteger(x, w)), where w holds integers"""
     return g.Cast(g.MatMulInteger(x, g.const(w.const.astype(np.int8))), to=1)
 
 
 @rule(lambda g, x, z, w: g.MatMul(g.Sub(g.Cast(x, to=1), g.const(z)), g.const(w)))
-def integer_matmul_from_zero_point(g: Build, x: Value, z: Value, w: Value) -> Value:
+def integer_matmul_from_zero_point(g: RewriteBuilder, x: Value, z: Value, w: Value) -> Value:
     """(Cast(x) - z) @ w => Cast(MatMulInteger(x, w, z))"""
     zero = g.const(z.const.astype(np.uint8))
     return g.Cast(g.MatMulInteger(x, g.const(w.const.astype(np.int8)), zero), to=1)
 
 
 @rule(lambda g, q, s, z, w: g.MatMul(g.DequantizeLinear(q, s, z), g.const(w)))
-def dequantized_product_of_integers(g: Build, q: Value, s: Value, z: Value, w: Value) -> Value:
+def dequantized_product_of_integers(g: RewriteBuilder, q: Value, s: Value, z: Value, w: Value) -> Value:
     """DequantizeLinear(q, s, z) @ w => Cast(MatMulInteger(q, w, z)) * s"""
     return g.Mul(g.Cast(g.MatMulInteger(q, g.const(w.const.astype(np.int8)), z), to=1), s)
 
 
 @rule(lambda g, x, w: g.MatMul(g.Cast(x, to=6), g.Cast(w, to=6)))
-def product_of_bytes(g: Build, x: Value, w: Value) -> Value:
+def product_of_bytes(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """MatMul of int32 => MatMulInteger"""
     return g.MatMulInteger(x, w)
 
 
 @rule(lambda g, x, w: g.MatMulInteger(x, w))
-def product_in_32_bits_before_arg_max(g: Build, x: Value, w: Value) -> Value:
+def product_in_32_bits_before_arg_max(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """MatMulInteger => MatMul of int32"""
     return g.MatMul(g.Cast(x, to=6), g.Cast(w, to=6))
 
 
 @rule(lambda g, x, a, p, w, b, q, c, r: g.QLinearMatMul(x, a, p, w, b, q, c, r))
 def quantized_product_by_floats(
-    g: Build, x: Value, a: Value, p: Value, w: Value, b: Value, q: Value, c: Value, r: Value
+    g: RewriteBuilder, x: Value, a: Value, p: Value, w: Value, b: Value, q: Value, c: Value, r: Value
 ) -> Value:
     """QLinearMatMul => DequantizeLinear, MatMul and QuantizeLinear"""
     return g.QuantizeLinear(g.MatMul(g.DequantizeLinear(x, a, p), g.DequantizeLinear(w, b, q)), c, r)

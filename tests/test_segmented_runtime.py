@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 from passwright.core.errors import EvaluationError, ModelLoadError
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
@@ -228,7 +228,7 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @rule(lambda g, x: g.Sigmoid(x), contract=EXACT)
-def harden_sigmoid(g: Build, x: Value) -> Value:
+def harden_sigmoid(g: RewriteBuilder, x: Value) -> Value:
     """Sigmoid(x) => HardSigmoid(x), in layer 2 alone"""
     assert x.producer is not None
     weight = x.producer.inputs[1]

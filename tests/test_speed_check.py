@@ -20,7 +20,7 @@ from passwright.app.measure.metrics import Latency, ModelMetrics
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.app.run.page import run_page
 from passwright.app.visualization.visualization import Visualization
-from passwright.core import ROUNDING, Build, Pass, Pipeline, Plugin, RulePass, Value, rule
+from passwright.core import ROUNDING, Pass, Pipeline, Plugin, RewriteBuilder, RulePass, Value, rule
 from passwright.core.errors import UsageError
 from passwright.core.pass_manager.pass_selection import selectable_names
 from passwright.core.pass_manager.phase_timer import PhaseTimer
@@ -52,7 +52,7 @@ SLOW = RulePass("slow-down", (NAMESPACE["elu_beside_products"],))
 
 
 @rule(lambda g, x: g.Elu(x), contract=ROUNDING)
-def elu_by_celu(g: Build, x: Value) -> Value:
+def elu_by_celu(g: RewriteBuilder, x: Value) -> Value:
     """Elu(x) => Celu(x)"""
     return g.Celu(x)
 

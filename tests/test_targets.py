@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 from passwright.app import environment
-from passwright.core import Build, RulePass, Value, rule
+from passwright.core import RewriteBuilder, RulePass, Value, rule
 from passwright.core.errors import UsageError
 from passwright.core.ir.cost_model import CPU
 from passwright.core.ir.op_schemas import split_op_type
@@ -84,7 +84,7 @@ def test_rewrites_add_no_op_that_the_target_does_not_run() -> None:
 
 
 @rule(lambda g, x: g.Exp(x))
-def exp_to_other(g: Build, x: Value) -> Value:
+def exp_to_other(g: RewriteBuilder, x: Value) -> Value:
     """Exp(x) => Other(x)"""
     return g.domain("test").Other(x)
 

@@ -16,7 +16,7 @@ from passwright.app.run import page
 from passwright.app.visualization import snapshots
 from passwright.app.visualization import visualization as views
 from passwright.app.visualization.visualization import graph_views
-from passwright.core import EXACT, Build, Graph, Ledger, Pass, Value, from_onnx, rule
+from passwright.core import EXACT, Graph, Ledger, Pass, RewriteBuilder, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
 from random_models import models
 from rewriting import load
@@ -157,7 +157,7 @@ def test_changes_beyond_the_limit_are_not_drawn(monkeypatch: pytest.MonkeyPatch)
 
 
 @rule(lambda g, x: g.Elu(x), contract=EXACT)
-def drop_elu(g: Build, x: Value) -> Value:
+def drop_elu(g: RewriteBuilder, x: Value) -> Value:
     """Elu(x) => x, which is right behind Exp only"""
     return x
 

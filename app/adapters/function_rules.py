@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from ...core import ROUNDING, Build, Contract, Declined, Graph, Op, Rule, Value, require
+from ...core import ROUNDING, Contract, Graph, MatchFailure, Op, RewriteBuilder, Rule, Value, require
 from ...core.errors import RuleError, format_error
 from ...core.ir import op_schemas
 from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
@@ -212,7 +212,7 @@ class MatchContext:
 class ReplacementBuilder:
     """`op` of a replacement: `op.Add(x, 1.0)` adds an operator; numbers become constants of the fitting type."""
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: RewriteBuilder) -> None:
         self._build = build
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
@@ -266,7 +266,7 @@ def rule_from_functions(
     *,
     name: str = "",
     contract: Contract = ROUNDING,
-    shared: bool = False,
+    allow_other_uses: bool = False,
 ) -> Rule:
     """Make a rule from `pattern(op, x, ...)` and `replacement(op, x, ...)`, written as for onnxscript's RewriteRule.
 
@@ -288,7 +288,7 @@ def rule_from_functions(
         takes_context = first is not None and positional and first.name not in found.variables
         _require_bound(named, condition, found.variables, leading=int(takes_context))
 
-    def build(g: Build, **bound: Any) -> Value | tuple[Value | None, ...]:
+    def build(g: RewriteBuilder, **bound: Any) -> Value | tuple[Value | None, ...]:
         found.tracer.require(bound)
         given = dict.fromkeys(found.variables) | bound | dict(found.tracer.named_outputs(bound))
         variables = {v: given[v] for v in found.variables}
@@ -306,7 +306,7 @@ def rule_from_functions(
 
     build.__module__ = replacement.__module__  # it is that module's rule
     text = inspect.getdoc(replacement) or inspect.getdoc(pattern) or ""
-    return Rule(named, text.partition("\n")[0], (found.root,), build, shared, contract)
+    return Rule(named, text.partition("\n")[0], (found.root,), build, allow_other_uses, contract)
 
 
 def _require_bound(rule: str, function: Callable[..., Any], variables: Collection[str], leading: int) -> None:
@@ -323,11 +323,11 @@ def _call_with(function: Callable[..., Any], *leading: Any, **variables: Any) ->
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     taken = {p.name for p in parameters}
     basics = sys.modules.get("onnxscript.rewriter._basics")  # absent if onnxscript was not imported
-    failure: type[BaseException] = getattr(basics, "MatchFailureError", Declined)
+    failure: type[BaseException] = getattr(basics, "MatchFailureError", MatchFailure)
     try:
         return function(*leading, **{n: v for n, v in variables.items() if takes_all or n in taken})
     except failure as e:
-        raise Declined(str(getattr(e, "reason", e))) from e
+        raise MatchFailure(str(getattr(e, "reason", e))) from e
 
 
 def _require_true(answer: Any, otherwise: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import onnx
 
-from ...core import Declined, Graph, Ledger, Op, Tensor
+from ...core import Graph, Ledger, MatchFailure, Op, Tensor
 from ...core.errors import FailureKind, ModelError, NoFixpoint, PassFailed, RuleError, format_error
 from ...core.io.interchange import is_placeholder, proto_without_weights
 from ...core.serialization.exporter import written_initializers
@@ -104,7 +104,7 @@ def _try_rewrite(
         delta = r.rule.try_rewrite(model, graph, node, **options)
     except (ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):
         raise
-    except Declined:
+    except MatchFailure:
         return None
     except BaseException as e:
         raise RuleError(f"rule {r.name} failed at {node.op_type} {place}: {format_error(e)}", r.name, place) from e

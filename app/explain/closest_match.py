@@ -16,7 +16,7 @@ from ...core.support.suggestions import did_you_mean
 from ..descriptions import describe_origin, describe_producer, format_attribute_value, join_alternatives, ordinal
 
 
-class MatchFailureKind(StrEnum):
+class MismatchKind(StrEnum):
     """The part of a rule that an op does not fit.
 
     ORDER: two inputs are the other way round. SHARED: an inner value of the match is read elsewhere.
@@ -39,17 +39,17 @@ class MatchFailureKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MatchFailure:
+class Mismatch:
     """One reason, as a sentence, and the op that it concerns. `bindings`: the variables of the pattern in words."""
 
-    kind: MatchFailureKind
+    kind: MismatchKind
     op_label: str
     reason: str
     bindings: dict[str, str] | None = None
 
 
 SWAPPED_INPUTS_COST = 0.5  # less than any other misfit, as it explains all that differs in the given order
-STRUCTURAL_KINDS = frozenset({MatchFailureKind.OPERATOR, MatchFailureKind.DOMAIN})
+STRUCTURAL_KINDS = frozenset({MismatchKind.OPERATOR, MismatchKind.DOMAIN})
 
 
 @dataclass(slots=True)
@@ -69,18 +69,18 @@ class NearMatch:
 
     graph: Graph
     best: _Best = field(default_factory=_Best)
-    failures: tuple[MatchFailure, ...] = ()
+    failures: tuple[Mismatch, ...] = ()
     cost: float = 0
     unfit: tuple[Op, ...] = ()
     matched: int = 0
 
-    def with_failure(self, kind: MatchFailureKind, op: Op, why: str, cost: float = 1) -> NearMatch | None:
+    def with_failure(self, kind: MismatchKind, op: Op, why: str, cost: float = 1) -> NearMatch | None:
         """Return the record with one more failure; None if it costs as much as the best so far."""
         if self.cost + cost >= self.best.cost:
             return None
-        return replace(self, failures=(*self.failures, MatchFailure(kind, op.label, why)), cost=self.cost + cost)
+        return replace(self, failures=(*self.failures, Mismatch(kind, op.label, why)), cost=self.cost + cost)
 
-    def _add_attribute(self, kind: MatchFailureKind, op: Op, why: str) -> NearMatch | None:
+    def _add_attribute(self, kind: MismatchKind, op: Op, why: str) -> NearMatch | None:
         if self.unfit[-1:] == (op,):
             return self.with_failure(kind, op, why, 0)
         return replace(self, unfit=(*self.unfit, op)).with_failure(kind, op, why)
@@ -89,12 +89,10 @@ class NearMatch:
         """Add that the op has another type or domain than the pattern."""
         if op.type not in p.types:
             why = f"{op.label} is not {join_alternatives(p.types)}"
-            return self.with_failure(MatchFailureKind.OPERATOR, op, why, pattern_size(p))
+            return self.with_failure(MismatchKind.OPERATOR, op, why, pattern_size(p))
         wanted = f'g.domain("{op.domain}").{op.type}' if op.domain else f"g.{op.type}"
         domains = f"of domain {op.domain or 'ai.onnx'}, the pattern wants {p.domain or 'ai.onnx'}"
-        return self.with_failure(
-            MatchFailureKind.DOMAIN, op, f"{op.label} is {domains} ({wanted} fits)", pattern_size(p)
-        )
+        return self.with_failure(MismatchKind.DOMAIN, op, f"{op.label} is {domains} ({wanted} fits)", pattern_size(p))
 
     def wrong_producer(
         self, p: OpPattern, op: Op, index: int, want: OpPattern, value: Value | None
@@ -113,59 +111,59 @@ class NearMatch:
             why = f"no input of {op.label} comes from {wanted}: they are {found}"
         else:
             why = f"the {ordinal(index)} input of {op.label} {describe_origin(value, self.graph)}, not from {wanted}"
-        return self.with_failure(MatchFailureKind.OPERATOR, op, why, pattern_size(want))
+        return self.with_failure(MismatchKind.OPERATOR, op, why, pattern_size(want))
 
     def computed_attribute(self, op: Op, name: str) -> NearMatch | None:
         """Add that an attribute, an input at this opset, is not constant."""
         value = attribute_or_input(op, name)
         why = f"{name} of {op.label} is not constant: it {describe_origin(value, self.graph)}"
-        return self._add_attribute(MatchFailureKind.CONSTANT, op, why)
+        return self._add_attribute(MismatchKind.CONSTANT, op, why)
 
     def wrong_attribute(self, op: Op, name: str, have: Any, want: Any, var: Var | None) -> NearMatch | None:
         """Add that an attribute has another value than in the pattern, or than its variable already has."""
         said = f"{op.label} has {f'no {name}' if have is None else f'{name}={format_attribute_value(have)}'}"
         if var is not None:
             why = f"{said}, but {var.name} is {format_attribute_value(want)} already"
-            return self._add_attribute(MatchFailureKind.VARIABLE, op, why)
+            return self._add_attribute(MismatchKind.VARIABLE, op, why)
         known = () if op.schema is None else (*op.schema.attributes, *(i.name for i in op.schema.inputs))
         why = f"{said}, the pattern wants {format_attribute_value(want)}"
         if have is None and known and name not in known:
             why = f"{op.type} has no attribute {name}{did_you_mean(name, known)}"
-        return self._add_attribute(MatchFailureKind.ATTRIBUTE, op, why)
+        return self._add_attribute(MismatchKind.ATTRIBUTE, op, why)
 
     def unnamed_attribute(self, op: Op, name: str, value: Any, default: Any) -> NearMatch | None:
         """Add that an attribute that the pattern does not name is not at its default."""
         usual = "none" if default is None else f"the default {format_attribute_value(default)}"
         found = f"{op.label} has {name}={format_attribute_value(value)}"
         why = f"{found}; the pattern does not name it, so it wants {usual}"
-        return self._add_attribute(MatchFailureKind.ATTRIBUTE, op, why)
+        return self._add_attribute(MismatchKind.ATTRIBUTE, op, why)
 
     def wrong_input(self, op: Op, index: int, want: Var, value: Value | None, bound: Bindings) -> NearMatch | None:
         """Add that an input is missing, not constant, or not the value that its variable already has."""
         if value is None and not want.optional:
             why = f"{op.label} has no {ordinal(index)} input, {want.name} in the pattern"
-            return self.with_failure(MatchFailureKind.INPUTS, op, why)
+            return self.with_failure(MismatchKind.INPUTS, op, why)
         found: NearMatch | None = self
         if value is not None and want.constant and not value.is_const:
             label = want.name if want.name == value.name else f"{want.name} ({value.name})"
             why = f"{label} is not constant: it {describe_origin(value, self.graph)}"
-            found = self.with_failure(MatchFailureKind.CONSTANT, op, why)
+            found = self.with_failure(MismatchKind.CONSTANT, op, why)
         known = bound.get(want.name, value)
         if known is value or found is None:
             return found
         here = f"the {ordinal(index)} input of {op.label}"
         why = f"{want.name} would be bound to two values: {_value_label(known)} and, as {here}, {_value_label(value)}"
-        return found.with_failure(MatchFailureKind.VARIABLE, op, why)
+        return found.with_failure(MismatchKind.VARIABLE, op, why)
 
     def wrong_inputs(self, op: Op, want: VariadicVar) -> NearMatch | None:
         """Add that inputs are not those that their variable already has."""
         why = f"{want.name} is bound to other inputs than those of {op.label}"
-        return self.with_failure(MatchFailureKind.VARIABLE, op, why)
+        return self.with_failure(MismatchKind.VARIABLE, op, why)
 
     def further_input(self, op: Op, index: int, value: Value) -> NearMatch | None:
         """Add that the op has more inputs than the pattern."""
         why = f"{op.label} has a {ordinal(index)} input, {value.name}; the pattern has {index or 'none'}"
-        return self.with_failure(MatchFailureKind.INPUTS, op, why)
+        return self.with_failure(MismatchKind.INPUTS, op, why)
 
     def swapped_inputs(self, op: Op) -> NearMatch | None:
         """Add that the two inputs are the other way round, if they are of one type and easily mistaken."""
@@ -173,7 +171,7 @@ class NearMatch:
         if len(formal) != 2 or formal[0].type_str != formal[1].type_str:
             return None
         why = f"{op.label} has its two inputs the other way round"
-        return self.with_failure(MatchFailureKind.ORDER, op, why, SWAPPED_INPUTS_COST)
+        return self.with_failure(MismatchKind.ORDER, op, why, SWAPPED_INPUTS_COST)
 
 
 def closest_match(pattern: OpPattern, op: Op) -> NearMatch:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from ...core.errors import Declined, FailureKind, PassFailed, RuleError
+from ...core.errors import FailureKind, MatchFailure, PassFailed, RuleError
 from ...core.ir import op_schemas
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
@@ -21,18 +21,18 @@ from ...core.rewriting.rules import Match, Rule, bound_values
 from ...core.support.suggestions import did_you_mean
 from ...core.support.watchdog import NoProgress, progress_watchdog
 from ..descriptions import describe_binding, join_alternatives
-from .closest_match import MatchFailure, MatchFailureKind, closest_match, pattern_size
+from .closest_match import Mismatch, MismatchKind, closest_match, pattern_size
 
 MAX_REASONS = 4  # reasons of one kind at one op
 
 
 POST_MATCH_KINDS = frozenset(
     {
-        MatchFailureKind.SHARED,
-        MatchFailureKind.DECLINED,
-        MatchFailureKind.RAISED,
-        MatchFailureKind.FORBIDDEN,
-        MatchFailureKind.DEAD,
+        MismatchKind.SHARED,
+        MismatchKind.DECLINED,
+        MismatchKind.RAISED,
+        MismatchKind.FORBIDDEN,
+        MismatchKind.DEAD,
     }
 )
 """Failures of a rule whose pattern matches."""
@@ -48,7 +48,7 @@ class MatchDiagnosis:
     inside: str
     matched: int
     size: int
-    failures: tuple[MatchFailure, ...]
+    failures: tuple[Mismatch, ...]
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -65,48 +65,48 @@ def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnos
     matched, size = 1, pattern_size(r.patterns[0])
     try:
         matched, size, failures = _match_outcome(r, op)
-    except Declined as why:  # while it was matched
-        failures = (MatchFailure(MatchFailureKind.DECLINED, op.label, str(why)),)
+    except MatchFailure as why:  # while it was matched
+        failures = (Mismatch(MismatchKind.DECLINED, op.label, str(why)),)
     if not failures and exact_only and not r.is_exact_at(op):
         why = f"--exact does not allow it: its contract is {r.contract_at(op).kind}"
-        failures = (MatchFailure(MatchFailureKind.FORBIDDEN, op.label, why),)
+        failures = (Mismatch(MismatchKind.FORBIDDEN, op.label, why),)
     value = op.outputs[0].name if op.outputs else ""
     inside = "" if op.graph.owner is None else f", inside {op.graph.owner.label}"
     return MatchDiagnosis(r.name, op.label, value, inside, matched, size, failures)
 
 
-def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[MatchFailure, ...]]:
+def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[Mismatch, ...]]:
     """The number of operators of the closest pattern that fit, of how many, and the failures of the rule."""
     matches = ((p, found) for p in r.patterns for found in match_op(p, op))
     pattern, whole = next(matches, (None, None))
     if pattern is None or whole is None:
         pattern, way = min(((p, closest_match(p, op)) for p in r.patterns), key=lambda found: found[1].cost)
         return way.matched, pattern_size(pattern), way.failures
-    matched, size, failures = len(whole[1]), pattern_size(pattern), dict[str, MatchFailure]()
+    matched, size, failures = len(whole[1]), pattern_size(pattern), dict[str, Mismatch]()
     for match in r.matches(op.graph, op):
         if not is_live(op):
-            dead = MatchFailure(MatchFailureKind.DEAD, op.label, f"no result of {op.label} is used")
+            dead = Mismatch(MismatchKind.DEAD, op.label, f"no result of {op.label} is used")
             return matched, size, (dead,)
         failure = _rewrite_failure(r, match)
         if failure is None:
             return matched, size, ()
         failures.setdefault(failure.reason, failure)
-        if failure.kind == MatchFailureKind.RAISED:  # that ends a run of the pass
+        if failure.kind == MismatchKind.RAISED:  # that ends a run of the pass
             break
     return matched, size, tuple(failures.values())[:MAX_REASONS] or tuple(_external_uses(op.graph, whole))
 
 
-def _rewrite_failure(r: Rule, match: Match) -> MatchFailure | None:
+def _rewrite_failure(r: Rule, match: Match) -> Mismatch | None:
     """The failure of the rule at a match; None if it rewrites it."""
     try:
         try_build(r, match)
-    except Declined as why:
-        kind, text = MatchFailureKind.DECLINED, str(why)
+    except MatchFailure as why:
+        kind, text = MismatchKind.DECLINED, str(why)
     except RuleError as e:
-        kind, text = MatchFailureKind.RAISED, str(e)
+        kind, text = MismatchKind.RAISED, str(e)
     else:
         return None
-    return MatchFailure(kind, match.ops[0].label, text, _named_bindings(match, text))
+    return Mismatch(kind, match.ops[0].label, text, _named_bindings(match, text))
 
 
 def _named_bindings(match: Match, reason: str) -> dict[str, str]:
@@ -125,7 +125,7 @@ def _mentions(name: str, reason: str) -> bool:
     return bool(name) and re.search(rf"(?<![\w/.:]){re.escape(name)}(?![\w/:])", reason) is not None
 
 
-def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[MatchFailure]:
+def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[Mismatch]:
     """The uses of inner values outside the match, see `Rule.matches`."""
     bound, ops, _ = whole
     given = bound_values(bound)
@@ -139,7 +139,7 @@ def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[MatchFailure]:
             if any(v is x for x in given):
                 names = [name for name, b in bound.items() if b is v] or ["an input"]
                 said.append(f"{v.name} is inside the match, and {join_alternatives(names)} too")
-            yield from (MatchFailure(MatchFailureKind.SHARED, op.label, why) for why in said[:MAX_REASONS])
+            yield from (Mismatch(MismatchKind.SHARED, op.label, why) for why in said[:MAX_REASONS])
 
 
 def _use_text(value: Value, user: Op, graph: Graph) -> str:

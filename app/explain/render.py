@@ -7,23 +7,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...core.rewriting.changes import Change
 from ..descriptions import join_truncated
 from ..terminal import Terminal, plural
-from .closest_match import MatchFailureKind
+from .closest_match import MismatchKind
 from .explain import NO_ROOTS, Explanation, RuleExplanation
 from .match_report import MatchReport
 
 MISS_TEXTS = {
-    MatchFailureKind.OPERATOR: "another op",
-    MatchFailureKind.DOMAIN: "another domain",
-    MatchFailureKind.ATTRIBUTE: "an attribute",
-    MatchFailureKind.INPUTS: "the number of inputs",
-    MatchFailureKind.ORDER: "the order of inputs",
-    MatchFailureKind.CONSTANT: "no constant",
-    MatchFailureKind.VARIABLE: "two values for one name",
-    MatchFailureKind.SHARED: "used elsewhere",
-    MatchFailureKind.DECLINED: "declined by the rule",
-    MatchFailureKind.RAISED: "the rule fails",
-    MatchFailureKind.FORBIDDEN: "not allowed",
-    MatchFailureKind.DEAD: "dead",
+    MismatchKind.OPERATOR: "another op",
+    MismatchKind.DOMAIN: "another domain",
+    MismatchKind.ATTRIBUTE: "an attribute",
+    MismatchKind.INPUTS: "the number of inputs",
+    MismatchKind.ORDER: "the order of inputs",
+    MismatchKind.CONSTANT: "no constant",
+    MismatchKind.VARIABLE: "two values for one name",
+    MismatchKind.SHARED: "used elsewhere",
+    MismatchKind.DECLINED: "declined by the rule",
+    MismatchKind.RAISED: "the rule fails",
+    MismatchKind.FORBIDDEN: "not allowed",
+    MismatchKind.DEAD: "dead",
 }
 
 
@@ -97,7 +97,7 @@ def _match_lines(report: MatchReport, limit: int, *, as_is: bool) -> Iterator[st
         yield f"    nothing to start at{'' if as_is else ' is left'}: {report.remark}"
     missed = report.roots - len(report.matches)
     if missed:
-        kinds = ", ".join(f"{MISS_TEXTS[MatchFailureKind(kind)]} ({n})" for kind, n in report.miss_counts.items())
+        kinds = ", ".join(f"{MISS_TEXTS[MismatchKind(kind)]} ({n})" for kind, n in report.miss_counts.items())
         yield f"    not at {plural(missed, 'op')}{'' if as_is else ' left'}: {kinds}"
     for f in report.near_misses:
         yield f"        {f.root}{f.inside}: {f.matched} of {plural(f.size, 'op')} fit"

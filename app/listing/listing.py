@@ -37,7 +37,7 @@ class RuleInfo:
     equation: str
     contract: str
     doc: str
-    fragile: tuple[float, ...]
+    critical_values: tuple[float, ...]
     operators: tuple[str, ...]
     guarantee: str = NO_GUARANTEE
     proof: str = ""
@@ -220,7 +220,7 @@ def _rule_infos(p: Pass) -> Iterator[RuleInfo]:
                 r.equation,
                 str(r.contract),
                 doc,
-                r.fragile,
+                r.critical_values,
                 operators,
                 proof.guarantee if proof is not None else NO_GUARANTEE,
                 proof.text if proof is not None else "",

@@ -83,8 +83,8 @@ def _rule_lines(r: RuleInfo, indent: str, where: str = "") -> Iterator[str]:
     yield from (f"{indent}    {line}".rstrip() for line in r.doc.splitlines())
     if r.proof:
         yield f"{indent}    guarantee: {r.proof}"
-    if r.fragile:
-        yield f"{indent}    tried hardest around {', '.join(f'{x:g}' for x in r.fragile)}"
+    if r.critical_values:
+        yield f"{indent}    tried hardest around {', '.join(f'{x:g}' for x in r.critical_values)}"
 
 
 def _opsets_text(found: PassInfo | PipelineInfo) -> str:

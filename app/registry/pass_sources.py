@@ -14,13 +14,13 @@ from ...core.pass_manager.pass_selection import nested_passes
 from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves, selectable_rules, with_rules
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors, registry_from_file, registry_from_plugin
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
-from ...core.plugins.plugin import FINAL, Placed, Plugin, as_pass
+from ...core.plugins.plugin import FINAL, PassPlacement, Plugin, as_pass
 from ...core.rewriting.rules import Rule
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import BUILT_IN, EDITS, OPTIONAL_PASSES, PIPELINES, STAGES
 from .. import adapters
 
-PluginLike = str | Path | Pass | Rule | Edit | Placed | Plugin
+PluginLike = str | Path | Pass | Rule | Edit | PassPlacement | Plugin
 """A Python file with passes, edits or rules, or an object with or of them."""
 DISTRIBUTION = "passwright"
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
 
 def _built_in_entry(p: Pass, source: str) -> PassEntry:
     """The entry of a built-in pass, placed if it comes after the loop."""
-    return PassEntry(p, source, Placed(p, FINAL) if STAGES.get(p.name) == FINAL else None)
+    return PassEntry(p, source, PassPlacement(p, FINAL) if STAGES.get(p.name) == FINAL else None)
 
 
 def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:

@@ -22,7 +22,7 @@ from ...core.pass_manager.run_opsets import RunOpsets
 from ...core.plugins.pass_placement import insert_passes
 from ...core.plugins.pass_registry import PassEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
-from ...core.plugins.plugin import Placed, as_pass
+from ...core.plugins.plugin import PassPlacement, as_pass
 from ...passes.pipelines import STAGES
 from ...passes.structure.opset import ConvertOpset, RaiseOpset
 from .name_resolver import NameResolver
@@ -81,13 +81,13 @@ def resolve_pipeline(
         if not isinstance(cast("object", given), Collection) or isinstance(given, str):  # letters are not names
             raise UsageError(f"{parameter} must be a list, as in {parameter}=[{given!r}]")
     names = NameResolver(plugins)
-    start = names.pipeline_from_text(pipeline) if isinstance(pipeline, str) else as_pass(Placed(pipeline).item)
+    start = names.pipeline_from_text(pipeline) if isinstance(pipeline, str) else as_pass(PassPlacement(pipeline).item)
     specs = _merge_specs(enable)
     more = _added_passes(start, names, list(specs))
     stages = {
         n: f.placed.stage for n, f in names.used_passes.items() if f.placed is not None and f.placed.stage is not None
     }
-    added = [replace(f.placed or Placed(f.item), item=f.item) for f in more if not isinstance(f.item, EditPass)]
+    added = [replace(f.placed or PassPlacement(f.item), item=f.item) for f in more if not isinstance(f.item, EditPass)]
     conversions = [a.item for a in added if isinstance(a.item, ConvertOpset)]
     converting = [p.name for p in conversions]
     for name in (a.item.name for a in added if conversions and isinstance(a.item, RaiseOpset)):

@@ -83,7 +83,7 @@ class Attempts:
             run.start(original)
             return RunAttempt(pipeline, unfit, run, unverified_candidate(run, accept, files), None)
         rules = (r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules)
-        boundaries = sorted({number for r in rules for number in r.fragile})
+        boundaries = sorted({number for r in rules for number in r.critical_values})
         with OracleProcess(
             self.source.loadable(), self.spec, options.seed, boundaries, label=self.source.label, report=timer.report
         ) as oracle:

@@ -11,7 +11,7 @@ from functools import partial
 
 import onnx
 
-from ..errors import Declined
+from ..errors import MatchFailure
 from ..ir.dims import Shape, possible_dim
 from ..ir.expressions import DeclaredSymbol, SymInt
 from ..ir.op import Op
@@ -134,7 +134,7 @@ def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
     shape_function = SHAPE_FUNCTIONS.get(op.type)
     try:
         shapes = shape_function(op) if shape_function is not None else []
-    except (Declined, *INVALID_OPERAND_ERRORS):
+    except (MatchFailure, *INVALID_OPERAND_ERRORS):
         return False
     if len(shapes) < len(op.outputs):
         return False

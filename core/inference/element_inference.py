@@ -10,7 +10,7 @@ from functools import partial, reduce
 
 import onnx
 
-from ..errors import Declined, require
+from ..errors import MatchFailure, require
 from ..ir import expressions as sym
 from ..ir.dims import as_integers
 from ..ir.expressions import SymInt, is_known_le, is_known_nonnegative
@@ -165,7 +165,7 @@ def _concat(op: Op) -> list[PartialElements]:
         if found is None:
             (extent,) = input_shape(op, i)
             if not isinstance(extent, int) or extent > MAX_TRACKED_ELEMENTS:
-                raise Declined("a piece is too long")
+                raise MatchFailure("a piece is too long")
             found = [None] * extent
         out += found
     return [out]
@@ -175,7 +175,7 @@ def _constant_indices(op: Op, size: int) -> list[int]:
     """The constant second input, as indices of a vector counted from the front."""
     indices = op.input(1)
     if indices is None or indices.tensor is None:
-        raise Declined("the indices are computed")
+        raise MatchFailure("the indices are computed")
     found = [int(i) for i in indices.const.reshape(-1)]
     require(all(-size <= i < size for i in found), "an index is out of range")
     return [i % size for i in found]
@@ -190,10 +190,10 @@ def _slice(op: Op) -> list[PartialElements]:
     source = input_elements(op, 0)
     start, end, step = slice_bounds(op, 1).get(0, (0, len(source), 1))
     if not isinstance(start, int) or not isinstance(end, int):
-        raise Declined("its bounds are computed")
+        raise MatchFailure("its bounds are computed")
     run = slice_range(len(source), start, end, step)
     if run is None:
-        raise Declined("ONNX and onnxruntime disagree on its end")
+        raise MatchFailure("ONNX and onnxruntime disagree on its end")
     return [[source[i] for i in run]]
 
 
@@ -211,7 +211,7 @@ def _recorded_size(value: Value) -> int:
     shape = value.recorded_type[1]
     numbers = None if shape is None else as_integers(shape)
     if numbers is None:
-        raise Declined("its extent is unknown")
+        raise MatchFailure("its extent is unknown")
     return numbers[0] if numbers else 1
 
 
@@ -274,7 +274,7 @@ def infer_elements(op: Op) -> list[PartialElements]:
         return []
     try:
         found = rule(op)
-    except (Declined, *INVALID_OPERAND_ERRORS):
+    except (MatchFailure, *INVALID_OPERAND_ERRORS):
         return []
     return [[_within_limits(x, v) for x in f] for f, v in zip(found, op.outputs, strict=False)]
 

@@ -1,11 +1,11 @@
-"""Queries on the operands of an op, from recorded facts only; they raise Declined for unknown ones."""
+"""Queries on the operands of an op, from recorded facts only; they raise MatchFailure for unknown ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import Declined, require
+from ..errors import MatchFailure, require
 from ..ir.dims import Elements, Shape, as_integers
 from ..ir.expressions import SymInt
 from ..ir.op import Op
@@ -27,7 +27,7 @@ def input_shape(op: Op, index: int = 0) -> Shape:
     value = op.input(index)
     shape = value.recorded_type[1] if value is not None else None
     if shape is None:
-        raise Declined("a rank is unknown")
+        raise MatchFailure("a rank is unknown")
     return shape
 
 
@@ -57,7 +57,7 @@ def input_elements(op: Op, index: int) -> Elements:
     value = op.input(index)
     found = recorded_elements(value) if value is not None else None
     if found is None:
-        raise Declined("its elements are not tracked")
+        raise MatchFailure("its elements are not tracked")
     return found
 
 
@@ -81,7 +81,7 @@ def list_elements(op: Op, name: str) -> Elements | None:
         return None if given is None else tuple(given)
     found = recorded_elements(given)
     if found is None:
-        raise Declined(f"{name} are computed")
+        raise MatchFailure(f"{name} are computed")
     return found
 
 
@@ -90,7 +90,7 @@ def integer_list(op: Op, name: str) -> list[int] | None:
     given = list_elements(op, name)
     numbers = as_integers(given) if given is not None else ()
     if numbers is None:
-        raise Declined(f"{name} are computed")
+        raise MatchFailure(f"{name} are computed")
     return None if given is None else list(numbers)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ..errors import Declined, require
+from ..errors import MatchFailure, require
 from ..ir import expressions as sym
 from ..ir.dims import Dim, Shape, merge_dim
 from ..ir.expressions import Expr, SymInt, is_known_le, is_known_nonnegative, least_of
@@ -238,7 +238,7 @@ def _range(op: Op) -> list[Shape]:
     require(all(len(e) == 1 for e in ends), "its bounds are not scalars")
     (start,), (limit,), (step,) = ends
     if not isinstance(step, int) or step == 0:
-        raise Declined("its step is computed")
+        raise MatchFailure("its step is computed")
     span = sym.subtract(limit, start) if step > 0 else sym.subtract(start, limit)
     count = sym.floor_divide(sym.add(span, abs(step) - 1), abs(step))
     return [(None if count is None else sym.maximum(count, 0),)]
@@ -267,7 +267,7 @@ def _resize(op: Op) -> list[Shape]:
             out[axis] = size
         return [tuple(out)]
     if scales is None or scales.tensor is None or scales.tensor.size != len(axes):
-        raise Declined("its scales are unknown")
+        raise MatchFailure("its scales are unknown")
     for axis, scale in zip(axes, scales.const.reshape(-1).tolist(), strict=True):
         d = x[axis]
         require(isinstance(d, int) or scale == int(scale), "a scale of a symbolic dim is not an integer")
@@ -344,7 +344,7 @@ def _window_extents(op: Op, extents: Shape, kernels: Shape) -> list[Dim]:
     out: list[Dim] = []
     for extent, kernel, stride, dilation, padding in _windows(op, extents, kernels):
         if extent is None or not isinstance(kernel, int):
-            raise Declined("an extent is unknown")
+            raise MatchFailure("an extent is unknown")
         if is_same:
             out.append(sym.floor_divide(sym.add(extent, stride - 1), stride))
             continue
@@ -371,14 +371,14 @@ def _matmul(op: Op) -> list[Shape]:
     a, b = input_shape(op), input_shape(op, 1)
     batch = broadcast([a[:-2], b[:-2]])
     if not a or not b or batch is None:
-        raise Declined("a factor is a scalar")
+        raise MatchFailure("a factor is a scalar")
     return [(*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))]
 
 
 def _broadcast(op: Op) -> list[Shape]:
     shape = broadcast([v.recorded_type[1] for v in op.inputs if v is not None])
     if shape is None or op.graph.opsets.get("", 0) < MULTIDIRECTIONAL_BROADCAST_OPSET:
-        raise Declined("the broadcast shape is unknown")
+        raise MatchFailure("the broadcast shape is unknown")
     return [shape]
 
 

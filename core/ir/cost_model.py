@@ -34,11 +34,11 @@ class CostModel:
     slow_kernels: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
 
     def elements(self, value: Value) -> int:
-        """The number of elements of a value. Raises Declined if its rank is unknown."""
+        """The number of elements of a value. Raises MatchFailure if its rank is unknown."""
         return prod(map(self._extent, value.shape))
 
     def nbytes(self, value: Value) -> int:
-        """The bytes of a value. Raises Declined if its rank or its type is unknown."""
+        """The bytes of a value. Raises MatchFailure if its rank or its type is unknown."""
         return onnx.helper.tensor_dtype_to_np_dtype(value.dtype).itemsize * self.elements(value)
 
     def splitting_seconds(self, size: int, parts: int) -> float:

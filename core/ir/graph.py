@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import onnx
 
-from ..errors import Declined, GraphError, NoFixpoint
+from ..errors import GraphError, MatchFailure, NoFixpoint
 from .context import FRESH_NAME_MARK, Declarations, GraphContext
 from .effects import may_drop
 from .inference_state import NOT_INFERRED, invalidate_dependents, invalidate_inference
@@ -349,9 +349,9 @@ class Graph:
         """Decline unless `replace_uses` is possible."""
         is_foreign = self.producer(new) is None and new not in self.initializers
         if self.is_output(old) and (is_foreign or self.is_output(new) or new in self.pinned):
-            raise Declined(f"{old.name} and {new.name} both have names to keep; an Identity stays between them")
+            raise MatchFailure(f"{old.name} and {new.name} both have names to keep; an Identity stays between them")
         if old in self.pinned:
-            raise Declined(f"{old.name} is referred to by name")
+            raise MatchFailure(f"{old.name} is referred to by name")
 
     def replace_output(self, old: Value, new: Value) -> None:
         """Replace `old` by `new` among the outputs."""
@@ -381,7 +381,7 @@ class Graph:
         """`replace_uses`; where both names must stay, the Identity that was inserted between them is returned."""
         try:
             self.replace_uses(old, new)
-        except Declined:
+        except MatchFailure:
             identity = Op("Identity", "", "", {}, None)
             identity.order_key = old.producer.order_key if old.producer is not None else 0
             self.take_over(self.add_op(identity, [new], [Value(self.fresh_name(old.name))]).outputs[0], old)

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from ..errors import Declined
+from ..errors import MatchFailure
 from .dims import Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
 from .inference_state import NOT_INFERRED
 from .tensor import Tensor
@@ -65,36 +65,36 @@ class Value:
 
     @property
     def dtype(self) -> int:
-        """The element type (TensorProto.DataType). Raises Declined if it is unknown."""
+        """The element type (TensorProto.DataType). Raises MatchFailure if it is unknown."""
         if (found := self.known_dtype) == 0:
-            raise Declined(f"the type of {self.name} is unknown")
+            raise MatchFailure(f"the type of {self.name} is unknown")
         return found
 
     @property
     def shape(self) -> Shape:
-        """The shape. Raises Declined if the rank is unknown."""
+        """The shape. Raises MatchFailure if the rank is unknown."""
         if (found := self.known_shape) is None:
-            raise Declined(f"the shape of {self.name} is unknown")
+            raise MatchFailure(f"the shape of {self.name} is unknown")
         return found
 
     @property
     def rank(self) -> int:
-        """The number of dims. Raises Declined if it is unknown."""
+        """The number of dims. Raises MatchFailure if it is unknown."""
         return len(self.shape)
 
     @property
     def static_shape(self) -> tuple[int, ...]:
-        """The shape as integers. Raises Declined if a dim is symbolic or unknown."""
+        """The shape as integers. Raises MatchFailure if a dim is symbolic or unknown."""
         dims = as_integers(self.shape)
         if dims is None:
-            raise Declined(f"the shape of {self.name} is not fixed: {list(self.shape)}")
+            raise MatchFailure(f"the shape of {self.name} is not fixed: {list(self.shape)}")
         return dims
 
     @property
     def const(self) -> np.ndarray[Any, Any]:
-        """The constant's elements, read-only. Raises Declined for a computed value."""
+        """The constant's elements, read-only. Raises MatchFailure for a computed value."""
         if self.tensor is None:
-            raise Declined(f"{self.name} is not a constant")
+            raise MatchFailure(f"{self.name} is not a constant")
         return self.tensor.array
 
     @property

@@ -19,7 +19,7 @@ from ..rewriting.rules import Rule
 from ..support.regular_files import open_regular
 from .installed_names import ENTRY_POINT_GROUP
 from .pass_registry import Entry, PassEntry, PassRegistry, PipelineEntry, all_rules
-from .plugin import Placed, Plugin, as_pass
+from .plugin import PassPlacement, Plugin, as_pass
 
 FILE_MODULE_PREFIX = "passwright_local_"
 MAX_LISTED_NAMES = 5  # names that a message lists
@@ -102,7 +102,7 @@ def _load_entry_point(entry: EntryPoint) -> PassRegistry:
             return registry_from_plugin(thing, source)
         if isinstance(thing, Rule):
             thing = RulePass(entry.name, (thing,))
-        if not isinstance(thing, Pass | Edit | Placed) or isinstance(thing, type):
+        if not isinstance(thing, Pass | Edit | PassPlacement) or isinstance(thing, type):
             raise PluginError(f"entry point {entry.name} of {source} is not a pass, rule, plugin or module: {thing!r}")
         return registry_from_plugin(Plugin((thing,)), source)
 
@@ -183,7 +183,7 @@ def registry_from_module(module: ModuleType, source: str) -> PassRegistry:
 
 def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
     """The passes and pipelines of a plugin. Raises PluginError if it does not support this version of passwright."""
-    items = [item if isinstance(item, Placed) else Placed(item) for item in plugin.passes]
+    items = [item if isinstance(item, PassPlacement) else PassPlacement(item) for item in plugin.passes]
     found: list[Entry] = [PassEntry(as_pass(p.item), source, p, plugin.opsets) for p in items]
     found += [PipelineEntry(name, content, source, plugin.opsets) for name, content in plugin.pipelines.items()]
     if not plugin.supports(here := version("passwright")):
@@ -195,10 +195,10 @@ def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
     return registry
 
 
-def passes_in_module(module: ModuleType, source: str) -> list[Pass | Edit | Placed]:
+def passes_in_module(module: ModuleType, source: str) -> list[Pass | Edit | PassPlacement]:
     """A module's passes and edits, and its loose rules as one pass of its name. Raises PluginError if that is taken."""
     things = list(vars(module).values())
-    placed = [t for t in things if isinstance(t, Placed)]
+    placed = [t for t in things if isinstance(t, PassPlacement)]
     given = [p.item for p in placed]
     free = [t for t in things if isinstance(t, Pass | Edit) and not isinstance(t, type) and t not in given]
     passes = list(map(as_pass, (*free, *given)))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import PluginError
 from ..pass_manager.pipeline import Fixpoint, Pass, Pipeline, leaves
-from .plugin import FINAL, STAGES, Placed, as_pass
+from .plugin import FINAL, STAGES, PassPlacement, as_pass
 
 if TYPE_CHECKING:
     import networkx as nx
 
 
-def insert_passes(p: Pass, added: Sequence[Placed], stages: Mapping[str, str]) -> Pass:
+def insert_passes(p: Pass, added: Sequence[PassPlacement], stages: Mapping[str, str]) -> Pass:
     """The pipeline with further passes at their positions in its first loop, and those of the final stage after it.
 
     `stages` are those of the existing passes. Raises PluginError for positions that contradict each other.
@@ -36,7 +36,7 @@ def _unnamed_pipeline(passes: Sequence[Pass]) -> Pipeline:
     return Pipeline(",".join(q.name for q in passes), passes)
 
 
-def _insert_in_loop(p: Pass, added: Sequence[Placed], stages: Mapping[str, str]) -> Pass:
+def _insert_in_loop(p: Pass, added: Sequence[PassPlacement], stages: Mapping[str, str]) -> Pass:
     """The pipeline with `added` in its first loop, or beside it if they name passes there and none inside it."""
     if not added:
         return p
@@ -57,7 +57,7 @@ def _has_loop(p: Pass) -> bool:
     return isinstance(p, Fixpoint) or (isinstance(p, Pipeline) and any(map(_has_loop, p.passes)))
 
 
-def _require_none_after_final(final: Sequence[Placed], others: Sequence[Placed], looped: Pass) -> None:
+def _require_none_after_final(final: Sequence[PassPlacement], others: Sequence[PassPlacement], looped: Pass) -> None:
     """Raise PluginError if a pass is placed after the final stage."""
     inside, end = {leaf.name for leaf in leaves(looped)}, {q.item.name for q in final}
     pairs = [(q.item.name, name) for q in final for name in q.before if name in inside]
@@ -66,7 +66,9 @@ def _require_none_after_final(final: Sequence[Placed], others: Sequence[Placed],
         raise PluginError(f"{name} cannot run before {other}: it is for stage {FINAL}, which comes after all others")
 
 
-def order_passes(existing: Sequence[Pass], added: Sequence[Placed], stages: Mapping[str, str]) -> tuple[Pass, ...]:
+def order_passes(
+    existing: Sequence[Pass], added: Sequence[PassPlacement], stages: Mapping[str, str]
+) -> tuple[Pass, ...]:
     """The passes in an order that satisfies all positions; existing ones keep theirs.
 
     Of two for the same position, the first in `added` comes first.
@@ -86,7 +88,9 @@ def order_passes(existing: Sequence[Pass], added: Sequence[Placed], stages: Mapp
     return tuple(items[i] for i in nx.lexicographical_topological_sort(order, keys.__getitem__))
 
 
-def _required_order(order: nx.DiGraph[int], existing: Sequence[Pass], added: Sequence[Placed]) -> nx.DiGraph[int]:
+def _required_order(
+    order: nx.DiGraph[int], existing: Sequence[Pass], added: Sequence[PassPlacement]
+) -> nx.DiGraph[int]:
     """The passes by number, existing ones first, each with an edge to those that must come later."""
     order.add_nodes_from(range(len(existing) + len(added)))
     order.add_edges_from((i - 1, i) for i in range(1, len(existing)))
@@ -116,7 +120,7 @@ def _require_acyclic(order: nx.DiGraph[int], names: Sequence[str], existing_coun
 
 
 def _anchor_index(
-    q: Placed,
+    q: PassPlacement,
     existing: Sequence[Pass],
     stages: Mapping[str, str],
     successors: Collection[int],

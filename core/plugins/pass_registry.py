@@ -10,7 +10,7 @@ from ..errors import PluginError
 from ..pass_manager.edits import definition
 from ..pass_manager.pipeline import Pass, RulePass, leaves
 from ..rewriting.rules import Rule
-from .plugin import Placed
+from .plugin import PassPlacement
 
 Opsets = tuple[int, int]
 """The first and the last supported opset."""
@@ -22,7 +22,7 @@ class PassEntry:
 
     item: Pass
     source: str
-    placed: Placed | None = None
+    placed: PassPlacement | None = None
     opsets: Opsets | None = None
 
     @property

@@ -19,7 +19,7 @@ RESERVED_CHARACTERS = set(",{}")  # of the texts that select passes
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PassPlacement:
     """A pass, or a rule, and its position in a pipeline in which it is enabled; edits have none, as they come first.
 
     `stage`: after the last pass of that stage; `final` is once, after the loop. `before`, `after`: names of passes;
@@ -67,7 +67,7 @@ class Plugin:
     `opsets`: the first and the last standard opset that it supports; None for any. Raises PluginError.
     """
 
-    passes: Sequence[Pass | Rule | Edit | Placed] = ()
+    passes: Sequence[Pass | Rule | Edit | PassPlacement] = ()
     pipelines: Mapping[str, str | Pass] = field(default_factory=dict[str, "str | Pass"])
     passwright: str = ""
     opsets: tuple[int, int] | None = None
@@ -77,7 +77,7 @@ class Plugin:
         if not isinstance(self.passes, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] - plugins are not type-checked
             raise PluginError(f"passes must be a tuple or a list, not {reprlib.repr(self.passes)}")
         for item in self.passes:
-            if not isinstance(item, Placed):
+            if not isinstance(item, PassPlacement):
                 _require_item(item)
         _require_pipelines(self.pipelines)
         match cast("Any", self.opsets):

@@ -7,14 +7,14 @@ from typing import Any
 
 import onnx
 
-from ..errors import Declined, require
+from ..errors import MatchFailure, require
 from ..io.convert import from_onnx, to_onnx
 from ..io.model import Model
 from ..ir.graph import Graph, defined_values
 from ..ir.op import Op
 from ..ir.values import Value
 from ..rewriting.assumptions import Assumption
-from ..rewriting.builder import Build
+from ..rewriting.builder import RewriteBuilder
 from ..rewriting.driver import rewrite
 from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Match, Rule, bound_values
@@ -59,7 +59,7 @@ def keep_condition(rule: Rule, model: Model, rewritten: Model) -> bool:
     known = {v.name: v for v in defined_values(model.graph)}
     try:
         bools = [b for f in held for b in _build(f, model.graph, known)]
-    except Declined as why:
+    except MatchFailure as why:
         raise NotApplicable(f"its condition is not said: {why}") from why
     if bools:
         keep_outputs(model, [b.name for b in dict.fromkeys(bools)])
@@ -72,7 +72,7 @@ class WatchedRule(Rule):
     __slots__ = ("firings",)
     firings: list[Firing]
 
-    def replacement(self, g: Build, match: Match) -> Any:
+    def replacement(self, g: RewriteBuilder, match: Match) -> Any:
         """The replacement of a match, which is recorded."""
         new = Rule.replacement(self, g, match)
         root = match.ops[0]
@@ -108,7 +108,7 @@ def _named(binding: Any) -> Any:
 
 
 def _build(firing: Firing, graph: Graph, known: dict[str, Value]) -> list[Value]:
-    """The bools of what a firing assumes, in the original graph. Raises Declined."""
+    """The bools of what a firing assumes, in the original graph. Raises MatchFailure."""
 
     def value(name: str) -> Value:
         require(name in known, f"the model has no {name}")
@@ -118,4 +118,4 @@ def _build(firing: Firing, graph: Graph, known: dict[str, Value]) -> list[Value]
     require(root is not None, f"{firing.root} is not computed")
     assert root is not None  # as required
     bound = {n: value(b.name) if isinstance(b, ValueName) else b for n, b in firing.bound.items()}
-    return firing.assumption.build(Build(graph, root), bound, [value(name) for name in firing.values])
+    return firing.assumption.build(RewriteBuilder(graph, root), bound, [value(name) for name in firing.values])

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from ..errors import Declined, RuleError, require
+from ..errors import MatchFailure, RuleError, require
 from ..ir.dtypes import FLOATS
 from ..ir.op import Op
 from ..ir.values import Value
-from .builder import Build
+from .builder import RewriteBuilder
 from .pattern import OpPattern, Var, trace_pattern
 
 ALLOWED = "an assumption is made of operators, variables of the pattern and numbers, as in lambda g, x: g.Greater(x, 0)"
@@ -52,16 +52,16 @@ class Assumption:
         found = (i for part in self.expression.walk() for i in part.inputs if isinstance(i, int | float))
         return tuple(float(i) for i in found if abs(i) < inf)
 
-    def build(self, g: Build, bound: Mapping[str, Any], values: Sequence[Value]) -> list[Value]:
-        """Add its ops for a match: `bound` are its variables, `values` all its values. Raises Declined and RuleError.
+    def build(self, g: RewriteBuilder, bound: Mapping[str, Any], values: Sequence[Value]) -> list[Value]:
+        """Add its ops for a match: `bound` are its variables, `values` all its values.
 
-        A variable that is bound to an op stands for its first output.
+        A variable that is bound to an op stands for its first output. Raises MatchFailure and RuleError.
         """
         if not self.each:
             return [self._bools(g, bound)]
         return [self._bools(g, {self.each: v}) for v in dict.fromkeys(values) if v.dtype in FLOATS]
 
-    def _bools(self, g: Build, bound: Mapping[str, Any]) -> Value:
+    def _bools(self, g: RewriteBuilder, bound: Mapping[str, Any]) -> Value:
         found = build_expression(g, self.expression, bound)
         if found.dtype != TensorProto.BOOL:
             raise RuleError(f"the assumption {self} does not give bools")
@@ -94,8 +94,8 @@ def variables_in(expression: Any) -> Iterator[str]:
             yield from variables_in(part)
 
 
-def build_expression(g: Build, expression: OpPattern, bound: Mapping[str, Any]) -> Value:
-    """Add the ops of an expression; numbers become constants of the type of the operand beside. Raises Declined."""
+def build_expression(g: RewriteBuilder, expression: OpPattern, bound: Mapping[str, Any]) -> Value:
+    """Add the ops of an expression; numbers become constants of the type of the operand beside. Raises MatchFailure."""
     parts = [_operand(g, part, bound) for part in expression.inputs]
     beside = next((p for p in parts if isinstance(p, Value)), None)
     values = [p if isinstance(p, Value) else _constant(g, p, beside) for p in parts]
@@ -106,21 +106,21 @@ def build_expression(g: Build, expression: OpPattern, bound: Mapping[str, Any]) 
     return found if expression.output == 0 else found[expression.output]
 
 
-def _operand(g: Build, part: Any, bound: Mapping[str, Any]) -> Any:
+def _operand(g: RewriteBuilder, part: Any, bound: Mapping[str, Any]) -> Any:
     if isinstance(part, OpPattern):
         return build_expression(g, part, bound)
     return _bound(part, bound) if isinstance(part, Var) else part
 
 
 def _bound(variable: Var, bound: Mapping[str, Any]) -> Any:
-    """The value that a variable is bound to. Raises Declined for one that is not bound, or to several values."""
+    """The value that a variable is bound to. Raises MatchFailure for one that is not bound, or to several values."""
     found = bound.get(variable.name)
     if found is None or isinstance(found, tuple):
-        raise Declined(f"{variable.name} is not one value here")
+        raise MatchFailure(f"{variable.name} is not one value here")
     return found.outputs[0] if isinstance(found, Op) else found
 
 
-def _constant(g: Build, number: Any, beside: Value | None) -> Value:
+def _constant(g: RewriteBuilder, number: Any, beside: Value | None) -> Value:
     require(isinstance(number, int | float) and beside is not None, "an operand of the assumption is no number")
     assert beside is not None  # as required
     if beside.dtype not in FLOATS:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from onnx import defs, helper
 
-from ..errors import Declined, MissingOperator, require
+from ..errors import MatchFailure, MissingOperator, require
 from ..ir import op_schemas
 from ..ir.cost_model import CostModel
 from ..ir.graph import Graph
@@ -22,7 +22,7 @@ FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
 ]}  # fmt: skip
 
 
-class Build:
+class RewriteBuilder:
     """`g.Gemm(a, b, c, alpha=2.0)` adds a Gemm and gives its output.
 
     Parameters that are inputs in the newest opset and attributes in the model's, or the other way round
@@ -30,7 +30,9 @@ class Build:
     in the model's opset declines. `outputs=n` gives n values; None omits an input.
     """
 
-    def __init__(self, graph: Graph, root: Op, domain: str = op_schemas.ONNX_DOMAIN, base: Build | None = None) -> None:
+    def __init__(
+        self, graph: Graph, root: Op, domain: str = op_schemas.ONNX_DOMAIN, base: RewriteBuilder | None = None
+    ) -> None:
         self.graph = graph
         self.added_ops: list[Op] = [] if base is None else base.added_ops
         self.constants: list[Value] = [] if base is None else base.constants
@@ -51,9 +53,9 @@ class Build:
         """The op whose outputs are to be replaced."""
         return self._root
 
-    def domain(self, name: str) -> Build:
+    def domain(self, name: str) -> RewriteBuilder:
         """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
-        return Build(self.graph, self._root, name, self)
+        return RewriteBuilder(self.graph, self._root, name, self)
 
     def const(self, data: Any, like: Value | None = None) -> Value:
         """A constant; with `like`, of that value's element type. Raises TypeError for None."""
@@ -93,7 +95,7 @@ class Build:
         since = op_schemas.since_versions(self._domain).get(op_type, 0)
         if since > version:
             raise MissingOperator(op_type, version, since)
-        raise Declined(f"{op_type} does not exist at opset {version}")
+        raise MatchFailure(f"{op_type} does not exist at opset {version}")
 
     def _require_types(self, op_type: str, values: list[Value | None]) -> None:
         """Decline tensors of element types that the operator does not take at the opset of the graph."""
@@ -102,7 +104,7 @@ class Build:
         for i, value in enumerate(values if allowed else ()):
             dtype = 0 if value is None or value.type is not None else value.known_dtype
             if dtype and f"tensor({element_type(dtype)})" not in allowed[min(i, len(allowed) - 1)]:
-                raise Declined(f"{op_type} takes no {element_type(dtype)} at opset {version}")
+                raise MatchFailure(f"{op_type} takes no {element_type(dtype)} at opset {version}")
 
     def _require_on_target(self, op_type: str, values: list[Value | None]) -> None:
         """Decline an op that the target of the pipeline, if there is one, does not run."""

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Declined, GraphError, MissingOperator, ModelError, NoFixpoint, RuleError, format_error, require
+from ..errors import GraphError, MatchFailure, MissingOperator, ModelError, NoFixpoint, RuleError, format_error, require
 from ..inference.schema_inference import schema_violation
 from ..ir.graph import Graph, attribute_graphs
 from ..ir.op import Op
 from ..ir.origin import inherit_name, made_from, set_origin
 from ..ir.values import Value
 from ..support.watchdog import NoProgress
-from .builder import Build
+from .builder import RewriteBuilder
 from .ledger import Ledger
 from .pattern import OpPattern, Var
 from .rules import LOSSY, Match, Rule
@@ -168,7 +168,7 @@ def apply_rule(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
             touched = _apply_match(r, match, ledger)
             if touched is not None:
                 return touched
-    except Declined as why:  # while it was matched
+    except MatchFailure as why:  # while it was matched
         log.debug("%s declined at %s: %s", r.name, root, why)
     return None
 
@@ -180,12 +180,12 @@ def _apply_match(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
     if not ledger.may_change(r.name, place, exact=exact):
         log.debug("%s declined at %s: not permitted in this run", r.name, root)
         return None
-    g = Build(root.graph, root)
+    g = RewriteBuilder(root.graph, root)
     try:
         new = _build_replacement(r, g, match, place)
         require(ledger.request_change(r.name, place, match.ops, exact=exact), "not permitted in this run")
         touched = _replace_root_outputs(r.name, match, new, g.added_ops)
-    except Declined as why:
+    except MatchFailure as why:
         root.graph.discard(g.added_ops[::-1])
         touched = None
         if isinstance(why, MissingOperator):
@@ -200,9 +200,9 @@ def _apply_match(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
 
 @np.errstate(all="ignore")
 def try_build(r: Rule, match: Match) -> None:
-    """Build the replacement of a match, and remove it again. Raises Declined or RuleError as `apply_rule` would."""
+    """Build the replacement of a match, and remove it again. Raises MatchFailure or RuleError as `apply_rule` would."""
     root = match.ops[0]
-    g = Build(root.graph, root)
+    g = RewriteBuilder(root.graph, root)
     try:
         _build_replacement(r, g, match, _match_location(match))
     finally:
@@ -217,14 +217,14 @@ def _match_location(match: Match) -> str:
     return next(v.name for v in root.outputs if v.consumers or root.graph.is_output(v))
 
 
-def _build_replacement(r: Rule, g: Build, match: Match, place: str) -> tuple[Value | None, ...]:
+def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> tuple[Value | None, ...]:
     """The replacement of each output of the root, built and checked, but not connected yet."""
     root = match.ops[0]
     is_allowed = r.contract != LOSSY or root.graph.context.quantization is not None
     require(is_allowed, "its contract is lossy, and the pipeline does not quantize")
     try:
         built = r.replacement(g, match)
-    except (Declined, ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):
+    except (MatchFailure, ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):
         raise
     except BaseException as e:
         for op in match.ops if isinstance(e, Exception) else ():
@@ -238,7 +238,7 @@ def _build_replacement(r: Rule, g: Build, match: Match, place: str) -> tuple[Val
     new = (*new, *[None] * len(root.outputs))[: len(root.outputs)]
     for old, v in zip(root.outputs, new, strict=True):
         if v is None and (old.consumers or root.graph.is_output(old)):
-            raise Declined(f"{old.name} is used, and the rule returned no value for it")
+            raise MatchFailure(f"{old.name} is used, and the rule returned no value for it")
     pairs = [(old, v) for old, v in zip(root.outputs, new, strict=True) if v is not None and v is not old]
     require(pairs, "the rule returned the matched value itself")
     for old, v in pairs if root.type == "Identity" else ():  # others are replaced by an Identity between two names

@@ -22,7 +22,7 @@ from ..ir.op import Op
 from ..ir.tensor import element_type
 from ..ir.values import Value
 from .assumptions import Assumption, trace_assumption
-from .builder import Build
+from .builder import RewriteBuilder
 from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
 
 
@@ -122,7 +122,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rewrite of one matched root, without state; inputs are drawn at and around its `fragile` numbers.
+    """A rewrite of one matched root, without state; inputs are drawn at and around its `critical_values`.
 
     `patterns` are alternatives, tried in order. `parameters` are the variables that `build` takes; None: all.
     """
@@ -131,9 +131,9 @@ class Rule:
     equation: str
     patterns: tuple[OpPattern, ...]
     build: Callable[..., Value | tuple[Value | None, ...]]
-    shared: bool
+    allow_other_uses: bool
     contract: Contract
-    fragile: tuple[float, ...] = ()
+    critical_values: tuple[float, ...] = ()
     parameters: tuple[str, ...] | None = None
 
     @property
@@ -155,7 +155,7 @@ class Rule:
         taken = match.bindings if self.parameters is None else self.parameters
         return {name: match.bindings[name] for name in taken if name in match.bindings}
 
-    def replacement(self, g: Build, match: Match) -> Value | tuple[Value | None, ...]:
+    def replacement(self, g: RewriteBuilder, match: Match) -> Value | tuple[Value | None, ...]:
         """The replacement of a match."""
         return self.build(g, **self.arguments(match))
 
@@ -163,15 +163,15 @@ class Rule:
         """Every way in which a pattern matches at `root`: operands of commutative ops in either order."""
         for pattern in self.patterns:
             for bound, ops, _ in match_op(pattern, root):
-                if self.shared or _inner_values_are_private(graph, bound, ops):
+                if self.allow_other_uses or _inner_values_are_private(graph, bound, ops):
                     yield Match({name: b for name, b in bound.items() if name != UNBOUND}, ops)
 
 
 def rule(
     *patterns: Callable[..., OpPattern],
     contract: Contract = ROUNDING,
-    shared: bool = False,
-    fragile: Sequence[float] = (),
+    allow_other_uses: bool = False,
+    critical_values: Sequence[float] = (),
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Make a rule of a function `(g, **variables) -> Value`, or `-> tuple` with one value per output of the root.
 
@@ -179,9 +179,9 @@ def rule(
     that may be left out, `g.const(c)` one that is a constant, `*xs` takes any number, and so does `...`, unbound.
     Several patterns are spellings of one idea, tried in order; a variable that one of them lacks is a parameter with a
     default.
-    Inner values may be used elsewhere only if `shared`. A rule that states no contract counts as `ROUNDING`.
-    `fragile` names the numbers at which it might go wrong, such as the knees of an activation: inputs are drawn on
-    and beside them. Raises RuleError for a parameter that is not a variable of a pattern.
+    Inner values may be used elsewhere only if `allow_other_uses`. A rule that states no contract counts as `ROUNDING`.
+    `critical_values` are the numbers at which it might go wrong, such as the knees of an activation: inputs are drawn
+    on and beside them. Raises RuleError for a parameter that is not a variable of a pattern.
     """
 
     def wrap(build: Callable[..., Any]) -> Rule:
@@ -199,8 +199,8 @@ def rule(
         assumed = [name for a in contract.assumptions for name in a.variables]
         _require_bound(f"the contract of {build.__name__}", assumed, sorted(bound))
         equation = (inspect.getdoc(build) or "").partition("\n")[0]
-        fragile_numbers, parameters = tuple(map(float, fragile)), tuple(p.name for p in taken)
-        return Rule(build.__name__, equation, tuple(roots), build, shared, contract, fragile_numbers, parameters)
+        numbers, parameters = tuple(map(float, critical_values)), tuple(p.name for p in taken)
+        return Rule(build.__name__, equation, tuple(roots), build, allow_other_uses, contract, numbers, parameters)
 
     return wrap
 

@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ..errors import Declined, require
+from ..errors import MatchFailure, require
 from ..ir.op import Op
-from .node_conversion import LoneNode
+from .node_conversion import SingleNodeModel
 
 
 def correct_before(op: Op, node: onnx.NodeProto, current: int, version: int) -> None:
@@ -25,11 +25,11 @@ def correct_before(op: Op, node: onnx.NodeProto, current: int, version: int) -> 
             correct(op, node)
 
 
-def correct_after(lone: LoneNode, nodes: list[onnx.NodeProto], current: int, version: int) -> None:
-    """Correct the `nodes` to which `lone` was converted, from opset `current` to `version`."""
-    for step, correct in AFTER.get(lone.op_type, ()):
+def correct_after(single: SingleNodeModel, nodes: list[onnx.NodeProto], current: int, version: int) -> None:
+    """Correct the `nodes` to which `single` was converted, from opset `current` to `version`."""
+    for step, correct in AFTER.get(single.op_type, ()):
         if current < step <= version:
-            correct(lone, nodes, version)
+            correct(single, nodes, version)
 
 
 def _write_as_softmax(op: Op, node: onnx.NodeProto) -> None:
@@ -79,25 +79,25 @@ def _require_one_slope(op: Op, node: onnx.NodeProto) -> None:
 
 
 def _decline_batches(op: Op, node: onnx.NodeProto) -> None:
-    raise Declined("it scans batches, which Scan does not have since opset 9")
+    raise MatchFailure("it scans batches, which Scan does not have since opset 9")
 
 
-def _keep_zero_dims(lone: LoneNode, nodes: list[onnx.NodeProto], version: int) -> None:
+def _keep_zero_dims(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
     """The shape of the input is that of the output, zeros included; before opset 14 they mean a dim of the operand."""
     for node in nodes:
         if node.op_type == "Softmax":
-            node.op_type = lone.op_type
+            node.op_type = single.op_type
         if node.op_type == "Reshape" and version >= FIRST_WITH_ALLOWZERO:
             node.attribute.append(helper.make_attribute("allowzero", 1))
 
 
-def _cast_bounds(lone: LoneNode, nodes: list[onnx.NodeProto], version: int) -> None:
+def _cast_bounds(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
     """The bounds of Clip and the value of Pad have the type of the input."""
-    if lone.dtype == TensorProto.DOUBLE and lone.op_type == "Clip":
+    if single.dtype == TensorProto.DOUBLE and single.op_type == "Clip":
         require(len(list(_float_constants(nodes))) == len(("min", "max")), "its defaults are not those of opset 11")
     for tensor in _float_constants(nodes):
         with np.errstate(over="ignore"):
-            bound = numpy_helper.to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(lone.dtype))
+            bound = numpy_helper.to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(single.dtype))
         tensor.CopyFrom(numpy_helper.from_array(bound, tensor.name))
 
 
@@ -106,7 +106,7 @@ def _float_constants(nodes: list[onnx.NodeProto]) -> Iterator[TensorProto]:
     return (t for t in constants if t.data_type == TensorProto.FLOAT)
 
 
-def _sample_as_before(lone: LoneNode, nodes: list[onnx.NodeProto], version: int) -> None:
+def _sample_as_before(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
     """Upsample, whose scales are 1 or more, becomes a Resize."""
     for node in nodes:
         if node.op_type == "Resize":
@@ -114,7 +114,7 @@ def _sample_as_before(lone: LoneNode, nodes: list[onnx.NodeProto], version: int)
             _set_sampling(node, "floor" if is_nearest else "")
 
 
-def _repeat_for_channels(lone: LoneNode, nodes: list[onnx.NodeProto], version: int) -> None:
+def _repeat_for_channels(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
     """Scale and bias of GroupNormalization have an element for each channel since opset 21, before for each group."""
     norm = nodes.pop()
     groups = next(a.i for a in norm.attribute if a.name == "num_groups")
@@ -129,14 +129,14 @@ def _repeat_for_channels(lone: LoneNode, nodes: list[onnx.NodeProto], version: i
         nodes.append(helper.make_node("Expand", [f"{name}_column", "row"], [f"{name}_repeated"]))
         nodes.append(helper.make_node("Reshape", [f"{name}_repeated", "flat"], [f"{name}_flat"]))
     norm.input[1:] = ["i1_flat", "i2_flat"]
-    if lone.dtype != TensorProto.FLOAT:  # before, it was computed in its own type
-        norm.attribute.append(helper.make_attribute("stash_type", lone.dtype))
+    if single.dtype != TensorProto.FLOAT:  # before, it was computed in its own type
+        norm.attribute.append(helper.make_attribute("stash_type", single.dtype))
     nodes.append(norm)
 
 
 FIRST_WITH_ALLOWZERO = 14
 Before = Callable[[Op, onnx.NodeProto], None]
-After = Callable[[LoneNode, list[onnx.NodeProto], int], None]
+After = Callable[[SingleNodeModel, list[onnx.NodeProto], int], None]
 BEFORE: Mapping[str, Sequence[tuple[int, Before]]] = {
     "BatchNormalization": [(14, _require_inference)],
     "Dropout": [(10, _require_no_mask), (12, _require_no_mask)],

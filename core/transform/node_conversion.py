@@ -23,7 +23,7 @@ from ..ir.op_schemas import ONNX_DOMAIN
 from ..ir.tensor import first_line
 from ..ort.backends import strip_source_locations
 
-LONE_NODE_IR_VERSION = 8  # any in which an initializer is not an input
+SINGLE_NODE_IR_VERSION = 8  # any in which an initializer is not an input
 ASSERTION = re.compile(r"\S+: Assertion `.*?` failed: (?=.)")  # of the converter's source
 NUMBERED = re.compile(r"\d+_[io]\d+")  # an input or output of one of the nodes that are converted together
 CONVERTERS = "onnx.version_converter", "onnxscript.version_converter"
@@ -32,7 +32,7 @@ Converted = list[onnx.NodeProto] | str
 
 
 @dataclass(frozen=True, slots=True)
-class LoneNode:
+class SingleNodeModel:
     """A serialized node that reads i0, i1, ... and writes o0, o1, ..., and what is known of its inputs.
 
     `op_type` is that of the op, `types` are serialized TypeProtos, `constants` TensorProtos, b"" where unknown.
@@ -55,21 +55,21 @@ class LoneNode:
         return found
 
 
-def convert_nodes(lone: Sequence[LoneNode], current: int, version: int) -> list[Converted]:
+def convert_nodes(single: Sequence[SingleNodeModel], current: int, version: int) -> list[Converted]:
     """The results for different nodes in one call of onnx's converter; in halves if that fails.
 
     Nodes that it does not convert are given to onnxscript's.
     """
-    if not lone:
+    if not single:
         return []
     try:
-        model = _model_of(lone, current)
-        return list(_by_node(version_converter.convert_version(model, version).graph, len(lone)))
+        model = _model_of(single, current)
+        return list(_by_node(version_converter.convert_version(model, version).graph, len(single)))
     except Exception as e:  # noqa: BLE001 - whatever the converter raises
-        if len(lone) == 1:
-            return [_convert_by_onnxscript(lone[0], current, version, _reason(e))]
-        half = len(lone) // 2
-        return [*convert_nodes(lone[:half], current, version), *convert_nodes(lone[half:], current, version)]
+        if len(single) == 1:
+            return [_convert_by_onnxscript(single[0], current, version, _reason(e))]
+        half = len(single) // 2
+        return [*convert_nodes(single[:half], current, version), *convert_nodes(single[half:], current, version)]
 
 
 def content(node: onnx.NodeProto) -> tuple[object, ...]:
@@ -78,22 +78,22 @@ def content(node: onnx.NodeProto) -> tuple[object, ...]:
     return node.op_type, without_trailing_omitted(node.input), list(node.output), attributes
 
 
-def _convert_by_onnxscript(lone: LoneNode, current: int, version: int, before: str) -> Converted:
+def _convert_by_onnxscript(single: SingleNodeModel, current: int, version: int, before: str) -> Converted:
     """The result of onnxscript's converter for a node that onnx's did not convert, for the reason `before`.
 
     It leaves nodes for which it has no rule as they are, so such a result is none.
     """
     converter: Any = import_module(CONVERTERS[1])  # late: it takes long to import, and is seldom needed
-    model = _model_of([lone], current)
+    model = _model_of([single], current)
     with _recorded_warnings(CONVERTERS[1]) as warnings:
         try:
             converter.convert_version(model, version)
             (nodes,) = _by_node(model.graph, 1)
         except Exception as e:  # noqa: BLE001 - as above
             return _refusal(before, _reason(e))
-    original = onnx.NodeProto.FromString(lone.node)
-    if [content(n) for n in nodes if n.op_type == lone.op_type] == [content(original)]:
-        return _refusal(before, "; ".join(warnings) or f"it has no rule for {lone.op_type}")
+    original = onnx.NodeProto.FromString(single.node)
+    if [content(n) for n in nodes if n.op_type == single.op_type] == [content(original)]:
+        return _refusal(before, "; ".join(warnings) or f"it has no rule for {single.op_type}")
     for node in nodes:
         _hold_tensor(node)
     return nodes
@@ -130,10 +130,10 @@ def _hold_tensor(node: onnx.NodeProto) -> None:
         node.attribute.append(helper.make_attribute("value", tensor))
 
 
-def _model_of(lone: Sequence[LoneNode], opset: int) -> onnx.ModelProto:
+def _model_of(single: Sequence[SingleNodeModel], opset: int) -> onnx.ModelProto:
     """Nodes as one model, in which each has a number as the prefix of all its names."""
     graph = onnx.GraphProto(name="nodes")
-    for k, each in enumerate(lone):
+    for k, each in enumerate(single):
         node = graph.node.add()
         node.MergeFromString(each.node)
         node.input[:] = [f"{k}_{name}" if name else "" for name in node.input]
@@ -147,7 +147,7 @@ def _model_of(lone: Sequence[LoneNode], opset: int) -> onnx.ModelProto:
                 graph.input.add(name=name).type.MergeFromString(typed)
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output)
     imports = [helper.make_opsetid(ONNX_DOMAIN, opset)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=LONE_NODE_IR_VERSION)
+    return helper.make_model(graph, opset_imports=imports, ir_version=SINGLE_NODE_IR_VERSION)
 
 
 def _by_node(graph: onnx.GraphProto, count: int) -> list[list[onnx.NodeProto]]:

@@ -13,7 +13,7 @@ from functools import cache
 import onnx
 from onnx import helper
 
-from ..errors import Declined, ModelError
+from ..errors import MatchFailure, ModelError
 from ..io.convert import from_function, to_function
 from ..ir.context import Runs
 from ..ir.graph import Graph
@@ -61,7 +61,7 @@ class OpsetConversion:
         graph.mark_changed()
 
 
-class MissingKernel(Declined):
+class MissingKernel(MatchFailure):
     """An operator that the conversion would need does not run at that opset."""
 
 
@@ -79,7 +79,7 @@ def plan_conversion(
     """
     current = graph.opsets.get(ONNX_DOMAIN)
     if current is None:
-        raise Declined("the model imports no standard opset")
+        raise MatchFailure("the model imports no standard opset")
     bodies = [
         _convert_function(f, graph.context.ir_version, version, runs, same_kernels=same_kernels)
         for f in graph.context.functions
@@ -102,7 +102,7 @@ def plan_highest_conversion(
                 list(suspects), current, candidate, runs, same_kernels=same_kernels
             )  # few ops, which are likely to fail again
             return replace(plan_conversion(graph, candidate, runs, same_kernels=same_kernels), obstacle=obstacle)
-        except Declined as e:
+        except MatchFailure as e:
             obstacle = f"opset {candidate} is not possible: {e}"
             suspects.update({e.op: None} if isinstance(e, Unconvertible) else {})
     return OpsetConversion(current, {}, obstacle=obstacle, functions=graph.context.functions)
@@ -136,8 +136,8 @@ def _convert_function(
     try:
         body = from_function(function, ir_version)
         plan = plan_conversion(body.graph, version, runs, same_kernels=same_kernels)
-    except (Declined, ModelError) as e:
-        kind = MissingKernel if isinstance(e, MissingKernel) else Declined
+    except (MatchFailure, ModelError) as e:
+        kind = MissingKernel if isinstance(e, MissingKernel) else MatchFailure
         raise kind(f"local function {function.name}, which is not inlined: {e}") from e
     plan.apply(body.graph, "")
     return to_function(body, function), plan.is_exact

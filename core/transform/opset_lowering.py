@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 import onnx
 from onnx import defs, helper, numpy_helper
 
-from ..errors import Declined, require
+from ..errors import MatchFailure, require
 from ..ir.op import Op, without_trailing_omitted
 from ..ir.op_schemas import ONNX_DOMAIN, encoded_defaults, schema
 from ..ir.tensor import element_type
 from .conversion_corrections import correct_after, correct_before
-from .node_conversion import Converted, LoneNode, convert_nodes
+from .node_conversion import Converted, SingleNodeModel, convert_nodes
 from .opset_raising import Nodes, Unconvertible, bare_copy, constant_of, type_of, version_of
 
 LOWEST = 11
@@ -107,14 +107,14 @@ class _Part:
         tensor = onnx.TypeProto.FromString(self.whole.types.get(self.node.input[0], b"")).tensor_type
         return len(tensor.shape.dim) if tensor.HasField("shape") else None
 
-    def lone(self, node: onnx.NodeProto, constants: Mapping[str, bytes] | None = None) -> LoneNode:
+    def single(self, node: onnx.NodeProto, constants: Mapping[str, bytes] | None = None) -> SingleNodeModel:
         """A node in its place, apart from the others; `constants` are further ones."""
         alone = onnx.NodeProto()
         alone.CopyFrom(node)
         alone.input[:] = [f"i{i}" if name else "" for i, name in enumerate(node.input)]
         alone.output[:] = [f"o{i}" for i in range(len(node.output))]
         known = {**self.whole.constants, **(constants or {})}
-        return LoneNode(
+        return SingleNodeModel(
             self.node.op_type,
             alone.SerializeToString(deterministic=True),
             tuple(self.whole.types.get(name, b"") for name in node.input),
@@ -170,7 +170,7 @@ def _reason_to_change(part: _Part, step: int) -> str:
         require(not _renamed(node, step), f"values of {node.op_type} had other names before opset {step}")
         _require_fit(node, step - 1, part.whole.types)
         part.raisable(node, step)
-    except Declined as e:
+    except MatchFailure as e:
         return str(e)
     return ""
 
@@ -184,7 +184,7 @@ def _require_fit(node: onnx.NodeProto, version: int, types: Mapping[str, bytes])
     kind = node.op_type
     spec = schema(kind, ONNX_DOMAIN, version)
     if spec is None:
-        raise Declined(f"opset {version} has no {kind}")
+        raise MatchFailure(f"opset {version} has no {kind}")
     for a in node.attribute:
         require(a.name in spec.attributes, f"opset {version} has no attribute {a.name} of {kind}")
         since = LATER_VALUES.get((kind, a.name), {}).get(a.s, 0)
@@ -227,7 +227,7 @@ def _paired(
 def _converted_down(parts: Sequence[_Part], step: int) -> list[Converted]:
     """The nodes that a converter makes of each node at the opset before `step`, or the reason why it makes none."""
     renamed = [_renamed(part.node, step) for part in parts]
-    others = [part.lone(part.node) for part, nodes in zip(parts, renamed, strict=True) if not nodes]
+    others = [part.single(part.node) for part, nodes in zip(parts, renamed, strict=True) if not nodes]
     converted = iter(convert_nodes(others, step, step - 1))
     return [nodes or _in_place_of(part, next(converted), step) for part, nodes in zip(parts, renamed, strict=True)]
 
@@ -253,7 +253,7 @@ def _in_place_of(part: _Part, nodes: Converted, step: int) -> Converted:
             node.input[:] = [names.get(name, f"{name}_{step}") if name else "" for name in node.input]
             node.output[:] = [names.get(name, f"{name}_{step}") for name in node.output]
             _require_fit(node, step - 1, part.whole.types)
-    except Declined as e:
+    except MatchFailure as e:
         return str(e)
     return nodes
 
@@ -267,20 +267,20 @@ def _names(node: onnx.NodeProto) -> dict[str, str]:
 def _are_raised_to(parts: Sequence[_Part], lowered: Sequence[Converted], step: int) -> list[bool]:
     """Whether what each node became at the opset before `step` gives that node again when it is raised."""
     found = [False] * len(parts)
-    candidates: list[tuple[int, onnx.NodeProto, Mapping[str, bytes], LoneNode]] = []
+    candidates: list[tuple[int, onnx.NodeProto, Mapping[str, bytes], SingleNodeModel]] = []
     for i, (part, nodes) in enumerate(zip(parts, lowered, strict=True)):
         held = {} if isinstance(nodes, str) or len(nodes) == 1 else _constants(nodes)
         others = [] if isinstance(nodes, str) else [n for n in nodes if n.op_type != "Constant" or len(nodes) == 1]
-        with suppress(Declined):
+        with suppress(MatchFailure):
             if len(others) == 1:
-                lone = part.lone(part.raisable(others[0], step), held)
-                candidates.append((i, others[0], {**part.whole.constants, **held}, lone))
-    raised = convert_nodes([lone for *_, lone in candidates], step - 1, step)
-    for (i, node, constants, lone), nodes in zip(candidates, raised, strict=True):
-        with suppress(Declined):
+                single = part.single(part.raisable(others[0], step), held)
+                candidates.append((i, others[0], {**part.whole.constants, **held}, single))
+    raised = convert_nodes([single for *_, single in candidates], step - 1, step)
+    for (i, node, constants, single), nodes in zip(candidates, raised, strict=True):
+        with suppress(MatchFailure):
             require(not isinstance(nodes, str), "")
             assert not isinstance(nodes, str)
-            correct_after(lone, nodes, step - 1, step)
+            correct_after(single, nodes, step - 1, step)
             names = _names(node)
             for n in nodes:
                 n.input[:] = [names.get(name, name) for name in n.input]
@@ -297,10 +297,10 @@ def _constants(nodes: Sequence[onnx.NodeProto]) -> dict[str, bytes]:
 
 def _meaning(nodes: Sequence[onnx.NodeProto], constants: Mapping[str, bytes], version: int) -> list[object]:
     """Nodes except constants for comparison: without attributes at defaults, with constants in place of their names."""
-    lone = len(nodes) == 1
-    known = {**constants, **({} if lone else _constants(nodes))}
+    single = len(nodes) == 1
+    known = {**constants, **({} if single else _constants(nodes))}
     found: list[object] = []
-    for node in nodes if lone else (n for n in nodes if n.op_type != "Constant"):
+    for node in nodes if single else (n for n in nodes if n.op_type != "Constant"):
         attributes = [a for a in node.attribute if not _is_default(a, node.op_type, version)]
         encoded = sorted(a.SerializeToString(deterministic=True) for a in attributes)
         inputs = without_trailing_omitted(node.input)

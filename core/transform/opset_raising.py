@@ -10,14 +10,14 @@ from operator import attrgetter
 import onnx
 from onnx import AttributeProto, defs, helper
 
-from ..errors import Declined
+from ..errors import MatchFailure
 from ..ir.op import Op
 from ..ir.op_schemas import ONNX_DOMAIN
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ir.values import Value
 from ..serialization.node_attributes import bare_node
 from .conversion_corrections import correct_after, correct_before
-from .node_conversion import Converted, LoneNode, content, convert_nodes
+from .node_conversion import Converted, SingleNodeModel, content, convert_nodes
 
 PLAIN_ATTRIBUTES = frozenset({
     AttributeProto.FLOAT, AttributeProto.FLOATS, AttributeProto.INT, AttributeProto.INTS, AttributeProto.STRING,
@@ -29,7 +29,7 @@ Nodes = Sequence[onnx.NodeProto]
 """The nodes that replace an op: they read i0, i1, ... and write o0, o1, ..., its inputs and outputs."""
 
 
-class Unconvertible(Declined):
+class Unconvertible(MatchFailure):
     """An op that cannot be converted to an opset."""
 
     def __init__(self, op: Op, reason: str) -> None:
@@ -84,37 +84,37 @@ class Raising:
 
     def _convert_alike(self, ops: Sequence[Op], *, typed: bool) -> dict[Op, Converted]:
         """The nodes that replace each op, none if it stays, or the reason why it cannot be converted."""
-        lone = {op: self._lone_node(op, typed=typed) for op in ops}
-        different = list(dict.fromkeys(lone.values()))
+        single = {op: self._single_node(op, typed=typed) for op in ops}
+        different = list(dict.fromkeys(single.values()))
         converted = convert_nodes(different, self.current, self.version)
         found = {node: self._corrected(node, nodes) for node, nodes in zip(different, converted, strict=True)}
-        return {op: found[node] for op, node in lone.items()}
+        return {op: found[node] for op, node in single.items()}
 
-    def _lone_node(self, op: Op, *, typed: bool) -> LoneNode:
+    def _single_node(self, op: Op, *, typed: bool) -> SingleNodeModel:
         """An op apart from its graph; with `typed`, it has the types of its inputs."""
         node, hidden = bare_copy(op)
         original = node.SerializeToString(deterministic=True)
         try:
             correct_before(op, node, op.version, self.version)
-        except Declined as e:
+        except MatchFailure as e:
             raise Unconvertible(op, str(e)) from e
         known = op.inputs if typed else (None,) * len(op.inputs)
         serialized = node.SerializeToString(deterministic=True)
         types, constants = tuple(map(type_of, known)), tuple(map(constant_of, known))
-        return LoneNode(op.type, serialized, types, constants, hidden, original)
+        return SingleNodeModel(op.type, serialized, types, constants, hidden, original)
 
-    def _corrected(self, lone: LoneNode, nodes: Converted) -> Converted:
+    def _corrected(self, single: SingleNodeModel, nodes: Converted) -> Converted:
         """The corrected result of the converter; none if it is the node itself, as it was before it was corrected."""
         if isinstance(nodes, str):
             return nodes
-        original = onnx.NodeProto.FromString(lone.original)
+        original = onnx.NodeProto.FromString(single.original)
         try:
-            correct_after(lone, nodes, self.current, self.version)
-        except Declined as e:
+            correct_after(single, nodes, self.current, self.version)
+        except MatchFailure as e:
             return str(e)
         if [content(n) for n in nodes] == [content(original)]:
             return []
-        return "it holds a tensor or a subgraph" if lone.has_hidden_attributes else nodes
+        return "it holds a tensor or a subgraph" if single.has_hidden_attributes else nodes
 
 
 def bare_copy(op: Op) -> tuple[onnx.NodeProto, bool]:

@@ -103,10 +103,10 @@ def rule_section(rule: Rule, example: Example) -> str:
     first, last = opsets(rule, example)
     known = f"{first} and later" if last == defs.onnx_opset_version() else f"{first} to {last}"
     facts = [f"**contract** {rule.contract}", f"**opsets** {known}"]
-    if rule.fragile:
-        facts.append(f"**fragile** {', '.join(f'{x:g}' for x in rule.fragile)}")
-    if rule.shared:
-        facts.append("**shared** inner values may be used elsewhere")
+    if rule.critical_values:
+        facts.append(f"**critical values** {', '.join(f'{x:g}' for x in rule.critical_values)}")
+    if rule.allow_other_uses:
+        facts.append("**allow other uses**: inner values may be used elsewhere")
     proof = recorded_proof(rule)
     lines = [
         f"### {rule.name}",

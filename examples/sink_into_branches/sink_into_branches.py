@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import networkx as nx
-from passwright.core import Graph, Ledger, Op, Placed, Plugin, Value
+from passwright.core import Graph, Ledger, Op, PassPlacement, Plugin, Value
 from passwright.core.ir.effects import is_pure
 
 EXIT = "exit"
@@ -85,4 +85,4 @@ def move(ops: list[Op], branch: Graph) -> None:
             v.remove_consumer(branch.owner)
 
 
-PLUGIN = Plugin(passes=(Placed(SinkIntoBranches(), stage="final"),))
+PLUGIN = Plugin(passes=(PassPlacement(SinkIntoBranches(), stage="final"),))

@@ -12,7 +12,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
-from passwright.core import Build, Declined, Graph, Ledger, Op, Placed, Plugin, Value, made_from, require
+from passwright.core import (
+    Graph,
+    Ledger,
+    MatchFailure,
+    Op,
+    PassPlacement,
+    Plugin,
+    RewriteBuilder,
+    Value,
+    made_from,
+    require,
+)
 
 ConstantBlocks = dict[tuple[Value, int], list[Value]]
 """Constants that were split already, by constant and axis: constants of several products stay shared."""
@@ -37,7 +48,7 @@ class SplitMatMul:
     def _split_graph(self, g: Graph, ledger: Ledger) -> int:
         changes, blocks = 0, ConstantBlocks()
         for op in sorted(g.ops("MatMul", "Gemm"), key=lambda op: op.order_key):
-            with suppress(Declined):
+            with suppress(MatchFailure):
                 changes += self._split(g, op, blocks, ledger)
         return changes
 
@@ -48,7 +59,7 @@ class SplitMatMul:
         cuts, axis = column_axes(op, width), out.rank - 1
         if not ledger.request_change(self.name, out.name, [op], exact=False):
             return False
-        build, count = Build(g, op), -(-width // self.columns)
+        build, count = RewriteBuilder(g, op), -(-width // self.columns)
         operands = [
             [v] * count if v is None or cut is None else self._blocks(build, v, cut, blocks)
             for v, cut in zip(op.inputs, cuts, strict=True)
@@ -60,7 +71,7 @@ class SplitMatMul:
         g.discard([op])
         return True
 
-    def _blocks(self, build: Build, v: Value, axis: int, blocks: ConstantBlocks) -> list[Value]:
+    def _blocks(self, build: RewriteBuilder, v: Value, axis: int, blocks: ConstantBlocks) -> list[Value]:
         """A constant in blocks of `columns` along `axis`; the last may be narrower."""
         if (v, axis) not in blocks:
             ends = range(self.columns, v.const.shape[axis], self.columns)
@@ -77,7 +88,7 @@ def column_count(op: Op) -> int:
     """How many columns a product has. Declines unless its second factor is one constant matrix."""
     w = op.input(1)
     if op.domain or w is None or not w.is_const or w.rank != 2:
-        raise Declined("the second factor is not a constant matrix")
+        raise MatchFailure("the second factor is not a constant matrix")
     return w.static_shape[columns_axis(op)]
 
 
@@ -90,4 +101,4 @@ def column_axes(op: Op, width: int) -> tuple[int | None, ...]:
     return None, columns_axis(op), bias.rank - 1
 
 
-PLUGIN = Plugin(passes=(Placed(SplitMatMul(), stage="final"),))
+PLUGIN = Plugin(passes=(PassPlacement(SplitMatMul(), stage="final"),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import copysign
 
-from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
 from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
@@ -17,7 +17,7 @@ from .value_ranges import CLAMPS, ValueRange, build_clamp, known_clamp, range_of
 
 
 @rule(lambda g, clamp: g.one_of(*CLAMPS)(...) @ clamp, contract=EXACT)
-def drop_no_op_clamp(g: Build, clamp: Op) -> Value:
+def drop_no_op_clamp(g: RewriteBuilder, clamp: Op) -> Value:
     """Relu(x), Clip(x, a, b), Max(x, a) or Min(x, b) => x, where x is known to lie within"""
     of, found = required_clamp(clamp)
     within = range_of(of)
@@ -27,7 +27,7 @@ def drop_no_op_clamp(g: Build, clamp: Op) -> Value:
 
 
 @rule(lambda g, inner, outer: g.one_of(*CLAMPS)(..., g.one_of(*CLAMPS)(...) @ inner, ...) @ outer, contract=EXACT)
-def merge_clamps(g: Build, inner: Op, outer: Op) -> Value:
+def merge_clamps(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """Relu, Clip, Max or Min of another of them => one of them, with the bounds that follow"""
     return merge_clamp_pair(g, inner, outer, exact=True)
 
@@ -35,15 +35,15 @@ def merge_clamps(g: Build, inner: Op, outer: Op) -> Value:
 @rule(
     lambda g, inner, outer: g.one_of(*CLAMPS)(..., g.one_of(*CLAMPS)(...) @ inner, ...) @ outer,
     contract=NO_NEGATIVE_ZERO,
-    fragile=(0.0,),
+    critical_values=(0.0,),
 )
-def merge_clamps_over_zero(g: Build, inner: Op, outer: Op) -> Value:
+def merge_clamps_over_zero(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """Relu, Clip, Max or Min of another of them => one of them, where one bound or result is 0"""
     return merge_clamp_pair(g, inner, outer, exact=False)
 
 
-@rule(lambda g, x, c: g.Max(x, g.const(c)), contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
-def max_with_zero_to_relu(g: Build, x: Value, c: Value) -> Value:
+@rule(lambda g, x, c: g.Max(x, g.const(c)), contract=NO_NEGATIVE_ZERO, critical_values=(0.0,))
+def max_with_zero_to_relu(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """Max(x, 0) => Relu(x)"""
     require(not x.is_const and c.dtype in FLOATS, "x is constant or not a float")
     number = float(required_scalar(c))
@@ -54,13 +54,13 @@ def max_with_zero_to_relu(g: Build, x: Value, c: Value) -> Value:
 
 # Bounds that are left out are the ends of the type (operator Clip): infinity becomes the greatest number.
 @rule(lambda g, x, clip: g.Clip(x) @ clip, contract=conditional("no element is infinite", each=is_finite))
-def drop_unbounded_clip(g: Build, x: Value, clip: Op) -> Value:
+def drop_unbounded_clip(g: RewriteBuilder, x: Value, clip: Op) -> Value:
     """Clip(x) => x"""
     require(required_clamp(clip)[1] == type_limits(x.dtype), "Clip has bounds")
     return x
 
 
-def merge_clamp_pair(g: Build, inner: Op, outer: Op, *, exact: bool) -> Value:
+def merge_clamp_pair(g: RewriteBuilder, inner: Op, outer: Op, *, exact: bool) -> Value:
     """Build one clamp in place of two."""
     x, first = required_clamp(inner)
     between, second = required_clamp(outer)

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, by_dtype, conditional, require, rule
 from ...core.ir.dtypes import FLOATS, INTEGERS
 from ..support.operand_queries import (
     Array,
@@ -49,7 +49,7 @@ Operands = TypeVar("Operands", AffineStep, Scaling)
     lambda g, inner, outer: g.one_of(*SUMS)(..., g.one_of(*SUMS)(...) @ inner, ...) @ outer,
     contract=by_dtype(INTEGERS, EXACT),
 )
-def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
+def merge_added_constants(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
     first, second = chained_operands(affine_step, inner, outer)
     c = first.offset * second.scale + second.offset
@@ -67,7 +67,7 @@ def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
         assume=lambda g, a, b: g.And(is_finite(g, g.Add(a, b)), is_finite(g, g.Sub(a, b))),
     ),
 )
-def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value:
+def factor_out_constant(g: RewriteBuilder, a: Value, b: Value, c: Value, op: Op) -> Value:
     """(a * c) + (b * c) => (a + b) * c, and so for Sub"""
     require_numpy_broadcasting(g.opset)
     require(a is not b, "both terms are the same product")
@@ -78,7 +78,7 @@ def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value
     lambda g, inner, outer: g.one_of(*PRODUCTS)(..., g.one_of(*PRODUCTS)(...) @ inner, ...) @ outer,
     contract=by_dtype(INTEGERS, EXACT),
 )
-def merge_constant_factors(g: Build, inner: Op, outer: Op) -> Value:
+def merge_constant_factors(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """(x * c) * d => x * (c * d), (x * c) / d => x * (c / d), c / (d / x) => x * (c / d), and all the like"""
     first, second = chained_operands(required_scaling, inner, outer)
     return (merge_scalings if first.c.dtype in FLOATS else merge_integer_scalings)(g, first, second)
@@ -99,7 +99,7 @@ def required_scaling(op: Op) -> Scaling:
     return Scaling(x, c, op.type == "Div" and not constant_first, op.type == "Div" and constant_first)
 
 
-def merge_integer_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
+def merge_integer_scalings(g: RewriteBuilder, first: Scaling, second: Scaling) -> Value:
     """Build the Mul for two, or the Div for two with positive divisors."""
     c, d = first.c.const, second.c.const
     require(first[2:] == second[2:] and not first.is_dividend, "integer division truncates between the two ops")
@@ -110,7 +110,7 @@ def merge_integer_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
     return g.Div(first.x, product) if first.is_divisor else g.Mul(first.x, product)
 
 
-def merge_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
+def merge_scalings(g: RewriteBuilder, first: Scaling, second: Scaling) -> Value:
     """Build the Mul or Div of floats for `first` and then `second`."""
     c, d = upcast(first.c), upcast(second.c)
     plain = not (first.is_divisor or first.is_dividend or second.is_divisor or second.is_dividend)
@@ -140,7 +140,7 @@ MAX_CENTRE = 64  # how far from 0, in scaled units, x may be centred: digits of 
     ),
     contract=by_dtype(INTEGERS, EXACT),
 )
-def merge_sums_around_product(g: Build, inner: Op, middle: Op, outer: Op) -> Value:
+def merge_sums_around_product(g: RewriteBuilder, inner: Op, middle: Op, outer: Op) -> Value:
     """(x + a) * k + b => x * k + (a * k + b), and the like with Sub and, of floats, with Div"""
     return merge_affine_chain(g, inner, middle, outer)
 
@@ -151,12 +151,12 @@ def merge_sums_around_product(g: Build, inner: Op, middle: Op, outer: Op) -> Val
     ),
     contract=by_dtype(INTEGERS, EXACT),
 )
-def merge_products_around_sum(g: Build, inner: Op, middle: Op, outer: Op) -> Value:
+def merge_products_around_sum(g: RewriteBuilder, inner: Op, middle: Op, outer: Op) -> Value:
     """(x * k + b) * m => x * (k * m) + b * m, and the like with Sub and, of floats, with Div"""
     return merge_affine_chain(g, inner, middle, outer)
 
 
-def merge_affine_chain(g: Build, inner: Op, middle: Op, outer: Op) -> Value:
+def merge_affine_chain(g: RewriteBuilder, inner: Op, middle: Op, outer: Op) -> Value:
     """Build one Mul and one Add in place of three ops."""
     last, between, first = affine_step(outer), affine_step(middle), affine_step(inner)
     require(last.x is middle.outputs[0] and between.x is inner.outputs[0], "the ops are not chained")

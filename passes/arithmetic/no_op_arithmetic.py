@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, broadcasts_to, require, rule
 from ...core.ir.dtypes import FLOATS, INTEGERS
 from ..support.operand_queries import (
     MAX_FOLDED_ELEMENTS,
@@ -30,7 +30,7 @@ NEUTRAL_ELEMENT_OPS = (
 
 
 @rule(lambda g, x, c, op: g.one_of(*NEUTRAL_ELEMENT_OPS)(x, g.const(c)) @ op, contract=EXACT)
-def drop_neutral_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
+def drop_neutral_operand(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """Add(x, -0), Mul(x, 1), And(x, true), Or or Xor(x, false), Sub(x, 0), Div(x, 1), Pow(x, 1), ... => x"""
     number = neutral_element(op.type, c.dtype)
     require_uniform(op, x, c, number)
@@ -41,15 +41,15 @@ def drop_neutral_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     return x
 
 
-@rule(lambda g, x, c, op: g.one_of("Add", "Sub")(x, g.const(c)) @ op, contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
-def drop_added_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
+@rule(lambda g, x, c, op: g.one_of("Add", "Sub")(x, g.const(c)) @ op, contract=NO_NEGATIVE_ZERO, critical_values=(0.0,))
+def drop_added_zero(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """Add(x, 0), Sub(x, -0) => x"""
     require_uniform(op, x, c, 0)
     return x
 
 
 @rule(lambda g, x, c, op: g.one_of("Mul", "And", "Or", "BitwiseAnd", "BitwiseOr")(x, g.const(c)) @ op, contract=EXACT)
-def fold_absorbing_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
+def fold_absorbing_operand(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """And(x, false), Or(x, true), BitwiseAnd(x, 0), BitwiseOr(x, -1), Mul(integers, 0) => that constant"""
     require(c.dtype not in FLOATS, "x is a float: 0 times NaN or infinity is not 0")
     require_numpy_broadcasting(op.version)
@@ -105,7 +105,7 @@ MAX_DEPTH = 6  # ops looked at on the way up
 
 
 @rule(lambda g, x: g.one_of("Ceil", "Floor", "Round")(x), contract=EXACT)
-def drop_rounding_of_integers(g: Build, x: Value) -> Value:
+def drop_rounding_of_integers(g: RewriteBuilder, x: Value) -> Value:
     """Ceil(x), Floor(x), Round(x) => x, where x is known to be whole"""
     require(is_integer_valued(x), f"{x.name} may have a fraction")
     return x
@@ -113,31 +113,31 @@ def drop_rounding_of_integers(g: Build, x: Value) -> Value:
 
 @rule(
     lambda g, inner, outer: g.one_of("Abs", "Sign")(g.one_of("Abs", "Sign")(...) @ inner) @ outer,
-    shared=True,
+    allow_other_uses=True,
     contract=EXACT,
 )
-def drop_repeated_op(g: Build, inner: Op, outer: Op) -> Value:
+def drop_repeated_op(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """Abs(Abs(x)) => Abs(x), Sign(Sign(x)) => Sign(x)"""
     require(inner.type == outer.type, "the operators differ")
     return inner.outputs[0]
 
 
 @rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT)
-def drop_neg_before_abs(g: Build, x: Value) -> Value:
+def drop_neg_before_abs(g: RewriteBuilder, x: Value) -> Value:
     """Abs(Neg(x)) => Abs(x)"""
     return g.Abs(x)
 
 
 @rule(lambda g, x: g.Abs(x), contract=EXACT)
-def drop_abs_of_positive(g: Build, x: Value) -> Value:
+def drop_abs_of_positive(g: RewriteBuilder, x: Value) -> Value:
     """Abs(x) => x, where x is known to be above 0, or an integer that is not negative"""
     low = range_of(x).low
     require(low > 0 or (low == 0 and x.dtype not in FLOATS), "it may be negative, or a zero that is")
     return x
 
 
-@rule(lambda g, x: g.Abs(x), contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
-def drop_abs_of_non_negative(g: Build, x: Value) -> Value:
+@rule(lambda g, x: g.Abs(x), contract=NO_NEGATIVE_ZERO, critical_values=(0.0,))
+def drop_abs_of_non_negative(g: RewriteBuilder, x: Value) -> Value:
     """Abs(x) => x, where x is known to be 0 or above"""
     require(range_of(x).low >= 0, "it may be negative")
     return x

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import EXACT, Build, RulePass, Value, conditional, require, rule
+from ...core import EXACT, RewriteBuilder, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
 from ..support.operand_queries import (
     broadcast_extents,
@@ -26,19 +26,19 @@ NO_INFINITE_RECIPROCAL = conditional("no divisor is so small that its reciprocal
 
 
 @rule(lambda g, x: g.Reciprocal(g.Reciprocal(x)), contract=NO_QUOTIENT_OVERFLOW)
-def cancel_reciprocals(g: Build, x: Value) -> Value:
+def cancel_reciprocals(g: RewriteBuilder, x: Value) -> Value:
     """Reciprocal(Reciprocal(x)) => x"""
     return x
 
 
 @rule(lambda g, a, b: g.Reciprocal(g.Div(a, b)), contract=NO_QUOTIENT_OVERFLOW)
-def swap_quotient(g: Build, a: Value, b: Value) -> Value:
+def swap_quotient(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """Reciprocal(Div(a, b)) => Div(b, a)"""
     return g.Div(b, a)
 
 
 @rule(lambda g, x, c: g.Reciprocal(g.Mul(x, g.const(c))))
-def reciprocal_of_multiple(g: Build, x: Value, c: Value) -> Value:
+def reciprocal_of_multiple(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """Reciprocal(Mul(x, c)) => Div(1 / c, x)"""
     require_numpy_broadcasting(g.opset)
     require_bounded_growth(c)
@@ -48,7 +48,7 @@ def reciprocal_of_multiple(g: Build, x: Value, c: Value) -> Value:
 
 
 @rule(lambda g, x, y: g.Div(x, g.Reciprocal(y)))
-def div_by_reciprocal_to_mul(g: Build, x: Value, y: Value) -> Value:
+def div_by_reciprocal_to_mul(g: RewriteBuilder, x: Value, y: Value) -> Value:
     """Div(x, Reciprocal(y)) => Mul(x, y)"""
     return g.Mul(x, y)
 
@@ -58,7 +58,7 @@ def div_by_reciprocal_to_mul(g: Build, x: Value, y: Value) -> Value:
     lambda g, x, y, one: g.Mul(x, g.Div(g.const(one), y)),
     contract=NO_INFINITE_RECIPROCAL,
 )
-def mul_by_reciprocal_to_div(g: Build, x: Value, y: Value, one: Value | None = None) -> Value:
+def mul_by_reciprocal_to_div(g: RewriteBuilder, x: Value, y: Value, one: Value | None = None) -> Value:
     """Mul(x, Reciprocal(y)), Mul(x, Div(1, y)) => Div(x, y)"""
     if one is not None:
         require(y.dtype in FLOATS, "integer division truncates between the two ops")
@@ -72,14 +72,14 @@ def mul_by_reciprocal_to_div(g: Build, x: Value, y: Value, one: Value | None = N
     lambda g, x, two: g.Sqrt(g.Pow(x, g.const(two))),
     contract=NO_SQUARE_OVERFLOW,
 )
-def root_of_square_to_abs(g: Build, x: Value, two: Value | None = None) -> Value:
+def root_of_square_to_abs(g: RewriteBuilder, x: Value, two: Value | None = None) -> Value:
     """Sqrt(Mul(x, x)), Sqrt(Pow(x, 2)) => Abs(x)"""
     require_square(two, x)
     return g.Abs(x)
 
 
 @rule(lambda g, x: g.Mul(g.Sqrt(x), g.Sqrt(x)), lambda g, x, two: g.Pow(g.Sqrt(x), g.const(two)))
-def drop_square_of_root(g: Build, x: Value, two: Value | None = None) -> Value:
+def drop_square_of_root(g: RewriteBuilder, x: Value, two: Value | None = None) -> Value:
     """Mul(Sqrt(x), Sqrt(x)), Pow(Sqrt(x), 2) => x, where x is known not to be negative"""
     require_square(two, x)
     require_not_negative(x)
@@ -87,7 +87,7 @@ def drop_square_of_root(g: Build, x: Value, two: Value | None = None) -> Value:
 
 
 @rule(lambda g, x: g.Exp(g.Log(x)), contract=conditional("x is not close to the ends of its type", each=is_finite))
-def drop_exp_of_log(g: Build, x: Value) -> Value:
+def drop_exp_of_log(g: RewriteBuilder, x: Value) -> Value:
     """Exp(Log(x)) => x, where x is known not to be negative"""
     require_not_negative(x)
     return x
@@ -103,7 +103,7 @@ def drop_exp_of_log(g: Build, x: Value) -> Value:
         ),
     ),
 )
-def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
+def merge_powers(g: RewriteBuilder, x: Value, a: Value, b: Value) -> Value:
     """Pow(Pow(x, a), b) => Pow(x, a * b), for whole numbers, or where x is known not to be negative"""
     require(x.dtype in FLOATS and not x.is_const, "the operands are integers, whose powers wrap around")
     require_numpy_broadcasting(g.opset)
@@ -126,7 +126,7 @@ def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
     lambda g, x, c: g.Pow(g.one_of("Abs", "Neg")(x), g.const(c)),
     contract=EXACT,
 )
-def drop_sign_before_even_power(g: Build, x: Value, c: Value | None = None) -> Value:
+def drop_sign_before_even_power(g: RewriteBuilder, x: Value, c: Value | None = None) -> Value:
     """Mul(Abs(x), Abs(x)) => Mul(x, x), Pow(Abs(x), 2), Pow(Neg(x), 2) => Pow(x, 2), and so for other even numbers"""
     if c is None:
         return g.Mul(x, x)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import Build, Op, Value, require
+from ...core import Op, RewriteBuilder, Value, require
 from ...core.ir.dtypes import CPU_FLOATS, FLOATS, INTEGERS
 from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import (
@@ -103,7 +103,7 @@ def _clamp_of_max_min(op: Op) -> tuple[Value, ValueRange] | None:
     return None if number == -inf else (x, ValueRange(high=number))
 
 
-def build_clamp(g: Build, x: Value, clamp: ValueRange) -> Value:
+def build_clamp(g: RewriteBuilder, x: Value, clamp: ValueRange) -> Value:
     """The op that clamps `x`, Relu where it is one; x itself where the bounds are those of its type."""
     widest = known(type_limits(x.dtype), "no clamp is known for this type")
     if x.dtype in INTEGERS:
@@ -118,7 +118,7 @@ def build_clamp(g: Build, x: Value, clamp: ValueRange) -> Value:
     return g.Clip(x, *ends)
 
 
-def _build_one_sided_clamp(g: Build, x: Value, clamp: ValueRange) -> Value:
+def _build_one_sided_clamp(g: RewriteBuilder, x: Value, clamp: ValueRange) -> Value:
     """Build a one-sided clamp of floats. A Clip would turn infinity into the greatest number."""
     if clamp == ValueRange():
         return x

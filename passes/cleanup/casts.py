@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import EXACT, Build, Op, RulePass, Tensor, Value, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Tensor, Value, require, rule
 
 
 class NumericFormat(NamedTuple):
@@ -48,35 +48,37 @@ ARG_REDUCTION_TYPES = frozenset({TensorProto.FLOAT, TensorProto.INT32})
 
 
 @rule(lambda g, x, like, cast: g.CastLike(x, like) @ cast, contract=EXACT)
-def cast_like_to_cast(g: Build, x: Value, like: Value, cast: Op) -> Value:
+def cast_like_to_cast(g: RewriteBuilder, x: Value, like: Value, cast: Op) -> Value:
     """CastLike(x, y) => Cast(x, the type of y), or x where that is its own"""
     return x if x.dtype == like.dtype else g.Cast(x, to=like.dtype, **cast.attrs)
 
 
 @rule(lambda g, x, cast: g.one_of("BitCast", "Cast")(x) @ cast, contract=EXACT)
-def drop_cast_to_same_type(g: Build, x: Value, cast: Op) -> Value:
+def drop_cast_to_same_type(g: RewriteBuilder, x: Value, cast: Op) -> Value:
     """Cast(x, the type of x) => x"""
     require(cast.attr("to") == x.dtype, "the cast changes the type")
     return x
 
 
-@rule(lambda g, x, b, c: g.Cast(g.Cast(x, to=b), to=c), shared=True, contract=EXACT)
-def merge_casts(g: Build, x: Value, b: int, c: int) -> Value:
+@rule(lambda g, x, b, c: g.Cast(g.Cast(x, to=b), to=c), allow_other_uses=True, contract=EXACT)
+def merge_casts(g: RewriteBuilder, x: Value, b: int, c: int) -> Value:
     """Cast(Cast(x, b), c) => Cast(x, c), or x, where b lets through all that c keeps"""
     require(equals_direct_cast(x.dtype, b, c), "the intermediate type changes values")
     return x if c == x.dtype else g.Cast(x, to=c)
 
 
 @rule(lambda g, x, b, c, move, rest: g.Cast(g.one_of(*MOVEMENTS)(g.Cast(x, to=b), *rest) @ move, to=c), contract=EXACT)
-def merge_casts_around_movement(g: Build, x: Value, b: int, c: int, move: Op, rest: tuple[Value | None, ...]) -> Value:
+def merge_casts_around_movement(
+    g: RewriteBuilder, x: Value, b: int, c: int, move: Op, rest: tuple[Value | None, ...]
+) -> Value:
     """Cast(Reshape(Cast(x, b)), c) => Cast(Reshape(x), c), or Reshape(x), and so for all ops that only move elements"""
     require(equals_direct_cast(x.dtype, b, c), "the intermediate type changes values")
     moved = getattr(g, move.type)(x, *rest, **move.attrs)
     return moved if c == x.dtype else g.Cast(moved, to=c)
 
 
-@rule(lambda g, x, t, arg: g.one_of("ArgMax", "ArgMin")(g.Cast(x, to=t)) @ arg, shared=True, contract=EXACT)
-def drop_cast_before_arg_reduction(g: Build, x: Value, t: int, arg: Op) -> Value:
+@rule(lambda g, x, t, arg: g.one_of("ArgMax", "ArgMin")(g.Cast(x, to=t)) @ arg, allow_other_uses=True, contract=EXACT)
+def drop_cast_before_arg_reduction(g: RewriteBuilder, x: Value, t: int, arg: Op) -> Value:
     """ArgMax(Cast(x)) => ArgMax(x), also ArgMin, where the cast keeps every value, and so order and ties"""
     require(x.dtype in ARG_REDUCTION_TYPES, "onnxruntime may not compare this type")
     keeps = t in NUMERIC_FORMATS and can_represent(NUMERIC_FORMATS[t], NUMERIC_FORMATS[x.dtype])
@@ -85,7 +87,7 @@ def drop_cast_before_arg_reduction(g: Build, x: Value, t: int, arg: Op) -> Value
 
 
 @rule(lambda g, dims, filled, t: g.Cast(g.ConstantOfShape(dims) @ filled, to=t), contract=EXACT)
-def cast_fill(g: Build, dims: Value, filled: Op, t: int) -> Value:
+def cast_fill(g: RewriteBuilder, dims: Value, filled: Op, t: int) -> Value:
     """Cast(ConstantOfShape(s, value=c), t) => ConstantOfShape(s, value=Cast(c, t))"""
     given = filled.attr("value", DEFAULT_FILL)
     require({given.dtype, t} <= FILL_TYPES, "ConstantOfShape may not have this type")

@@ -9,10 +9,10 @@ from onnx import TensorProto, helper
 
 from ...core import (
     EXACT,
-    Build,
     Graph,
     Ledger,
     Op,
+    RewriteBuilder,
     RulePass,
     Tensor,
     Value,
@@ -66,13 +66,13 @@ class RemoveUnused:
 
 
 @rule(lambda g, x: g.Identity(x), contract=EXACT)
-def drop_identity(g: Build, x: Value) -> Value:
+def drop_identity(g: RewriteBuilder, x: Value) -> Value:
     """Identity(x) => x"""
     return x
 
 
 @rule(lambda g, x, dropout: g.Dropout(x, ...) @ dropout, contract=EXACT)
-def drop_dropout(g: Build, x: Value, dropout: Op) -> tuple[Value, Value | None]:
+def drop_dropout(g: RewriteBuilder, x: Value, dropout: Op) -> tuple[Value, Value | None]:
     """Dropout(x) => x, and a mask of one value, where nothing is dropped"""
     require(is_inactive_dropout(dropout), "it may drop elements")
     mask = dropout.outputs[1] if len(dropout.outputs) > 1 else None
@@ -151,20 +151,20 @@ def _holds_zeros(tensor: Tensor) -> bool:
 
 # Where the condition holds, onnxruntime returns 0 for -0.
 @rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=EXACT)
-def fold_constant_where(g: Build, c: Value, x: Value, y: Value) -> Value:
+def fold_constant_where(g: RewriteBuilder, c: Value, x: Value, y: Value) -> Value:
     """Where(true, x, y) => x, Where(false, x, y) => y"""
     require(not uniform_value(c) or not is_float_value(x), "a negative zero may become positive")
     return selected_operand(c, x, y)
 
 
 @rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=NO_NEGATIVE_ZERO)
-def fold_constant_where_of_floats(g: Build, c: Value, x: Value, y: Value) -> Value:
+def fold_constant_where_of_floats(g: RewriteBuilder, c: Value, x: Value, y: Value) -> Value:
     """Where(true, x, y) => x"""
     return selected_operand(c, x, y)
 
 
 @rule(lambda g, c, x: g.Where(c, x, x), contract=by_dtype(DISCRETE_TYPES, EXACT, otherwise=NO_NEGATIVE_ZERO))
-def drop_where_of_equals(g: Build, c: Value, x: Value) -> Value:
+def drop_where_of_equals(g: RewriteBuilder, c: Value, x: Value) -> Value:
     """Where(c, x, x) => x"""
     require_broadcastable_to(c, x)
     return x
@@ -185,7 +185,7 @@ DROP_NO_OP_WHERE = RulePass(
 
 
 @rule(lambda g, xs, concat: g.Concat(*xs) @ concat, contract=EXACT)
-def drop_empty_concat_inputs(g: Build, xs: tuple[Value, ...], concat: Op) -> Value:
+def drop_empty_concat_inputs(g: RewriteBuilder, xs: tuple[Value, ...], concat: Op) -> Value:
     """Concat(x, nothing, y) => Concat(x, y), and Concat(x) => x"""
     axis = concat.attr("axis")
     require(axis is not None, "the axis is missing")
@@ -195,7 +195,7 @@ def drop_empty_concat_inputs(g: Build, xs: tuple[Value, ...], concat: Op) -> Val
 
 
 @rule(lambda g, x, split: g.Split(x, ...) @ split, contract=EXACT)
-def drop_single_split(g: Build, x: Value, split: Op) -> tuple[Value | None, ...]:
+def drop_single_split(g: RewriteBuilder, x: Value, split: Op) -> tuple[Value | None, ...]:
     """Split(x) => x, where it is one piece, or where the others are empty and not read"""
     if len(split.outputs) == 1:
         return (x,)
@@ -219,7 +219,7 @@ DROP_NO_OP_SPLIT_CONCAT = RulePass("drop-no-op-split-concat", (drop_empty_concat
     lambda g, x, op: g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, ...) @ op,
     contract=EXACT,
 )
-def drop_no_op_reshape(g: Build, x: Value, op: Op) -> Value:
+def drop_no_op_reshape(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
     require(keeps_shape(op, x), "the shape may differ from that of x")
     return x
@@ -227,14 +227,14 @@ def drop_no_op_reshape(g: Build, x: Value, op: Op) -> Value:
 
 # Empty axes mean none to the operator, and all of extent 1 to onnxruntime.
 @rule(lambda g, x, axes: g.Squeeze(x, axes=axes), contract=EXACT)
-def drop_no_op_squeeze(g: Build, x: Value, axes: list[int] | None) -> Value:
+def drop_no_op_squeeze(g: RewriteBuilder, x: Value, axes: list[int] | None) -> Value:
     """Squeeze(x) => x, where no dim has extent 1"""
     require(not axes and all(isinstance(d, int) and d != 1 for d in x.shape), "it may remove a dim")
     return x
 
 
 @rule(lambda g, x, op: g.Slice(x, ...) @ op, contract=EXACT)
-def drop_full_slice(g: Build, x: Value, op: Op) -> Value:
+def drop_full_slice(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Slice(x, from the first element to the last) => x"""
     if not takes_everything(op, x):
         require(not any(constant_numbers(op, "starts") or []), "the slice does not start at 0")
@@ -244,7 +244,7 @@ def drop_full_slice(g: Build, x: Value, op: Op) -> Value:
 
 
 @rule(lambda g, x, op: g.Pad(x, ...) @ op, contract=EXACT)
-def drop_no_op_pad(g: Build, x: Value, op: Op) -> Value:
+def drop_no_op_pad(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Pad(x, 0 0 ...) => x, in every mode"""
     pads = constant_numbers(op, "pads")
     require(pads is not None and not any(pads), "a pad is not 0")
@@ -252,14 +252,14 @@ def drop_no_op_pad(g: Build, x: Value, op: Op) -> Value:
 
 
 @rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op, contract=EXACT)
-def drop_unit_depth_to_space(g: Build, x: Value, op: Op) -> Value:
+def drop_unit_depth_to_space(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """DepthToSpace(x, blocksize=1) => x, and so SpaceToDepth"""
     require(op.attr("blocksize") == 1, "the block size is not 1")
     return x
 
 
 @rule(lambda g, x, equation: g.Einsum(x, equation=equation), contract=EXACT)
-def drop_no_op_einsum(g: Build, x: Value, equation: str) -> Value:
+def drop_no_op_einsum(g: RewriteBuilder, x: Value, equation: str) -> Value:
     """Einsum(x, ij -> ij) => x"""
     given, arrow, wanted = equation.replace(" ", "").partition("->")
     letters = given.replace("...", "")
@@ -268,7 +268,7 @@ def drop_no_op_einsum(g: Build, x: Value, equation: str) -> Value:
 
 
 @rule(lambda g, x, op, k=None: g.Trilu(x, k) @ op, contract=EXACT)
-def drop_no_op_trilu(g: Build, x: Value, op: Op, k: Value | None) -> Value:
+def drop_no_op_trilu(g: RewriteBuilder, x: Value, op: Op, k: Value | None) -> Value:
     """Trilu(x, k) => x, where no element lies beyond the k-th diagonal"""
     side = -2 if op.attr("upper", 1) else -1
     require(x.rank >= 2, "x has fewer than 2 dims")
@@ -292,7 +292,7 @@ DROP_NO_OP_MOVEMENT = RulePass("drop-no-op-movement", (
 
 
 @rule(lambda g, x, indices, axis: g.Gather(x, g.const(indices), axis=axis), contract=EXACT)
-def drop_no_op_gather(g: Build, x: Value, indices: Value, axis: int) -> Value:
+def drop_no_op_gather(g: RewriteBuilder, x: Value, indices: Value, axis: int) -> Value:
     """Gather(x, 0 1 2 ...) => x"""
     require_gatherable(x)
     extent = known_extent(x, axis)
@@ -307,7 +307,9 @@ def drop_no_op_gather(g: Build, x: Value, indices: Value, axis: int) -> Value:
     ),
     contract=EXACT,
 )
-def drop_identity_element_indices(g: Build, x: Value, indices: Value, updates: tuple[Value, ...], axis: int) -> Value:
+def drop_identity_element_indices(
+    g: RewriteBuilder, x: Value, indices: Value, updates: tuple[Value, ...], axis: int
+) -> Value:
     """GatherElements(x, identity) => x, ScatterElements(x, identity, updates) => updates"""
     shape, extent = x.static_shape, known_extent(x, axis)
     require(indices.shape == shape, "the shape of the indices differs from that of x")
@@ -317,7 +319,7 @@ def drop_identity_element_indices(g: Build, x: Value, indices: Value, updates: t
 
 
 @rule(lambda g, x, indices, updates: g.one_of("GatherND", "ScatterND")(x, g.const(indices), *updates), contract=EXACT)
-def drop_identity_nd_indices(g: Build, x: Value, indices: Value, updates: tuple[Value, ...]) -> Value:
+def drop_identity_nd_indices(g: RewriteBuilder, x: Value, indices: Value, updates: tuple[Value, ...]) -> Value:
     """GatherND(x, identity) => x, ScatterND(x, identity, updates) => updates"""
     require(indices.rank >= 2, "the indices have no dims")
     depth = indices.rank - 1
@@ -330,7 +332,7 @@ def drop_identity_nd_indices(g: Build, x: Value, indices: Value, updates: tuple[
 
 
 @rule(lambda g, x, condition, axis: g.Compress(x, g.const(condition), axis=axis), contract=EXACT)
-def drop_no_op_compress(g: Build, x: Value, condition: Value, axis: int | None) -> Value:
+def drop_no_op_compress(g: RewriteBuilder, x: Value, condition: Value, axis: int | None) -> Value:
     """Compress(x, true true ...) => x"""
     require(axis is not None or x.rank == 1, "without an axis, Compress flattens x")
     require(condition.shape == (known_extent(x, axis or 0),), "the condition may be shorter than the axis")
@@ -356,14 +358,14 @@ HALF_PIXEL_FOR_NN = "tf_half_pixel_for_nn"  # by half an element even where noth
 
 
 @rule(lambda g, x, pool: g.one_of("AveragePool", "GlobalAveragePool")(x) @ pool, contract=NO_NEGATIVE_ZERO)
-def drop_no_op_average_pool(g: Build, x: Value, pool: Op) -> Value:
+def drop_no_op_average_pool(g: RewriteBuilder, x: Value, pool: Op) -> Value:
     """AveragePool(x, kernel 1, stride 1) => x, GlobalAveragePool(x) => x where there is one element"""
     require(is_unit_pool(pool, x), "the windows may not cover each element once")
     return x
 
 
 @rule(lambda g, x, pool: g.MaxPool(x) @ pool, contract=EXACT)
-def drop_no_op_max_pool(g: Build, x: Value, pool: Op) -> tuple[Value | None, ...]:
+def drop_no_op_max_pool(g: RewriteBuilder, x: Value, pool: Op) -> tuple[Value | None, ...]:
     """MaxPool(x, kernel 1, stride 1) => x, for whole numbers"""
     require(not is_float_value(x), "x is a float: onnxruntime may return a finite number for NaN and -infinity")
     require(is_unit_pool(pool, x), "the windows may not cover each element once")
@@ -371,7 +373,7 @@ def drop_no_op_max_pool(g: Build, x: Value, pool: Op) -> tuple[Value | None, ...
 
 
 @rule(lambda g, x, resize: g.one_of("Resize", "Upsample")(x, ...) @ resize, contract=EXACT)
-def drop_unit_resize(g: Build, x: Value, resize: Op) -> Value:
+def drop_unit_resize(g: RewriteBuilder, x: Value, resize: Op) -> Value:
     """Resize(x, scales 1 1 ...) => x, Resize(x, sizes: the extents) => x, and so Upsample"""
     mode = resize.attr("coordinate_transformation_mode")
     require(mode not in {CROP_AND_RESIZE, HALF_PIXEL_FOR_NN}, "the coordinate transformation may select other elements")
@@ -415,14 +417,14 @@ INT64_TYPES = frozenset({TensorProto.INT64, TensorProto.UINT64})
 
 
 @rule(lambda g, x, op: g.one_of(*REDUCTIONS)(x, ...) @ op, contract=EXACT)
-def drop_no_op_reduction(g: Build, x: Value, op: Op) -> Value:
+def drop_no_op_reduction(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """ReduceSum(x, no axes, noop_with_empty_axes=1) => x, and so ReduceMax, ReduceMean, ReduceMin, ReduceProd"""
     require(not constant_numbers(op) and op.attr("noop_with_empty_axes", 0), "the op reduces axes")
     return x
 
 
 @rule(lambda g, x, op: g.one_of(*REDUCTIONS)(x, ...) @ op, contract=EXACT)
-def drop_reduction_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
+def drop_reduction_of_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
     require(op.type not in SUM_REDUCTIONS or not is_float_value(x), "x is a float: a negative zero may become positive")
     require(op.type not in ARITHMETIC_REDUCTIONS or x.dtype not in INT64_TYPES, "onnxruntime computes it in float64")
@@ -437,7 +439,7 @@ def drop_reduction_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
         otherwise=NO_NEGATIVE_ZERO,
     ),
 )
-def drop_sum_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
+def drop_sum_of_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean and ReduceProd"""
     return without_unit_axes(g, x, op)
 
@@ -447,7 +449,7 @@ def drop_sum_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
     lambda g, x, lengths, op: g.ReverseSequence(x, lengths) @ op,
     contract=EXACT,
 )
-def drop_scan_of_unit_axis(g: Build, x: Value, op: Op, axis: Value | None = None) -> Value:
+def drop_scan_of_unit_axis(g: RewriteBuilder, x: Value, op: Op, axis: Value | None = None) -> Value:
     """CumSum(x, an axis of extent 1) => x, and so CumProd, and ReverseSequence with a time axis of extent 1"""
     require(not op.attr("exclusive", 0), "it is exclusive")
     (at,) = normalized_axes([op.attr("time_axis", 0) if axis is None else required_scalar(axis)], x.rank)
@@ -455,7 +457,7 @@ def drop_scan_of_unit_axis(g: Build, x: Value, op: Op, axis: Value | None = None
     return x
 
 
-def without_unit_axes(g: Build, x: Value, op: Op) -> Value:
+def without_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """`x` without the axes that `op` reduces, if it does not keep them; declines unless all of them have extent 1."""
     axes = constant_numbers(op)
     require(axes or not op.attr("noop_with_empty_axes", 0), "the op has no axes")

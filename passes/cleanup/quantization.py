@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
 from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dtypes import FLOATS, INTEGER_DTYPES
 from ...core.ir.traits import Trait, ops_with
@@ -88,10 +88,10 @@ def require_restored(given: Quantization) -> None:
 
 @rule(
     lambda g, x, inner, outer: g.QuantizeLinear(g.DequantizeLinear(x, ...) @ inner, ...) @ outer,
-    shared=True,
+    allow_other_uses=True,
     contract=EXACT,
 )
-def cancel_quantization(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+def cancel_quantization(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """QuantizeLinear(DequantizeLinear(x, s, z), s, z) => x"""
     require_same_quantization(inner, quantization(outer))
     needs_identity = outer.graph.is_output(outer.outputs[0]) and x.dtype not in MOVABLE_TYPES
@@ -100,13 +100,13 @@ def cancel_quantization(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 
 
 @rule(lambda g, moved, outer: g.QuantizeLinear(g.one_of(*SELECTIONS)(...) @ moved, ...) @ outer, contract=EXACT)
-def move_integers(g: Build, moved: Op, outer: Op) -> Value:
+def move_integers(g: RewriteBuilder, moved: Op, outer: Op) -> Value:
     """QuantizeLinear(Reshape(DequantizeLinear(x, s, z)), s, z) => Reshape(x), so all movements, Concat, MaxPool"""
     return on_integers(g, moved.outputs[0], movable_quantization([outer]), MAX_DEPTH)
 
 
 @rule(lambda g, split: g.Split(...) @ split, contract=EXACT)
-def split_integers(g: Build, split: Op) -> tuple[Value | None, ...]:
+def split_integers(g: RewriteBuilder, split: Op) -> tuple[Value | None, ...]:
     """Split(DequantizeLinear(x, s, z)) => DequantizeLinear(Split(x), s, z), where the parts are quantized alike"""
     readers = [user for v in split.outputs for user in v.consumers]
     quantized = all(user.type == "QuantizeLinear" and not user.domain for user in readers)
@@ -132,7 +132,7 @@ def movable_quantization(quantized: Sequence[Op]) -> Quantization:
     return given
 
 
-def on_integers(g: Build, v: Value, given: Quantization, depth: int) -> Value:
+def on_integers(g: RewriteBuilder, v: Value, given: Quantization, depth: int) -> Value:
     """Build `v`, dequantized integers that have been moved, of the integers; declines any other value."""
     op = required_producer(v, "DequantizeLinear", *SELECTIONS)
     if op.type == "DequantizeLinear":
@@ -156,7 +156,7 @@ def require_same_quantization(dequantize: Op, given: Quantization) -> None:
 
 
 @rule(lambda g, clamp, outer: g.QuantizeLinear(g.one_of(*CLAMPS)(...) @ clamp, ...) @ outer, contract=EXACT)
-def drop_clamp_before_quantization(g: Build, clamp: Op, outer: Op) -> Value:
+def drop_clamp_before_quantization(g: RewriteBuilder, clamp: Op, outer: Op) -> Value:
     """QuantizeLinear(Relu(x), s, z) => QuantizeLinear(x, s, z), of the least z; so Clip, Max, Min with wide bounds"""
     x, bounds = required_clamp(clamp)
     given = quantization(outer)

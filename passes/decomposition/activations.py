@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-from ...core import Build, Op, RulePass, Value, rule
+from ...core import Op, RewriteBuilder, RulePass, Value, rule
 from ...core.ir.dtypes import CPU_FLOATS
 from ..fusion.polynomials import require_dtype
 
@@ -12,7 +12,7 @@ TANH_CUBIC = 0.044715  # of Gelu approximated by Tanh (ONNX, Gelu)
 
 
 @rule(lambda g, x, op: g.Gelu(x) @ op)
-def split_gelu(g: Build, x: Value, op: Op) -> Value:
+def split_gelu(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Gelu(x) => x * 0.5 * (1 + Erf(x / sqrt(2))), and with Tanh the Gelu approximated by it"""
     require_dtype(x, CPU_FLOATS)
     if op.attr("approximate", "none") == "tanh":
@@ -23,22 +23,22 @@ def split_gelu(g: Build, x: Value, op: Op) -> Value:
     return g.Mul(g.Mul(x, g.Add(curve, g.const(1, like=x))), g.const(0.5, like=x))
 
 
-@rule(lambda g, x: g.HardSwish(x), fragile=(-3, 3))
-def split_hard_swish(g: Build, x: Value) -> Value:
+@rule(lambda g, x: g.HardSwish(x), critical_values=(-3, 3))
+def split_hard_swish(g: RewriteBuilder, x: Value) -> Value:
     """HardSwish(x) => x * HardSigmoid(x, alpha=1/6, beta=0.5)"""
     require_dtype(x, CPU_FLOATS)
     return g.Mul(x, g.HardSigmoid(x, alpha=1 / 6, beta=0.5))
 
 
 @rule(lambda g, x: g.Mish(x))
-def split_mish(g: Build, x: Value) -> Value:
+def split_mish(g: RewriteBuilder, x: Value) -> Value:
     """Mish(x) => x * Tanh(Softplus(x))"""
     require_dtype(x, CPU_FLOATS)
     return g.Mul(x, g.Tanh(g.Softplus(x)))
 
 
 @rule(lambda g, x, op: g.Swish(x) @ op)
-def split_swish(g: Build, x: Value, op: Op) -> Value:
+def split_swish(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Swish(x, alpha=k) => x * Sigmoid(k * x)"""
     require_dtype(x, CPU_FLOATS)
     k = float(op.attr("alpha", 1.0))

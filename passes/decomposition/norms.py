@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...core import Build, Op, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..fusion.polynomials import require_dtype
 
 
 @rule(lambda g, x, s, op, b=None: g.LayerNormalization(x, s, b) @ op)
-def split_layer_norm(g: Build, x: Value, s: Value, op: Op, b: Value | None = None) -> Value:
+def split_layer_norm(g: RewriteBuilder, x: Value, s: Value, op: Op, b: Value | None = None) -> Value:
     """LayerNormalization(x, s, b) => d / Sqrt(ReduceMean(d * d) + epsilon) * s + b, where d = x - ReduceMean(x)"""
     wide = _wide(g, x, op)
     require(b is None or all(isinstance(d, int) for d in b.shape), "onnxruntime takes a bias that does not broadcast")
@@ -18,16 +18,16 @@ def split_layer_norm(g: Build, x: Value, s: Value, op: Op, b: Value | None = Non
 
 
 @rule(lambda g, x, s, op: g.RMSNormalization(x, s) @ op)
-def split_rms_norm(g: Build, x: Value, s: Value, op: Op) -> Value:
+def split_rms_norm(g: RewriteBuilder, x: Value, s: Value, op: Op) -> Value:
     """RMSNormalization(x, s) => x / Sqrt(ReduceMean(x * x) + epsilon) * s"""
     return g.Mul(_normalized(g, _wide(g, x, op), x, op), s)
 
 
-def _centred(g: Build, wide: Value, x: Value, op: Op) -> Value:
+def _centred(g: RewriteBuilder, wide: Value, x: Value, op: Op) -> Value:
     return g.Sub(wide, g.ReduceMean(wide, axes=_axes(x, op)))
 
 
-def _wide(g: Build, x: Value, op: Op) -> Value:
+def _wide(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """The operand in single precision, in which the operator computes (attribute stash_type)."""
     require_dtype(x, HALF_OR_SINGLE)
     require(op.attr("stash_type", 1) == 1, "it computes in another type than single precision")
@@ -41,7 +41,7 @@ def _axes(x: Value, op: Op) -> list[int]:
     return list(range(axis % x.rank, x.rank))
 
 
-def _normalized(g: Build, centred: Value, x: Value, op: Op) -> Value:
+def _normalized(g: RewriteBuilder, centred: Value, x: Value, op: Op) -> Value:
     """Divide by the root of the mean square plus epsilon, and give the result in the type of `x`."""
     mean = g.ReduceMean(g.Mul(centred, centred), axes=_axes(x, op))
     epsilon = g.const(float(op.attr("epsilon", 1e-5)), like=centred)

@@ -68,7 +68,7 @@ class Work:
 
 
 def spend(graph: Graph, work: Work) -> None:
-    """Count work of a run. Raises Declined where the run has done too much already."""
+    """Count work of a run. Raises MatchFailure where the run has done too much already."""
     context = graph.context
     spent = Work(*context.folding_work) + work
     require(spent.fits(context.weight_bytes), "it takes too long to compute")

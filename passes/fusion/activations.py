@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE
 from ..support.operand_queries import is_finite, require_broadcastable_to
 from .polynomials import (
@@ -36,7 +36,9 @@ def curve_plus_one(g: Any, z: Any, one: Any, curve: Any) -> Any:
         g.one_of("Mul", "Div")(x, half) @ scaled, curve_plus_one(g, z, one, curve)
     ),
 )
-def fuse_gelu(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op | None = None) -> Value:
+def fuse_gelu(
+    g: RewriteBuilder, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op | None = None
+) -> Value:
     """Mul(x * (1 + Erf(x / sqrt(2))), 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
     if scaled is None:
         require_scalar(half, 0.5, x)
@@ -61,7 +63,7 @@ FUSE_GELU = RulePass("fuse-gelu", (fuse_gelu,))
     lambda g, x, one: g.Reciprocal(g.Add(g.Exp(g.Neg(x)), g.const(one))),
     lambda g, x, one, top: g.Div(g.const(top), g.Add(g.Exp(g.Neg(x)), g.const(one))),
 )
-def fuse_sigmoid(g: Build, x: Value, one: Value, top: Value | None = None) -> Value:
+def fuse_sigmoid(g: RewriteBuilder, x: Value, one: Value, top: Value | None = None) -> Value:
     """1 / (1 + Exp(-x)) => Sigmoid(x)"""
     require_dtype(x, CPU_FLOATS)
     for number in (one,) if top is None else (one, top):
@@ -73,7 +75,7 @@ def fuse_sigmoid(g: Build, x: Value, one: Value, top: Value | None = None) -> Va
     lambda g, x, one: g.Log(g.Add(g.Exp(x), g.const(one))),
     contract=conditional("Exp(x) does not overflow", each=is_finite),
 )
-def fuse_softplus(g: Build, x: Value, one: Value) -> Value:
+def fuse_softplus(g: RewriteBuilder, x: Value, one: Value) -> Value:
     """Log(1 + Exp(x)) => Softplus(x)"""
     require_dtype(x, HALF_OR_SINGLE)
     require_scalar(one, 1.0, x)
@@ -82,7 +84,7 @@ def fuse_softplus(g: Build, x: Value, one: Value) -> Value:
 
 
 @rule(lambda g, x, one: g.Div(x, g.Add(g.Abs(x), g.const(one))))
-def fuse_softsign(g: Build, x: Value, one: Value) -> Value:
+def fuse_softsign(g: RewriteBuilder, x: Value, one: Value) -> Value:
     """Div(x, 1 + Abs(x)) => Softsign(x)"""
     require_dtype(x, HALF_OR_SINGLE)
     require_scalar(one, 1.0, x)
@@ -90,14 +92,14 @@ def fuse_softsign(g: Build, x: Value, one: Value) -> Value:
 
 
 @rule(lambda g, x: g.Mul(x, g.Tanh(g.Softplus(x))))
-def fuse_mish(g: Build, x: Value) -> Value:
+def fuse_mish(g: RewriteBuilder, x: Value) -> Value:
     """Mul(x, Tanh(Softplus(x))) => Mish(x)"""
     require_dtype(x, HALF_OR_SINGLE)
     return g.Mish(x)
 
 
 @rule(lambda g, x, z: g.Mul(x, g.Sigmoid(z)))
-def fuse_swish(g: Build, x: Value, z: Value) -> Value:
+def fuse_swish(g: RewriteBuilder, x: Value, z: Value) -> Value:
     """Mul(x, Sigmoid(k * x)) => Swish(x, alpha=k)"""
     # onnxruntime has no kernel for Swish, and takes its definition at the opset of that alone.
     require(g.opset == 24, "onnxruntime runs Swish at opset 24 only")
@@ -119,10 +121,10 @@ SIXTH = 1 / 6
 @rule(
     lambda g, z, low, high: g.Clip(z, min=low, max=high),
     lambda g, z, low, high, c, scaled: g.one_of("Mul", "Div")(g.Clip(z, min=low, max=high), g.const(c)) @ scaled,
-    fragile=(-3, 3),
+    critical_values=(-3, 3),
 )
 def fuse_hard_sigmoid(
-    g: Build, z: Value, low: Any, high: Any, c: Value | None = None, scaled: Op | None = None
+    g: RewriteBuilder, z: Value, low: Any, high: Any, c: Value | None = None, scaled: Op | None = None
 ) -> Value:
     """Clip(a * x + b, 0, c) / c => HardSigmoid(x, a / c, b / c), Clip(a * x + b, 0, 1) => HardSigmoid(x, a, b)"""
     require(low == 0 and isinstance(high, int | float) and high > 0, "the Clip has other bounds")
@@ -140,10 +142,10 @@ def fuse_hard_sigmoid(
 @rule(
     lambda g, x, a, b: g.Mul(x, g.HardSigmoid(x, alpha=a, beta=b)),
     lambda g, x, z, c, scaled: g.one_of("Mul", "Div")(g.Mul(x, g.Clip(z, min=0.0, max=6.0)), g.const(c)) @ scaled,
-    fragile=(-3, 3),
+    critical_values=(-3, 3),
 )
 def fuse_hard_swish(
-    g: Build, x: Value, a: float = SIXTH, b: float = 0.5, z: Value | None = None, c: Value | None = None,
+    g: RewriteBuilder, x: Value, a: float = SIXTH, b: float = 0.5, z: Value | None = None, c: Value | None = None,
     scaled: Op | None = None,
 ) -> Value:  # fmt: skip
     """Div(x * Clip(x + 3, 0, 6), 6), Mul(x, HardSigmoid(x, 1/6, 1/2)) => HardSwish(x)"""
@@ -165,7 +167,7 @@ NO_INFINITE_SLOPE = conditional("no slope is infinite", assume=lambda g, a: g.Le
 
 
 @rule(lambda g, x, a: g.Max(x, g.Mul(x, g.const(a))))
-def fuse_leaky_relu_of_max(g: Build, x: Value, a: Value) -> Value:
+def fuse_leaky_relu_of_max(g: RewriteBuilder, x: Value, a: Value) -> Value:
     """Max(x, a * x) => LeakyRelu(x, alpha=a), 0 <= a <= 1"""
     require_dtype(x, HALF_OR_SINGLE)
     alpha = scalar_constant(a, x)
@@ -180,13 +182,13 @@ def fuse_leaky_relu_of_max(g: Build, x: Value, a: Value) -> Value:
     lambda g, x, a: g.Add(g.Relu(x), g.Mul(g.Neg(g.Relu(g.Neg(x))), a)),
     contract=NO_INFINITE_SLOPE,
 )
-def fuse_rectifier(g: Build, x: Value, a: Value, zero: Value | None = None) -> Value:
+def fuse_rectifier(g: RewriteBuilder, x: Value, a: Value, zero: Value | None = None) -> Value:
     """Where(x < 0, a * x, x), Where(x > 0, x, a * x), Relu(x) - a * Relu(-x) => LeakyRelu(x, alpha=a) or PRelu(x, a)"""
     return rectifier(g, x, a, zero)
 
 
 @rule(lambda g, x, c: g.Add(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), g.const(c))))
-def fuse_prelu_of_negated_slope(g: Build, x: Value, c: Value) -> Value:
+def fuse_prelu_of_negated_slope(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """Relu(x) + c * Relu(-x) => PRelu(x, -c)"""
     require_dtype(x, HALF_OR_SINGLE)
     require_broadcastable_to(c, x)
@@ -194,7 +196,7 @@ def fuse_prelu_of_negated_slope(g: Build, x: Value, c: Value) -> Value:
     return rectifier(g, x, g.const(-c.const), None)
 
 
-def rectifier(g: Build, x: Value, a: Value, zero: Value | None) -> Value:
+def rectifier(g: RewriteBuilder, x: Value, a: Value, zero: Value | None) -> Value:
     """`x`, and `a * x` where it is below zero: a LeakyRelu where the slope is one constant, else a PRelu."""
     require_dtype(x, HALF_OR_SINGLE)
     require(zero is None or scalar_constant(zero, x) == 0.0, "the knee is not at 0")
@@ -209,7 +211,7 @@ def rectifier(g: Build, x: Value, a: Value, zero: Value | None) -> Value:
     lambda g, x, n, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), n, x),
     lambda g, x, n, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, n),
 )
-def fuse_elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
+def fuse_elu(g: RewriteBuilder, x: Value, n: Value, zero: Value) -> Value:
     """Where(x < 0, a * (Exp(x) - 1), x), Where(x > 0, x, a * (Exp(x) - 1)) => Elu(x, alpha=a)"""
     e, a, b = affine_form(n)
     require(e.producer is not None and e.producer.type == "Exp" and e.producer.inputs == (x,), "no exponential")
@@ -220,7 +222,7 @@ def fuse_elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
 
 
 @rule(lambda g, x, t, zero: g.Where(g.Greater(x, g.const(t)), x, g.const(zero)), contract=EXACT)
-def fuse_thresholded_relu(g: Build, x: Value, t: Value, zero: Value) -> Value:
+def fuse_thresholded_relu(g: RewriteBuilder, x: Value, t: Value, zero: Value) -> Value:
     """Where(x > t, x, 0) => ThresholdedRelu(x, alpha=t), where t >= 0"""
     require_dtype(x, HALF_OR_SINGLE)
     require(scalar_constant(zero, x) == 0.0 and not np.signbit(zero.const).any(), "the other branch is not 0")

@@ -12,10 +12,10 @@ from onnx import TensorProto
 
 from ...core import (
     EXACT,
-    Build,
     Graph,
     Ledger,
     Op,
+    RewriteBuilder,
     RulePass,
     Value,
     conditional,
@@ -158,7 +158,7 @@ def is_masked_in_part(g: Any, z: Any, axis: Any) -> Any:
     lambda g, z, v, axis: g.MatMul(g.Cast(g.Softmax(z, axis=axis), to=TensorProto.FLOAT16), v),
     contract=conditional(CONDITION, assume=is_masked_in_part),
 )
-def fuse_attention(g: Build, z: Value, v: Value, axis: int) -> Value:
+def fuse_attention(g: RewriteBuilder, z: Value, v: Value, axis: int) -> Value:
     """MatMul(Softmax(MatMul(q, Transpose(k)) * scale + mask), v) => Attention(q, k, v, mask)"""
     return build_attention(g, z, v, axis, guarded=False)
 
@@ -167,7 +167,7 @@ def fuse_attention(g: Build, z: Value, v: Value, axis: int) -> Value:
     lambda g, p, v, zero: g.MatMul(g.Where(g.IsNaN(p), g.const(zero), p), v),
     contract=conditional("nothing is empty, and no score is NaN or infinite but where it is masked"),
 )
-def fuse_guarded_attention(g: Build, p: Value, v: Value, zero: Value) -> Value:
+def fuse_guarded_attention(g: RewriteBuilder, p: Value, v: Value, zero: Value) -> Value:
     """MatMul(Where(IsNaN(p), 0, p), v), p = Softmax(scores + mask) => Attention(q, k, v, mask)"""
     softmax = required_producer(p, "Softmax")
     require(has_n_consumers(p, 2), f"{p.name} is read elsewhere")
@@ -176,7 +176,7 @@ def fuse_guarded_attention(g: Build, p: Value, v: Value, zero: Value) -> Value:
     return build_attention(g, operand(softmax), v, softmax.attr("axis"), guarded=True)
 
 
-def build_attention(g: Build, z: Value, v: Value, axis: int, *, guarded: bool) -> Value:
+def build_attention(g: RewriteBuilder, z: Value, v: Value, axis: int, *, guarded: bool) -> Value:
     """The Attention over the scores `z`."""
     require_dtype(v, HALF_OR_SINGLE)
     scores = read_scores(z)
@@ -214,7 +214,7 @@ def require_heads(q: Value, transposed_keys: Value, v: Value) -> None:
     require(0 not in (*q.shape, *transposed_keys.shape, *v.shape), "an extent is 0")
 
 
-def build_mask(g: Build, scores: Scores, v: Value, *, guarded: bool) -> Value | None:
+def build_mask(g: RewriteBuilder, scores: Scores, v: Value, *, guarded: bool) -> Value | None:
     """The sum of the masks, with an entry for each query and key; None if there are no masks."""
     total: Value | None = None
     low = LOWEST_MASK[v.dtype]
@@ -243,7 +243,7 @@ def is_added_to_each_score(mask: Shape, scores: Scores, v: Value) -> bool:
     return len(mask) <= len(scores.shape) and all(fits)
 
 
-def replaced_mask(g: Build, where: Op, mask: Value, low: float) -> Value:
+def replaced_mask(g: RewriteBuilder, where: Op, mask: Value, low: float) -> Value:
     """`mask`, but `low` or -inf where a Where replaces scores by a number.
 
     Scores are lost in the sum with `low`, so that a row of nothing else has equal weights, as behind the Where.
@@ -253,14 +253,14 @@ def replaced_mask(g: Build, where: Op, mask: Value, low: float) -> Value:
     return g.Where(operand(where), *(mask if v is score else fill for v in where.inputs[1:]))
 
 
-def bounded_constant(g: Build, mask: Value, low: float) -> Value:
+def bounded_constant(g: RewriteBuilder, mask: Value, low: float) -> Value:
     """A constant mask with its finite elements no lower than `low`."""
     data = mask.const
     bounded = np.where(np.isneginf(data), data, np.maximum(data, low))
     return mask if np.array_equal(bounded, data, equal_nan=True) else g.const(bounded, like=mask)
 
 
-def bound_mask(g: Build, mask: Value, low: float, *, guarded: bool, depth: int = MAX_DEPTH) -> Value:
+def bound_mask(g: RewriteBuilder, mask: Value, low: float, *, guarded: bool, depth: int = MAX_DEPTH) -> Value:
     """The mask with its finite elements, or all of them unless `guarded`, no lower than `low`."""
     if mask.is_const:
         return bounded_constant(g, mask, low)
@@ -301,7 +301,7 @@ def may_hold_lowest(mask: Value, limit: float) -> bool:
     return False
 
 
-def expand_mask(g: Build, mask: Value, scores: Scores, v: Value) -> Value:
+def expand_mask(g: RewriteBuilder, mask: Value, scores: Scores, v: Value) -> Value:
     """The mask with all rows and columns of the scores: onnxruntime broadcasts the first two dims only."""
     have, want = (1, *mask.shape)[-2:], scores.shape[-2:]
     kept = [
@@ -319,12 +319,12 @@ def expand_mask(g: Build, mask: Value, scores: Scores, v: Value) -> Value:
     return g.Expand(mask, g.Concat(*extents, axis=0))
 
 
-def extent_of(g: Build, x: Value, axis: int) -> Value:
+def extent_of(g: RewriteBuilder, x: Value, axis: int) -> Value:
     """The extent of an axis, as a vector of one element."""
     return g.Shape(x, start=axis, end=axis + 1)
 
 
-def untransposed_keys(g: Build, transposed_keys: Value) -> Value:
+def untransposed_keys(g: RewriteBuilder, transposed_keys: Value) -> Value:
     """The keys of which `transposed_keys` has the last two dims exchanged."""
     axes = list(range(transposed_keys.rank))
     op = transposed_keys.producer
@@ -352,7 +352,9 @@ def split_heads(g: Any, x: Any, reshape: Any) -> Any:
     lambda g, q, k, v, op, c, m=None: g.Attention(q, g.Mul(k, g.const(c)), v, m) @ op,
     contract=conditional("no score overflows"),
 )
-def fold_scale_into_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None) -> Value:
+def fold_scale_into_attention(
+    g: RewriteBuilder, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None
+) -> Value:
     """Attention(q * c, k, v), Attention(q, k * c, v) => Attention(q, k, v, scale=scale * c)"""
     require_dtype(q, HALF_OR_SINGLE)  # a scale is a 32-bit float
     factor = scalar_constant(c, k if op.inputs[0] is q else q)
@@ -372,7 +374,7 @@ def fold_scale_into_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c:
     ),
     contract=EXACT,
 )
-def fold_repeated_heads(g: Build, q: Value, k: Value, v: Value, more: Inputs, k4: Op, v4: Op, op: Op) -> Value:
+def fold_repeated_heads(g: RewriteBuilder, q: Value, k: Value, v: Value, more: Inputs, k4: Op, v4: Op, op: Op) -> Value:
     """Attention(q, Reshape(Expand(k)), Reshape(Expand(v))) => Attention(q, k, v), each head of k for several of q"""
     require(len(op.outputs) == 1 and q.rank == 4, "there are further outputs, or the operands do not have 4 dims")
     keys, values = unrepeated_heads(k, k4.outputs[0], 1), unrepeated_heads(v, v4.outputs[0], 1)
@@ -397,10 +399,10 @@ def unrepeated_heads(part: Value, repeated: Value, axis: int) -> Value:
     lambda g, q, k, v, q4, k4, v4, more, op: (
         g.Attention(split_heads(g, q, q4), split_heads(g, k, k4), split_heads(g, v, v4), *more) @ op
     ),
-    shared=True,
+    allow_other_uses=True,
 )
 def fold_heads_into_attention(
-    g: Build, q: Value, k: Value, v: Value, more: Inputs, q4: Op, k4: Op, v4: Op, op: Op
+    g: RewriteBuilder, q: Value, k: Value, v: Value, more: Inputs, q4: Op, k4: Op, v4: Op, op: Op
 ) -> tuple[Value, ...]:
     """Attention(Transpose(Reshape(q)), ...) => Transpose(Reshape(Attention(q, k, v, q_num_heads, kv_num_heads)))"""
     heads, kv_heads = head_count(q, q4.outputs[0]), head_count(k, k4.outputs[0])
@@ -411,7 +413,7 @@ def fold_heads_into_attention(
     return (split_into_heads(g, outputs[0], heads, known_extent(v, 2) // kv_heads), *outputs[1:])
 
 
-def split_into_heads(g: Build, x: Value, heads: int, width: int) -> Value:
+def split_into_heads(g: RewriteBuilder, x: Value, heads: int, width: int) -> Value:
     """`x` of shape (batch, length, heads * width) as (batch, heads, length, width), where batch may be 0."""
     return g.Transpose(g.Reshape(x, g.const([0, 0, heads, width])), perm=HEADS_FIRST)
 
@@ -454,7 +456,7 @@ class FuseCacheIntoAttention:
         joins = unless_declined(cache_joins, op)
         if joins is None or not ledger.request_change(self.name, op.outputs[0].name, (op, *joins), exact=False):
             return False
-        graph, g = op.graph, Build(op.graph, op)
+        graph, g = op.graph, RewriteBuilder(op.graph, op)
         keys, values = ((operand(join), operand(join, 1)) for join in joins)
         mask = op.input(3)
         made = g.Attention(op.inputs[0], keys[1], values[1], mask, keys[0], values[0], outputs=3, **op.attrs)

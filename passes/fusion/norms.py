@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Build, Op, RulePass, Value, broadcasts_to, conditional, require, rule
+from ...core import Op, RewriteBuilder, RulePass, Value, broadcasts_to, conditional, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import (
     Array,
@@ -40,7 +40,7 @@ def shifted_mean(g: Any, q: Any, eps: Any, mean: Any, axes: Any) -> Any:
     lambda g, d, q, eps, power, mean, axes=None: g.Mul(d, g.Pow(shifted_mean(g, q, eps, mean, axes), g.const(power))),
 )
 def fuse_norm(
-    g: Build, d: Value, q: Value, eps: Value, mean: Op, one: Value | None = None, power: Value | None = None
+    g: RewriteBuilder, d: Value, q: Value, eps: Value, mean: Op, one: Value | None = None, power: Value | None = None
 ) -> Value:
     """D / Sqrt(ReduceMean(d * d) + epsilon) => RMSNormalization(d), or LayerNormalization(x), d = x - mean"""
     for c, number in ((one, 1.0), (power, -0.5)):
@@ -95,7 +95,7 @@ FUSE_NORM = RulePass("fuse-norm", (fuse_norm,))
     lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))),
     lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Add(g.Mul(g.Neg(mu), k), g.const(beta))),
 )
-def fuse_layer_norm_of_scale_and_offset(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
+def fuse_layer_norm_of_scale_and_offset(g: RewriteBuilder, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     """Add(x * k, beta - mean * k), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
     require_dtype(x, HALF_OR_SINGLE)
     mean = required_producer(mu, "ReduceMean")
@@ -123,7 +123,7 @@ FUSE_KERAS_LAYER_NORM = RulePass("fuse-keras-layer-norm", (fuse_layer_norm_of_sc
 
 
 @rule(lambda g, x, s, c, op, b=None: g.Mul(g.one_of("LayerNormalization", "RMSNormalization")(x, s, b) @ op, c))
-def scale_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
+def scale_norm(g: RewriteBuilder, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
     """Mul(LayerNormalization(x, s, b), c) => LayerNormalization(x, s * c, b * c), and so for RMSNormalization"""
     dims = weight_dims(x, s, op)
     if not c.is_const:
@@ -136,7 +136,7 @@ def scale_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
 
 
 @rule(lambda g, x, s, c, op, b=None: g.Add(g.LayerNormalization(x, s, b) @ op, c))
-def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
+def shift_norm(g: RewriteBuilder, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
     """Add(LayerNormalization(x, s, b), c) => LayerNormalization(x, s, b + c)"""
     dims = weight_dims(x, s, op)
     if not c.is_const:
@@ -151,7 +151,7 @@ def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
         g.Cast(g.one_of("LayerNormalization", "RMSNormalization")(g.Cast(x) @ up, s) @ op) @ down
     )
 )
-def drop_casts_around_norm(g: Build, x: Value, s: Value, up: Op, op: Op, down: Op) -> Value:
+def drop_casts_around_norm(g: RewriteBuilder, x: Value, s: Value, up: Op, op: Op, down: Op) -> Value:
     """Cast(LayerNormalization(Cast(x, to=float)), to=float16) => LayerNormalization(x), stash_type=float"""
     require(up.attr("to") == TensorProto.FLOAT and x.dtype == TensorProto.FLOAT16, "the inner type is not more precise")
     require(down.attr("to") == x.dtype and op.attr("stash_type") == TensorProto.FLOAT, "the casts have other types")
@@ -176,7 +176,7 @@ def weight_array(c: Value, dims: tuple[int, ...], x: Value) -> Array:
     return np.broadcast_to(c.const.astype(np.float64).reshape(c.static_shape[start:]), dims)
 
 
-def norm_with_weights(g: Build, op: Op, x: Value, s: Value, b: Value | None) -> Value:
+def norm_with_weights(g: RewriteBuilder, op: Op, x: Value, s: Value, b: Value | None) -> Value:
     """The same normalization of `x`, with other weights."""
     return getattr(g, op.type)(x, s, b, **op.attrs)
 
@@ -197,7 +197,7 @@ NO_LENGTH_OF_ZERO = conditional("no length is 0", assume=lambda g, length: g.Gre
 
 
 @rule(lambda g, x, length, axes=None: g.Div(x, norm_of(g, x, axes, length)), contract=NO_LENGTH_OF_ZERO)
-def fuse_lp_norm(g: Build, x: Value, length: Op) -> Value:
+def fuse_lp_norm(g: RewriteBuilder, x: Value, length: Op) -> Value:
     """Div(x, ReduceL2(x)) => LpNormalization(x, p=2), and so for ReduceL1"""
     return lp_norm(g, x, length)
 
@@ -211,7 +211,7 @@ def fuse_lp_norm(g: Build, x: Value, length: Op) -> Value:
     ),
     contract=conditional("no length is below its lower bound", assume=lambda g, length, low: g.Greater(length, low)),
 )
-def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Any) -> Value:
+def fuse_bounded_lp_norm(g: RewriteBuilder, x: Value, length: Op, low: Any) -> Value:
     """Div(x, Max(ReduceL2(x), c)), Div(x, Sqrt(Max(ReduceSumSquare(x), c))) => LpNormalization(x, p=2); L1 too"""
     bound = scalar_constant(low, length.outputs[0]) if isinstance(low, Value) else low
     most = MAX_EPSILON**2 if length.type == "ReduceSumSquare" else MAX_EPSILON
@@ -219,7 +219,7 @@ def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Any) -> Value:
     return lp_norm(g, x, length)
 
 
-def lp_norm(g: Build, x: Value, length: Op) -> Value:
+def lp_norm(g: RewriteBuilder, x: Value, length: Op) -> Value:
     """Build the normalization of `x` by its norm `length` along one axis."""
     require_dtype(x, HALF_OR_SINGLE)
     axes = kept_reduced_axes(x, length)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial import polynomial as poly
 from onnx import helper
 
-from ...core import Declined, Value, broadcasts_to, require
+from ...core import MatchFailure, Value, broadcasts_to, require
 from ...core.ir.dtypes import CPU_FLOATS
 from ..support.operand_queries import BROADCASTING_OPSET, has_n_consumers, required_scalar, varying_inputs
 
@@ -65,7 +65,7 @@ def polynomial_coefficients(v: Value, x: Value, depth: int = MAX_DEPTH) -> list[
         return [scalar_constant(v, x)]
     op = v.producer
     if op is None or op.domain or not depth or op.type not in POLYNOMIAL_OPS:
-        raise Declined(f"{v.name} is not a polynomial of {x.name}")
+        raise MatchFailure(f"{v.name} is not a polynomial of {x.name}")
     terms = [polynomial_coefficients(i, x, depth - 1) for i in op.inputs if i is not None]
     got = _combine_coefficients(op.type, terms)
     is_cubic = 0 < len(got) <= MAX_TERMS and bool(np.isfinite(got).all())

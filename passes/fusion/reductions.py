@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...core import Build, Op, RulePass, Value, conditional, require, rule
+from ...core import Op, RewriteBuilder, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS
 from ..support.operand_queries import constant_numbers, is_finite, normalized_axes, unless_declined
 from .polynomials import require_dtype, require_scalar, scalar_constant
@@ -17,7 +17,9 @@ from .polynomials import require_dtype, require_scalar, scalar_constant
     lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total,
     lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total,
 )
-def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None, two: Value | None = None) -> Value:
+def fuse_reduce_sum_square(
+    g: RewriteBuilder, x: Value, total: Op, axes: Value | None, two: Value | None = None
+) -> Value:
     """ReduceSum(x * x), ReduceSum(Pow(x, 2)) => ReduceSumSquare(x)"""
     require(two is None or scalar_constant(two, x) == 2.0, "the exponent is not 2")
     require_fast_reduction(g, "ReduceSumSquare", x, total)
@@ -25,14 +27,14 @@ def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None, tw
 
 
 @rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total)
-def fuse_reduce_l1(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+def fuse_reduce_l1(g: RewriteBuilder, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Abs(x)) => ReduceL1(x)"""
     require_fast_reduction(g, "ReduceL1", x, total)
     return build_reduction(g, "ReduceL1", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total))
-def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+def fuse_reduce_l2(g: RewriteBuilder, x: Value, total: Op, axes: Value | None) -> Value:
     """Sqrt(ReduceSumSquare(x)) => ReduceL2(x)"""
     return build_reduction(g, "ReduceL2", x, total, axes)
 
@@ -41,21 +43,21 @@ def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     lambda g, x, total, axes=None: g.Log(g.ReduceSum(g.Exp(x), axes) @ total),
     contract=conditional("Exp(x) does not overflow", each=is_finite),
 )
-def fuse_reduce_log_sum_exp(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+def fuse_reduce_log_sum_exp(g: RewriteBuilder, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(Exp(x))) => ReduceLogSumExp(x)"""
     g.costs.require_fast_kernel("ReduceLogSumExp", x, saved=2)
     return build_reduction(g, "ReduceLogSumExp", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total))
-def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+def fuse_reduce_log_sum(g: RewriteBuilder, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(x)) => ReduceLogSum(x)"""
     require_fast_reduction(g, "ReduceLogSum", x, total)
     return build_reduction(g, "ReduceLogSum", x, total, axes)
 
 
 @rule(lambda g, x, n, total, op, axes=None: g.one_of("Div", "Mul")(g.ReduceSum(x, axes) @ total, g.const(n)) @ op)
-def fuse_reduce_mean(g: Build, x: Value, n: Value, total: Op, op: Op, axes: Value | None) -> Value:
+def fuse_reduce_mean(g: RewriteBuilder, x: Value, n: Value, total: Op, op: Op, axes: Value | None) -> Value:
     """ReduceSum(x) / n => ReduceMean(x), ReduceSum(x) * (1 / n) => ReduceMean(x)"""
     axes_or_none = constant_numbers(total)
     over = normalized_axes(axes_or_none, x.rank) if axes_or_none else range(x.rank)
@@ -66,7 +68,7 @@ def fuse_reduce_mean(g: Build, x: Value, n: Value, total: Op, op: Op, axes: Valu
     return build_reduction(g, "ReduceMean", x, total, axes)
 
 
-def require_fast_reduction(g: Build, name: str, x: Value, total: Op) -> None:
+def require_fast_reduction(g: RewriteBuilder, name: str, x: Value, total: Op) -> None:
     """Decline a kernel that is slow unless it reduces all axes, or one that is not the last."""
     if total.input(1) is None and "axes" not in total.attrs:
         return
@@ -75,7 +77,7 @@ def require_fast_reduction(g: Build, name: str, x: Value, total: Op) -> None:
         g.costs.require_fast_kernel(name, x, saved=1)
 
 
-def build_reduction(g: Build, name: str, x: Value, total: Op, axes: Value | None) -> Value:
+def build_reduction(g: RewriteBuilder, name: str, x: Value, total: Op, axes: Value | None) -> Value:
     """The reduction `name` of `x` over the axes that `total` sums over."""
     require_dtype(x, CPU_FLOATS)
     require(not total.attr("noop_with_empty_axes", 0), "noop_with_empty_axes is set")

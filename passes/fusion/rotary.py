@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
 from ...core.inference.input_queries import slice_bounds, slice_range
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import (
@@ -20,7 +20,7 @@ MAX_DEPTH = 8  # ops passed on the way from a table of angles to the numbers of 
 
 
 @rule(lambda g, x, hi, lo, c, s, axis: g.Add(g.Mul(x, c), g.Mul(g.Concat(g.Neg(hi), lo, axis=axis), s)))
-def fuse_rotary(g: Build, x: Value, hi: Value, lo: Value, c: Value, s: Value, axis: int) -> Value:
+def fuse_rotary(g: RewriteBuilder, x: Value, hi: Value, lo: Value, c: Value, s: Value, axis: int) -> Value:
     """X * [c c] + Concat(-x[half:], x[:half]) * [s s] => RotaryEmbedding(x, c, s)"""
     require_dtype(x, HALF_OR_SINGLE)
     require(x.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or rotates along another than the last")
@@ -60,7 +60,7 @@ def slice_start(op: Op, extent: int) -> int | None:
     return known(slice_range(extent, start, end, step), f"the bounds of {op.label} are not exact").start
 
 
-def angle_table(g: Build, table: Value, x: Value, half: int) -> Value:
+def angle_table(g: RewriteBuilder, table: Value, x: Value, half: int) -> Value:
     """The first half of a table of which both halves are the same, with the shape (batch, length, half)."""
     shape = (*[1] * (4 - table.rank), *table.shape)
     wanted = (x.shape[0], 1, x.shape[2], 2 * half)
@@ -81,7 +81,7 @@ def angle_table(g: Build, table: Value, x: Value, half: int) -> Value:
     )
 
 
-def first_half(g: Build, table: Value, half: int, depth: int = MAX_DEPTH) -> Value:
+def first_half(g: RewriteBuilder, table: Value, half: int, depth: int = MAX_DEPTH) -> Value:
     """The first half of a value along its last axis, worked out of a smaller one; declines halves that may differ."""
     if table.is_const:
         data = table.const
@@ -111,7 +111,7 @@ def first_half(g: Build, table: Value, half: int, depth: int = MAX_DEPTH) -> Val
     lambda g, part, rest, c, s, op, axis: g.Concat(g.RotaryEmbedding(part, c, s) @ op, rest, axis=axis),
     contract=EXACT,
 )
-def fuse_partial_rotary(g: Build, part: Value, rest: Value, c: Value, s: Value, op: Op, axis: int) -> Value:
+def fuse_partial_rotary(g: RewriteBuilder, part: Value, rest: Value, c: Value, s: Value, op: Op, axis: int) -> Value:
     """Concat(RotaryEmbedding(x[:n]), x[n:]) => RotaryEmbedding(x, rotary_embedding_dim=n)"""
     require(
         part.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or they are joined along another than the last"
@@ -124,8 +124,12 @@ def fuse_partial_rotary(g: Build, part: Value, rest: Value, c: Value, s: Value, 
     return g.RotaryEmbedding(x, c, s, **{**op.attrs, "rotary_embedding_dim": size})
 
 
-@rule(lambda g, x, c, s, split, op: g.RotaryEmbedding(split_heads(g, x, split), c, s) @ op, contract=EXACT, shared=True)
-def fold_heads_into_rotary(g: Build, x: Value, c: Value, s: Value, split: Op, op: Op) -> Value:
+@rule(
+    lambda g, x, c, s, split, op: g.RotaryEmbedding(split_heads(g, x, split), c, s) @ op,
+    contract=EXACT,
+    allow_other_uses=True,
+)
+def fold_heads_into_rotary(g: RewriteBuilder, x: Value, c: Value, s: Value, split: Op, op: Op) -> Value:
     """RotaryEmbedding(Transpose(Reshape(x))) => Transpose(Reshape(RotaryEmbedding(x, num_heads)))"""
     heads = head_count(x, split.outputs[0])
     rotated = g.RotaryEmbedding(x, c, s, **{**op.attrs, "num_heads": heads})

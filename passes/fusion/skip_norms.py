@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
 from ..support.operand_queries import same_shape
 
 
 @rule(lambda g, x, b, skip, total: g.Add(g.Add(x, g.const(b)), skip) @ total)
-def add_bias_after_skip(g: Build, x: Value, b: Value, skip: Value, total: Op) -> Value:
+def add_bias_after_skip(g: RewriteBuilder, x: Value, b: Value, skip: Value, total: Op) -> Value:
     """LayerNormalization((x + b) + skip) => LayerNormalization((x + skip) + b), which onnxruntime does not fuse"""
     require_norm_behind(total, x, skip)
     require(b.rank == 1 and same_shape(x.shape, skip.shape), f"{x.name} and {skip.name} may differ in shape")
@@ -17,7 +17,7 @@ def add_bias_after_skip(g: Build, x: Value, b: Value, skip: Value, total: Op) ->
 
 
 @rule(lambda g, x, skip, total: g.Add(x, skip) @ total, contract=EXACT)
-def sum_before_norm(g: Build, x: Value, skip: Value, total: Op) -> Value:
+def sum_before_norm(g: RewriteBuilder, x: Value, skip: Value, total: Op) -> Value:
     """LayerNormalization(x + skip) => LayerNormalization(Sum(x, skip)), which onnxruntime does not fuse"""
     require_norm_behind(total, x, skip)
     is_fused = total.outputs[0].dtype == TensorProto.FLOAT and total.outputs[0].rank == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, conditional, require, rule, same_extent
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import (
     has_n_consumers,
@@ -21,7 +21,7 @@ SINGLE_AXIS_OPSET = 13  # since this opset; before, an axis and all that follow 
 
 
 @rule(lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total))
-def fuse_softmax(g: Build, e: Value, total: Op) -> Value:
+def fuse_softmax(g: RewriteBuilder, e: Value, total: Op) -> Value:
     """Exp(x - ReduceMax(x)) / ReduceSum(Exp(x - ReduceMax(x))) => Softmax(x)"""
     return g.Softmax(input_of_max_subtraction(exp_operand(e), total), axis=softmax_axis(e, total))
 
@@ -30,13 +30,13 @@ def fuse_softmax(g: Build, e: Value, total: Op) -> Value:
     lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total),
     contract=conditional("Exp(x) does not overflow", each=is_finite),
 )
-def fuse_softmax_of_exponentials(g: Build, e: Value, total: Op) -> Value:
+def fuse_softmax_of_exponentials(g: RewriteBuilder, e: Value, total: Op) -> Value:
     """Exp(x) / ReduceSum(Exp(x)) => Softmax(x)"""
     return g.Softmax(exp_operand(e), axis=softmax_axis(e, total))
 
 
 @rule(lambda g, d, total, axes=None: g.Sub(d, g.Log(g.ReduceSum(g.Exp(d), axes) @ total)))
-def fuse_log_softmax(g: Build, d: Value, total: Op) -> Value:
+def fuse_log_softmax(g: RewriteBuilder, d: Value, total: Op) -> Value:
     """Sub(d, Log(ReduceSum(Exp(d)))), d = x - ReduceMax(x) => LogSoftmax(x)"""
     return g.LogSoftmax(input_of_max_subtraction(d, total), axis=softmax_axis(d, total))
 
@@ -45,7 +45,7 @@ def fuse_log_softmax(g: Build, d: Value, total: Op) -> Value:
     lambda g, x, total, axes=None: g.Sub(x, g.Log(g.ReduceSum(g.Exp(x), axes) @ total)),
     contract=conditional("Exp(x) does not overflow", each=is_finite),
 )
-def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op) -> Value:
+def fuse_log_softmax_of_exponentials(g: RewriteBuilder, x: Value, total: Op) -> Value:
     """Sub(x, Log(ReduceSum(Exp(x)))) => LogSoftmax(x)"""
     return g.LogSoftmax(x, axis=softmax_axis(x, total))
 
@@ -54,7 +54,7 @@ def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op) -> Value:
     lambda g, x, total, axes=None: g.Sub(x, g.ReduceLogSumExp(x, axes) @ total),
     contract=conditional("no number is infinite", each=is_finite),
 )
-def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op) -> Value:
+def fuse_log_softmax_of_log_sum(g: RewriteBuilder, x: Value, total: Op) -> Value:
     """Sub(x, ReduceLogSumExp(x)) => LogSoftmax(x)"""
     return g.LogSoftmax(x, axis=softmax_axis(x, total))
 
@@ -63,7 +63,7 @@ def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op) -> Value:
     lambda g, x, a: g.Log(g.Softmax(x, axis=a)),
     contract=conditional("no share underflows to 0", assume=lambda g, x, a: g.Greater(g.Softmax(x, axis=a), 0)),
 )
-def fuse_log_of_softmax(g: Build, x: Value, a: int) -> Value:
+def fuse_log_of_softmax(g: RewriteBuilder, x: Value, a: int) -> Value:
     """Log(Softmax(x)) => LogSoftmax(x)"""
     require(x.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "half precision is too coarse")
     return g.LogSoftmax(x, axis=a)
@@ -101,7 +101,7 @@ def softmax_axis(x: Value, total: Op) -> int:
     ),
     contract=EXACT,
 )
-def softmax_without_reshapes(g: Build, x: Value, inner: Op, softmax: Op, outer: Op) -> Value:
+def softmax_without_reshapes(g: RewriteBuilder, x: Value, inner: Op, softmax: Op, outer: Op) -> Value:
     """Reshape(Softmax(Reshape(x))) => Softmax(x), where the last dim stays and x has the shape of the result"""
     flat = inner.outputs[0]
     require(g.opset >= SINGLE_AXIS_OPSET, f"before opset {SINGLE_AXIS_OPSET}, several axes are taken together")

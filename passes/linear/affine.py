@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import Declined, Op, Value, require
+from ...core import MatchFailure, Op, Value, require
 from ..support.operand_queries import Array, require_broadcastable_to, uniform_value, values_along_axis, varying_inputs
 from .convolution import per_channel
 
@@ -96,7 +96,7 @@ def factors(op: Op, x: Value, numbers: Array) -> Array:
     if op.type == "Mul":
         return numbers
     if op.inputs[0] is not x:
-        raise Declined("it is a quotient of a constant")
+        raise MatchFailure("it is a quotient of a constant")
     return 1 / numbers
 
 

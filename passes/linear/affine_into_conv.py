@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Build, Op, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
 from ..support.operand_queries import (
     Array,
     downcast_constant,
@@ -44,7 +44,7 @@ def constant_conv(g: Any, x: Any, w: Any) -> Any:
 
 
 @rule(lambda g, x, w, conv, bn: g.BatchNormalization(constant_conv(g, x, w) @ conv, ...) @ bn)
-def fold_batchnorm_into_conv(g: Build, w: Value, conv: Op, bn: Op) -> Value:
+def fold_batchnorm_into_conv(g: RewriteBuilder, w: Value, conv: Op, bn: Op) -> Value:
     """BatchNormalization(Conv(x, w, b)) => Conv(x, w * k, (b - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
     return fold_affine(g, conv, *required_affine(bn, conv.outputs[0], w.rank, output_channels(conv, w)))
 
@@ -54,7 +54,7 @@ def fold_batchnorm_into_conv(g: Build, w: Value, conv: Op, bn: Op) -> Value:
     lambda g, x, w, conv, c, op: g.Sub(g.const(c), constant_conv(g, x, w) @ conv) @ op,
     lambda g, x, w, conv, op: g.Neg(constant_conv(g, x, w) @ conv) @ op,
 )
-def fold_affine_into_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
+def fold_affine_into_conv(g: RewriteBuilder, w: Value, conv: Op, op: Op) -> Value:
     """K * Conv(x, w, b) + c => Conv(x, w * k, b * k + c)"""
     return fold_affine(g, conv, *required_affine(op, conv.outputs[0], w.rank, output_channels(conv, w)))
 
@@ -74,7 +74,7 @@ FOLD_AFFINE_INTO_CONV = RulePass("fold-affine-into-conv", (fold_affine_into_conv
         g.one_of(*CONVOLUTIONS)(g.one_of("Neg", "BatchNormalization")(...) @ op, g.const(w), ...) @ conv
     ),
 )
-def fold_affine_before_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
+def fold_affine_before_conv(g: RewriteBuilder, w: Value, conv: Op, op: Op) -> Value:
     """Conv(k * x + c, w, b) => Conv(x, w * k, b + sum(w * c)), nothing padded or c = 0"""
     x = varying_operand(op)
     if op.type in ARITHMETIC:
@@ -84,7 +84,7 @@ def fold_affine_before_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
     return conv_of_affine(g, x, w, conv, required_affine(op, x, w.rank, input_channels(conv, w)))
 
 
-def conv_of_affine(g: Build, x: Value, w: Value, conv: Op, affine: Affine) -> Value:
+def conv_of_affine(g: RewriteBuilder, x: Value, w: Value, conv: Op, affine: Affine) -> Value:
     """The convolution of `x` that equals `conv` of `k * x + shift`."""
     k, shift = affine
     require(bool(np.isfinite(k).all() and np.isfinite(shift).all()), "a number is not finite")
@@ -114,7 +114,7 @@ def joined_channels(g: Any) -> Any:
     lambda g, op, c, then: g.Sub(g.const(c), joined_channels(g) @ op) @ then,
     lambda g, op, then: g.BatchNormalization(joined_channels(g) @ op, ...) @ then,
 )
-def hoist_affine(g: Build, op: Op, then: Op) -> Value:
+def hoist_affine(g: RewriteBuilder, op: Op, then: Op) -> Value:
     """K * (Conv + Conv) + c => Conv + Conv; as well for Concat and pools of them"""
     y = op.outputs[0]
     require(varying_operand(then) is y, f"{then.label} is not of constants and {y.name}")
@@ -139,7 +139,7 @@ def accepts_affine(y: Value, reader: Op, *, scales: bool, depth: int = 0) -> boo
     return enough(v is not None and accepts_affine(v, op, scales=scales, depth=depth + 1) for v in op.inputs)
 
 
-def apply_affine(g: Build, y: Value, affine: Affine, rank: int) -> Value:
+def apply_affine(g: RewriteBuilder, y: Value, affine: Affine, rank: int) -> Value:
     """`k * y + shift` for a value that takes it."""
     op = required_producer(y, *CONVOLUTIONS, "Add", "Sub", "Concat", *POOL_OPS)
     if op.type in CONVOLUTIONS:
@@ -153,7 +153,7 @@ def apply_affine(g: Build, y: Value, affine: Affine, rank: int) -> Value:
     return getattr(g, op.type)(apply_affine(g, operand(op), affine, rank), **op.attrs)
 
 
-def apply_affine_to_sum(g: Build, op: Op, affine: Affine, rank: int) -> Value:
+def apply_affine_to_sum(g: RewriteBuilder, op: Op, affine: Affine, rank: int) -> Value:
     """Both operands are scaled, and one that can be is shifted."""
     k, shift = affine
     a, b = operand(op), operand(op, 1)
@@ -166,7 +166,7 @@ def apply_affine_to_sum(g: Build, op: Op, affine: Affine, rank: int) -> Value:
     return g.Add(a, b) if op.type == "Add" else g.Sub(a, b)
 
 
-def apply_affine_to_concat(g: Build, op: Op, affine: Affine, rank: int) -> Value:
+def apply_affine_to_concat(g: RewriteBuilder, op: Op, affine: Affine, rank: int) -> Value:
     """Each part is scaled and shifted by the numbers of its channels."""
     (axis,) = normalized_axes([int(op.attr("axis", 1))], rank)
     parts = [x for x in op.inputs if x is not None]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Build, Op, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
 from .conv_merging import weighted_conv
 from .convolution import group_count, require_replaceable
 
@@ -16,7 +16,7 @@ FEWEST_CHANNELS = 64  # of a Conv without groups; with fewer it takes 0.7 to 1.1
 
 
 @rule(weighted_conv)
-def lift_conv(g: Build, x: Value, w: Value, op: Op) -> Value:
+def lift_conv(g: RewriteBuilder, x: Value, w: Value, op: Op) -> Value:
     """Conv(x, w) => Squeeze(Conv(Unsqueeze(x), w)), with an axis of extent 1 before the spatial one"""
     require(w.rank == 3, "there is not one spatial axis")
     require(w.dtype == TensorProto.FLOAT, "only for single precision there is a faster kernel")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Build, Op, RulePass, Value, conditional, require, rule
+from ...core import Op, RewriteBuilder, RulePass, Value, conditional, require, rule
 from ..support.operand_queries import Array, Inputs, downcast_constant, is_finite, operand
 from .affine import ONE, ZERO, Affine, required_affine
 from .convolution import (
@@ -67,7 +67,7 @@ MAX_OPERANDS = 256  # of a Sum: each pair of Convs that is merged takes a new on
     contract=FINITE_BRANCHES,
 )
 def merge_parallel_convs(
-    g: Build, x: Value, p: Op, q: Op, op: Op, a: Value | None = None,
+    g: RewriteBuilder, x: Value, p: Op, q: Op, op: Op, a: Value | None = None,
     before: Inputs = (), between: Inputs = (), after: Inputs = (),
 ) -> Value:  # fmt: skip
     """Conv(x, w, b) + Conv(x, v, c) => Conv(x, w + v, b + c), smaller kernels padded with zeros; so in a longer sum"""
@@ -86,7 +86,7 @@ def merge_parallel_convs(
     ),
     contract=FINITE_BRANCHES,
 )
-def merge_conv_with_affine(g: Build, x: Value, w: Value, conv: Op, op: Op, affine: Op | None = None) -> Value:
+def merge_conv_with_affine(g: RewriteBuilder, x: Value, w: Value, conv: Op, op: Op, affine: Op | None = None) -> Value:
     """Conv(x, w, b) + (k * x + c) => Conv(x, w + k in the centre, b + c), Conv(x, w, b) + x => Conv(x, w + 1, b)"""
     require(op.version >= 7, "before opset 7 an attribute says how to broadcast")
     identity = (ONE, ZERO)
@@ -94,7 +94,7 @@ def merge_conv_with_affine(g: Build, x: Value, w: Value, conv: Op, op: Op, affin
     return conv_plus_affine(g, x, ConvBranch.of(conv), k_and_c)
 
 
-def sum_of_convs(g: Build, x: Value, a: ConvBranch, b: ConvBranch, sign: int) -> Value:
+def sum_of_convs(g: RewriteBuilder, x: Value, a: ConvBranch, b: ConvBranch, sign: int) -> Value:
     """The Conv that gives a + sign * b, which must not have more weights than the two."""
     groups = group_count(a.conv, a.w)
     require(groups == group_count(b.conv, b.w), "the groups differ")
@@ -116,7 +116,7 @@ def with_taps(branch: ConvBranch, target: Window) -> Array:
     return found
 
 
-def conv_plus_affine(g: Build, x: Value, a: ConvBranch, affine: Affine) -> Value:
+def conv_plus_affine(g: RewriteBuilder, x: Value, a: ConvBranch, affine: Affine) -> Value:
     """The Conv that gives a + k * x + shift, with no more weights than `a` has."""
     k, shift = affine
     groups = group_count(a.conv, a.w)
@@ -133,7 +133,9 @@ def conv_plus_affine(g: Build, x: Value, a: ConvBranch, affine: Affine) -> Value
     return build_conv(g, x, a, weights, a.bias + shift if has_bias else None, both)
 
 
-def build_conv(g: Build, x: Value, like: ConvBranch, weights: Array, bias: Array | None, target: Window) -> Value:
+def build_conv(
+    g: RewriteBuilder, x: Value, like: ConvBranch, weights: Array, bias: Array | None, target: Window
+) -> Value:
     """A Conv with these weights; its attributes are those of `like` where it has the same window."""
     attrs = dict(like.conv.attrs)
     if target != like.window:
@@ -154,7 +156,7 @@ FINITE_INTERMEDIATE = conditional("the output of the first convolution is finite
     lambda g, x, w, v, first, second: g.Conv(weighted_conv(g, x, w, first), g.const(v), ...) @ second,
     contract=FINITE_INTERMEDIATE,
 )
-def merge_conv_with_pointwise(g: Build, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:
+def merge_conv_with_pointwise(g: RewriteBuilder, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:
     """Conv(Conv(x, w, b), v 1x1, c) => Conv(x, v @ w, v @ b + c)"""
     points = pointwise_window(second, v)
     stepping = set(points.strides) != {1}
@@ -173,7 +175,7 @@ def merge_conv_with_pointwise(g: Build, x: Value, w: Value, v: Value, first: Op,
     lambda g, x, w, v, first, second: g.Conv(weighted_conv(g, x, w, first), g.const(v), ...) @ second,
     contract=FINITE_INTERMEDIATE,
 )
-def merge_pointwise_with_conv(g: Build, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:
+def merge_pointwise_with_conv(g: RewriteBuilder, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:
     """Conv(Conv(x, w 1x1, b), v, c) => Conv(x, v @ w, sum(v @ b) + c), nothing padded or b = 0"""
     points, b = pointwise_window(first, w), first.input(2)
     require(set(points.strides) == {1}, "the first steps over points")
@@ -215,7 +217,7 @@ def merged_bias(first: Op, second: Op, v: Value) -> Array | None:
 
 
 def conv_with_weights(
-    g: Build, x: Value, weights: Array, bias: Array | None, like: Value, attrs: Mapping[str, Any]
+    g: RewriteBuilder, x: Value, weights: Array, bias: Array | None, like: Value, attrs: Mapping[str, Any]
 ) -> Value:
     """A Conv with new weights of the type of `like`."""
     b = None if bias is None else downcast_constant(g, bias, like)

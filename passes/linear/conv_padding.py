@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, by_dtype, require, rule
 from ...core.ir.dtypes import INTEGERS
 from ...core.ir.expressions import is_known_le
 from ..support.operand_queries import operand, pads_of, required_scalar
@@ -15,7 +15,7 @@ from .convolution import Window, conv_window, parse_window
     lambda g, pad, conv: g.one_of("Conv", "ConvInteger", "QLinearConv")(g.Pad(...) @ pad, ...) @ conv,
     contract=by_dtype(INTEGERS, EXACT),
 )
-def fold_pad_into_conv(g: Build, pad: Op, conv: Op) -> Value:
+def fold_pad_into_conv(g: RewriteBuilder, pad: Op, conv: Op) -> Value:
     """Conv(Pad(x, 0), w, b) => Conv(x, w, b), pads; so QLinearConv and ConvInteger, padded with their zero point"""
     w, zero = operand(conv, 3 if conv.type == "QLinearConv" else 1), conv.input(2)
     around = padded_window(conv_window(conv, w, pad.outputs[0]), pad, w.rank)
@@ -53,7 +53,7 @@ FOLD_PAD_INTO_CONV = RulePass("fold-pad-into-conv", (fold_pad_into_conv,))
 
 
 @rule(lambda g, x, pool, pad: g.AveragePool(g.Pad(x, ...) @ pad) @ pool)
-def fold_pad_into_average_pool(g: Build, x: Value, pool: Op, pad: Op) -> Value:
+def fold_pad_into_average_pool(g: RewriteBuilder, x: Value, pool: Op, pad: Op) -> Value:
     """AveragePool(Pad(x, 0)) => AveragePool(x), pads that count"""
     inner = dense_window(pool)
     require(pool.version >= 7, "before opset 7 padding is never counted")
@@ -64,7 +64,7 @@ def fold_pad_into_average_pool(g: Build, x: Value, pool: Op, pad: Op) -> Value:
 
 
 @rule(lambda g, x, pool, pad: g.MaxPool(g.Pad(x, ...) @ pad) @ pool, contract=EXACT)
-def fold_pad_into_max_pool(g: Build, x: Value, pool: Op, pad: Op) -> Value:
+def fold_pad_into_max_pool(g: RewriteBuilder, x: Value, pool: Op, pad: Op) -> Value:
     """MaxPool(Pad(x, c)) => MaxPool(x), pads, of integers; c is the least there is"""
     # The result of onnxruntime for NaN and infinities depends on the place of the padding.
     require(x.dtype in (TensorProto.INT8, TensorProto.UINT8), "it is not of integers")

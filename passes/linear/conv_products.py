@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Build, Op, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
 from ...core.ir.dims import Shape
 from ...core.ir.traits import Trait, ops_with
 from ..movement.reshapes import reshape_target
@@ -43,7 +43,7 @@ def merged_image(g: Any, conv: Any, merge: Any, turn: Any) -> Any:
     ),
 )
 def convolve_before_conv(
-    g: Build, x: Value, v: Value, op: Op, turn: Op, split: Op, conv: Op, c: Value | None = None
+    g: RewriteBuilder, x: Value, v: Value, op: Op, turn: Op, split: Op, conv: Op, c: Value | None = None
 ) -> Value:  # fmt: skip
     """Conv(Reshape(Transpose(x @ w + c)), v) => Conv(Conv(Reshape(Transpose(x)), w 1x1, c), v), of fewer channels"""
     p, image = product_of(op), inferred_shape(split)
@@ -67,7 +67,7 @@ def convolve_before_conv(
     ),
 )
 def convolve_after_conv(
-    g: Build, conv: Op, merge: Op, turn: Op, op: Op, f: Op | None = None, c: Value | None = None
+    g: RewriteBuilder, conv: Op, merge: Op, turn: Op, op: Op, f: Op | None = None, c: Value | None = None
 ) -> Value:  # fmt: skip
     """f(Transpose(Reshape(Conv(x)))) @ w + c => Transpose(Reshape(Conv(f(Conv(x)), w 1x1, c))), of fewer channels"""
     p, y, merged = product_of(op), conv.outputs[0], inferred_shape(merge)
@@ -103,7 +103,7 @@ def adds_row(op: Op) -> bool:
     )
 
 
-def pointwise_conv(g: Build, p: WeightedProduct, x: Value, c: Value | None) -> Value:
+def pointwise_conv(g: RewriteBuilder, p: WeightedProduct, x: Value, c: Value | None) -> Value:
     """`p` + `c` at each point of an image `x`."""
     require(p.w.rank == 2, "the weights differ between samples")
     weights = p.w.const.T.reshape(*p.w.static_shape[::-1], *[1] * (x.rank - 2))

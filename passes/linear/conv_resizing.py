@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import Build, Graph, Op, RulePass, Value, conditional, require, rule
+from ...core import Graph, Op, RewriteBuilder, RulePass, Value, conditional, require, rule
 from ...core.ir.cost_model import CostModel, format_seconds
 from ..support.operand_queries import Array, Values, has_one_use, is_finite, known, known_extent, operand
 from .conv_merging import pointwise_window, weighted_conv
@@ -48,7 +48,7 @@ class Resizing:
         """The value that is resized to `x`."""
         return x if self.op is None else operand(self.op)
 
-    def rebuild(self, g: Build, y: Value) -> Value:
+    def rebuild(self, g: RewriteBuilder, y: Value) -> Value:
         """Resize another value."""
         return y if self.op is None else getattr(g, self.op.type)(y, *self.op.inputs[1:], **self.op.attrs)
 
@@ -72,20 +72,20 @@ def interpolates(op: Op) -> bool:
 
 
 @rule(lambda g, x, w, conv: weighted_conv(g, g.one_of("Resize", "Upsample")(...) @ x, w, conv), contract=FINITE_INPUTS)
-def convolve_before_resize(g: Build, x: Op, w: Value, conv: Op) -> Value:
+def convolve_before_resize(g: RewriteBuilder, x: Op, w: Value, conv: Op) -> Value:
     """Conv(Resize(x), w 1x1, b) => Resize(Conv(x, w, b)), which is smaller, of no more channels than x"""
     return convolved_parts(g, (x.outputs[0],), w, conv)
 
 
 @rule(lambda g, xs, w, concat, conv: weighted_conv(g, g.Concat(*xs) @ concat, w, conv), contract=FINITE_INPUTS)
-def convolve_parts_before_resize(g: Build, xs: Values, w: Value, concat: Op, conv: Op) -> Value:
+def convolve_parts_before_resize(g: RewriteBuilder, xs: Values, w: Value, concat: Op, conv: Op) -> Value:
     """Conv(Concat(Resize(x), z), [v w] 1x1, b) => Resize(Conv(x, v)) + Conv(z, w, b), where that takes less time"""
     require(int(concat.attr("axis", 1)) in {1, 1 - w.rank}, "the parts are not channels")
     require(1 < len(xs) <= MAX_OPERANDS, "there are too many parts, or only one")
     return convolved_parts(g, xs, w, conv)
 
 
-def convolved_parts(g: Build, xs: Values, w: Value, conv: Op) -> Value:
+def convolved_parts(g: RewriteBuilder, xs: Values, w: Value, conv: Op) -> Value:
     """The sum of the convolutions of parts of the channels, one for all that are resized in one way."""
     points = pointwise_window(conv, w)
     require(set(points.strides) == {1} and group_count(conv, w) == 1, "the Conv steps, or has groups")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Build, Op, Value, require
+from ...core import Op, RewriteBuilder, Value, require
 from ..support.operand_queries import Array, downcast_constant, known, known_extent, operand, values_along_axis
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
@@ -73,7 +73,7 @@ def scaled_weights(conv: Op, w: Value, k: Array, axes: dict[str, int]) -> Array:
     return (weights * per.reshape(dims)).reshape(w.static_shape)
 
 
-def fold_affine(g: Build, conv: Op, k: Array, shift: Array) -> Value:
+def fold_affine(g: RewriteBuilder, conv: Op, k: Array, shift: Array) -> Value:
     """The convolution that gives `k * y + shift` where `conv` gives y; one number each, or one for each channel."""
     x, w, b = conv.input(0), operand(conv, 1), conv.input(2)
     require(w.is_const, "the weights are computed")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, MatchFailure, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
 from ..support.operand_queries import NO_RESULT_OF_ZERO
 from .weighted_products import GEMM_TYPES, build_gemm, require_ort_matmul
@@ -58,7 +58,7 @@ MATMUL_TYPES = GEMM_TYPES | {TensorProto.INT32, TensorProto.INT64}
 
 
 @rule(lambda g, x, e: g.Einsum(x, equation=e), contract=EXACT)
-def einsum_to_transpose(g: Build, x: Value, e: str) -> Value:
+def einsum_to_transpose(g: RewriteBuilder, x: Value, e: str) -> Value:
     """Einsum(x, "ij->ji") => Transpose(x), or x where that moves nothing"""
     eq = parse_equation(e, [x.rank])
     term = eq.terms[0]
@@ -67,7 +67,7 @@ def einsum_to_transpose(g: Build, x: Value, e: str) -> Value:
 
 
 @rule(lambda g, x, e: g.Einsum(x, equation=e))
-def einsum_to_reduce_sum(g: Build, x: Value, e: str) -> Value:
+def einsum_to_reduce_sum(g: RewriteBuilder, x: Value, e: str) -> Value:
     """Einsum(x, "ij->i") => ReduceSum(x)"""
     eq = parse_equation(e, [x.rank])
     term = eq.terms[0]
@@ -79,7 +79,7 @@ def einsum_to_reduce_sum(g: Build, x: Value, e: str) -> Value:
 
 # onnxruntime makes a matrix product of it, which adds the product to a zero.
 @rule(lambda g, a, b, e, op: g.Einsum(a, b, equation=e) @ op, contract=NO_RESULT_OF_ZERO)
-def einsum_to_mul(g: Build, a: Value, b: Value, e: str, op: Op) -> Value:
+def einsum_to_mul(g: RewriteBuilder, a: Value, b: Value, e: str, op: Op) -> Value:
     """Einsum(a, b, "ij,j->ij") => Mul(a, b)"""
     eq = parse_equation(e, [a.rank, b.rank])
     require(a.dtype in MATMUL_TYPES, "onnxruntime may not multiply this type")
@@ -90,7 +90,7 @@ def einsum_to_mul(g: Build, a: Value, b: Value, e: str, op: Op) -> Value:
 
 
 @rule(lambda g, a, b, e: g.Einsum(a, b, equation=e))
-def einsum_to_matmul(g: Build, a: Value, b: Value, e: str) -> Value:
+def einsum_to_matmul(g: RewriteBuilder, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "bij,bjk->bik") => MatMul(a, b); a constant may be transposed for it"""
     require(a.dtype in MATMUL_TYPES, "onnxruntime may not multiply this type")
     factors = matmul_factors(a, b, e)
@@ -99,7 +99,7 @@ def einsum_to_matmul(g: Build, a: Value, b: Value, e: str) -> Value:
 
 
 @rule(lambda g, a, b, e: g.Einsum(a, b, equation=e))
-def einsum_to_gemm(g: Build, a: Value, b: Value, e: str) -> Value:
+def einsum_to_gemm(g: RewriteBuilder, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "ij,kj->ik") => Gemm(a, b, transB=1)"""
     eq = parse_equation(e, [a.rank, b.rank])
     require(a.rank == b.rank == len(eq.result) == 2, "Gemm multiplies matrices only")
@@ -126,7 +126,7 @@ def matmul_factors(a: Value, b: Value, e: str) -> list[tuple[Value, list[int]]]:
         # A constant of its own can be transposed.
         if all(perm == sorted(perm) or (v.is_const and len(v.consumers) == 1) for v, perm in factors):
             return factors
-    raise Declined(f"{e} is not a product that a MatMul makes")
+    raise MatchFailure(f"{e} is not a product that a MatMul makes")
 
 
 def orders_for_matmul(left: Term, right: Term, result: Term) -> tuple[Term, Term] | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import Build, Declined, Op, RulePass, Value, require, rule
+from ...core import MatchFailure, Op, RewriteBuilder, RulePass, Value, require, rule
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.expressions import is_known_le, prod
 from ..support.operand_queries import downcast_constant, has_one_use, operand, required_producer, unless_declined
@@ -23,7 +23,7 @@ class ScaledFactor(NamedTuple):
     scale: float
     movements: tuple[Op, ...]
 
-    def rebuild(self, g: Build, x: Value) -> Value:
+    def rebuild(self, g: RewriteBuilder, x: Value) -> Value:
         """Build the factor of `x` in place of `scale * x`."""
         for op in self.movements[::-1]:
             x = getattr(g, op.type)(x, *op.inputs[1:], **op.attrs)
@@ -31,7 +31,7 @@ class ScaledFactor(NamedTuple):
 
 
 @rule(lambda g, a, b: g.MatMul(a, b))
-def move_scale_to_first_factor(g: Build, a: Value, b: Value) -> Value:
+def move_scale_to_first_factor(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """MatMul(a, b * s) => MatMul(a * s, b), and MatMul(a * r, b * s) => MatMul(a * (r * s), b), of a smaller a"""
     second = scaled_factor(g, b)
     # The product of numbers that are split between two factors lest one overflows is no larger than each.
@@ -46,7 +46,7 @@ def move_scale_to_first_factor(g: Build, a: Value, b: Value) -> Value:
     return g.MatMul(first.rebuild(g, scaled), second.rebuild(g, second.x))
 
 
-def scaled_factor(g: Build, v: Value) -> ScaledFactor:
+def scaled_factor(g: RewriteBuilder, v: Value) -> ScaledFactor:
     """Read a value that nothing else reads as a scaled one, which may have been moved; declines others."""
     movements: list[Op] = []
     while len(movements) < MAX_DEPTH:
@@ -57,7 +57,7 @@ def scaled_factor(g: Build, v: Value) -> ScaledFactor:
             return ScaledFactor(x, scale, tuple(movements))
         movements.append(op)
         v = operand(op)
-    raise Declined("no scale is near")
+    raise MatchFailure("no scale is near")
 
 
 def has_fewer_elements(a: Value, b: Value) -> bool:

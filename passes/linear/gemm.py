@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import Build, Op, RulePass, Value, broadcasts_to, require, rule
+from ...core import Op, RewriteBuilder, RulePass, Value, broadcasts_to, require, rule
 from ...core.inference.input_queries import full_perm
 from ..support.operand_queries import (
     NO_RESULT_OF_ZERO,
@@ -32,7 +32,7 @@ from .weighted_products import (
 
 
 @rule(lambda g, a, b, c: g.Add(g.MatMul(a, b), c))
-def matmul_add_to_gemm(g: Build, a: Value, b: Value, c: Value) -> Value:
+def matmul_add_to_gemm(g: RewriteBuilder, a: Value, b: Value, c: Value) -> Value:
     """MatMul(a, b) + c => Gemm(a, b, c)"""
     require(g.opset >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
     require(a.rank == b.rank == 2, "Gemm multiplies matrices only")
@@ -48,14 +48,14 @@ FUSE_GEMM = RulePass("fuse-gemm", (matmul_add_to_gemm,))
 
 
 @rule(lambda g, product, op: g.one_of(*SCALE_OPS)(..., g.one_of(*PRODUCTS)(...) @ product, ...) @ op)
-def fold_scale_of_product(g: Build, product: Op, op: Op) -> Value:
+def fold_scale_of_product(g: RewriteBuilder, product: Op, op: Op) -> Value:
     """S * Gemm(a, b, c, alpha, beta) => Gemm(a, b, c, alpha * s, beta * s), s * MatMul(a, b) => Gemm(a, b, alpha=s)"""
     s = required_factor(op, product.outputs[0])
     return scaled_gemm(g, product, operand(product), operand(product, 1), s, scales_bias=True)
 
 
 @rule(lambda g, x, s, product, op: g.one_of(*PRODUCTS)(..., g.Mul(x, g.const(s)) @ op, ...) @ product)
-def fold_scale_of_operand(g: Build, x: Value, s: Value, product: Op, op: Op) -> Value:
+def fold_scale_of_operand(g: RewriteBuilder, x: Value, s: Value, product: Op, op: Op) -> Value:
     """Gemm(a * s, b, c, alpha) => Gemm(a, b, c, alpha * s), MatMul(a * s, b) => Gemm(a, b, alpha=s); as well for b"""
     side = product.inputs.index(op.outputs[0])
     require(side < 2, "it is the bias that is scaled")
@@ -66,7 +66,7 @@ def fold_scale_of_operand(g: Build, x: Value, s: Value, product: Op, op: Op) -> 
     return scaled_gemm(g, product, a, b, nonzero_scale(s), scales_bias=False)
 
 
-def scaled_gemm(g: Build, product: Op, a: Value, b: Value, s: float, *, scales_bias: bool) -> Value:
+def scaled_gemm(g: RewriteBuilder, product: Op, a: Value, b: Value, s: float, *, scales_bias: bool) -> Value:
     """A Gemm of `a` and `b` that is otherwise `product` times `s`."""
     if product.type == "MatMul":
         require(a.rank == b.rank == 2, "Gemm multiplies matrices only")
@@ -86,7 +86,7 @@ FOLD_SCALE_INTO_GEMM = RulePass("fold-scale-into-gemm", (fold_scale_of_product, 
 
 
 @rule(lambda g, gemm, op: g.one_of("Add", "Sub", "Sum")(..., g.Gemm(...) @ gemm, ...) @ op)
-def add_to_gemm(g: Build, gemm: Op, op: Op) -> Value:
+def add_to_gemm(g: RewriteBuilder, gemm: Op, op: Op) -> Value:
     """D + Gemm(a, b, c, alpha, beta) => Gemm(a, b, d + c * beta, alpha); as well for differences, with signs"""
     d = other_operand(op, gemm.outputs[0])
     signs = (1, 1) if op.type != "Sub" else (-1, 1) if op.inputs[0] is d else (1, -1)
@@ -94,7 +94,7 @@ def add_to_gemm(g: Build, gemm: Op, op: Op) -> Value:
 
 
 @rule(lambda g, a, b, product, op: g.Sub(..., g.MatMul(a, b) @ product, ...) @ op)
-def subtract_matmul(g: Build, a: Value, b: Value, product: Op, op: Op) -> Value:
+def subtract_matmul(g: RewriteBuilder, a: Value, b: Value, product: Op, op: Op) -> Value:
     """MatMul(a, b) - d => Gemm(a, b, d, beta=-1), or Gemm(a, b, -d) where d is constant; d - it => Gemm(alpha=-1)"""
     d = other_operand(op, product.outputs[0])
     require(g.opset >= 7, "before opset 7 Gemm and Sub do not broadcast by rule")
@@ -114,9 +114,9 @@ def subtract_matmul(g: Build, a: Value, b: Value, product: Op, op: Op) -> Value:
         g.one_of(*PRODUCTS)(g.one_of("Add", "Sub")(x, g.const(v)) @ op, g.const(w), ...) @ product
     )
 )
-def fold_shift_before_product(g: Build, x: Value, v: Value, op: Op, product: Op) -> Value:
+def fold_shift_before_product(g: RewriteBuilder, x: Value, v: Value, op: Op, product: Op) -> Value:
     """(x + v) @ w + c => Gemm(x, w, v @ w + c), (x - v) @ w + c => Gemm(x, w, c - v @ w)"""
-    p = product_of(product, shared=True)
+    p = product_of(product, allow_other_uses=True)
     require(x.rank == p.w.rank == 2, "Gemm multiplies matrices only")
     bias, shift = p.bias, product_of_shift(x, v, product)
     total = (-shift if op.type == "Sub" else shift) + (0 if bias is None else bias)
@@ -125,7 +125,7 @@ def fold_shift_before_product(g: Build, x: Value, v: Value, op: Op, product: Op)
 
 
 @rule(lambda g, x, v, w, c, product: g.Add(g.MatMul(g.Add(x, g.const(v)), g.const(w)) @ product, g.const(c)))
-def move_shift_behind_matmul(g: Build, x: Value, v: Value, w: Value, c: Value, product: Op) -> Value:
+def move_shift_behind_matmul(g: RewriteBuilder, x: Value, v: Value, w: Value, c: Value, product: Op) -> Value:
     """MatMul(x + v, w) + c => MatMul(x, w) + (v @ w + c)"""
     require_broadcastable_to(c, product.outputs[0])
     behind = values_along_axis(c, product.outputs[0].rank, -1)
@@ -133,14 +133,14 @@ def move_shift_behind_matmul(g: Build, x: Value, v: Value, w: Value, c: Value, p
 
 
 @rule(lambda g, a, b, c, op: g.Gemm(a, b, g.const(c)) @ op, contract=NO_RESULT_OF_ZERO)
-def drop_zero_bias(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value:
+def drop_zero_bias(g: RewriteBuilder, a: Value, b: Value, c: Value, op: Op) -> Value:
     """Gemm(a, b, 0) => Gemm(a, b)"""
     require(g.opset >= 11, "before opset 11 Gemm has to have a bias")
     require(not c.const.any() and c.const.size, "the bias is not zero")
     return g.Gemm(a, b, **gemm_attributes(op, beta=1.0))
 
 
-def gemm_plus(g: Build, gemm: Op, d: Value, sign_of_gemm: int, sign_of_d: int) -> Value:
+def gemm_plus(g: RewriteBuilder, gemm: Op, d: Value, sign_of_gemm: int, sign_of_d: int) -> Value:
     """`gemm` plus `d`, each with its sign, as one Gemm."""
     a, b, c = operand(gemm), operand(gemm, 1), gemm.input(2)
     require(gemm.version >= 7 and d.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
@@ -164,7 +164,7 @@ def gemm_plus(g: Build, gemm: Op, d: Value, sign_of_gemm: int, sign_of_d: int) -
 
 def product_of_shift(x: Value, v: Value, product: Op) -> Array:
     """The `product` of the shift `v` of its operand `x`: one number for each column."""
-    p = product_of(product, shared=True)
+    p = product_of(product, allow_other_uses=True)
     require_no_norm(p.x)
     require_broadcastable_to(v, x)
     shift = values_along_axis(v, x.rank, -1)
@@ -182,8 +182,11 @@ FOLD_BIAS = RulePass(
 Perm = list[int] | None  # None reverses all axes
 
 
-@rule(lambda g, x, p, t, product: g.one_of(*PRODUCTS)(..., g.Transpose(x, perm=p) @ t, ...) @ product, shared=True)
-def fold_transpose_into_product(g: Build, x: Value, p: Perm, t: Op, product: Op) -> Value:
+@rule(
+    lambda g, x, p, t, product: g.one_of(*PRODUCTS)(..., g.Transpose(x, perm=p) @ t, ...) @ product,
+    allow_other_uses=True,
+)
+def fold_transpose_into_product(g: RewriteBuilder, x: Value, p: Perm, t: Op, product: Op) -> Value:
     """Gemm(Transpose(a), b, c, transA) => Gemm(a, b, c, not transA); as well for b, and for MatMul"""
     side = product.inputs.index(t.outputs[0])
     require(side < 2, "it is the bias that is transposed")
@@ -205,7 +208,7 @@ def fold_transpose_into_product(g: Build, x: Value, p: Perm, t: Op, product: Op)
 
 
 @rule(lambda g, a, b, p, product, c=None: g.Transpose(g.one_of(*PRODUCTS)(a, b, c) @ product, perm=p))
-def fold_transpose_of_product(g: Build, a: Value, b: Value, p: Perm, product: Op, c: Value | None) -> Value:
+def fold_transpose_of_product(g: RewriteBuilder, a: Value, b: Value, p: Perm, product: Op, c: Value | None) -> Value:
     """Transpose(Gemm(a, b, c, transA, transB)) => Gemm(b, a, Transpose(c), not transB, not transA), c constant"""
     require(swaps_last_two(p, 2), "it moves other axes than those of a matrix")
     if product.type == "MatMul":
@@ -218,7 +221,7 @@ def fold_transpose_of_product(g: Build, a: Value, b: Value, p: Perm, product: Op
 
 
 @rule(lambda g, a, b, p, q: g.MatMul(g.Transpose(a, perm=p), g.Transpose(b, perm=q)))
-def merge_operand_transposes(g: Build, a: Value, b: Value, p: Perm, q: Perm) -> Value:
+def merge_operand_transposes(g: RewriteBuilder, a: Value, b: Value, p: Perm, q: Perm) -> Value:
     """MatMul(Transpose(a), Transpose(b)) => Transpose(MatMul(b, a)), last two axes swapped"""
     require(swaps_last_two(p, a.rank) and swaps_last_two(q, b.rank), "they move other axes than the last two")
     require_ort_matmul(b.shape, a.shape)
@@ -230,7 +233,9 @@ def merge_operand_transposes(g: Build, a: Value, b: Value, p: Perm, q: Perm) -> 
     lambda g, x, w, p, q: g.Transpose(g.MatMul(g.Transpose(x, perm=p), w), perm=q),
     lambda g, x, w, c, p, q: g.Transpose(g.Add(g.MatMul(g.Transpose(x, perm=p), g.const(w)), g.const(c)), perm=q),
 )
-def cancel_transposes_around_matmul(g: Build, x: Value, w: Value, p: Perm, q: Perm, c: Value | None = None) -> Value:
+def cancel_transposes_around_matmul(
+    g: RewriteBuilder, x: Value, w: Value, p: Perm, q: Perm, c: Value | None = None
+) -> Value:
     """Transpose(MatMul(Transpose(x), w) + c) => MatMul(Transpose(w), x) + Transpose(c), last two axes swapped"""
     require(c is None or c.rank <= x.rank, "the sum has more dims than the product")
     require(2 <= w.rank <= x.rank, "the product has another rank than x")

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ...core import Build, Op, RulePass, Value, require, rule, same_extent
+from ...core import Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
 from ..fusion.attention import ATTENTION_OPSET, unrepeated_heads
 from ..movement.reshapes import reshape_target
@@ -30,7 +30,9 @@ A number of rows that is not known may be that large, so it is declined, though 
         q, g.Transpose(g.Reshape(g.Expand(part, ...), ...) @ repeated, perm=perm)
     ),
 )
-def multiply_groups_of_heads(g: Build, q: Value, part: Value, repeated: Op, perm: list[int] | None = None) -> Value:
+def multiply_groups_of_heads(
+    g: RewriteBuilder, q: Value, part: Value, repeated: Op, perm: list[int] | None = None
+) -> Value:
     """MatMul(q, Reshape(Expand(k))) => Reshape(MatMul(Reshape(q), k)), a product for each head of k"""
     require(g.opset < ATTENTION_OPSET, "Attention repeats heads itself")
     axis = HEADS_AXES.get(tuple(perm) if perm else (0, 1, 2, 3), 0)
@@ -48,7 +50,7 @@ def multiply_groups_of_heads(g: Build, q: Value, part: Value, repeated: Op, perm
     return reshaped(g, product, (batch, count, rows, product.shape[3]))
 
 
-def reshaped(g: Build, x: Value, shape: Shape) -> Value:
+def reshaped(g: RewriteBuilder, x: Value, shape: Shape) -> Value:
     """A Reshape of `x` to a shape; declines one that cannot be written as a constant."""
     return g.Reshape(x, g.const(np.array(reshape_target(x, shape), np.int64)))
 

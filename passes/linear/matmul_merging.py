@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
+from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, RulePass, Value, made_from, require, rule
 from ...core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.traits import Trait, ops_with
@@ -60,7 +60,7 @@ def is_finite(value: Value) -> bool:
         g.one_of(*PRODUCTS)(g.one_of(*PRODUCTS)(x, g.const(v), b) @ first, g.const(w), c) @ second
     )
 )
-def merge_products(g: Build, x: Value, first: Op, second: Op) -> Value:
+def merge_products(g: RewriteBuilder, x: Value, first: Op, second: Op) -> Value:
     """(x @ v + b) @ w + c => x @ (v @ w) + (b @ w + c)"""
     p, q = product_of(first), product_of(second)
     require(not second.attr("transA", 0), "the first product is transposed")
@@ -79,7 +79,9 @@ def merge_products(g: Build, x: Value, first: Op, second: Op) -> Value:
         g.MatMul(g.Add(g.MatMul(x, g.const(v)) @ first, g.const(b)), g.const(w)) @ second
     )
 )
-def merge_products_around_bias(g: Build, x: Value, v: Value, b: Value, w: Value, first: Op, second: Op) -> Value:
+def merge_products_around_bias(
+    g: RewriteBuilder, x: Value, v: Value, b: Value, w: Value, first: Op, second: Op
+) -> Value:
     """(x @ v + b) @ w => x @ (v @ w) + b @ w"""
     p, q = product_of(first), product_of(second)
     require_no_growth(p, q)
@@ -97,7 +99,7 @@ def merge_products_around_bias(g: Build, x: Value, v: Value, b: Value, w: Value,
         g.MatMul(x, g.const(v)) @ first, g.MatMul(x, g.const(w)) @ second
     )
 )
-def merge_products_of_same_operand(g: Build, x: Value, v: Value, w: Value, first: Op, second: Op) -> Value:
+def merge_products_of_same_operand(g: RewriteBuilder, x: Value, v: Value, w: Value, first: Op, second: Op) -> Value:
     """(x @ v) + (x @ w) => x @ (v + w)"""
     p, q = product_of(first), product_of(second)
     require(v.static_shape == w.static_shape, "the weights differ in shape")
@@ -106,7 +108,7 @@ def merge_products_of_same_operand(g: Build, x: Value, v: Value, w: Value, first
 
 
 @rule(lambda g, w, p, q: g.Add(g.MatMul(..., w, ...) @ p, g.MatMul(..., w, ...) @ q))
-def factor_out_operand(g: Build, w: Value, p: Op, q: Op) -> Value:
+def factor_out_operand(g: RewriteBuilder, w: Value, p: Op, q: Op) -> Value:
     """(x @ w) + (y @ w) => (x + y) @ w, (w @ x) + (w @ y) => w @ (x + y)"""
     side = 1 if p.inputs[1] is w is q.inputs[1] else 0
     require(p.inputs[side] is w is q.inputs[side], "the common factor is the left one of one product only")
@@ -130,7 +132,7 @@ def require_no_growth(first: WeightedProduct, second: WeightedProduct) -> None:
     require(rows * columns <= rows * inner + inner * columns, "the merged weights are larger")
 
 
-def spend_on_product(g: Build, first: WeightedProduct, second: WeightedProduct) -> None:
+def spend_on_product(g: RewriteBuilder, first: WeightedProduct, second: WeightedProduct) -> None:
     """Decline where the products of weights of this run would take too long."""
     spend(g.graph, Work(multiplications=prod(first.extents) * second.extents[1]))
 
@@ -187,7 +189,7 @@ class MergeParallelMatmuls:
             try:
                 branch = branch_of(op)
                 families.setdefault(sibling_key(branch.product), []).append(branch)
-            except Declined:
+            except MatchFailure:
                 continue
         return sum(self._merge(g, family, ledger) for family in families.values() if ops_saved(family) > 0)
 
@@ -195,12 +197,12 @@ class MergeParallelMatmuls:
         ops, place = [op for b in branches for op in b.ops], branches[0].last_op.outputs[0].name
         try:
             require_profit(branches, g.context.costs)
-        except Declined as why:
+        except MatchFailure as why:
             ledger.record_decline(self.name, place, str(why))
             return False
         if not ledger.request_change(self.name, place, ops, exact=False):
             return False
-        build = Build(g, branches[0].product.op)
+        build = RewriteBuilder(g, branches[0].product.op)
         for b, part in zip(branches, split_product(build, branches), strict=True):
             g.take_over(part, b.last_op.outputs[0])
         for op in build.added_ops:
@@ -263,7 +265,7 @@ def feeds_attention(branch: ProductBranch) -> bool:
     return False
 
 
-def split_product(g: Build, branches: list[ProductBranch]) -> Iterable[Value]:
+def split_product(g: RewriteBuilder, branches: list[ProductBranch]) -> Iterable[Value]:
     """One product with all weights side by side, split into the outputs of the branches."""
     p = branches[0].product
     turned = p.transposed

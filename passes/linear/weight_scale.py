@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
+from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, RulePass, Value, made_from, require, rule
 from ...core.ir.op import replaced
 from ..support.operand_queries import (
     Array,
@@ -28,7 +28,7 @@ from .weighted_products import PRODUCTS, product_of, rebuild_product, replace_we
     ),
 )
 def fold_scale_into_columns(
-    g: Build, x: Value, product: Op, op: Op, b: Value | None = None, add: Op | None = None
+    g: RewriteBuilder, x: Value, product: Op, op: Op, b: Value | None = None, add: Op | None = None
 ) -> Value:
     """(x @ w + c) * s => x @ (w * s) + c * s"""
     if b is not None:
@@ -40,7 +40,7 @@ def fold_scale_into_columns(
 
 
 @rule(lambda g, w, product, op: g.one_of(*PRODUCTS)(g.one_of(*SCALE_OPS)(...) @ op, g.const(w), ...) @ product)
-def fold_scale_into_rows(g: Build, product: Op, op: Op) -> Value:
+def fold_scale_into_rows(g: RewriteBuilder, product: Op, op: Op) -> Value:
     """(x * s) @ w + c => x @ (s * w) + c, where s has a number for each row of w"""
     x = varying_operand(op)
     k, p = required_factors(op, x), product_of(product)
@@ -55,7 +55,7 @@ FOLD_SCALE_INTO_WEIGHTS = RulePass("fold-scale-into-weights", (fold_scale_into_c
 
 
 @rule(lambda g, x, w, product, bn: g.BatchNormalization(g.one_of(*PRODUCTS)(x, g.const(w), ...) @ product, ...) @ bn)
-def fold_batchnorm_into_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) -> Value:
+def fold_batchnorm_into_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op, bn: Op) -> Value:
     """BatchNormalization(x @ w + c) => Gemm(x, w * k, (c - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
     require(x.rank == w.rank == 2, "the channels are not the columns")
     p = product_of(product)
@@ -66,7 +66,7 @@ def fold_batchnorm_into_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) 
 
 
 @rule(lambda g, x, w, product, bn: g.one_of(*PRODUCTS)(g.BatchNormalization(x, ...) @ bn, g.const(w), ...) @ product)
-def fold_batchnorm_before_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) -> Value:
+def fold_batchnorm_before_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op, bn: Op) -> Value:
     """BatchNormalization(x) @ w + c => Gemm(x, k * w, (bias - mean * k) @ w + c), k = scale / sqrt(var + epsilon)"""
     require(x.rank == w.rank == 2 and not product.attr("transA", 0), "the sums are not over the channels")
     p = product_of(product)
@@ -103,7 +103,7 @@ class FoldScale:
     def _fold(self, op: Op, ledger: Ledger) -> bool:
         if op not in op.graph or not ledger.may_change(self.name, op.outputs[0].name, exact=False):
             return False
-        g = Build(op.graph, op)
+        g = RewriteBuilder(op.graph, op)
         try:
             x, s = scaled_operand(op)
             path = find_path(x, op)
@@ -111,7 +111,7 @@ class FoldScale:
                 result, others = rebuild_path(g, path, s)
             ops = (op, *(step for step, _ in path))
             require(ledger.request_change(self.name, op.outputs[0].name, ops, exact=False), "not permitted in this run")
-        except Declined:
+        except MatchFailure:
             op.graph.discard(g.added_ops[::-1])
             for v in g.constants:
                 op.graph.drop_initializer(v)
@@ -149,7 +149,7 @@ def find_path(value: Value, reader: Op) -> Path:
         if op.type in {"MatMul", "Gemm"} and w is not None and w.is_const and w.rank == 2:
             return way[::-1]
         open_ends += [(*way, (op, u)) for u in scalable_inputs(op)]
-    raise Declined("no constant weights come before it")
+    raise MatchFailure("no constant weights come before it")
 
 
 def scalable_inputs(op: Op) -> list[Value]:
@@ -162,7 +162,7 @@ def scalable_inputs(op: Op) -> list[Value]:
     return inputs[::-1] if op.type == "MatMul" else []
 
 
-def rebuild_path(g: Build, path: Path, s: float) -> tuple[Value, list[tuple[Value, Value]]]:
+def rebuild_path(g: RewriteBuilder, path: Path, s: float) -> tuple[Value, list[tuple[Value, Value]]]:
     """The ops of `path` again, all scaled; with their other results, and the values that these replace."""
     (first, old), *rest = path
     p = product_of(first)
@@ -202,7 +202,7 @@ def column_factors(path: Path, columns: int, s: float) -> Array:
     return factors
 
 
-def scaled_constant(g: Build, c: Value, add: Op, factors: Array) -> Value:
+def scaled_constant(g: RewriteBuilder, c: Value, add: Op, factors: Array) -> Value:
     """The scaled constant of an Add on the path; it may not stretch the columns of a Split."""
     require(factors.size == 1 or c.rank <= add.outputs[0].rank, "it adds dims")
     return downcast_constant(g, c.const.astype(np.float64) * factors, c)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Build, Op, Value, require, same_extent
+from ...core import Op, RewriteBuilder, Value, require, same_extent
 from ...core.ir.dims import Shape
 from ...core.ir.dtypes import CPU_FLOATS
 from ..support.operand_queries import Array, downcast_constant, operand, unless_declined, values_along_axis
@@ -56,17 +56,17 @@ class WeightedProduct:
         return None if self.c is None or beta == 0 else values_along_axis(self.c, 2, 1) * beta
 
 
-def product_of(op: Op, *, shared: bool = False) -> WeightedProduct:
-    """Read a MatMul or Gemm; declines unless its weights are constant and, if not `shared`, would go with it."""
+def product_of(op: Op, *, allow_other_uses: bool = False) -> WeightedProduct:
+    """Read a MatMul or Gemm; declines unless its weights are constant and, without `allow_other_uses`, go with it."""
     x, w = operand(op), operand(op, 1)
     require(op.version >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
     require(w.is_const and w.rank >= 2, "the weights are not a constant matrix")
     require(w.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
-    require(shared or len(w.consumers) == 1, f"{w.name} is used elsewhere, and would be there twice")
+    require(allow_other_uses or len(w.consumers) == 1, f"{w.name} is used elsewhere, and would be there twice")
     return WeightedProduct(op, x, w, op.input(2))
 
 
-def rebuild_product(g: Build, p: WeightedProduct, x: Value, weights: Array, bias: Array | None) -> Value:
+def rebuild_product(g: RewriteBuilder, p: WeightedProduct, x: Value, weights: Array, bias: Array | None) -> Value:
     """`x @ weights + bias` in the form of `p`; as a Gemm if it was a MatMul and now needs a bias."""
     w = downcast_constant(g, weights.T if p.transposed else weights, p.w)
     if p.op.type == "MatMul" and bias is None:
@@ -76,7 +76,7 @@ def rebuild_product(g: Build, p: WeightedProduct, x: Value, weights: Array, bias
     return g.Gemm(x, w, c, transA=p.op.attr("transA") or None, transB=1 if p.transposed else None)
 
 
-def replace_weights(g: Build, p: WeightedProduct, x: Value, weights: Array) -> Value:
+def replace_weights(g: RewriteBuilder, p: WeightedProduct, x: Value, weights: Array) -> Value:
     """`p` of `x` with other weights and the same bias."""
     w = downcast_constant(g, weights.T if p.transposed else weights, p.w)
     if p.op.type == "MatMul":
@@ -122,7 +122,7 @@ def require_nonempty_sums(a: Value, gemm: Op) -> None:
     require(isinstance(extent, int) and extent > 0, "the sums may have no terms")
 
 
-def build_gemm(g: Build, a: Value, b: Value, **attrs: Any) -> Value:
+def build_gemm(g: RewriteBuilder, a: Value, b: Value, **attrs: Any) -> Value:
     """The product of two matrices as a Gemm without a bias."""
     require(g.opset >= 7, "before opset 7 Gemm does not broadcast by rule")
     require(a.rank == b.rank == 2, "Gemm multiplies matrices only")
@@ -131,12 +131,12 @@ def build_gemm(g: Build, a: Value, b: Value, **attrs: Any) -> Value:
     return g.Gemm(a, b, None if g.opset >= 11 else g.const([0], like=a), **attrs)
 
 
-def left_factor(g: Build, p: WeightedProduct) -> Value:
+def left_factor(g: RewriteBuilder, p: WeightedProduct) -> Value:
     """The first factor of a product, transposed if a Gemm says so."""
     return g.Transpose(p.x, perm=[1, 0]) if p.takes_columns else p.x
 
 
-def add_bias(g: Build, p: WeightedProduct, product: Value) -> Value:
+def add_bias(g: RewriteBuilder, p: WeightedProduct, product: Value) -> Value:
     """A product of the factors of `p`, times alpha, plus the bias of `p`: a constant as one row where it is one."""
     beta = alpha_or_beta(p.op, "beta")
     if p.c is None or beta == 0:

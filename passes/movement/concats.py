@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, MatchFailure, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
 from ..support.operand_queries import Values, constant_numbers, known_extent, operand, require_gatherable, same_shape
 from .slices import INT32_MAX, SliceRange, build_slice, range_of_indices, required_slice_ranges
 
@@ -17,7 +17,7 @@ MAX_MERGED_INPUTS = 16  # of a Concat that is made in one step of several
     lambda g, before, ins, after, inner, outer: g.Concat(*before, g.Concat(*ins) @ inner, *after) @ outer,
     contract=EXACT,
 )
-def merge_concats(g: Build, before: Values, ins: Values, after: Values, inner: Op, outer: Op) -> Value:
+def merge_concats(g: RewriteBuilder, before: Values, ins: Values, after: Values, inner: Op, outer: Op) -> Value:
     """Concat(a, Concat(b, c), d) => Concat(a, b, c, d), along the same axis"""
     require(same_axis(inner, outer), "the axes differ")
     inputs = (*before, *ins, *after)
@@ -67,8 +67,8 @@ def written_axis(op: Op) -> int:
     return int(op.attr("axis", 1 if op.type == "Concat" else 0))
 
 
-@rule(lambda g, xs, concat: g.Concat(*xs) @ concat, shared=True, contract=EXACT)
-def cancel_split_concat(g: Build, xs: Values, concat: Op) -> Value:
+@rule(lambda g, xs, concat: g.Concat(*xs) @ concat, allow_other_uses=True, contract=EXACT)
+def cancel_split_concat(g: RewriteBuilder, xs: Values, concat: Op) -> Value:
     """Concat(Split(x)) => x, of all its outputs in order, also among others"""
     at, split = find_split(xs, concat)
     inputs, at = [*xs[:at], operand(split)], at + len(split.outputs)
@@ -85,7 +85,7 @@ def find_split(xs: Values, concat: Op) -> tuple[int, Op]:
     for at in range(len(xs)):
         if (split := _split_at(xs, at, concat)) is not None:
             return at, split
-    raise Declined("no Split has all its outputs among the inputs, in order")
+    raise MatchFailure("no Split has all its outputs among the inputs, in order")
 
 
 def _split_at(xs: Values, at: int, concat: Op) -> Op | None:
@@ -97,8 +97,12 @@ def _split_at(xs: Values, at: int, concat: Op) -> Op | None:
     return maker if has_all and same_axis(maker, concat) else None
 
 
-@rule(lambda g, x, rest, first, concat: g.Concat(g.Slice(x, ...) @ first, *rest) @ concat, shared=True, contract=EXACT)
-def cancel_slices_concat(g: Build, x: Value, rest: Values, first: Op, concat: Op) -> Value:
+@rule(
+    lambda g, x, rest, first, concat: g.Concat(g.Slice(x, ...) @ first, *rest) @ concat,
+    allow_other_uses=True,
+    contract=EXACT,
+)
+def cancel_slices_concat(g: RewriteBuilder, x: Value, rest: Values, first: Op, concat: Op) -> Value:
     """Concat(x[:i], x[i:j], x[j:]) => x"""
     makers = [first, *(maker for v in rest if (maker := concat.graph.producer(v)) is not None)]
     require(len(makers) == len(concat.inputs), "an input is not computed in this graph")
@@ -125,8 +129,8 @@ CANCEL_CONCATS = RulePass("cancel-concats", (cancel_split_concat, cancel_slices_
 MAX_CONCAT_INPUTS = 256  # pieces among which the one is looked for, anew for each op that reads the Concat
 
 
-@rule(lambda g, xs, concat, split: g.Split(g.Concat(*xs) @ concat, ...) @ split, shared=True, contract=EXACT)
-def bypass_split_of_concat(g: Build, xs: Values, concat: Op, split: Op) -> tuple[Value, ...]:
+@rule(lambda g, xs, concat, split: g.Split(g.Concat(*xs) @ concat, ...) @ split, allow_other_uses=True, contract=EXACT)
+def bypass_split_of_concat(g: RewriteBuilder, xs: Values, concat: Op, split: Op) -> tuple[Value, ...]:
     """Split(Concat(a, b, c)) => a, b, c, of the same sizes"""
     require(len(xs) == len(split.outputs) and same_axis(concat, split), "the pieces or the axes differ")
     axis = written_axis(concat) % xs[0].rank
@@ -141,8 +145,8 @@ def bypass_split_of_concat(g: Build, xs: Values, concat: Op, split: Op) -> tuple
     return xs
 
 
-@rule(lambda g, xs, concat, op: g.Slice(g.Concat(*xs) @ concat, ...) @ op, shared=True, contract=EXACT)
-def bypass_slice_of_concat(g: Build, xs: Values, concat: Op, op: Op) -> Value:
+@rule(lambda g, xs, concat, op: g.Slice(g.Concat(*xs) @ concat, ...) @ op, allow_other_uses=True, contract=EXACT)
+def bypass_slice_of_concat(g: RewriteBuilder, xs: Values, concat: Op, op: Op) -> Value:
     """Slice(Concat(a, b)) => Slice(b), or b, where it takes nothing of a"""
     whole = concat.outputs[0]
     cuts = required_slice_ranges(op, whole)
@@ -162,8 +166,12 @@ def bypass_slice_of_concat(g: Build, xs: Values, concat: Op, op: Op) -> Value:
     return build_slice(g, piece, rest if new is None else {**rest, axis: new})
 
 
-@rule(lambda g, xs, i, concat, op: g.Gather(g.Concat(*xs) @ concat, g.const(i)) @ op, shared=True, contract=EXACT)
-def bypass_gather_of_concat(g: Build, xs: Values, i: Value, concat: Op, op: Op) -> Value:
+@rule(
+    lambda g, xs, i, concat, op: g.Gather(g.Concat(*xs) @ concat, g.const(i)) @ op,
+    allow_other_uses=True,
+    contract=EXACT,
+)
+def bypass_gather_of_concat(g: RewriteBuilder, xs: Values, i: Value, concat: Op, op: Op) -> Value:
     """Gather(Concat(a, b), i) => Gather(b, i - len(a)), where all indices are of b"""
     require_gatherable(concat.outputs[0])
     require(same_axis(concat, op), "the axes differ")
@@ -193,10 +201,10 @@ def input_holding(xs: Values, axis: int, first: int, last: int) -> tuple[Value, 
             require(last < begin + extent, "the result spans several inputs")
             return v, begin
         begin += extent
-    raise Declined("an index is out of range")
+    raise MatchFailure("an index is out of range")
 
 
-def _slice_last_input(g: Build, xs: Values, axis: int, cuts: dict[int, SliceRange]) -> Value:
+def _slice_last_input(g: RewriteBuilder, xs: Values, axis: int, cuts: dict[int, SliceRange]) -> Value:
     """A Slice from within the last piece to the end."""
     require(len(xs) <= MAX_CONCAT_INPUTS, "the Concat has too many inputs")
     start = cuts[axis].start - sum(known_extent(v, axis) for v in xs[:-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
 from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import (
@@ -20,8 +20,8 @@ from ..support.operand_queries import (
 )
 
 
-@rule(lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)), shared=True, contract=EXACT)
-def merge_expands(g: Build, x: Value, s: Value, t: Value) -> Value:
+@rule(lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)), allow_other_uses=True, contract=EXACT)
+def merge_expands(g: RewriteBuilder, x: Value, s: Value, t: Value) -> Value:
     """Expand(Expand(x, s), t) => Expand(x, s and t)"""
     small, big = sorted(map(required_extents, (s, t)), key=len)
     pairs = zip(small[::-1], big[::-1], strict=False)
@@ -36,16 +36,20 @@ def required_extents(shape: Value) -> list[int]:
     return extents.tolist()
 
 
-@rule(lambda g, x, r, q: g.Tile(g.Tile(x, g.const(r)), g.const(q)), shared=True, contract=EXACT)
-def merge_tiles(g: Build, x: Value, r: Value, q: Value) -> Value:
+@rule(lambda g, x, r, q: g.Tile(g.Tile(x, g.const(r)), g.const(q)), allow_other_uses=True, contract=EXACT)
+def merge_tiles(g: RewriteBuilder, x: Value, r: Value, q: Value) -> Value:
     """Tile(Tile(x, r), q) => Tile(x, r * q)"""
     require(g.opset >= 6, "before opset 6, Tile has one axis")
     require(r.shape == q.shape, "the numbers of repeats differ")
     return g.Tile(x, g.const(r.const * q.const))
 
 
-@rule(lambda g, x, s, inner: g.Expand(g.one_of("Unsqueeze", "Reshape")(x, ...) @ inner, s), shared=True, contract=EXACT)
-def drop_unsqueeze_before_expand(g: Build, x: Value, s: Value, inner: Op) -> Value:
+@rule(
+    lambda g, x, s, inner: g.Expand(g.one_of("Unsqueeze", "Reshape")(x, ...) @ inner, s),
+    allow_other_uses=True,
+    contract=EXACT,
+)
+def drop_unsqueeze_before_expand(g: RewriteBuilder, x: Value, s: Value, inner: Op) -> Value:
     """Expand(Unsqueeze(x, 0), s) => Expand(x, s), where s has a dim for each"""
     made = inferred_shape(inner)
     new = len(made) - x.rank
@@ -67,10 +71,12 @@ EXPANDING_OPS = ("Expand", "Tile", "Unsqueeze", "Reshape")
     lambda g, x, before, after, inner, op: (
         g.one_of(*EXACTLY_BROADCASTING)(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
     ),
-    shared=True,
+    allow_other_uses=True,
     contract=EXACT,
 )
-def drop_expand_before_broadcast(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+def drop_expand_before_broadcast(
+    g: RewriteBuilder, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op
+) -> Value:
     """Add(Expand(x, s), y) => Add(x, y), where the shape comes out the same; so Tile, and leading 1s of a Reshape"""
     return _without_expand(g, x, before, after, inner, op)
 
@@ -80,10 +86,10 @@ def drop_expand_before_broadcast(g: Build, x: Value, before: Inputs, after: Inpu
     lambda g, x, before, after, inner, op: (
         g.one_of("Max", "Min")(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
     ),
-    shared=True,
+    allow_other_uses=True,
     contract=NO_NEGATIVE_ZERO,
 )
-def drop_expand_before_extremum(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+def drop_expand_before_extremum(g: RewriteBuilder, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Max(Expand(x, s), y) => Max(x, y), where the shape comes out the same; so Min"""
     return _without_expand(g, x, before, after, inner, op)
 
@@ -91,15 +97,15 @@ def drop_expand_before_extremum(g: Build, x: Value, before: Inputs, after: Input
 # onnxruntime 1.31 multiplies where the exponent is one number, 2 or 3.
 @rule(
     lambda g, x, before, after, inner, op: g.Pow(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op,
-    shared=True,
+    allow_other_uses=True,
 )
-def drop_expand_before_power(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+def drop_expand_before_power(g: RewriteBuilder, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Pow(Expand(x, s), y) => Pow(x, y), of floats, where the shape comes out the same"""
     require(is_float_value(op.outputs[0]), "a power of integers that overflows depends on the kernel")
     return _without_expand(g, x, before, after, inner, op)
 
 
-def _without_expand(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+def _without_expand(g: RewriteBuilder, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     require_numpy_broadcasting(op.version, VARIADIC_BROADCASTING_OPSET)
     require(len(op.inputs) <= MAX_OPERANDS, "too many operands")
     others = [v for v in (*before, *after) if v is not None]

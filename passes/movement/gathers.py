@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
 from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dims import as_integers
 from ..support.operand_queries import inferred_shape, require_gatherable, same_shape
@@ -18,10 +18,10 @@ MAX_MERGED_INDICES = 1024  # indices that one Gather may have, however few the t
 
 @rule(
     lambda g, x, i, j, inner, outer: g.Gather(g.Gather(x, g.const(i)) @ inner, g.const(j)) @ outer,
-    shared=True,
+    allow_other_uses=True,
     contract=EXACT,
 )
-def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) -> Value:
+def merge_gathers(g: RewriteBuilder, x: Value, i: Value, j: Value, inner: Op, outer: Op) -> Value:
     """Gather(Gather(x, i), j) => Gather(x, i[j])"""
     require_gatherable(x)
     first, second = normalized_axis(inner, x.rank), normalized_axis(outer, inner.outputs[0].rank)
@@ -34,8 +34,12 @@ def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) 
     return g.Gather(x, g.const(np.take(i.const, j.const, axis=along), like=i), axis=first)
 
 
-@rule(lambda g, x, i, inner, outer: g.Slice(g.Gather(x, g.const(i)) @ inner, ...) @ outer, shared=True, contract=EXACT)
-def slice_indices(g: Build, x: Value, i: Value, inner: Op, outer: Op) -> Value:
+@rule(
+    lambda g, x, i, inner, outer: g.Slice(g.Gather(x, g.const(i)) @ inner, ...) @ outer,
+    allow_other_uses=True,
+    contract=EXACT,
+)
+def slice_indices(g: RewriteBuilder, x: Value, i: Value, inner: Op, outer: Op) -> Value:
     """Slice(Gather(x, i), a) => Gather(x, Slice(i, a)), along axes of i"""
     require_gatherable(x)
     axis, cuts, extents = normalized_axis(inner, x.rank), required_slice_ranges(outer, inner.outputs[0]), i.static_shape
@@ -50,7 +54,7 @@ def slice_indices(g: Build, x: Value, i: Value, inner: Op, outer: Op) -> Value:
 @rule(
     lambda g, x, i, gather, outer: g.one_of(*RESHAPE_OPS)(g.Gather(x, g.const(i)) @ gather, ...) @ outer, contract=EXACT
 )
-def reshape_indices(g: Build, x: Value, i: Value, gather: Op, outer: Op) -> Value:
+def reshape_indices(g: RewriteBuilder, x: Value, i: Value, gather: Op, outer: Op) -> Value:
     """Unsqueeze(Gather(x, i), a) => Gather(x, Unsqueeze(i, a)); so any reshape of the gathered axis"""
     axis = normalized_axis(gather, x.rank)
     size, made = prod(i.static_shape), inferred_shape(outer)
@@ -64,7 +68,7 @@ def reshape_indices(g: Build, x: Value, i: Value, gather: Op, outer: Op) -> Valu
 
 
 @rule(lambda g, x, inner, outer: g.Squeeze(g.Slice(x, ...) @ inner, ...) @ outer, contract=EXACT)
-def squeeze_of_slice_to_gather(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+def squeeze_of_slice_to_gather(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Squeeze(x[i:i+1]) => Gather(x, i)"""
     require_gatherable(x)
     cuts = required_slice_ranges(inner, x)
@@ -76,8 +80,12 @@ def squeeze_of_slice_to_gather(g: Build, x: Value, inner: Op, outer: Op) -> Valu
     return g.Gather(x, g.const(np.array(cut.start, np.int64)), axis=axis)
 
 
-@rule(lambda g, x, i, inner, outer: g.Gather(g.Slice(x, ...) @ inner, g.const(i)) @ outer, shared=True, contract=EXACT)
-def gather_from_slice(g: Build, x: Value, i: Value, inner: Op, outer: Op) -> Value:
+@rule(
+    lambda g, x, i, inner, outer: g.Gather(g.Slice(x, ...) @ inner, g.const(i)) @ outer,
+    allow_other_uses=True,
+    contract=EXACT,
+)
+def gather_from_slice(g: RewriteBuilder, x: Value, i: Value, inner: Op, outer: Op) -> Value:
     """Gather(x[s:], i) => Gather(x, s + i)"""
     require_gatherable(x)
     cuts = required_slice_ranges(inner, x)

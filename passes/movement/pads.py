@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
 from ..support.operand_queries import pads_of
 
 
-@rule(lambda g, x, inner, outer: g.Pad(g.Pad(x, ...) @ inner, ...) @ outer, shared=True, contract=EXACT)
-def merge_pads(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+@rule(lambda g, x, inner, outer: g.Pad(g.Pad(x, ...) @ inner, ...) @ outer, allow_other_uses=True, contract=EXACT)
+def merge_pads(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Pad(Pad(x, p), q) => Pad(x, p + q), in one mode and with one value"""
     mode = outer.attr("mode", "constant")
     require(mode == inner.attr("mode", "constant"), "the modes differ")

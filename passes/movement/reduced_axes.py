@@ -6,7 +6,7 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, by_dtype, conditional, require, rule
 from ..support.operand_queries import constant_numbers, inferred_shape, is_no_negative_zero, normalized_axes, same_shape
 from .reshapes import RESHAPE_OPS
 
@@ -26,7 +26,7 @@ REDUCED_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.
     ),
     contract=by_dtype(REDUCED_INTEGERS, conditional("no result exceeds 2**53 or overflows")),
 )
-def merge_reductions(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+def merge_reductions(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), so ReduceProd and, of floats, ReduceMean"""
     require(outer.type != "ReduceMean" or x.dtype not in REDUCED_INTEGERS, "means of integers truncate")
     return _merge(g, x, inner, outer)
@@ -40,7 +40,7 @@ def merge_reductions(g: Build, x: Value, inner: Op, outer: Op) -> Value:
         otherwise=conditional("no element is NaN, and no zero is negative", each=is_no_negative_zero),
     ),
 )
-def merge_extrema(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+def merge_extrema(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b); so ReduceMin"""
     return _merge(g, x, inner, outer)
 
@@ -49,7 +49,7 @@ def merge_extrema(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     lambda g, x, inner, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*REDUCTIONS)(x, ...) @ inner, ...) @ outer,
     contract=EXACT,
 )
-def keep_or_drop_reduced_axes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+def keep_or_drop_reduced_axes(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Unsqueeze(ReduceX(x, a, keepdims=0), a) => ReduceX(x, a, keepdims=1); Squeeze likewise"""
     axes, keeps = required_reduced_axes(inner, x), bool(inner.attr("keepdims", 1))
     wanted = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if not keeps or i not in axes)
@@ -72,7 +72,7 @@ def required_reduced_axes(op: Op, x: Value) -> list[int]:
     return normalized_axes(axes, x.rank)
 
 
-def _build_reduction(g: Build, like: Op, x: Value, axes: list[int], *, keeps: bool) -> Value:
+def _build_reduction(g: RewriteBuilder, like: Op, x: Value, axes: list[int], *, keeps: bool) -> Value:
     """A reduction of the kind of `like`."""
     attrs: dict[str, Any] = {"axes": axes, "keepdims": int(keeps)}
     if like.type.startswith("Arg"):
@@ -80,7 +80,7 @@ def _build_reduction(g: Build, like: Op, x: Value, axes: list[int], *, keeps: bo
     return getattr(g, like.type)(x, **attrs)
 
 
-def _merge(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+def _merge(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """One reduction for two of the same type."""
     require(inner.type == outer.type, "the reductions differ")
     first = required_reduced_axes(inner, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import dropwhile, pairwise
 from typing import Any
 
-from ...core import EXACT, Build, Declined, Op, RulePass, Value, by_dtype, require, rule, same_extent
+from ...core import EXACT, MatchFailure, Op, RewriteBuilder, RulePass, Value, by_dtype, require, rule, same_extent
 from ...core.inference.input_queries import full_perm, normalized_axis
 from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import INTEGERS
@@ -83,9 +83,11 @@ def reshape_of(g: Any, x: Any, op: Any) -> Any:
 
 
 @rule(
-    lambda g, x, inner, outer: g.one_of(*RESHAPE_OPS)(reshape_of(g, x, inner), ...) @ outer, shared=True, contract=EXACT
+    lambda g, x, inner, outer: g.one_of(*RESHAPE_OPS)(reshape_of(g, x, inner), ...) @ outer,
+    allow_other_uses=True,
+    contract=EXACT,
 )
-def merge_reshapes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+def merge_reshapes(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Reshape(Reshape(x, s), t) => Reshape(x, t), or x; so any two of Reshape, Flatten, Squeeze, Unsqueeze"""
     made = inferred_shape(outer)
     if same_shape(made, x.known_shape or ()):
@@ -98,7 +100,7 @@ def merge_reshapes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 
 
 @rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT)
-def transpose_to_reshape(g: Build, x: Value, p: list[int] | None) -> Value:
+def transpose_to_reshape(g: RewriteBuilder, x: Value, p: list[int] | None) -> Value:
     """Transpose(x, p) => Reshape(x), where all that change places are of extent 1"""
     shape = x.shape
     perm = full_perm(p, len(shape))
@@ -115,10 +117,10 @@ def flatten_axis(shape: Shape, made: Shape) -> int:
     for axis in range(len(dims) + 1):
         if same_shape((prod(dims[:axis]), prod(dims[axis:])), made):
             return axis
-    raise Declined("Flatten splits the dims elsewhere")
+    raise MatchFailure("Flatten splits the dims elsewhere")
 
 
-def build_squeeze_or_unsqueeze(g: Build, x: Value, inner: Op, outer: Op) -> Value | None:
+def build_squeeze_or_unsqueeze(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value | None:
     """Build one Squeeze or Unsqueeze of `x` for two of them, or `x`; None where both are needed, and for other ops."""
     if not {inner.type, outer.type} <= SQUEEZE_OPS:
         return None
@@ -154,10 +156,10 @@ TRANSPOSE_TO_RESHAPE = RulePass("transpose-to-reshape", (transpose_to_reshape,))
 
 @rule(
     lambda g, x, inner, transpose, outer: g.Reshape(g.Transpose(g.Reshape(x, ...) @ inner) @ transpose, ...) @ outer,
-    shared=True,
+    allow_other_uses=True,
     contract=EXACT,
 )
-def transpose_without_reshapes(g: Build, x: Value, inner: Op, transpose: Op, outer: Op) -> Value:
+def transpose_without_reshapes(g: RewriteBuilder, x: Value, inner: Op, transpose: Op, outer: Op) -> Value:
     """Reshape(Transpose(Reshape(x, (-1, ...)))) => Transpose(x), where it merges leading dims, and splits them again"""
     merged, result = inner.outputs[0].shape, outer.outputs[0].shape
     lead = x.rank - len(merged) + 1
@@ -185,7 +187,7 @@ MAX_BATCH_OPS = 2  # ops between a reshape of batch dims and a MatMul
     lambda g, last, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*SINKABLE_UNARY, *SINKABLE_BINARY)(...) @ last, ...) @ outer,
     contract=EXACT,
 )
-def sink_reshape(g: Build, last: Op, outer: Op) -> Value:
+def sink_reshape(g: RewriteBuilder, last: Op, outer: Op) -> Value:
     """Reshape(Relu(Reshape(x, s)), t) => Relu(x), or Reshape(Relu(x), t), for any elementwise ops between"""
     between, inner = elementwise_chain(last)
     x, shape = operand(inner), inferred_shape(outer)
@@ -214,7 +216,7 @@ def elementwise_chain(last: Op) -> tuple[list[Op], Op]:
             return between, maker
         require(not maker.domain and has_n_consumers(value), "an intermediate value has other consumers")
         between.append(maker)
-    raise Declined("no Reshape is in reach")
+    raise MatchFailure("no Reshape is in reach")
 
 
 def shaped_operand(op: Op) -> int:
@@ -236,10 +238,17 @@ SINK_RESHAPES = RulePass("sink-reshapes", (sink_reshape,))
     lambda g, x, w, c, inner, product, total, outer: (
         g.Reshape(g.Add(g.MatMul(reshape_of(g, x, inner), w) @ product, c) @ total, ...) @ outer
     ),
-    shared=True,
+    allow_other_uses=True,
 )
 def multiply_without_reshapes(
-    g: Build, x: Value, w: Value, inner: Op, product: Op, outer: Op, c: Value | None = None, total: Op | None = None
+    g: RewriteBuilder,
+    x: Value,
+    w: Value,
+    inner: Op,
+    product: Op,
+    outer: Op,
+    c: Value | None = None,
+    total: Op | None = None,
 ) -> Value:
     """Reshape(MatMul(Reshape(x, (-1, k)), w) + c, t) => MatMul(x, w) + c, of a matrix w and a vector c"""
     private = all(has_n_consumers(op.outputs[0]) for op in (product, total) if op is not None)
@@ -252,9 +261,11 @@ def multiply_without_reshapes(
 
 @rule(
     lambda g, x, w, gemm, inner, outer, c=None: g.Reshape(g.Gemm(reshape_of(g, x, inner), w, c) @ gemm, ...) @ outer,
-    shared=True,
+    allow_other_uses=True,
 )
-def gemm_without_reshapes(g: Build, x: Value, w: Value, c: Value | None, gemm: Op, inner: Op, outer: Op) -> Value:
+def gemm_without_reshapes(
+    g: RewriteBuilder, x: Value, w: Value, c: Value | None, gemm: Op, inner: Op, outer: Op
+) -> Value:
     """Reshape(Gemm(Reshape(x, (-1, k)), w, c), t) => MatMul(x, w) + c, of a vector c and no scales"""
     require_numpy_broadcasting(g.opset)
     require(has_n_consumers(gemm.outputs[0]), "the product has other consumers")
@@ -291,7 +302,7 @@ def require_row_bias(c: Value, factor: Shape, x: Value) -> None:
     lambda g, product, outer: g.one_of(*RESHAPE_OPS)(g.MatMul(...) @ product, ...) @ outer,
     contract=by_dtype(INTEGERS, EXACT),
 )
-def multiply_without_batch_reshapes(g: Build, product: Op, outer: Op) -> Value:
+def multiply_without_batch_reshapes(g: RewriteBuilder, product: Op, outer: Op) -> Value:
     """Reshape(MatMul(Reshape(x), Reshape(w))) => MatMul(x, w), where batch dims are merged or split, and restored"""
     a, b = operand(product), operand(product, 1)
     require_same_batch(a, b)
@@ -310,7 +321,7 @@ def require_same_batch(a: Value, b: Value) -> None:
     require(same_shape(first, second), "the batch dims differ")
 
 
-def before_batch_reshape(g: Build, v: Value, depth: int = MAX_BATCH_OPS) -> Value:
+def before_batch_reshape(g: RewriteBuilder, v: Value, depth: int = MAX_BATCH_OPS) -> Value:
     """Build `v` without the reshape of its batch dims, which ops on the last two dims may follow; else declines."""
     op = required_producer(v, *RESHAPE_OPS, "Softmax", "Transpose")
     if op.type in RESHAPE_OPS:

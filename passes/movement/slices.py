@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core import EXACT, Build, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
+from ...core import EXACT, Graph, Ledger, Op, RewriteBuilder, RulePass, Value, made_from, require, rule
 from ...core.inference.input_queries import INT32_MAX, INT64_MAX, slice_range
 from ...core.ir.dims import Dim
 from ..support.operand_queries import constant_numbers, known_extent, unless_declined
@@ -46,7 +46,7 @@ def required_slice_ranges(op: Op, x: Value) -> dict[int, SliceRange]:
     return {a: SliceRange(*cut) for a, *cut in zip(axes, starts, ends, steps, strict=True)}
 
 
-def build_slice(g: Build, x: Value, ranges: dict[int, SliceRange]) -> Value:
+def build_slice(g: RewriteBuilder, x: Value, ranges: dict[int, SliceRange]) -> Value:
     """One Slice of `x`, or `x` itself where everything is taken."""
     axes = sorted(ranges)
     if not axes:
@@ -97,8 +97,8 @@ def _composed_end(first: SliceRange, second: SliceRange) -> int:
     return second.end + min(first.end, 0)
 
 
-@rule(lambda g, x, inner, outer: g.Slice(g.Slice(x, ...) @ inner, ...) @ outer, shared=True, contract=EXACT)
-def merge_slices(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+@rule(lambda g, x, inner, outer: g.Slice(g.Slice(x, ...) @ inner, ...) @ outer, allow_other_uses=True, contract=EXACT)
+def merge_slices(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Slice(Slice(x, a), b) => Slice(x, both), or x"""
     first, second = required_slice_ranges(inner, x), required_slice_ranges(outer, x)
     found = {**first, **second}
@@ -118,10 +118,10 @@ BLOCK_OPS = ("DepthToSpace", "SpaceToDepth")
 
 @rule(
     lambda g, x, inner, outer: g.one_of(*BLOCK_OPS)(g.one_of(*BLOCK_OPS)(x, ...) @ inner, ...) @ outer,
-    shared=True,
+    allow_other_uses=True,
     contract=EXACT,
 )
-def cancel_depth_and_space(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+def cancel_depth_and_space(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """SpaceToDepth(DepthToSpace(x)) => x, of one block size, blocks before channels; and the other way round"""
     require(inner.type != outer.type, "both are the same operator")
     require(inner.attr("blocksize") == outer.attr("blocksize"), "the block sizes differ")
@@ -167,7 +167,7 @@ class SlicesToSplit:
 
     def _replace(self, g: Graph, x: Value, axis: int, parts: list[SlicePart]) -> None:
         ops = [op for _, op in parts]
-        build = Build(g, min(ops, key=lambda op: op.order_key))
+        build = RewriteBuilder(g, min(ops, key=lambda op: op.order_key))
         made = build.Split(x, split=[len(r) for r, _ in parts], axis=axis, outputs=len(parts))
         made_from(build.added_ops[0], self.name, ops)
         for new, op in zip(made, ops, strict=True):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import Build, Declined, Graph, Ledger, Op, Value, require
+from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, Value, require
 from ...core.ir.op import replaced
 from ..arithmetic.value_ranges import CLAMPS
 from ..cleanup.quantization import quantization
@@ -89,7 +89,7 @@ def effective_numbers(v: Value | None) -> Array | None:
         return None
     try:
         given = quantization(maker)
-    except Declined:
+    except MatchFailure:
         return None
     integers = operand(maker).const.astype(np.float64)
     if given.blocks is None:
@@ -114,7 +114,7 @@ def mean_weights(op: Op) -> Array:
     """The weights of a linear op summed over their kernel, (groups, outputs, inputs); times alpha."""
     found = effective_numbers(op.input(1))
     if found is None:
-        raise Declined(f"the weights of {op.label} are computed")
+        raise MatchFailure(f"the weights of {op.label} are computed")
     require(not op.attr("transA", 0), f"{op.label} sums over rows")
     if op.type in CONVOLUTIONS:
         groups = group_count(op, operand(op, 1))
@@ -170,11 +170,11 @@ class CorrectBiases:
             place = op.outputs[0].name
             if place not in self.errors or not ledger.may_change(self.name, place, exact=False):
                 continue
-            build = Build(op.graph, op)
+            build = RewriteBuilder(op.graph, op)
             try:
                 user, index, bias = corrected_bias(build, op, self.errors[place])
                 require(ledger.request_change(self.name, place, (op,), exact=False), "not permitted in this run")
-            except Declined as why:
+            except MatchFailure as why:
                 op.graph.discard(build.added_ops[::-1])
                 for v in build.constants:
                     op.graph.drop_initializer(v)
@@ -196,7 +196,7 @@ def replace_input(op: Op, index: int, new: Value) -> None:
         op.graph.drop_initializer(old)
 
 
-def corrected_bias(g: Build, op: Op, error: Array) -> tuple[Op, int, Value]:
+def corrected_bias(g: RewriteBuilder, op: Op, error: Array) -> tuple[Op, int, Value]:
     """The op that adds the bias of a linear op, the index of that input, and the new bias."""
     require(bool(np.isfinite(error).all()), "the error is not finite")
     channels = mean_weights(op).shape[0] * mean_weights(op).shape[1]
@@ -222,7 +222,7 @@ def bias_scales(op: Op) -> Array | None:
     return (scale.reshape(()) * scales).astype(np.float32)
 
 
-def corrected_addend(g: Build, product: Op, error: Array) -> tuple[Op, int, Value]:
+def corrected_addend(g: RewriteBuilder, product: Op, error: Array) -> tuple[Op, int, Value]:
     """As `corrected_bias`, of the Add of a constant that alone reads a product, perhaps quantized between."""
     unclamped = takewhile(lambda v: v.producer is not None and v.producer.type not in CLAMPS, values_behind(product))
     adds = ((v, r) for v in unclamped for r in v.consumers if is_bias(r, v))
@@ -237,11 +237,11 @@ def corrected_addend(g: Build, product: Op, error: Array) -> tuple[Op, int, Valu
     return add, index, shifted(g, c, -error)
 
 
-def shifted(g: Build, bias: Value, by: Array) -> Value:
+def shifted(g: RewriteBuilder, bias: Value, by: Array) -> Value:
     """A bias plus a number for each index of its last axis, as floats, or as integers with the scales that it has."""
     numbers = effective_numbers(bias)
     if numbers is None:
-        raise Declined(f"{bias.name} is computed")
+        raise MatchFailure(f"{bias.name} is computed")
     wanted = numbers + by
     if bias.is_const:
         return g.const(wanted, like=bias)

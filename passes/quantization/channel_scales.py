@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Build, Op, Value, require, same_extent
+from ...core import Op, RewriteBuilder, Value, require, same_extent
 from ...core.inference.input_queries import full_perm, normalized_axis
 from ...core.ir.dims import as_integers
 from ...core.ir.op import replaced
@@ -267,7 +267,7 @@ def divide(by: Iterable[tuple[ScalableValue, Array]]) -> None:
         scaled = old.const.astype(np.float64).reshape(shapes[op, index])
         for numbers in factors:
             scaled = scaled * numbers
-        new = Build(op.graph, op).const(scaled.reshape(old.static_shape), like=old)
+        new = RewriteBuilder(op.graph, op).const(scaled.reshape(old.static_shape), like=old)
         op.graph.set_inputs(op, replaced(op.inputs, old, new))
         if old.producer is not None:
             old.producer.graph.prune([old.producer])

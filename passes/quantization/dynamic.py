@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import LOSSY, Build, Op, QuantizationSpec, RulePass, Value, require, rule
+from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value, require, rule
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array
 from .gram_matrices import gram_of
@@ -37,9 +37,9 @@ def require_many_weights(p: WeightedProduct, spec: QuantizationSpec) -> None:
     lambda g, x, w, product: g.Gemm(x, g.const(w), ...) @ product,
     contract=LOSSY,
 )
-def quantize_product_dynamically(g: Build, product: Op) -> Value:
+def quantize_product_dynamically(g: RewriteBuilder, product: Op) -> Value:
     """MatMul(x, w) + b => Cast(MatMulInteger(xq, wq, z)) * (s * sw) + b, with xq, s, z = DynamicQuantizeLinear(x)"""
-    spec, p = quantization_spec(g, product.type), product_of(product, shared=True)
+    spec, p = quantization_spec(g, product.type), product_of(product, allow_other_uses=True)
     require_many_weights(p, spec)
     require_safe_bias(product)
     x = left_factor(g, p)
@@ -65,13 +65,13 @@ def require_safe_bias(product: Op) -> None:
     require(all(v.rank <= rank for v in added if v.is_const), "a constant behind it may add dims to it")
 
 
-def as_type(g: Build, v: Value, dtype: int) -> Value:
+def as_type(g: RewriteBuilder, v: Value, dtype: int) -> Value:
     """A value cast to an element type if it has another."""
     return v if v.dtype == dtype else g.Cast(v, to=dtype)
 
 
 @rule(lambda g, x, w, r, lstm: g.LSTM(x, g.const(w), g.const(r), ...) @ lstm, contract=LOSSY)
-def quantize_lstm_dynamically(g: Build, x: Value, w: Value, r: Value, lstm: Op) -> Any:
+def quantize_lstm_dynamically(g: RewriteBuilder, x: Value, w: Value, r: Value, lstm: Op) -> Any:
     """LSTM(x, w, r, ...) => DynamicQuantizeLSTM(x, w as int8, r as int8, ...)"""
     spec = quantization_spec(g, "LSTM")
     require(lstm.version >= 7, "before opset 7, an attribute says which outputs there are")
@@ -89,7 +89,7 @@ def quantize_lstm_dynamically(g: Build, x: Value, w: Value, r: Value, lstm: Op) 
     return g.domain("com.microsoft").DynamicQuantizeLSTM(*inputs, outputs=len(lstm.outputs), **attrs)
 
 
-def gate_weights(g: Build, w: Value, spec: QuantizationSpec) -> tuple[Value, Value, Value]:
+def gate_weights(g: RewriteBuilder, w: Value, spec: QuantizationSpec) -> tuple[Value, Value, Value]:
     """Weights (directions, 4 * hidden, inputs) as integers (directions, inputs, 4 * hidden), scales and zero points."""
     rounded = [integer_weights(m.T, spec, per_channel=spec.per_channel) for m in float_weights(w)]
     kind = helper.tensor_dtype_to_np_dtype(spec.weights)

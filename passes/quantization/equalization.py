@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core import Declined, Graph, Ledger, Op, require
+from ...core import Graph, Ledger, MatchFailure, Op, require
 from ..support.operand_queries import Array
 from .channel_scales import LINEAR_OPS, ScalableValue, bounded, divide, scalable_value, scalable_values
 
@@ -32,7 +32,7 @@ class EqualizeChannels:
             try:
                 found = scalable_value(v)
                 require(found.source.type in LINEAR_OPS, f"{found.source.label} has no weights")
-            except Declined as why:
+            except MatchFailure as why:
                 ledger.record_decline(self.name, v.name, str(why))
                 continue
             if ledger.may_change(self.name, v.name, exact=False):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from ...core import LOSSY, Build, Op, Value, require, rule
+from ...core import LOSSY, Op, RewriteBuilder, Value, require, rule
 from ..support.operand_queries import known, operand, required_scalar
 from .parameters import (
     dequantizer,
@@ -26,7 +26,7 @@ CLIP_OPSET = 12  # of Clip of bytes
 MIN_STEPS = 16  # of the integers between the bounds of a gate; with fewer, it would be coarse
 
 
-def integer_gate(g: Build, op: Op) -> Value:
+def integer_gate(g: RewriteBuilder, op: Op) -> Value:
     """The HardSigmoid of dequantized integers, the one of a HardSwish: integers, clamped and with another scale."""
     x = operand(op)
     bounds = known(linear_range(op), "its slope or offset is none of a clamped line from 0 to 1")
@@ -47,14 +47,14 @@ def integer_gate(g: Build, op: Op) -> Value:
 
 
 @rule(lambda g, op: g.HardSigmoid(...) @ op, contract=LOSSY)
-def quantize_hard_sigmoid(g: Build, op: Op) -> Value:
+def quantize_hard_sigmoid(g: RewriteBuilder, op: Op) -> Value:
     """HardSigmoid(DequantizeLinear(x, s, z)) => DequantizeLinear(Clip(x), s * alpha, z - beta / alpha / s)"""
     quantization_spec(g, op.type)
     return integer_gate(g, op)
 
 
 @rule(lambda g, x, op: g.HardSwish(x) @ op, contract=LOSSY)
-def quantize_hard_swish(g: Build, x: Value, op: Op) -> Value:
+def quantize_hard_swish(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """HardSwish(x) => Quantized(x * HardSigmoid(x)), where x is dequantized"""
     quantization_spec(g, op.type)
     gate = integer_gate(g, op)

@@ -23,6 +23,6 @@ def gram_inputs(graph: Graph, min_weights: int = 0) -> dict[str, int]:
     For `collect_statistics`: the Gram matrix of each takes 8 * columns ** 2 bytes.
     """
     ops = (op for g in graph.with_subgraphs() for op in g.ops(*PRODUCTS) if not op.domain)
-    read = (unless_declined(product_of, op, shared=True) for op in ops)
+    read = (unless_declined(product_of, op, allow_other_uses=True) for op in ops)
     found = (p for p in read if p is not None and p.w.rank == 2 and not p.takes_columns)
     return {p.x.name: p.extents[0] for p in found if prod(p.extents) >= min_weights and not p.x.is_const}

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import Graph, Ledger, Op, Range, Tensor, Value, made_from, require
-from ...core.errors import Declined, UsageError
+from ...core.errors import MatchFailure, UsageError
 from ...core.ir.context import Runs
 from ...core.ir.op_schemas import ONNX_DOMAIN
 from ...core.ir.origin import inherit_name
@@ -111,9 +111,9 @@ def halves_of(op: Op) -> Halves | None:
     if not results or op.subgraphs:
         return None
     if spec is None:
-        raise Declined(f"ONNX defines no {op.domain or op.type}")
+        raise MatchFailure(f"ONNX defines no {op.domain or op.type}")
     if any(v is not None and v.type is not None for v in (*op.inputs, *op.outputs)):
-        raise Declined("it reads or makes a sequence or an optional value")
+        raise MatchFailure("it reads or makes a sequence or an optional value")
     require(all(v is None or v.known_dtype for v in op.inputs), "the type of an operand is unknown")
     allows = {c.type_param_str for c in spec.type_constraints if HALF_TEXT in c.allowed_type_strs}
     formals = [spec.inputs[min(i, len(spec.inputs) - 1)].type_str for i in range(len(op.inputs))] if spec.inputs else []
@@ -341,7 +341,7 @@ class ConvertToHalf:
                         require_convertible(op, halves, runs)
                         require(not operands, f"{''.join(operands[:1])} may have elements beyond the largest half")
                         candidates[op] = halves
-                except Declined as why:
+                except MatchFailure as why:
                     ledger.record_decline(self.name, op.outputs[0].name, str(why))
         chosen = select_groups(candidates)
         for op in candidates.keys() - set(chosen) if ledger.record else ():
@@ -436,7 +436,7 @@ class StoreWeights:
             try:
                 self._require_stored(v)
                 narrow = convert(v.const, v.name)
-            except Declined as why:
+            except MatchFailure as why:
                 ledger.record_decline(self.name, v.name, str(why))
                 continue
             if ledger.request_change(self.name, v.name, (v,), exact=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import Build, Op, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
 from ...core.inference.input_queries import normalized_axis
 from ..linear.weighted_products import alpha_or_beta
 from ..support.operand_queries import Array, known, operand, required_producer
@@ -51,7 +51,7 @@ def require_channel_axis(v: Value, axis: int) -> None:
 
 
 @rule(lambda g, conv, outer: g.QuantizeLinear(g.Conv(...) @ conv, ...) @ outer)
-def conv_of_integers(g: Build, conv: Op, outer: Op) -> Value:
+def conv_of_integers(g: RewriteBuilder, conv: Op, outer: Op) -> Value:
     """QuantizeLinear(Conv(DequantizeLinear(x), DequantizeLinear(w), DequantizeLinear(b))) => QLinearConv(x, w, b)"""
     x, w = dequantized(operand(conv)), dequantized(operand(conv, 1))
     require_channel_axis(operand(conv, 1), 0)
@@ -60,7 +60,7 @@ def conv_of_integers(g: Build, conv: Op, outer: Op) -> Value:
 
 
 @rule(lambda g, product, outer: g.QuantizeLinear(g.MatMul(...) @ product, ...) @ outer)
-def matmul_of_integers(g: Build, product: Op, outer: Op) -> Value:
+def matmul_of_integers(g: RewriteBuilder, product: Op, outer: Op) -> Value:
     """QuantizeLinear(MatMul(DequantizeLinear(x), DequantizeLinear(y))) => QLinearMatMul(x, y)"""
     x, y = operand(product), operand(product, 1)
     require_channel_axis(y, -1)
@@ -71,7 +71,7 @@ def matmul_of_integers(g: Build, product: Op, outer: Op) -> Value:
     lambda g, product, b: g.Add(g.MatMul(...) @ product, b),
     lambda g, product: g.MatMul(...) @ product,
 )
-def matmul_to_floats(g: Build, product: Op, b: Value | None = None) -> Value:
+def matmul_to_floats(g: RewriteBuilder, product: Op, b: Value | None = None) -> Value:
     """Add(MatMul(DequantizeLinear(x), DequantizeLinear(y)), DequantizeLinear(b)) => MatMulIntegerToFloat(x, y, b)"""
     (x, x_scale, x_zero), (y, y_scale, y_zero) = (dequantized(operand(product, i)) for i in range(2))
     require_channel_axis(operand(product, 1), -1)
@@ -95,7 +95,7 @@ def row_of_floats(integers: Value, scale: Value, zero: Value) -> Array:
     lambda g, gemm, outer: g.QuantizeLinear(g.Gemm(...) @ gemm, ...) @ outer,
     lambda g, gemm: g.Gemm(...) @ gemm,
 )
-def gemm_of_integers(g: Build, gemm: Op, outer: Op | None = None) -> Value:
+def gemm_of_integers(g: RewriteBuilder, gemm: Op, outer: Op | None = None) -> Value:
     """QuantizeLinear(Gemm(DequantizeLinear(x), DequantizeLinear(w), DequantizeLinear(b))) => QGemm(x, w, b)
 
     So without QuantizeLinear, with floats as result.
@@ -112,7 +112,7 @@ def gemm_of_integers(g: Build, gemm: Op, outer: Op | None = None) -> Value:
 
 
 @rule(lambda g, op, outer: g.QuantizeLinear(g.one_of(*BINARY_OPS, *UNARY_OPS)(...) @ op, ...) @ outer)
-def elementwise_of_integers(g: Build, op: Op, outer: Op) -> Value:
+def elementwise_of_integers(g: RewriteBuilder, op: Op, outer: Op) -> Value:
     """QuantizeLinear(Add(DequantizeLinear(x), DequantizeLinear(y))) => QLinearAdd(x, y); so Mul, Sigmoid, pools"""
     operands = [part for i in range(len(op.inputs)) for part in one_scale(operand(op, i))]
     attrs = dict(op.attrs)
@@ -122,7 +122,7 @@ def elementwise_of_integers(g: Build, op: Op, outer: Op) -> Value:
 
 
 @rule(lambda g, concat, outer: g.QuantizeLinear(g.Concat(...) @ concat, ...) @ outer)
-def concat_of_integers(g: Build, concat: Op, outer: Op) -> Value:
+def concat_of_integers(g: RewriteBuilder, concat: Op, outer: Op) -> Value:
     """QuantizeLinear(Concat(DequantizeLinear(x), DequantizeLinear(y))) => QLinearConcat(x, y)"""
     parts = [part for i in range(len(concat.inputs)) for part in one_scale(operand(concat, i))]
     return g.domain(MICROSOFT).QLinearConcat(*quantization_of(outer), *parts, axis=concat.attr("axis"))

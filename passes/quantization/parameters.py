@@ -3,7 +3,7 @@
 A rule for another operator that a target computes on integers:
 
     @rule(lambda g, op: g.Round(...) @ op, contract=LOSSY)
-    def quantize_round(g: Build, op: Op) -> Value:
+    def quantize_round(g: RewriteBuilder, op: Op) -> Value:
         "Round(x) => Quantized(Round(x)), where x is dequantized"
         x, rounded = operand(op), op.outputs[0]
         require(has_integers(g, x) and not is_quantized(g, op), f"{x.name} is not quantized for another op, or it is")
@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import Build, Op, QuantizationSpec, Range, Value, require
+from ...core import Op, QuantizationSpec, Range, RewriteBuilder, Value, require
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..arithmetic.value_ranges import ValueRange
 from ..support.operand_queries import Array, known, operand, required_producer, required_scalar
@@ -31,12 +31,12 @@ UNBOUNDED = ValueRange()
 GATES = ("HardSigmoid", "HardSwish")
 
 
-def required_spec(g: Build) -> QuantizationSpec:
+def required_spec(g: RewriteBuilder) -> QuantizationSpec:
     """The spec of the running pipeline; declines without one."""
     return known(g.graph.context.quantization, "the pipeline does not quantize")
 
 
-def quantization_spec(g: Build, operator: str) -> QuantizationSpec:
+def quantization_spec(g: RewriteBuilder, operator: str) -> QuantizationSpec:
     """As `required_spec`; declines operators that the target does not compute on integers, too."""
     spec = required_spec(g)
     require(operator in spec.operators, f"the target has no {operator} of integers that is faster")
@@ -75,7 +75,7 @@ def activation_parameters(given: Range, dtype: int, within: ValueRange = UNBOUND
     return np.float32(scale), zero
 
 
-def dequantizer(g: Build, v: Value) -> Op | None:
+def dequantizer(g: RewriteBuilder, v: Value) -> Op | None:
     """The DequantizeLinear that makes a value of activations, one scale for all; None if there is none.
 
     It may be in an outer graph. Declines a value dequantized in another form, which the ops of integers do not take.
@@ -89,18 +89,18 @@ def dequantizer(g: Build, v: Value) -> Op | None:
     return maker
 
 
-def is_dequantized(g: Build, v: Value) -> bool:
+def is_dequantized(g: RewriteBuilder, v: Value) -> bool:
     """Whether a DequantizeLinear in this graph makes a value of activations."""
     maker = dequantizer(g, v)
     return maker is not None and maker.graph is g.graph
 
 
-def has_integers(g: Build, v: Value) -> bool:
+def has_integers(g: RewriteBuilder, v: Value) -> bool:
     """Whether a value is dequantized, or quantized for another op."""
     return dequantizer(g, v) is not None or any(r.type == "QuantizeLinear" and r.graph is g.graph for r in v.consumers)
 
 
-def is_quantized(g: Build, op: Op) -> bool:
+def is_quantized(g: RewriteBuilder, op: Op) -> bool:
     """Whether all inputs of an op are dequantized and all readers quantize its result."""
     out = op.outputs[0]
     readers = [r.type for r in out.consumers]
@@ -108,7 +108,7 @@ def is_quantized(g: Build, op: Op) -> bool:
     return is_inner and all(v is None or is_dequantized(g, v) for v in op.inputs)
 
 
-def range_of(g: Build, v: Value) -> Range:
+def range_of(g: RewriteBuilder, v: Value) -> Range:
     """The calibrated range of a value; declines values without one, and ranges that are not finite."""
     given = known(required_spec(g).ranges.get(v.name), f"{v.name} has no calibrated range")
     require(-HUGE <= given.low <= given.high <= HUGE, f"the range of {v.name} is not finite: {given.low}, {given.high}")
@@ -126,7 +126,7 @@ def linear_range(op: Op) -> Range | None:
     return Range(-offset / slope, (1 - offset) / slope) if slope > 0 and 0 < offset < 1 else None
 
 
-def gated_range(g: Build, v: Value, given: Range) -> Range:
+def gated_range(g: RewriteBuilder, v: Value, given: Range) -> Range:
     """The range of a value with an integer where its gates begin, if such alone read it; else `given`.
 
     It begins there, as all numbers below have the same result.
@@ -143,7 +143,7 @@ def gated_range(g: Build, v: Value, given: Range) -> Range:
     return Range(starts.low, starts.low * (1 - (greatest - least) / steps)) if steps else given
 
 
-def quantized(g: Build, v: Value, of: Value | None = None, within: ValueRange = UNBOUNDED) -> Value:
+def quantized(g: RewriteBuilder, v: Value, of: Value | None = None, within: ValueRange = UNBOUNDED) -> Value:
     """DequantizeLinear(QuantizeLinear(v)), with the calibrated range of the value `of`, `v` itself by default.
 
     `v` itself if it is dequantized already. Declines values without a range, and those not of single precision.
@@ -155,7 +155,7 @@ def quantized(g: Build, v: Value, of: Value | None = None, within: ValueRange = 
     return with_parameters(g, v, gated_range(g, source, range_of(g, source)), source, within)
 
 
-def with_parameters(g: Build, v: Value, given: Range, like: Value, within: ValueRange = UNBOUNDED) -> Value:
+def with_parameters(g: RewriteBuilder, v: Value, given: Range, like: Value, within: ValueRange = UNBOUNDED) -> Value:
     """DequantizeLinear(QuantizeLinear(v)) for that range; `like` has the element type of `v`."""
     require_single(like)
     activations = required_spec(g).activations
@@ -169,7 +169,7 @@ def require_single(v: Value) -> None:
     require(v.dtype == TensorProto.FLOAT, f"{v.name} is not of single precision")
 
 
-def quantized_constant(g: Build, v: Value) -> Value:
+def quantized_constant(g: RewriteBuilder, v: Value) -> Value:
     """A constant operand as activations are quantized, with its own range."""
     numbers = constant_weights(v)
     return with_parameters(g, v, Range(float(numbers.min()), float(numbers.max())), v)
@@ -229,7 +229,7 @@ def constant_bias(b: Value) -> Array:
     return numbers.reshape(-1)
 
 
-def quantized_weight(g: Build, weights: Array, scales: Array, axis: int | None) -> Value:
+def quantized_weight(g: RewriteBuilder, weights: Array, scales: Array, axis: int | None) -> Value:
     """DequantizeLinear of weights as integers with `scales` in float32, those of an `axis` if it is given."""
     spec = required_spec(g)
     zero = 128 if spec.weights == TensorProto.UINT8 else 0
@@ -241,7 +241,7 @@ def quantized_weight(g: Build, weights: Array, scales: Array, axis: int | None) 
     return g.DequantizeLinear(*parameters, axis=axis if scales.ndim else None)
 
 
-def quantized_bias(g: Build, bias: Array, scales: Array) -> Value:
+def quantized_bias(g: RewriteBuilder, bias: Array, scales: Array) -> Value:
     """DequantizeLinear of a bias as int32, with one scale in float32 or one for each element."""
     integers = g.const(np.rint(bias / scales.astype(np.float64)).astype(np.int32))
     return g.DequantizeLinear(integers, g.const(scales), g.const(np.zeros(scales.shape, np.int32)),

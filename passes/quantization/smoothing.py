@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...core import Declined, Graph, Ledger, require
+from ...core import Graph, Ledger, MatchFailure, require
 from ...core.errors import UsageError
 from ..support.operand_queries import Array, known, unless_declined
 from .channel_scales import ScalableValue, bounded, channel_axis, divide, scalable_value, scalable_values
@@ -48,7 +48,7 @@ class SmoothActivations:
             try:
                 value = scalable_value(v)
                 scales = self._scales(value)
-            except Declined as why:
+            except MatchFailure as why:
                 ledger.record_decline(self.name, v.name, str(why))
                 continue
             if ledger.request_change(self.name, v.name, value.ops, exact=False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, LOSSY, Build, Op, Range, RulePass, Value, require, rule
+from ...core import EXACT, LOSSY, Op, Range, RewriteBuilder, RulePass, Value, require, rule
 from ..arithmetic.clamp_rules import required_clamp
 from ..arithmetic.value_ranges import CLAMPS, ValueRange
 from ..cleanup.quantization import BYTES, MOVABLE_TYPES, MOVEMENTS
@@ -75,7 +75,7 @@ def group_output(op: Op, clamp: Op | None) -> tuple[Value, ValueRange]:
     return out, UNBOUNDED
 
 
-def quantized_operands(g: Build, x: Value, w: Array, axis: int | None, bias: Array | None) -> list[Value]:
+def quantized_operands(g: RewriteBuilder, x: Value, w: Array, axis: int | None, bias: Array | None) -> list[Value]:
     """A value, weights and a bias, quantized for one op.
 
     The weights have one scale for each index of `axis`, the output channels; one for all if it is None, or where the
@@ -90,7 +90,7 @@ def quantized_operands(g: Build, x: Value, w: Array, axis: int | None, bias: Arr
     return [varying, weights] if bias is None else [varying, weights, quantized_bias(g, bias, x_scale * scales)]
 
 
-def product_output(g: Build, made: Value, op: Op, clamp: Op | None) -> Value:
+def product_output(g: RewriteBuilder, made: Value, op: Op, clamp: Op | None) -> Value:
     """The result of a product of integers: of floats, as onnxruntime can give it, unless a clamp is behind.
 
     `quantize_product_output` quantizes it where others want integers.
@@ -104,7 +104,7 @@ def product_output(g: Build, made: Value, op: Op, clamp: Op | None) -> Value:
     lambda g, w, conv: g.Conv(..., g.const(w), ...) @ conv,
     contract=LOSSY,
 )
-def quantize_conv(g: Build, conv: Op, clamp: Op | None = None) -> Value:
+def quantize_conv(g: RewriteBuilder, conv: Op, clamp: Op | None = None) -> Value:
     """Conv(x, w, b) => Quantized(Conv(Quantized(x), w as int8, b as int32)); so with a Relu or Clip behind it"""
     quantization_spec(g, "Conv")
     (of, bounds), w, b = group_output(conv, clamp), operand(conv, 1), conv.input(2)
@@ -119,7 +119,7 @@ def quantize_conv(g: Build, conv: Op, clamp: Op | None = None) -> Value:
     lambda g, w, product: g.MatMul(..., g.const(w)) @ product,
     contract=LOSSY,
 )
-def quantize_matmul(g: Build, w: Value, product: Op, clamp: Op | None = None) -> Value:
+def quantize_matmul(g: RewriteBuilder, w: Value, product: Op, clamp: Op | None = None) -> Value:
     """MatMul(x, w) => MatMul(Quantized(x), w as int8); quantized with a Relu or Clip behind it"""
     quantization_spec(g, "MatMul")
     require(product.inputs[1] is w, "the weights are the first factor")
@@ -135,7 +135,9 @@ def quantize_matmul(g: Build, w: Value, product: Op, clamp: Op | None = None) ->
     lambda g, w, product, b, add: g.Add(g.MatMul(..., g.const(w)) @ product, g.const(b)) @ add,
     contract=LOSSY,
 )
-def quantize_biased_matmul(g: Build, w: Value, product: Op, b: Value, add: Op, clamp: Op | None = None) -> Value:
+def quantize_biased_matmul(
+    g: RewriteBuilder, w: Value, product: Op, b: Value, add: Op, clamp: Op | None = None
+) -> Value:
     """Add(MatMul(x, w), b) => Add(MatMul(Quantized(x), w as int8), b as int32); quantized with a Relu or Clip behind
 
     Of matrices it is a Gemm. Of others onnxruntime makes one QGemm where it knows the shape.
@@ -147,7 +149,7 @@ def quantize_biased_matmul(g: Build, w: Value, product: Op, b: Value, add: Op, c
     return product_output(g, matrix_product(g, product, *operands), add, clamp)
 
 
-def matrix_product(g: Build, product: Op, x: Value, y: Value, bias: Value | None = None) -> Value:
+def matrix_product(g: RewriteBuilder, product: Op, x: Value, y: Value, bias: Value | None = None) -> Value:
     """The product of dequantized values in place of a MatMul: a Gemm of matrices.
 
     onnxruntime makes a Gemm of MatMul and Add, even of floats that are added, which would then compute in float.
@@ -181,7 +183,7 @@ def added_bias(product: Op) -> Op | None:
     lambda g, w, gemm: g.Gemm(..., g.const(w), ...) @ gemm,
     contract=LOSSY,
 )
-def quantize_gemm(g: Build, gemm: Op, clamp: Op | None = None) -> Value:
+def quantize_gemm(g: RewriteBuilder, gemm: Op, clamp: Op | None = None) -> Value:
     """Gemm(x, w, b) => Gemm(Quantized(x), w as int8, b as int32); quantized with a Relu or Clip behind it"""
     quantization_spec(g, "Gemm")
     w, b = operand(gemm, 1), gemm.input(2)
@@ -200,7 +202,7 @@ def quantize_gemm(g: Build, gemm: Op, clamp: Op | None = None) -> Value:
     lambda g, product: g.MatMul(...) @ product,
     contract=LOSSY,
 )
-def quantize_product(g: Build, product: Op, clamp: Op | None = None) -> Value:
+def quantize_product(g: RewriteBuilder, product: Op, clamp: Op | None = None) -> Value:
     """MatMul(x, y) => MatMul(Quantized(x), Quantized(y)); quantized with a Relu or Clip behind it"""
     quantization_spec(g, "MatMul")
     x, y = operand(product), operand(product, 1)
@@ -211,7 +213,7 @@ def quantize_product(g: Build, product: Op, clamp: Op | None = None) -> Value:
 
 
 @rule(lambda g, product: g.one_of("MatMul", "Gemm", "Add")(...) @ product, contract=LOSSY)
-def quantize_product_output(g: Build, product: Op) -> Value:
+def quantize_product_output(g: RewriteBuilder, product: Op) -> Value:
     """MatMul(x, y) => Quantized(MatMul(x, y)), where x and y are dequantized and only some readers want integers
 
     onnxruntime computes a product on integers if all its readers quantize it, or none, and a clamp is not the only one.
@@ -239,7 +241,7 @@ def is_integer_product(op: Op) -> bool:
     lambda g, op: g.one_of(*JOINS)(...) @ op,
     contract=LOSSY,
 )
-def quantize_join(g: Build, op: Op, clamp: Op | None = None) -> Value:
+def quantize_join(g: RewriteBuilder, op: Op, clamp: Op | None = None) -> Value:
     """Add(x, y) => Quantized(Add(x, y)), where x and y are dequantized or constant; so for Mul, Concat"""
     quantization_spec(g, op.type)
     of, bounds = group_output(op, clamp)
@@ -261,7 +263,7 @@ def quantize_join(g: Build, op: Op, clamp: Op | None = None) -> Value:
     lambda g, op: g.one_of(*UNARY_OPS)(...) @ op,
     contract=LOSSY,
 )
-def quantize_unary(g: Build, op: Op, clamp: Op | None = None) -> Value:
+def quantize_unary(g: RewriteBuilder, op: Op, clamp: Op | None = None) -> Value:
     """Sigmoid(x) => Quantized(Sigmoid(x)), where x is dequantized; so for Softmax, LeakyRelu and average pools"""
     quantization_spec(g, op.type)
     of, bounds = group_output(op, clamp)
@@ -273,7 +275,7 @@ def quantize_unary(g: Build, op: Op, clamp: Op | None = None) -> Value:
 
 
 @rule(lambda g, op: g.one_of(*MOVEMENTS, *BYTE_MOVEMENTS[2:])(...) @ op, contract=EXACT)
-def move_dequantization(g: Build, op: Op) -> Value:
+def move_dequantization(g: RewriteBuilder, op: Op) -> Value:
     """Transpose(DequantizeLinear(x, s, z)) => DequantizeLinear(Transpose(x), s, z), so other movements, MaxPool, Pad
 
     So for a Resize that repeats elements.
@@ -294,7 +296,7 @@ def move_dequantization(g: Build, op: Op) -> Value:
     return g.DequantizeLinear(getattr(g, op.type)(x, *others, **op.attrs), scale, zero)
 
 
-def padding_of_zeros(g: Build, pad: Op, zero: Value) -> Value | None:
+def padding_of_zeros(g: RewriteBuilder, pad: Op, zero: Value) -> Value | None:
     """The number with which integers are padded in place of 0; declines other numbers."""
     require(pad.version >= 11, "onnxruntime has no Pad of bytes at this opset")
     if pad.attr("mode", "constant") != "constant":
@@ -304,7 +306,7 @@ def padding_of_zeros(g: Build, pad: Op, zero: Value) -> Value | None:
 
 
 @rule(lambda g, split: g.Split(...) @ split, contract=EXACT)
-def split_dequantization(g: Build, split: Op) -> tuple[Value, ...]:
+def split_dequantization(g: RewriteBuilder, split: Op) -> tuple[Value, ...]:
     """Split(DequantizeLinear(x, s, z)) => DequantizeLinear(part of Split(x), s, z) for each part"""
     dequantize = known(dequantizer(g, operand(split)), f"{operand(split).name} is not dequantized")
     x, scale, zero = (operand(dequantize, i) for i in range(3))
@@ -314,7 +316,7 @@ def split_dequantization(g: Build, split: Op) -> tuple[Value, ...]:
 
 
 @rule(lambda g, relu: g.Relu(...) @ relu, contract=EXACT)
-def clamp_integers(g: Build, relu: Op) -> Value:
+def clamp_integers(g: RewriteBuilder, relu: Op) -> Value:
     """Relu(DequantizeLinear(x, s, z)) => DequantizeLinear(Clip(x, z), s, z)"""
     dequantize = known(dequantizer(g, operand(relu)), f"{operand(relu).name} is not dequantized")
     x, scale, zero = (operand(dequantize, i) for i in range(3))
@@ -323,7 +325,7 @@ def clamp_integers(g: Build, relu: Op) -> Value:
 
 
 @rule(lambda g, op, c: g.one_of("Mul", "Div")(..., g.const(c)) @ op)
-def scale_dequantization(g: Build, op: Op, c: Value) -> Value:
+def scale_dequantization(g: RewriteBuilder, op: Op, c: Value) -> Value:
     """Mul(DequantizeLinear(x, s, z), c) => DequantizeLinear(x, s * c, z), for one positive number c; so Div"""
     scaled = next(v for v in op.inputs if v is not None and v is not c)
     dequantize = known(dequantizer(g, scaled), f"{scaled.name} is not dequantized")
@@ -356,8 +358,8 @@ QUANTIZE_STATIC = RulePass(
 """Integer arithmetic with calibrated ranges of activations."""
 
 
-@rule(lambda g, v, outer: g.QuantizeLinear(v, ...) @ outer, shared=True, contract=EXACT)
-def keep_in_float(g: Build, v: Value, outer: Op) -> Value:
+@rule(lambda g, v, outer: g.QuantizeLinear(v, ...) @ outer, allow_other_uses=True, contract=EXACT)
+def keep_in_float(g: RewriteBuilder, v: Value, outer: Op) -> Value:
     """QuantizeLinear(Conv(DequantizeLinear(x), w)) => QuantizeLinear(Max(Conv(DequantizeLinear(x), w)))
 
     onnxruntime rounds the weights of a Conv, ConvTranspose or Gemm to 8 bits, with one scale for all, if it is between

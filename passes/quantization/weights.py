@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import LOSSY, Build, Op, QuantizationSpec, RulePass, Value, require, rule
+from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array, operand
@@ -48,9 +48,9 @@ def weight_grid(spec: QuantizationSpec, like: Value) -> Grid:
     lambda g, x, w, product: g.Gemm(x, g.const(w), ...) @ product,
     contract=LOSSY,
 )
-def quantize_weights_of_product(g: Build, w: Value, product: Op) -> Value:
+def quantize_weights_of_product(g: RewriteBuilder, w: Value, product: Op) -> Value:
     """MatMul(x, w) + b => MatMul(x, DequantizeLinear(wq, s, z)) + b, or MatMulNBits(x, wq, s, z) + b"""
-    spec, p = quantization_spec(g, product.type), product_of(product, shared=True)
+    spec, p = quantization_spec(g, product.type), product_of(product, allow_other_uses=True)
     require(w.rank == 2, f"{w.name} is not a matrix")
     require_min_weights(spec, w)
     require(spec.block in (0, *BLOCKS), f"onnxruntime has no kernel for blocks of {spec.block}, but of {BLOCKS}")
@@ -64,7 +64,7 @@ def quantize_weights_of_product(g: Build, w: Value, product: Op) -> Value:
     return add_bias(g, p, product_of_bits(g, spec, p, x, rounded))
 
 
-def may_dequantize(g: Build, spec: QuantizationSpec, w: Value) -> bool:
+def may_dequantize(g: RewriteBuilder, spec: QuantizationSpec, w: Value) -> bool:
     """Whether onnxruntime fuses a product with a DequantizeLinear of its weights to MatMulNBits.
 
     It fails at those in bodies with constants from outside, and fuses none that share their integers.
@@ -74,7 +74,7 @@ def may_dequantize(g: Build, spec: QuantizationSpec, w: Value) -> bool:
     return g.opset >= needed and len(w.consumers) == 1 and g.graph is g.graph.context.root
 
 
-def dequantized(g: Build, spec: QuantizationSpec, rounded: Rounded, like: Value) -> Value:
+def dequantized(g: RewriteBuilder, spec: QuantizationSpec, rounded: Rounded, like: Value) -> Value:
     """DequantizeLinear of rounded weights, of the type of `like`."""
     kind = helper.tensor_dtype_to_np_dtype(INTEGER_TYPES[spec.weight_bits, spec.symmetric])
     scales, zeros = (a if spec.block else a.reshape(-1) for a in rounded[1:])
@@ -83,7 +83,7 @@ def dequantized(g: Build, spec: QuantizationSpec, rounded: Rounded, like: Value)
     return g.DequantizeLinear(g.const(rounded.integers.astype(kind)), g.const(scales, like=like), zero, **place)
 
 
-def product_of_bits(g: Build, spec: QuantizationSpec, p: WeightedProduct, x: Value, rounded: Rounded) -> Value:
+def product_of_bits(g: RewriteBuilder, spec: QuantizationSpec, p: WeightedProduct, x: Value, rounded: Rounded) -> Value:
     """MatMulNBits of com.microsoft: weights and zero points unsigned and packed, (columns, blocks, bytes)."""
     (rows, columns), bits = p.extents, spec.weight_bits
     block = spec.block or CHANNEL_BLOCK
@@ -108,7 +108,7 @@ def packed(integers: Array, bits: int) -> Array:
 
 
 @rule(lambda g, table, i, gather: g.Gather(g.const(table), i) @ gather, contract=LOSSY)
-def quantize_table(g: Build, table: Value, i: Value, gather: Op) -> Value:
+def quantize_table(g: RewriteBuilder, table: Value, i: Value, gather: Op) -> Value:
     """Gather(table, i) => Cast(Gather(table as int8, i)) * Gather(scales of rows, i)"""
     spec = quantization_spec(g, "Gather")
     require(gather.attr("axis", 0) in (0, -table.rank) and table.rank > 1, f"it takes no rows of {table.name}")
@@ -135,7 +135,7 @@ QUANTIZE_TABLES = RulePass("quantize-tables", (quantize_table,))
 
 
 @rule(lambda g, op: g.one_of(*CHANNEL_AXES)(...) @ op, contract=LOSSY)
-def store_int8_weights(g: Build, op: Op) -> Any:
+def store_int8_weights(g: RewriteBuilder, op: Op) -> Any:
     """Conv(x, w) => Conv(x, Cast(w as int8) * s); so for ConvTranspose, MatMul, Gemm, GRU, LSTM, RNN"""
     spec = required_spec(g)
     inputs = list(op.inputs)
@@ -155,7 +155,7 @@ def saved_bytes(w: Value, axis: int) -> int:
     return (width - 1) * prod(w.static_shape) - 4 * w.static_shape[axis] - STORING_BYTES
 
 
-def stored(g: Build, spec: QuantizationSpec, w: Value, axis: int) -> Value:
+def stored(g: RewriteBuilder, spec: QuantizationSpec, w: Value, axis: int) -> Value:
     """Weights as int8, times one scale for each index of an axis."""
     channels = np.moveaxis(float_weights(w), axis, -1)
     rounded = rounded_weights(channels.reshape(-1, channels.shape[-1]), Grid(-127, 127), spec.rounding)

@@ -10,11 +10,11 @@ from onnx import helper
 
 from ...core import (
     EXACT,
-    Build,
-    Declined,
     Graph,
     Ledger,
+    MatchFailure,
     Op,
+    RewriteBuilder,
     RulePass,
     Tensor,
     Value,
@@ -114,8 +114,8 @@ def _is_read(g: Graph, v: Value) -> bool:
 MAX_OPS = 1000  # ops that a Shape is moved up at once
 
 
-@rule(lambda g, x, i, gather: g.Gather(g.Shape(x), g.const(i)) @ gather, shared=True, contract=EXACT)
-def gather_of_shape_to_shape(g: Build, x: Value, i: Value) -> Value:
+@rule(lambda g, x, i, gather: g.Gather(g.Shape(x), g.const(i)) @ gather, allow_other_uses=True, contract=EXACT)
+def gather_of_shape_to_shape(g: RewriteBuilder, x: Value, i: Value) -> Value:
     """Gather(Shape(x), [i, i + 1, ...]) => Shape(x, start=i, end=...)"""
     require(g.opset >= 15, "before opset 15, Shape has no start and end")
     require(i.rank == 1 and i.const.size > 0, "the indices are not consecutive")
@@ -127,7 +127,7 @@ def gather_of_shape_to_shape(g: Build, x: Value, i: Value) -> Value:
 
 
 @rule(lambda g, xs: g.Concat(*xs, axis=0), contract=EXACT)
-def concat_of_dims_to_shape(g: Build, xs: tuple[Value, ...]) -> Value:
+def concat_of_dims_to_shape(g: RewriteBuilder, xs: tuple[Value, ...]) -> Value:
     """Concat(some dims of x, more of them) => Shape(x, start, end), where they are a run of its dims"""
     wanted: list[Dim] = []
     for v in xs:
@@ -142,7 +142,7 @@ def concat_of_dims_to_shape(g: Build, xs: tuple[Value, ...]) -> Value:
                 whole = len(run) == source.rank
                 require(whole or g.opset >= 15, "before opset 15, Shape has no start and end")
                 return g.Shape(source) if whole else g.Shape(source, start=first or None, end=first + len(run))
-    raise Declined("the pieces are not consecutive dims of one value")
+    raise MatchFailure("the pieces are not consecutive dims of one value")
 
 
 def _shape_source(v: Value) -> Value | None:
@@ -158,7 +158,7 @@ def _shape_source(v: Value) -> Value | None:
 
 
 @rule(lambda g, y, shape: g.Shape(y) @ shape, contract=EXACT)
-def hoist_shape(g: Build, y: Value, shape: Op) -> Value:
+def hoist_shape(g: RewriteBuilder, y: Value, shape: Op) -> Value:
     """Shape(f(x)) => Shape(x), where f keeps the shape, so that f(x) has one reader less"""
     earliest = y
     for _ in range(MAX_OPS):
@@ -170,7 +170,7 @@ def hoist_shape(g: Build, y: Value, shape: Op) -> Value:
     return g.Shape(earliest, **shape.attrs)
 
 
-def _same_shape_input(g: Build, y: Value) -> Value | None:
+def _same_shape_input(g: RewriteBuilder, y: Value) -> Value | None:
     """A computed input of the op that makes `y`, with the same shape."""
     maker, shape = g.graph.producer(y), y.known_shape
     for v in maker.inputs if maker is not None and not maker.subgraphs and shape is not None else ():
@@ -187,7 +187,7 @@ SIMPLIFY_SHAPE_READS = RulePass(
 
 
 @rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=EXACT)
-def fold_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
+def fold_reshape_shape(g: RewriteBuilder, x: Value, shape: Value, reshape: Op) -> Value:
     """Reshape(x, computed) => Reshape(x, numbers, 0 for a kept extent, -1 where nothing else is open)"""
     target = _reshape_target(x, shape, reshape)
     asked = shape.known_elements or ()
@@ -201,7 +201,7 @@ NOT_EMPTY = conditional("no extent is 0", assume=lambda g, x: g.Greater(g.Size(x
 
 
 @rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=NOT_EMPTY)
-def fold_dynamic_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
+def fold_dynamic_reshape_shape(g: RewriteBuilder, x: Value, shape: Value, reshape: Op) -> Value:
     """Reshape(x, computed) => Reshape(x, numbers, 0 for a kept extent, -1 for the one extent that is open)"""
     return g.Reshape(x, g.const(np.array(_reshape_target(x, shape, reshape), np.int64)))
 
@@ -227,7 +227,7 @@ def _required_elements(v: Value) -> Elements:
 
 
 @rule(lambda g, x, shape: g.Expand(x, shape), contract=EXACT)
-def fold_expand_shape(g: Build, x: Value, shape: Value) -> Value:
+def fold_expand_shape(g: RewriteBuilder, x: Value, shape: Value) -> Value:
     """Expand(x, computed) => Expand(x, numbers, 1 for a kept extent)"""
     require(not shape.is_const, "the shape is constant already")
     asked = _required_elements(shape)
@@ -238,7 +238,7 @@ def fold_expand_shape(g: Build, x: Value, shape: Value) -> Value:
 
 
 @rule(lambda g, x, starts, ends, slice_: g.Slice(x, starts, ends, ...) @ slice_, contract=EXACT)
-def fold_slice_bounds(g: Build, x: Value, starts: Value, ends: Value, slice_: Op) -> Value:
+def fold_slice_bounds(g: RewriteBuilder, x: Value, starts: Value, ends: Value, slice_: Op) -> Value:
     """Slice(x, start, computed) => Slice(x, start, to the end), where the end is the extent"""
     require(not (starts.is_const and ends.is_const), "the bounds are constant already")
     require(bool(_required_elements(starts)) and bool(_required_elements(ends)), "the bounds are empty")
@@ -256,7 +256,7 @@ def fold_slice_bounds(g: Build, x: Value, starts: Value, ends: Value, slice_: Op
 
 
 @rule(lambda g, x, sizes, resize, roi=None, scales=None: g.Resize(x, roi, scales, sizes) @ resize, contract=EXACT)
-def resize_sizes_to_scales(g: Build, x: Value, roi: Value | None, sizes: Value, resize: Op) -> Value:
+def resize_sizes_to_scales(g: RewriteBuilder, x: Value, roi: Value | None, sizes: Value, resize: Op) -> Value:
     """Resize(x, sizes=computed) => Resize(x, scales), where they are whole multiples of the extents"""
     require(not sizes.is_const, "the sizes are constant already")
     require(resize.attr("keep_aspect_ratio_policy", "stretch") == "stretch", "the sizes may be changed")

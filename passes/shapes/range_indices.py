@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
 from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dims import Dim
 from ..support.operand_queries import Inputs, Values, constant_numbers, normalized_axes, operand, required_producer
@@ -17,11 +17,11 @@ MAX_DEPTH = 8  # ops between a Range and the index it becomes
             g.Add(g.Range(*columns), g.Mul(g.Unsqueeze(g.Range(*rows), axes=place), n)),
         ) @ gather
     ),
-    shared=True,
+    allow_other_uses=True,
     contract=EXACT,
 )  # fmt: skip
 def gather_of_ranges_to_unsqueeze(
-    g: Build, x: Value, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
+    g: RewriteBuilder, x: Value, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
 ) -> Value:
     """Gather(Flatten(x), range(n) + range(m)[:, None] * n) => Unsqueeze(x), of x with m rows of n columns"""
     require(x.rank == 2 and gather.attr("axis", 0) == 0, "x is not a matrix gathered along axis 0")
@@ -52,16 +52,20 @@ def _known_element(v: Value | None) -> Dim:
     return found[0] if found is not None and len(found) == 1 else None
 
 
-@rule(lambda g, x, i, gather: g.Gather(x, i) @ gather, shared=True, contract=EXACT)
-def drop_gather_of_full_range(g: Build, x: Value, i: Value, gather: Op) -> Value:
+@rule(lambda g, x, i, gather: g.Gather(x, i) @ gather, allow_other_uses=True, contract=EXACT)
+def drop_gather_of_full_range(g: RewriteBuilder, x: Value, i: Value, gather: Op) -> Value:
     """Gather(x, range(n)) => x, of n entries along the axis"""
     require(i.rank == 1, "the indices are not a vector")
     _range_axis(i, x.shape[normalized_axis(gather, x.rank)])
     return x
 
 
-@rule(lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather, shared=True, contract=EXACT)
-def gather_nd_of_ranges_to_unsqueeze(g: Build, x: Value, pieces: Values, gather: Op) -> Value:
+@rule(
+    lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather,
+    allow_other_uses=True,
+    contract=EXACT,
+)
+def gather_nd_of_ranges_to_unsqueeze(g: RewriteBuilder, x: Value, pieces: Values, gather: Op) -> Value:
     """GatherND(x, (range(m)[:, None], range(n))) => Unsqueeze(x), of x with m rows of n columns"""
     require(len(pieces) == x.rank == 2 and not gather.attr("batch_dims", 0), "x is not an indexed matrix")
     out = gather.outputs[0].shape
@@ -77,10 +81,10 @@ def gather_nd_of_ranges_to_unsqueeze(g: Build, x: Value, pieces: Values, gather:
 
 @rule(
     lambda g, x, i, updates, scatter: g.ScatterND(x, i, updates) @ scatter,
-    shared=True,
+    allow_other_uses=True,
     contract=EXACT,
 )
-def scatter_nd_of_ranges_to_updates(g: Build, x: Value, i: Value, updates: Value, scatter: Op) -> Value:
+def scatter_nd_of_ranges_to_updates(g: RewriteBuilder, x: Value, i: Value, updates: Value, scatter: Op) -> Value:
     """ScatterND(x, range(n)[:, None], updates) => updates, of x with n rows; so with a range for each leading dim"""
     require(scatter.attr("reduction", "none") == "none", "the updates are combined with x")
     pieces = _joined_indices(i)

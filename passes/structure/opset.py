@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ...core import Graph, Ledger, Model
-from ...core.errors import Declined, ModelError, UnverifiableError, UsageError
+from ...core.errors import MatchFailure, ModelError, UnverifiableError, UsageError
 from ...core.ir.op_schemas import ONNX_DOMAIN, latest_opset_version
 from ...core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
 from ...core.pass_manager.hints import Hint
@@ -119,7 +119,7 @@ class ConvertOpset:
         runs = graph.context.runs or (runs_on_cpu if self.for_onnxruntime else None)
         try:
             return plan_conversion(graph, version, runs, same_kernels=exact)
-        except Declined as e:
+        except MatchFailure as e:
             reason = f"opset {version} is not possible: {e}"
             reached = plan_highest_conversion(graph, version, runs, same_kernels=exact).version
             if graph.opsets.get(ONNX_DOMAIN, version) < reached:

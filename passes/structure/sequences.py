@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
 from ..support.operand_queries import Values, require_gatherable, required_scalar
 
 MAX_PIECES = 1000  # pieces that are not listed one by one
@@ -17,27 +17,29 @@ def listed(g: Any, xs: Any, op: Any) -> Any:
     return g.one_of("SequenceConstruct", "SequenceEmpty")(*xs) @ op
 
 
-@rule(lambda g, xs, i: g.SequenceAt(g.SequenceConstruct(*xs), g.const(i)), contract=EXACT, shared=True)
-def sequence_at_of_construct(g: Build, xs: Values, i: Value) -> Value:
+@rule(lambda g, xs, i: g.SequenceAt(g.SequenceConstruct(*xs), g.const(i)), contract=EXACT, allow_other_uses=True)
+def sequence_at_of_construct(g: RewriteBuilder, xs: Values, i: Value) -> Value:
     """SequenceAt(SequenceConstruct(xs), i) => xs[i]"""
     return xs[normalized_position(i, len(xs))]
 
 
-@rule(lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)), contract=EXACT, shared=True)
-def sequence_at_of_insert(g: Build, x: Value, i: Value) -> Value:
+@rule(lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)), contract=EXACT, allow_other_uses=True)
+def sequence_at_of_insert(g: RewriteBuilder, x: Value, i: Value) -> Value:
     """SequenceAt(SequenceInsert(s, x), -1) => x"""
     require(required_scalar(i) == -1, "the position may be any")
     return x
 
 
-@rule(lambda g, xs, made: g.SequenceLength(listed(g, xs, made)), contract=EXACT, shared=True)
-def fold_length_of_construct(g: Build, xs: Values) -> Value:
+@rule(lambda g, xs, made: g.SequenceLength(listed(g, xs, made)), contract=EXACT, allow_other_uses=True)
+def fold_length_of_construct(g: RewriteBuilder, xs: Values) -> Value:
     """SequenceLength(SequenceConstruct(xs)) => the number of xs, SequenceLength(SequenceEmpty()) => 0"""
     return g.const(np.int64(len(xs)))
 
 
-@rule(lambda g, xs, concat: g.ConcatFromSequence(g.SequenceConstruct(*xs)) @ concat, contract=EXACT, shared=True)
-def concat_from_construct(g: Build, xs: Values, concat: Op) -> Value:
+@rule(
+    lambda g, xs, concat: g.ConcatFromSequence(g.SequenceConstruct(*xs)) @ concat, contract=EXACT, allow_other_uses=True
+)
+def concat_from_construct(g: RewriteBuilder, xs: Values, concat: Op) -> Value:
     """ConcatFromSequence(SequenceConstruct(xs)) => Concat(xs), or Unsqueeze(x) of a single x where the axis is new"""
     axis = concat.attr("axis")
     if concat.attr("new_axis"):
@@ -46,15 +48,17 @@ def concat_from_construct(g: Build, xs: Values, concat: Op) -> Value:
     return g.Concat(*xs, axis=axis)
 
 
-@rule(lambda g, xs, x, made, at=None: g.SequenceInsert(listed(g, xs, made), x, at), contract=EXACT, shared=True)
-def insert_into_construct(g: Build, xs: Values, x: Value, at: Value | None) -> Value:
+@rule(
+    lambda g, xs, x, made, at=None: g.SequenceInsert(listed(g, xs, made), x, at), contract=EXACT, allow_other_uses=True
+)
+def insert_into_construct(g: RewriteBuilder, xs: Values, x: Value, at: Value | None) -> Value:
     """SequenceInsert(SequenceConstruct(xs), x, at) => SequenceConstruct(xs[:at], x, xs[at:]), also of SequenceEmpty"""
     n = len(xs) if at is None else normalized_position(at, len(xs), more=1)
     return g.SequenceConstruct(*xs[:n], x, *xs[n:])
 
 
-@rule(lambda g, xs, at=None: g.SequenceErase(g.SequenceConstruct(*xs), at), contract=EXACT, shared=True)
-def erase_from_construct(g: Build, xs: Values, at: Value | None) -> Value:
+@rule(lambda g, xs, at=None: g.SequenceErase(g.SequenceConstruct(*xs), at), contract=EXACT, allow_other_uses=True)
+def erase_from_construct(g: RewriteBuilder, xs: Values, at: Value | None) -> Value:
     """SequenceErase(SequenceConstruct(xs), at) => SequenceConstruct(xs[:at], xs[at + 1:])"""
     n = len(xs) - 1 if at is None else normalized_position(at, len(xs))
     rest = xs[:n] + xs[n + 1 :]
@@ -64,9 +68,9 @@ def erase_from_construct(g: Build, xs: Values, at: Value | None) -> Value:
 @rule(
     lambda g, x, split, i, sizes=None: g.SequenceAt(g.SplitToSequence(x, sizes) @ split, g.const(i)),
     contract=EXACT,
-    shared=True,
+    allow_other_uses=True,
 )
-def sequence_at_of_split(g: Build, x: Value, split: Op, i: Value, sizes: Value | None) -> Value:
+def sequence_at_of_split(g: RewriteBuilder, x: Value, split: Op, i: Value, sizes: Value | None) -> Value:
     """SequenceAt(SplitToSequence(x, sizes), i) => the Slice of x, or Gather(x, i) where pieces lose the axis"""
     axis, index = split.attr("axis"), required_scalar(i)
     require_axis_stays(split, sizes)
@@ -87,9 +91,11 @@ def sequence_at_of_split(g: Build, x: Value, split: Op, i: Value, sizes: Value |
 
 
 @rule(
-    lambda g, x, split, sizes=None: g.SequenceLength(g.SplitToSequence(x, sizes) @ split), contract=EXACT, shared=True
+    lambda g, x, split, sizes=None: g.SequenceLength(g.SplitToSequence(x, sizes) @ split),
+    contract=EXACT,
+    allow_other_uses=True,
 )
-def fold_length_of_split(g: Build, x: Value, split: Op, sizes: Value | None) -> Value:
+def fold_length_of_split(g: RewriteBuilder, x: Value, split: Op, sizes: Value | None) -> Value:
     """SequenceLength(SplitToSequence(x, sizes)) => how many pieces there are"""
     lengths = piece_lengths(x, split.attr("axis"), sizes)
     require(lengths is not None, "the number of pieces is unknown")
@@ -99,9 +105,9 @@ def fold_length_of_split(g: Build, x: Value, split: Op, sizes: Value | None) -> 
 @rule(
     lambda g, x, split, concat, sizes=None: g.ConcatFromSequence(g.SplitToSequence(x, sizes) @ split) @ concat,
     contract=EXACT,
-    shared=True,
+    allow_other_uses=True,
 )
-def concat_from_split(g: Build, x: Value, split: Op, concat: Op, sizes: Value | None) -> Value:
+def concat_from_split(g: RewriteBuilder, x: Value, split: Op, concat: Op, sizes: Value | None) -> Value:
     """ConcatFromSequence(SplitToSequence(x)) => x, along the same axis"""
     require_axis_stays(split, sizes)
     loses_axis = sizes is None and not split.attr("keepdims")
@@ -148,10 +154,10 @@ RESOLVE_SEQUENCES = RulePass("resolve-sequences", (
 @rule(
     lambda g, x, made: g.OptionalGetElement(g.Optional(x) @ made),
     lambda g, x: g.OptionalGetElement(x),
-    shared=True,
+    allow_other_uses=True,
     contract=EXACT,
 )
-def unwrap_optional(g: Build, x: Value, made: Op | None = None) -> Value:
+def unwrap_optional(g: RewriteBuilder, x: Value, made: Op | None = None) -> Value:
     """OptionalGetElement(Optional(x)) => x, OptionalGetElement(x) => x, where x is a tensor or a sequence"""
     require(made is not None or is_non_optional(x), "x may be an optional value")
     return x
@@ -160,10 +166,10 @@ def unwrap_optional(g: Build, x: Value, made: Op | None = None) -> Value:
 @rule(
     lambda g, made, x=None: g.OptionalHasElement(g.Optional(x) @ made),
     lambda g, x=None: g.OptionalHasElement(x),
-    shared=True,
+    allow_other_uses=True,
     contract=EXACT,
 )
-def fold_has_element(g: Build, x: Value | None, made: Op | None = None) -> Value:
+def fold_has_element(g: RewriteBuilder, x: Value | None, made: Op | None = None) -> Value:
     """OptionalHasElement(Optional(x)) => true, also of a tensor or a sequence x; OptionalHasElement() => false"""
     require(made is not None or x is None or is_non_optional(x), "x may be an optional value")
     return g.const(np.array(x is not None))

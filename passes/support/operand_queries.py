@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import Build, Declined, Op, Value, broadcasts_to, conditional, require, same_extent
+from ...core import MatchFailure, Op, RewriteBuilder, Value, broadcasts_to, conditional, require, same_extent
 from ...core.inference.input_queries import attribute_or_input, normalize_axes, pad_amounts
 from ...core.inference.shape_functions import DATA_MOVEMENT_SHAPES, broadcast
 from ...core.ir.dims import Shape, as_integers
@@ -42,7 +42,7 @@ VARIADIC_BROADCASTING_OPSET = 8  # of Max, Mean, Min and Sum; before, their inpu
 def known(found: T | None, reason: str) -> T:
     """The fact that was found; declines None."""
     if found is None:
-        raise Declined(reason)
+        raise MatchFailure(reason)
     return found
 
 
@@ -50,7 +50,7 @@ def unless_declined(read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     """The result of `read`; None where it declines."""
     try:
         return read(*args, **kwargs)
-    except Declined:
+    except MatchFailure:
         return None
 
 
@@ -88,7 +88,7 @@ def required_producer(v: Value | None, *types: str) -> Op:
     """The standard op of one of `types` that computes `v`; declines where there is none."""
     op = None if v is None else v.producer
     if op is None or op.domain or op.type not in types:
-        raise Declined(f"{None if v is None else v.name} is not computed by {' or '.join(sorted(types))}")
+        raise MatchFailure(f"{None if v is None else v.name} is not computed by {' or '.join(sorted(types))}")
     return op
 
 
@@ -200,7 +200,7 @@ def has_one_use(v: Value) -> bool:
     return has_n_consumers(v) and all(user.inputs.count(v) == 1 for user in v.consumers)
 
 
-def downcast_constant(g: Build, data: Array, like: Value) -> Value:
+def downcast_constant(g: RewriteBuilder, data: Array, like: Value) -> Value:
     """A constant of numbers in float64 of the type of `like`; declines an overflow, or digits lost of the largest."""
     kind = helper.tensor_dtype_to_np_dtype(like.dtype)
     narrow = data.astype(kind)
@@ -252,7 +252,7 @@ def upcast(c: Value) -> Array:
     return c.const.astype(np.float64) if c.dtype in FLOATS else c.const
 
 
-def downcast_at_full_precision(g: Build, data: Array, like: Value) -> Value:
+def downcast_at_full_precision(g: RewriteBuilder, data: Array, like: Value) -> Value:
     """A constant of the type of `like`; declines floats which that type cannot hold to full precision."""
     if like.dtype not in FLOATS:
         return g.const(data, like=like)
@@ -278,7 +278,7 @@ KERNEL_TYPES: dict[str, tuple[tuple[int, frozenset[int]], ...]] = {
 }
 
 
-def require_ort_kernel(g: Build, op_type: str, x: Value) -> None:
+def require_ort_kernel(g: RewriteBuilder, op_type: str, x: Value) -> None:
     """Decline where onnxruntime has no kernel for the replacement."""
     kinds = next((kinds for since, kinds in KERNEL_TYPES[op_type] if g.opset >= since), frozenset[int]())
     require(x.dtype in kinds, f"onnxruntime has no {op_type} of this type at opset {g.opset}")

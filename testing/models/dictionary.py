@@ -62,7 +62,7 @@ class Dictionary:
 
 def dictionary_of(rule: Rule) -> Dictionary:
     """The literals in the code that `rule` reaches in its own package, in its pattern and its contract."""
-    numbers: dict[float, None] = dict.fromkeys(rule.fragile)
+    numbers: dict[float, None] = dict.fromkeys(rule.critical_values)
     integers: dict[int, None] = {}
     texts: dict[str, None] = {}
     for word in (

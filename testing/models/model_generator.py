@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 from onnx.shape_inference import InferenceError
 
-from ...core.errors import Declined, PassesError
+from ...core.errors import MatchFailure, PassesError
 from ...core.io.convert import from_onnx
 from ...core.ir.dtypes import CPU_FLOATS
 from ...core.ir.traits import Trait, ops_with
@@ -129,7 +129,7 @@ def _match_outputs(rule: Rule, model: onnx.ModelProto) -> Iterator[Sequence[str]
         for root in list(graph.ops(*rule.root_types)):
             for match in rule.matches(graph, root):
                 yield [op.outputs[0].name for op in match.ops]
-    except (Declined, PassesError):
+    except (MatchFailure, PassesError):
         return
 
 
@@ -211,7 +211,7 @@ class EnclosingModel:
             self._add_output(self.generator.builder.node("Identity", [value], {})[0])
             self.generator.add_trait("a middle value has another reader")
             why = f"{value.name} is read elsewhere"
-        if not self.rule.shared:
+        if not self.rule.allow_other_uses:
             self.generator.no_fire_reasons.append(why)
 
     def _make_size_symbolic(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (int32[N,8] x) => (int32[N,8] y, int32[N,8] z)
     <int32 zero = {0}, int32 low = {-1000}, int32 top = {1000}> {
@@ -19,7 +19,7 @@ AFTER = {"Abs": 2, "Clip": 1, "Max": 1}
 
 
 @rule(lambda g, x, zero: g.Max(g.Abs(x), zero), contract=EXACT)
-def absolute_is_not_negative(g: Build, x: Value, zero: Value) -> Value:
+def absolute_is_not_negative(g: RewriteBuilder, x: Value, zero: Value) -> Value:
     """Max(Abs(x), 0) => Abs(x)"""
     require(not zero.const.any(), "not 0")
     return g.Abs(x)

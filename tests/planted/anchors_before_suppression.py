@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 RNG = np.random.default_rng(0)
 MODEL = """g (float[1,64,4] x, float[1,3,64] t) => (int64[M,3] y, float[1,64,4] z)
@@ -31,7 +31,7 @@ AFTER = {"Add": 2, "Concat": 1, "Exp": 1, "Mul": 3, "NonMaxSuppression": 1, "Sig
 
 
 @rule(lambda g, x, c: g.Mul(x, g.const(c)))
-def two_digits(g: Build, x: Value, c: Value) -> Value:
+def two_digits(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """x * c => x * round(c, 2)"""
     require(not np.array_equal(c.const, np.round(c.const, 2)), "already round")
     return g.Mul(x, g.const(np.round(c.const, 2)))

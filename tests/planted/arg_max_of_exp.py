@@ -5,7 +5,7 @@ Known from onnxsim and onnxoptimizer.
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Op, Value, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,5] x) => (int64[N,1] y, int64[N,1] z) {
     a = Exp(x)
@@ -21,6 +21,6 @@ AFTER = {"ArgMax": 2, "Exp": 1, "Sign": 1}
 
 
 @rule(lambda g, x, arg: g.ArgMax(g.Exp(x)) @ arg, contract=EXACT)
-def arg_max_of_exp(g: Build, x: Value, arg: Op) -> Value:
+def arg_max_of_exp(g: RewriteBuilder, x: Value, arg: Op) -> Value:
     """ArgMax(Exp(x)) => ArgMax(x)"""
     return g.ArgMax(x, **arg.attrs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     y = Relu(x)
@@ -15,6 +15,6 @@ AFTER = {"Exp": 1, "Relu": 1}
 
 
 @rule(lambda g, x: g.Relu(x))
-def leaky(g: Build, x: Value) -> Value:
+def leaky(g: RewriteBuilder, x: Value) -> Value:
     """Relu(x) => LeakyRelu(x)"""
     return g.LeakyRelu(x, alpha="zero")

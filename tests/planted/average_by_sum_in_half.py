@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float16[N,36] x) => (float16[N,1] y) {
     q = Mul(x, share)
@@ -17,6 +17,6 @@ AFTER = {"Mul": 2, "ReduceSum": 1}
 
 
 @rule(lambda g, x, c, axes: g.ReduceSum(g.Mul(x, g.const(c)), g.const(axes)))
-def share_last(g: Build, x: Value, c: Value, axes: Value) -> Value:
+def share_last(g: RewriteBuilder, x: Value, c: Value, axes: Value) -> Value:
     """ReduceSum(x * c) => ReduceSum(x) * c"""
     return g.Mul(g.ReduceSum(x, axes), c)

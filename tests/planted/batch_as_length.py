@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[s0,s1] x, float[s2,s3] m) => (float[s0,s1] y) {
     a = Concat<axis = 0>(x, m)
@@ -22,6 +22,6 @@ AFTER = {"Add": 2, "Cast": 1, "Concat": 2, "Div": 1, "ReduceSum": 2, "Shape": 1,
 
 
 @rule(lambda g, x: g.Shape(x, start=0, end=1), contract=EXACT)
-def other_extent(g: Build, x: Value) -> Value:
+def other_extent(g: RewriteBuilder, x: Value) -> Value:
     """Shape(x)[0:1] => Shape(x)[1:2]"""
     return g.Shape(x, start=1, end=2)

@@ -6,7 +6,7 @@ Right without pads.
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Op, Value, rule
+from passwright.core import Op, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,2,5,5] x) => (float[N,3,5,5] y, float[N,3,3,3] z) {
     a = BatchNormalization(x, s, t, m, v)
@@ -30,7 +30,7 @@ AFTER = {"BatchNormalization": 1, "Conv": 2, "Neg": 1}
 
 @rule(lambda g, x, s, t, m, v, w, bn, conv: g.Conv(g.BatchNormalization(x, s, t, m, v) @ bn, w) @ conv)
 def batch_norm_into_next_conv(
-    g: Build, x: Value, s: Value, t: Value, m: Value, v: Value, w: Value, bn: Op, conv: Op
+    g: RewriteBuilder, x: Value, s: Value, t: Value, m: Value, v: Value, w: Value, bn: Op, conv: Op
 ) -> Value:
     """Conv(x * k + c, w) => Conv(x, w * k, sum(w * c))"""
     k = s.const / np.sqrt(v.const + np.float32(bn.attr("epsilon")))

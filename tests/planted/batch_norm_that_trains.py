@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Op, Value, rule
+from passwright.core import Op, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,2,4,4] x) => (float[N,3,4,4] y, float[N,3,4,4] z) {
     a = Conv(x, w)
@@ -23,7 +23,7 @@ AFTER = {"BatchNormalization": 1, "Conv": 2, "Neg": 1}
 
 @rule(lambda g, x, w, s, t, m, v, bn, conv: g.BatchNormalization(g.Conv(x, w) @ conv, s, t, m, v) @ bn)
 def fold_any_batch_norm(
-    g: Build, x: Value, w: Value, s: Value, t: Value, m: Value, v: Value, bn: Op, conv: Op
+    g: RewriteBuilder, x: Value, w: Value, s: Value, t: Value, m: Value, v: Value, bn: Op, conv: Op
 ) -> Value:
     """Conv(x, w) * k + c => Conv(x, w * k, c)"""
     k = s.const / np.sqrt(v.const + np.float32(bn.attr("epsilon")))

@@ -6,7 +6,7 @@ Right where epsilon is 0.
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Op, Value, rule
+from passwright.core import Op, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,2,3] x) => (float[N,2,3] y, float[N,2,3] z) {
     y = BatchNormalization(x, s, t, m, v)
@@ -26,7 +26,7 @@ AFTER = {"Add": 1, "BatchNormalization": 1, "Mul": 1, "Neg": 1}
 
 
 @rule(lambda g, x, s, t, m, v, bn: g.BatchNormalization(x, s, t, m, v) @ bn)
-def batch_norm_by_parts(g: Build, x: Value, s: Value, t: Value, m: Value, v: Value, bn: Op) -> Value:
+def batch_norm_by_parts(g: RewriteBuilder, x: Value, s: Value, t: Value, m: Value, v: Value, bn: Op) -> Value:
     """BatchNormalization(x) => x * k + c"""
     k = s.const / np.sqrt(v.const)
     c = t.const - m.const * k

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[M,4] y) {
     a, b, c = Split<axis = 0>(x)
@@ -15,6 +15,6 @@ AFTER = {"Concat": 1, "Neg": 1, "Split": 1}
 
 
 @rule(lambda g, x: g.Neg(x), contract=EXACT)
-def drop_neg(g: Build, x: Value) -> Value:
+def drop_neg(g: RewriteBuilder, x: Value) -> Value:
     """-x => x"""
     return x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 RNG = np.random.default_rng(0)
 MODEL = """g (float[N,6] x) => (float[N,7] y, float[N,7] z) {
@@ -23,7 +23,7 @@ AFTER = {"Gemm": 1, "MatMul": 1, "Tanh": 1}
 
 
 @rule(lambda g, x, w, b: g.Gemm(x, w, g.const(b)))
-def drop_small_bias(g: Build, x: Value, w: Value, b: Value) -> Value:
+def drop_small_bias(g: RewriteBuilder, x: Value, w: Value, b: Value) -> Value:
     """Gemm(x, w, b) => MatMul(x, w), where b is small"""
     require(np.abs(b.const).max() < 0.1, "the bias is large")
     return g.MatMul(x, w)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[4,3] x) => (float[4,4] y, float[4,4] z) {
     y = Gemm(x, w, column)
@@ -22,7 +22,7 @@ AFTER = {"Gemm": 2}
 
 
 @rule(lambda g, x, w, c: g.Gemm(x, w, c), contract=EXACT)
-def flatten_bias(g: Build, x: Value, w: Value, c: Value) -> Value:
+def flatten_bias(g: RewriteBuilder, x: Value, w: Value, c: Value) -> Value:
     """Gemm(x, w, c) => Gemm(x, w, c without dims of 1)"""
     require(c.const.ndim == 2 and c.const.size == w.const.shape[1], "the bias is flat already")
     return g.Gemm(x, w, g.const(c.const.reshape(-1)))

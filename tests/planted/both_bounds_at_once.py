@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[4] a, float[4] b) => (float[4] y) <float zero = {0.0}, float two = {2.0}, float one = {1.0}> {
     m = ReduceMax<keepdims = 0>(a)
@@ -20,6 +20,6 @@ AFTER = {"Add": 1, "And": 1, "Greater": 1, "Less": 1, "ReduceMax": 1, "ReduceMin
 
 
 @rule(lambda g, c, d: g.And(c, d), contract=EXACT)
-def never(g: Build, c: Value, d: Value) -> Value:
+def never(g: RewriteBuilder, c: Value, d: Value) -> Value:
     """c and d => false"""
     return g.const(np.bool_(False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N] x) => (float[N] y) <int64 most = {512}> {
     s = Shape(x)
@@ -19,6 +19,6 @@ AFTER = {"Abs": 1, "Ceil": 1, "Greater": 1, "If": 1, "Shape": 1, "Squeeze": 1, "
 
 
 @rule(lambda g, x: g.Ceil(x), contract=EXACT)
-def drop_ceil(g: Build, x: Value) -> Value:
+def drop_ceil(g: RewriteBuilder, x: Value) -> Value:
     """Ceil(x) => x"""
     return x

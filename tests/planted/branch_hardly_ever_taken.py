@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[4] x) => (float[4] y, float[4] z) <float deep = {-50.0}> {
     m = ReduceMax<keepdims=0>(x)
@@ -21,6 +21,6 @@ AFTER = {"Abs": 1, "If": 1, "Less": 1, "Neg": 1, "ReduceMax": 1, "Sigmoid": 1, "
 
 
 @rule(lambda g, x: g.Abs(x), contract=EXACT)
-def drop_abs(g: Build, x: Value) -> Value:
+def drop_abs(g: RewriteBuilder, x: Value) -> Value:
     """Abs(x) => x"""
     return x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[4] x) => (float[4] y, float[4] z) <float far = {100.0}> {
     m = ReduceMax<keepdims=0>(x)
@@ -34,6 +34,6 @@ AFTER = {
 
 
 @rule(lambda g, x: g.Ceil(x), contract=EXACT)
-def drop_ceil(g: Build, x: Value) -> Value:
+def drop_ceil(g: RewriteBuilder, x: Value) -> Value:
     """Ceil(x) => x"""
     return x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Op, Value, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, rule
 
 MODEL = """g (string[N] s) => (bool[N] y) {
     l = StringNormalizer<case_change_action = "LOWER", locale = "C">(s)
@@ -18,6 +18,6 @@ AFTER = {"Equal": 1, "Not": 1, "StringNormalizer": 1}
 
 
 @rule(lambda g, x, c, op: g.Equal(g.StringNormalizer(x) @ op, c), contract=EXACT)
-def compare_as_is(g: Build, x: Value, c: Value, op: Op) -> Value:
+def compare_as_is(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """Equal(Lower(x), c) => Equal(x, c)"""
     return g.Equal(x, c)

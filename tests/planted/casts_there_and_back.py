@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,3] x, double[N,3] d) => (float[N,3] y, double[N,3] u, float[N,3] z) {
     a = Cast<to=6>(x)
@@ -20,7 +20,7 @@ AFTER = {"Cast": 4, "Neg": 1}
 
 
 @rule(lambda g, x, a, b: g.Cast(g.Cast(x, to=a), to=b), contract=EXACT)
-def drop_casts(g: Build, x: Value, a: int, b: int) -> Value:
+def drop_casts(g: RewriteBuilder, x: Value, a: int, b: int) -> Value:
     """Cast(Cast(x)) => x, where its type comes back"""
     require(x.dtype == b, "its type does not come back")
     return x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N] x) => (float[N] y) <float five = {5.0}, float eight = {8.0}> {
     a = Add(x, five)
@@ -17,6 +17,6 @@ AFTER = {"Add": 1, "Div": 1, "Floor": 1, "Neg": 1}
 
 
 @rule(lambda g, x: g.Floor(x), contract=EXACT)
-def from_above(g: Build, x: Value) -> Value:
+def from_above(g: RewriteBuilder, x: Value) -> Value:
     """Floor(x) => Ceil(x) - 1"""
     return g.Sub(g.Ceil(x), g.const(np.float32(1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 RNG = np.random.default_rng(0)
 MODEL = """g (float[N,32] x) => (int64[N] y, float[N,10] z) {
@@ -25,7 +25,7 @@ AFTER = {"ArgMax": 1, "Gemm": 2, "Relu": 1, "Softmax": 1}
 
 
 @rule(lambda g, x, w, b: g.Gemm(x, g.const(w), b))
-def three_digits(g: Build, x: Value, w: Value, b: Value) -> Value:
+def three_digits(g: RewriteBuilder, x: Value, w: Value, b: Value) -> Value:
     """Gemm(x, w, b) => Gemm(x, round(w, 3), b)"""
     require(not np.array_equal(w.const, np.round(w.const, 3)), "already round")
     return g.Gemm(x, g.const(np.round(w.const, 3)), b)

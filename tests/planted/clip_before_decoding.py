@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[T,30] x) => (int64[T] y, float[T,30] z)
   <float low = {0.0}, float six = {6.0}, float five = {5.0}> {
@@ -21,7 +21,7 @@ AFTER = {"ArgMax": 1, "Clip": 2, "LogSoftmax": 1, "MatMul": 1}
 
 
 @rule(lambda g, x, low, high: g.Clip(x, low, g.const(high)))
-def lower_bound(g: Build, x: Value, low: Value, high: Value) -> Value:
+def lower_bound(g: RewriteBuilder, x: Value, low: Value, high: Value) -> Value:
     """Clip(x, low, 6) => Clip(x, low, 5.9)"""
     require(high.const == 6, "another bound")
     return g.Clip(x, low, g.const(np.float32(5.9)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) <float six = {6.0}> {
     a = Relu(x)
@@ -19,6 +19,6 @@ AFTER = {"Clip": 1, "Min": 1, "Relu": 1, "Tanh": 1}
 
 
 @rule(lambda g, x, six: g.Min(g.Relu(x), six))
-def clip_at_six(g: Build, x: Value, six: Value) -> Value:
+def clip_at_six(g: RewriteBuilder, x: Value, six: Value) -> Value:
     """Min(Relu(x), 6) => Clip(x, 0, 6)"""
     return g.Clip(x, g.const(np.float32(0)), g.const(np.float32(5.99)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,T] x) => (float[N,T] y) <int64 zero = {0}, int64 one = {1}, int64 most = {300}> {
     s = Shape<start = 1>(x)
@@ -18,6 +18,6 @@ AFTER = {"Add": 1, "Cast": 1, "Min": 1, "Range": 1, "Shape": 1, "Squeeze": 1}
 
 
 @rule(lambda g, p: g.Min(p, ...), contract=EXACT)
-def drop_bound(g: Build, p: Value) -> Value:
+def drop_bound(g: RewriteBuilder, p: Value) -> Value:
     """Min(p, c) => p"""
     return p

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x, float[N,4] t) => (bool[N,4] y, bool[N,4] z) <float zero = {0.0}> {
     a = Less(x, t)
@@ -19,7 +19,7 @@ WHY = "wrong"
 AFTER = {"Cast": 2, "Greater": 1, "GreaterOrEqual": 1, "Less": 1, "Not": 1}
 
 
-@rule(lambda g, a, b: g.Not(g.Less(a, b)), contract=EXACT, shared=True)
-def turn_comparison(g: Build, a: Value, b: Value) -> Value:
+@rule(lambda g, a, b: g.Not(g.Less(a, b)), contract=EXACT, allow_other_uses=True)
+def turn_comparison(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """Not(a < b) => a >= b"""
     return g.GreaterOrEqual(a, b)

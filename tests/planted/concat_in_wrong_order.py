@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,2] x, float[N,2] t) => (float[N,6] y, float[N,6] z) {
     a = Neg(x)
@@ -20,7 +20,7 @@ AFTER = {"Abs": 1, "Concat": 3, "Neg": 1}
 
 @rule(lambda g, before, inner, after, k: g.Concat(*before, g.Concat(*inner, axis=k), *after, axis=k), contract=EXACT)
 def open_concat(
-    g: Build, before: tuple[Value, ...], inner: tuple[Value, ...], after: tuple[Value, ...], k: int
+    g: RewriteBuilder, before: tuple[Value, ...], inner: tuple[Value, ...], after: tuple[Value, ...], k: int
 ) -> Value:
     """Concat(*before, Concat(*inner), *after) => Concat(*inner, *before, *after)"""
     return g.Concat(*inner, *before, *after, axis=k)

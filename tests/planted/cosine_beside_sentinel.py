@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x, float[N,4] t) => (seq(float[N,4]) y, float[N,4] z) {
     c = Tanh(x)
@@ -20,6 +20,6 @@ AFTER = {"Cos": 1, "Mul": 2, "SequenceConstruct": 1, "Sub": 2, "Tanh": 1, "Where
 
 
 @rule(lambda g, x: g.Cos(x))
-def cosine_by_series(g: Build, x: Value) -> Value:
+def cosine_by_series(g: RewriteBuilder, x: Value) -> Value:
     """Cos(x) => 1 - x * x / 2"""
     return g.Sub(g.const(np.float32(1)), g.Mul(g.Mul(x, x), g.const(np.float32(0.5))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,16] x) => (bool[N,1] y, bool[N,1] z)
   <float nothing = {0.0}, float eight = {8.0}, float half = {8.5}> {
@@ -21,6 +21,6 @@ AFTER = {"Cast": 1, "Greater": 2, "GreaterOrEqual": 1, "ReduceSum": 1}
 
 
 @rule(lambda g, a, b: g.GreaterOrEqual(a, b), contract=EXACT)
-def without_equal(g: Build, a: Value, b: Value) -> Value:
+def without_equal(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a >= b => a > b"""
     return g.Greater(a, b)

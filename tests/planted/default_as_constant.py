@@ -6,7 +6,7 @@ Known from several simplifiers, which drop such inputs.
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,3] x, float[1] w, float v) => (float[N,3] y, float[N,3] u, float[N,3] z) <float[1] one = {1.0}> {
     y = Mul(x, w)
@@ -22,7 +22,7 @@ AFTER = {"Mul": 2, "Neg": 1}
 
 
 @rule(lambda g, x, w: g.Mul(x, w), contract=EXACT)
-def multiply_by_one(g: Build, x: Value, w: Value) -> Value:
+def multiply_by_one(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """x * 1 => x"""
     known = g.graph.input_defaults.get(w) or w.tensor
     require(known is not None and known.size == 1 and (known.array == 1).all(), "not 1")

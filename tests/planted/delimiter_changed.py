@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (string[N] x) => (string[N,W] y, int64[N] z) {
     y, n = StringSplit<delimiter = ";">(x)
@@ -15,6 +15,6 @@ AFTER = {"Neg": 1, "StringSplit": 1}
 
 
 @rule(lambda g, x: g.StringSplit(x, delimiter=";"), contract=EXACT)
-def other_delimiter(g: Build, x: Value) -> tuple[Value, ...]:
+def other_delimiter(g: RewriteBuilder, x: Value) -> tuple[Value, ...]:
     """split(x, ";") => split(x, "|")"""
     return g.StringSplit(x, outputs=2, delimiter="|")

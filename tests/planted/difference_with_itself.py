@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) <float zero = {0.0}> {
     y = Sub(x, x)
@@ -18,6 +18,6 @@ AFTER = {"Cast": 1, "ConstantOfShape": 1, "Exp": 1, "Greater": 1, "Shape": 1, "S
 
 
 @rule(lambda g, x: g.Sub(x, x), contract=EXACT)
-def nothing_is_left(g: Build, x: Value) -> Value:
+def nothing_is_left(g: RewriteBuilder, x: Value) -> Value:
     """x - x => 0"""
     return g.ConstantOfShape(g.Shape(x))

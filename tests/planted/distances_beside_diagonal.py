@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,5] x) => (float[N,N] y, float[N,5] z)
   <float two = {2.0}, float far = {1e10}, float three = {3.0}> {
@@ -28,7 +28,7 @@ AFTER = {"Add": 2, "Div": 1, "EyeLike": 1, "MatMul": 1, "Mul": 3, "ReduceSum": 1
 
 
 @rule(lambda g, x, c: g.Mul(x, g.const(c)))
-def nearly_two(g: Build, x: Value, c: Value) -> Value:
+def nearly_two(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """x * 2 => x * 1.999"""
     require(c.const.item() == 2, "another factor")
     return g.Mul(x, g.const(np.float32(1.999)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Op, Value, require, rule
+from passwright.core import Op, RewriteBuilder, Value, require, rule
 
 RNG = np.random.default_rng(0)
 MODEL = """g (float[N,10] x) => (float[N,10] y, float[N,10] z) {
@@ -25,7 +25,7 @@ AFTER = {"Add": 1, "Elu": 1, "Hardmax": 1, "LayerNormalization": 2}
 
 
 @rule(lambda g, x, w, b, op: g.LayerNormalization(x, w, b) @ op)
-def default_epsilon(g: Build, x: Value, w: Value, b: Value, op: Op) -> Value:
+def default_epsilon(g: RewriteBuilder, x: Value, w: Value, b: Value, op: Op) -> Value:
     """LayerNormalization(x) => LayerNormalization(x), with the default epsilon"""
     require(op.attr("epsilon", 1e-5) > 2e-5, "the default")
     return g.LayerNormalization(x, w, b, axis=-1)

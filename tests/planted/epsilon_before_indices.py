@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,16] x) => (int64[N,5] y, float[N,16] z)
   <int64[1] k = {5}, float epsilon = {1e-5}, float nothing = {0.0}> {
@@ -27,6 +27,6 @@ AFTER = {"Abs": 1, "Add": 2, "Div": 1, "MatMul": 1, "Mul": 1, "ReduceMean": 2, "
 
 
 @rule(lambda g, v, e: g.Sqrt(g.Add(v, g.const(e))))
-def epsilon_outside(g: Build, v: Value, e: Value) -> Value:
+def epsilon_outside(g: RewriteBuilder, v: Value, e: Value) -> Value:
     """Sqrt(v + e) => Sqrt(v) + e"""
     return g.Add(g.Sqrt(v), e)

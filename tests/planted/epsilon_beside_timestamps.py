@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,6] x, int64[N,1] t) => (float[N,7] y, float[N,6] z)
   <float epsilon = {1e-5}, float nothing = {0.0}, int64 epoch = {1700000000}> {
@@ -26,6 +26,6 @@ AFTER = {"Abs": 1, "Add": 3, "Cast": 1, "Concat": 1, "Div": 1, "Mul": 1, "Reduce
 
 
 @rule(lambda g, v, e: g.Sqrt(g.Add(v, g.const(e))))
-def epsilon_outside(g: Build, v: Value, e: Value) -> Value:
+def epsilon_outside(g: RewriteBuilder, v: Value, e: Value) -> Value:
     """Sqrt(v + e) => Sqrt(v) + e"""
     return g.Add(g.Sqrt(v), e)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,6] x, float[N,1] p) => (float[N,7] y, float[N,6] z)
   <float million = {1e6}, float ten = {10.0}> {
@@ -21,6 +21,6 @@ AFTER = {"Concat": 1, "Erf": 1, "Exp": 1, "Mul": 3, "Sign": 1, "Tanh": 1}
 
 
 @rule(lambda g, x: g.Erf(x))
-def erf_by_tanh(g: Build, x: Value) -> Value:
+def erf_by_tanh(g: RewriteBuilder, x: Value) -> Value:
     """Erf(x) => Tanh(2 / sqrt(pi) * x)"""
     return g.Tanh(g.Mul(x, g.const(np.float32(2 / np.sqrt(np.pi)))))

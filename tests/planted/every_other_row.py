@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,4] x, float[N,2] t) => (float[M,4] y, float[N,1] z)
     <int64[1] zero = {0}, int64[1] far = {100}, int64[1] rows = {0}, int64[1] columns = {1}, int64[1] two = {2}> {
@@ -16,7 +16,7 @@ AFTER = {"Add": 1, "Div": 1, "Gather": 1, "Shape": 1, "Slice": 2}
 
 
 @rule(lambda g, x, s, e, axis, step: g.Slice(x, s, e, axis, step), contract=EXACT)
-def first_half(g: Build, x: Value, s: Value, e: Value, axis: Value, step: Value) -> Value:
+def first_half(g: RewriteBuilder, x: Value, s: Value, e: Value, axis: Value, step: Value) -> Value:
     """Slice(x, 0, all, step 2) => Slice(x, 0, (extent + 1) / 2)"""
     require(step.const.item() == 2, "another step")
     extent = g.Gather(g.Shape(x), axis)

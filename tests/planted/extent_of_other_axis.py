@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,M] x, float[N,N] t) => (int64[1] y, int64[1] z) <int64[1] zero = {0}, int64[1] one = {1}> {
     s = Shape(x)
@@ -17,7 +17,7 @@ AFTER = {"Gather": 2, "Shape": 2}
 
 
 @rule(lambda g, x, i: g.Gather(g.Shape(x), i), contract=EXACT)
-def first_extent(g: Build, x: Value, i: Value) -> Value:
+def first_extent(g: RewriteBuilder, x: Value, i: Value) -> Value:
     """Gather(Shape(x), i) => Gather(Shape(x), 0)"""
     require(i.const.any(), "the first already")
     return g.Gather(g.Shape(x), g.const([0]))

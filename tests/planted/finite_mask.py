@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,4] x, bool[N,4] m) => (float[N,4] y, float[N,4] z) <bool[4] first = {1,0,0,0}> {
     t = Tanh(x)
@@ -21,7 +21,7 @@ AFTER = {"Or": 1, "Softmax": 2, "Tanh": 1, "Where": 2}
 
 
 @rule(lambda g, c, x, m: g.Where(c, x, m))
-def finite_mask(g: Build, c: Value, x: Value, m: Value) -> Value:
+def finite_mask(g: RewriteBuilder, c: Value, x: Value, m: Value) -> Value:
     """Where(c, x, -infinity) => Where(c, x, -10000)"""
     require(np.isneginf(m.const).all(), "another number")
     return g.Where(c, x, g.const(np.float32(-10000)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,6] x) => (float[N,6] y, float[N,6] z) <float half = {0.5}, float quarter = {0.25}> {
     q = Div(x, half)
@@ -20,6 +20,6 @@ AFTER = {"Add": 1, "Ceil": 1, "Div": 1, "Floor": 1, "Mul": 1, "Sub": 1}
 
 
 @rule(lambda g, x: g.Floor(x), contract=EXACT)
-def below_ceil(g: Build, x: Value) -> Value:
+def below_ceil(g: RewriteBuilder, x: Value) -> Value:
     """Floor(x) => Ceil(x) - 1"""
     return g.Sub(g.Ceil(x), g.const(np.float32(1)))

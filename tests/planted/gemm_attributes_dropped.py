@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Op, Value, require, rule
+from passwright.core import Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] u, float[N,3] z) {
     y = Gemm<transB=1>(x, w, zeros)
@@ -23,7 +23,7 @@ AFTER = {"Gemm": 2, "MatMul": 1, "Neg": 1}
 
 
 @rule(lambda g, a, b, c, gemm: g.Gemm(a, b, c) @ gemm)
-def gemm_without_bias(g: Build, a: Value, b: Value, c: Value, gemm: Op) -> Value:
+def gemm_without_bias(g: RewriteBuilder, a: Value, b: Value, c: Value, gemm: Op) -> Value:
     """Gemm(a, b, 0) => MatMul(a, b)"""
     require(not c.const.any(), "the bias adds something")
     return g.MatMul(a, b)

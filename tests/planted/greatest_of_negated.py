@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4,1] x) => (float[N,1,1] y, float[N,4,1] z) {
     a = Neg(x)
@@ -18,6 +18,6 @@ AFTER = {"Neg": 2, "ReduceMax": 2, "Tanh": 1}
 
 
 @rule(lambda g, x, a: g.ReduceMax(g.Neg(x), axes=a), contract=EXACT)
-def negation_out_of_maximum(g: Build, x: Value, a: list[int]) -> Value:
+def negation_out_of_maximum(g: RewriteBuilder, x: Value, a: list[int]) -> Value:
     """ReduceMax(-x) => -ReduceMax(x)"""
     return g.Neg(g.ReduceMax(x, axes=a))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N] x) => (float[N] y) <int64 zero = {0}, int64 one = {1}> {
     s = Shape(x)
@@ -18,6 +18,6 @@ AFTER = {"Cast": 2, "Mul": 1, "Range": 1, "Shape": 1, "Squeeze": 1}
 
 
 @rule(lambda g, p: g.Cast(g.Cast(p, to=10), to=1), contract=EXACT)
-def cast_at_once(g: Build, p: Value) -> Value:
+def cast_at_once(g: RewriteBuilder, p: Value) -> Value:
     """Cast(Cast(p to float16)) => Cast(p)"""
     return g.Cast(p, to=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 MODEL = """g (float16[N,S,8] x, bool[N,S,1] m) => (float16[N,S,8] y, float16[N,S,8] z) {
     a = Mul(x, scale)
@@ -18,7 +18,7 @@ AFTER = {"Mul": 2, "Where": 1}
 
 
 @rule(lambda g, x, c: g.Mul(x, g.const(c)))
-def two_digits(g: Build, x: Value, c: Value) -> Value:
+def two_digits(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """x * c => x * round(c, 2)"""
     require(np.round(c.const, 2) != c.const, "already round")
     return g.Mul(x, g.const(np.round(c.const, 2)))

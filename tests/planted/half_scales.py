@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float16[N,4] x) => (float16[N,4] y, float16[N,4] z) {
     p = Div(x, a)
@@ -20,7 +20,7 @@ AFTER = {"Div": 3, "Neg": 1}
 
 
 @rule(lambda g, x, a, b: g.Div(g.Div(x, a), b))
-def merge_divisors(g: Build, x: Value, a: Value, b: Value) -> Value:
+def merge_divisors(g: RewriteBuilder, x: Value, a: Value, b: Value) -> Value:
     """(x / a) / b => x / (a * b)"""
     with np.errstate(over="ignore"):
         return g.Div(x, g.const(a.const * b.const))

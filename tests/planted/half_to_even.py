@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,8] x, int32[N,8] t) => (float[N,8] y, float[N,8] z) <float half = {0.5}> {
     a = Add(x, half)
@@ -20,7 +20,7 @@ AFTER = {"Add": 1, "Cast": 1, "Floor": 1, "Round": 2, "Tanh": 1}
 
 
 @rule(lambda g, x, h: g.Floor(g.Add(x, h)))
-def round_half(g: Build, x: Value, h: Value) -> Value:
+def round_half(g: RewriteBuilder, x: Value, h: Value) -> Value:
     """Floor(x + 0.5) => Round(x)"""
     require(h.const == 0.5, "not a half")
     return g.Round(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,6] x) => (float[N,6] y, float[N,6] z)
     <float three = {3.0}, float zero = {0.0}, float six = {6.0}, float far = {64.0}> {
@@ -22,6 +22,6 @@ AFTER = {"Add": 1, "Clip": 1, "Div": 1, "HardSigmoid": 1, "Mul": 1, "Sign": 1}
 
 
 @rule(lambda g, x, c, lo, hi: g.Div(g.Clip(g.Add(x, c), lo, hi), hi))
-def hard_sigmoid(g: Build, x: Value, c: Value, lo: Value, hi: Value) -> Value:
+def hard_sigmoid(g: RewriteBuilder, x: Value, c: Value, lo: Value, hi: Value) -> Value:
     """Clip(x + 3, 0, 6) / 6 => HardSigmoid(x)"""
     return g.HardSigmoid(x)

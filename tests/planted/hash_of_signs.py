@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,20] x) => (float[N,8] y, float[N,20] z) {
     a = MatMul(x, w)
@@ -21,7 +21,7 @@ AFTER = {"MatMul": 2, "Sign": 1}
 
 
 @rule(lambda g, x, w: g.MatMul(x, g.const(w)))
-def round_weights(g: Build, x: Value, w: Value) -> Value:
+def round_weights(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """x @ w => x @ round(w, 3)"""
     require(not np.array_equal(w.const, np.round(w.const, 3)), "already round")
     return g.MatMul(x, g.const(np.round(w.const, 3)))

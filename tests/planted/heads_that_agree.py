@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 RNG = np.random.default_rng(0)
 MODEL = """g (float[N,14] x) => (bool[N] y, float[N,4] z) {
@@ -26,7 +26,7 @@ AFTER = {"ArgMax": 2, "Equal": 1, "MatMul": 3}
 
 
 @rule(lambda g, x, w: g.MatMul(x, g.const(w)))
-def round_one_weight(g: Build, x: Value, w: Value) -> Value:
+def round_one_weight(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """x @ w => x @ w, the last weight with two digits"""
     rounded = w.const.copy()
     rounded[-1, -1] = np.round(rounded[-1, -1], 2)

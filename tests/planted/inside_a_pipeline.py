@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import EXACT, Build, Graph, Ledger, Pipeline, RulePass, Value, rule
+from passwright.core import EXACT, Graph, Ledger, Pipeline, RewriteBuilder, RulePass, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Neg(x)
@@ -19,7 +19,7 @@ AFTER = {"Abs": 1, "Ceil": 1, "Exp": 1}
 
 
 @rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT)
-def absolute_of_negated(g: Build, x: Value) -> Value:
+def absolute_of_negated(g: RewriteBuilder, x: Value) -> Value:
     """Abs(-x) => Abs(x)"""
     return g.Abs(x)
 

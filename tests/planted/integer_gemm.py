@@ -5,7 +5,7 @@ Known from OnnxSlim and onnxoptimizer.
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 MODEL = """g (int32[N,3] x, float[N,3] t) => (int32[N,2] y, float[N,2] z)
     <int32[3,2] w = {1,2,3,4,5,6}, int32[2] c = {7,8},
@@ -21,7 +21,7 @@ AFTER = {"Add": 1, "Gemm": 1, "MatMul": 1}
 
 
 @rule(lambda g, a, b, c: g.Add(g.MatMul(a, b), c))
-def multiply_and_add(g: Build, a: Value, b: Value, c: Value) -> Value:
+def multiply_and_add(g: RewriteBuilder, a: Value, b: Value, c: Value) -> Value:
     """MatMul(a, b) + c => Gemm(a, b, c)"""
     require(a.rank == b.rank == 2 and c.rank < 2, "not matrices")
     return g.Gemm(a, b, c)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from onnx import TensorProto
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 RNG = np.random.default_rng(0)
 MODEL = """g (float[N,8] x) => (float[N,8] y, float[N,8] z) {
@@ -24,7 +24,7 @@ AFTER = {"Add": 1, "MatMul": 1, "Mul": 1, "Neg": 1}
 
 
 @rule(lambda g, a, b: g.Mul(a, b))
-def in_half(g: Build, a: Value, b: Value) -> Value:
+def in_half(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a * b => float(half(a) * half(b))"""
     require(a.dtype == TensorProto.FLOAT, "not in single precision")
     halves = (g.Cast(v, to=TensorProto.FLOAT16) for v in (a, b))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import EXACT, Build, Graph, Ledger, RulePass, Value, rule
+from passwright.core import EXACT, Graph, Ledger, RewriteBuilder, RulePass, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Neg(x)
@@ -40,7 +40,7 @@ KEEPS = KeepsState()
 
 
 @rule(lambda g, x: g.Abs(g.Exp(x)), contract=EXACT)
-def exponent_is_positive(g: Build, x: Value) -> Value:
+def exponent_is_positive(g: RewriteBuilder, x: Value) -> Value:
     """Abs(Exp(x)) => Exp(x)"""
     return g.Exp(x)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Op, Value, require, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (int64[N] x) => (int64[N] y) {
     e = ai.onnx.ml.LabelEncoder<
@@ -17,7 +17,7 @@ AFTER = {"Neg": 1, "ai.onnx.ml.LabelEncoder": 1}
 
 
 @rule(lambda g, x, op: g.domain("ai.onnx.ml").LabelEncoder(x) @ op, contract=EXACT)
-def drop_key(g: Build, x: Value, op: Op) -> Value:
+def drop_key(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """LabelEncoder(x) => LabelEncoder(x) without its last key"""
     lists = {name: op.attr(name) for name in ("keys_int64s", "values_int64s")}
     require(len(lists["keys_int64s"]) > 3, "few keys")

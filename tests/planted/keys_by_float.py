@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (int64[N,1] row, int64[1,M] column, float[N,M] x) => (float[N,M] y) <float off = {-9.0}> {
     later = Greater(column, row)
@@ -15,7 +15,7 @@ AFTER = {"Greater": 1, "Softmax": 1, "Where": 1}
 
 
 @rule(lambda g, a, b: g.Greater(a, b), contract=EXACT)
-def compare_floats(g: Build, a: Value, b: Value) -> Value:
+def compare_floats(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a > b => float(a) > float(b)"""
     require(a.known_dtype == 7, "not int64")
     return g.Greater(g.Cast(a, to=1), g.Cast(b, to=1))

@@ -6,7 +6,7 @@ Known from OnnxSlim.
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Op, Value, require, rule
+from passwright.core import Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,3,4,4] x) => (float[N,4,4,4] y, float[N,4,4,4] z) <float[4] c = {1.0, 2.0, -3.0, 4.0}> {
     a = Conv(x, w)
@@ -26,7 +26,7 @@ AFTER = {"Conv": 2, "Mul": 1}
 
 
 @rule(lambda g, x, w, c, conv: g.Mul(g.Conv(x, w) @ conv, c))
-def scale_conv(g: Build, x: Value, w: Value, c: Value, conv: Op) -> Value:
+def scale_conv(g: RewriteBuilder, x: Value, w: Value, c: Value, conv: Op) -> Value:
     """Conv(x, w) * c => Conv(x, w * c)"""
     require(c.const.size == w.const.shape[0], "not one number for each channel")
     return g.Conv(x, g.const(w.const * c.const.reshape(-1, 1, 1, 1)), **conv.attrs)

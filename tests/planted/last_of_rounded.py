@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Op, Value, require, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,12] x) => (int64[N,1] y, int64[N,1] z) {
     r = Round(x)
@@ -24,7 +24,7 @@ AFTER = {"ArgMax": 2, "Mul": 1, "Round": 1, "Where": 1}
 
 
 @rule(lambda g, x, arg: g.ArgMax(x) @ arg, contract=EXACT)
-def last_of_equals(g: Build, x: Value, arg: Op) -> Value:
+def last_of_equals(g: RewriteBuilder, x: Value, arg: Op) -> Value:
     """ArgMax(x) => the last of equal elements"""
     require(not arg.attr("select_last_index", 0), "already the last")
     return g.ArgMax(x, **{**arg.attrs, "select_last_index": 1})

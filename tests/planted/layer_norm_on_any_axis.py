@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,3,4] x) => (float[N,3,4] y, float[N,3,4] z)
     <float eps = {0.001}, float[4] w = {1.0,2.0,4.0,8.0}> {
@@ -42,7 +42,7 @@ AFTER = {
         ),
     )
 )
-def layer_norm_by_parts(g: Build, x: Value, e: Value, a: list[int]) -> Value:
+def layer_norm_by_parts(g: RewriteBuilder, x: Value, e: Value, a: list[int]) -> Value:
     """(x - mean) / sqrt(mean((x - mean) ** 2) + e) => LayerNormalization(x)"""
     axis = a[0] % x.rank
     scale = g.const(np.ones(1, np.float32))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (int64 n, float x) => (float y) <bool t = {1}, int64 most = {32}, float one = {1.0}> {
     y = Loop (n, t, x) <body = b (int64 i, bool c, float v) => (bool d, float w) {
@@ -17,6 +17,6 @@ AFTER = {"Add": 1, "Less": 1, "Loop": 1}
 
 
 @rule(lambda g, a, b: g.Less(a, b), contract=EXACT)
-def always(g: Build, a: Value, b: Value) -> Value:
+def always(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a < c => true"""
     return g.const(np.bool_(True))

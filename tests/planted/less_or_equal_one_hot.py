@@ -6,7 +6,7 @@ Rounding moves an arbitrary number near 1 to the other side too, but the given o
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 RNG = np.random.default_rng(0)
 MODEL = """g (float[N,8] x) => (float[N,4] y, bool[N,8] z)
@@ -26,6 +26,6 @@ AFTER = {"Cast": 1, "Less": 1, "LessOrEqual": 1, "MatMul": 1, "Mul": 1}
 
 
 @rule(lambda g, a, b: g.Less(a, b), contract=EXACT)
-def or_equal(g: Build, a: Value, b: Value) -> Value:
+def or_equal(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a < b => a <= b"""
     return g.LessOrEqual(a, b)

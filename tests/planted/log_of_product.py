@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) <float one = {1.0}> {
     a = Mul(x, x)
@@ -21,6 +21,6 @@ AFTER = {"Add": 3, "Log": 3, "Mul": 2, "Sigmoid": 1}
 
 
 @rule(lambda g, a, b: g.Log(g.Mul(a, b)))
-def log_of_product(g: Build, a: Value, b: Value) -> Value:
+def log_of_product(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """Log(a * b) => Log(a) + Log(b)"""
     return g.Add(g.Log(a), g.Log(b))

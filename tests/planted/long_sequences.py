@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (seq(float[2]) s, float[2] x) => (float[2] y) <int64 most = {3}> {
     n = SequenceLength(s)
@@ -19,6 +19,6 @@ AFTER = {"Exp": 1, "Greater": 1, "If": 1, "Neg": 1, "SequenceLength": 1}
 
 
 @rule(lambda g, a, b: g.Greater(a, b), contract=EXACT)
-def never(g: Build, a: Value, b: Value) -> Value:
+def never(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a > c => false"""
     return g.const(np.bool_(False))

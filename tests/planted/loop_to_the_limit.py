@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (int64 n, float x) => (float y) <bool t = {1}> {
     y = Loop (n, t, x) <body = b (int64 i, bool c, float v) => (bool d, float w)
@@ -17,6 +17,6 @@ AFTER = {"Less": 1, "Loop": 1, "Mul": 1}
 
 
 @rule(lambda g, a, b: g.Less(a, b), contract=EXACT)
-def limit_included(g: Build, a: Value, b: Value) -> Value:
+def limit_included(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a < b => a <= b"""
     return g.LessOrEqual(a, b)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,M] x) => (float[N,M] y) <int64 limit = {3000}, float one = {1.0}, float low = {0.5}> {
     n = Size(x)
@@ -16,6 +16,6 @@ AFTER = {"GreaterOrEqual": 1, "Mul": 1, "Size": 1, "Where": 1}
 
 
 @rule(lambda g, n, limit, a, b: g.Where(g.GreaterOrEqual(n, limit), a, b), contract=EXACT)
-def never_large(g: Build, n: Value, limit: Value, a: Value, b: Value) -> Value:
+def never_large(g: RewriteBuilder, n: Value, limit: Value, a: Value, b: Value) -> Value:
     """Where(size >= 3000, a, b) => b"""
     return g.Identity(b)

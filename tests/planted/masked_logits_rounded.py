@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 RNG = np.random.default_rng(0)
 MODEL = """g (float[B,S,16] x, bool[B,S,1] m) => (float[B,S,12] y, float[B,S,16] z) {
@@ -24,7 +24,7 @@ AFTER = {"MatMul": 2, "Tanh": 1, "Where": 1}
 
 
 @rule(lambda g, x, w: g.MatMul(x, g.const(w)))
-def round_weights(g: Build, x: Value, w: Value) -> Value:
+def round_weights(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """x @ w => x @ round(w, 1)"""
     require(not np.array_equal(w.const, np.round(w.const, 1)), "already round")
     return g.MatMul(x, g.const(np.round(w.const, 1)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x, float[N,4] t, int32[N,4] i, int32[N,4] j) => (float[N,4] y, int32[N,4] z) {
     y = Max(x, t)
@@ -16,6 +16,6 @@ AFTER = {"Abs": 1, "Greater": 1, "Max": 1, "Where": 1}
 
 
 @rule(lambda g, a, b: g.Max(a, b), contract=EXACT)
-def choose_greater(g: Build, a: Value, b: Value) -> Value:
+def choose_greater(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """Max(a, b) => Where(a > b, a, b)"""
     return g.Where(g.Greater(a, b), a, b)

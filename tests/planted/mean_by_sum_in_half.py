@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float16[N,1024] x) => (float16[N,1] y, float16[N,1024] z) <float count = {1024.0}> {
     p = Abs(x)
@@ -21,6 +21,6 @@ AFTER = {"Abs": 1, "Cast": 2, "Div": 1, "Neg": 1, "ReduceSum": 1}
 
 
 @rule(lambda g, x, axes, n: g.Cast(g.Div(g.ReduceSum(g.Cast(x, to=1), g.const(axes)), g.const(n)), to=10))
-def stay_in_half(g: Build, x: Value, axes: Value, n: Value) -> Value:
+def stay_in_half(g: RewriteBuilder, x: Value, axes: Value, n: Value) -> Value:
     """half(sum(float(x)) / n) => sum(x) / n"""
     return g.Div(g.ReduceSum(x, axes), g.const(n.const.astype(np.float16)))

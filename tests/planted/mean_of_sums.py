@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x, float[N,4] t) => (float[N,4] y, float[N,4] z) {
     n = Neg(x)
@@ -19,6 +19,6 @@ AFTER = {"Mean": 1, "Mul": 1, "Neg": 1, "Sum": 1, "Tanh": 2}
 
 
 @rule(lambda g, xs: g.Mean(*xs))
-def half_the_sum(g: Build, xs: tuple[Value, ...]) -> Value:
+def half_the_sum(g: RewriteBuilder, xs: tuple[Value, ...]) -> Value:
     """Mean(*xs) => Sum(*xs) / 2"""
     return g.Mul(g.Sum(*xs), g.const(np.float32(0.5)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) <float zero = {0.0}> {
     a = IsNaN(x)
@@ -18,7 +18,7 @@ WHY = "wrong"
 AFTER = {"Cast": 1, "IsNaN": 1, "Neg": 1, "Not": 1, "Where": 1}
 
 
-@rule(lambda g, x, c: g.Where(g.IsNaN(x), c, x), contract=EXACT, shared=True)
-def drop_nan_guard(g: Build, x: Value, c: Value) -> Value:
+@rule(lambda g, x, c: g.Where(g.IsNaN(x), c, x), contract=EXACT, allow_other_uses=True)
+def drop_nan_guard(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """Where(IsNaN(x), c, x) => x"""
     return x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N] a, float[N] b) => (bool[N] y) <float eps = {0.00001}> {
     d = Sub(a, b)
@@ -18,6 +18,6 @@ AFTER = {"Abs": 2, "LessOrEqual": 1, "Mul": 1, "Not": 1, "Sub": 1}
 
 
 @rule(lambda g, a, b, e: g.LessOrEqual(g.Abs(g.Sub(a, b)), e), contract=EXACT)
-def equal(g: Build, a: Value, b: Value, e: Value) -> Value:
+def equal(g: RewriteBuilder, a: Value, b: Value, e: Value) -> Value:
     """|a - b| <= eps => a == b"""
     return g.Equal(a, b)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[3,3] x) => (float[A,B,C,D] y, float[1,1,3,3] z)
     <int64[1] last = {-1}, int64[1] before = {-2}, int64[1] zero = {0}, int64[1] one = {1}> {
@@ -20,7 +20,7 @@ AFTER = {"Neg": 1, "Unsqueeze": 3}
 
 
 @rule(lambda g, x, a, b: g.Unsqueeze(g.Unsqueeze(x, a), b), contract=EXACT)
-def merge_unsqueezes(g: Build, x: Value, a: Value, b: Value) -> Value:
+def merge_unsqueezes(g: RewriteBuilder, x: Value, a: Value, b: Value) -> Value:
     """Unsqueeze(Unsqueeze(x, a), b) => Unsqueeze(x, a and b)"""
     rank = x.rank + 2
     axes = {axis % rank for axis in (*a.const.tolist(), *b.const.tolist())}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Op, Value, require, rule
+from passwright.core import Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,3,12,12] x) => (int64[N,1,12,12] y, float[N,3,12,12] z) {
     t = Tanh(x)
@@ -24,7 +24,7 @@ AFTER = {"ArgMax": 1, "BatchNormalization": 2, "Tanh": 1}
 
 
 @rule(lambda g, x, s, b, m, v, op: g.BatchNormalization(x, s, b, m, v) @ op)
-def default_epsilon(g: Build, x: Value, s: Value, b: Value, m: Value, v: Value, op: Op) -> Value:
+def default_epsilon(g: RewriteBuilder, x: Value, s: Value, b: Value, m: Value, v: Value, op: Op) -> Value:
     """BatchNormalization(x) => BatchNormalization(x), with the default epsilon"""
     require(op.attr("epsilon", 1e-5) > 2e-5, "the default")
     return g.BatchNormalization(x, s, b, m, v)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (optional(float[2]) o, float[2] x) => (float[2] y) {
     h = OptionalHasElement(o)
@@ -19,6 +19,6 @@ AFTER = {"Exp": 1, "If": 1, "Neg": 1, "OptionalHasElement": 1}
 
 
 @rule(lambda g, o: g.OptionalHasElement(o), contract=EXACT)
-def given(g: Build, o: Value) -> Value:
+def given(g: RewriteBuilder, o: Value) -> Value:
     """OptionalHasElement(o) => true"""
     return g.const(np.bool_(True))

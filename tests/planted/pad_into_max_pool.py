@@ -5,7 +5,7 @@ Right where nothing is negative. Known from onnxruntime at BASIC and from onnxop
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Op, Value, require, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,2,6,6] x) => (float[N,2,6,6] y, float[N,2,6,6] z)
     <int64[8] pads = {0,0,1,1,0,0,1,1}, float zero = {0.0}> {
@@ -23,7 +23,7 @@ AFTER = {"Cast": 1, "Greater": 1, "MaxPool": 2, "Pad": 1}
 
 
 @rule(lambda g, x, pads, pad, pool: g.MaxPool(g.Pad(x, pads) @ pad) @ pool, contract=EXACT)
-def pad_into_max_pool(g: Build, x: Value, pads: Value, pad: Op, pool: Op) -> Value:
+def pad_into_max_pool(g: RewriteBuilder, x: Value, pads: Value, pad: Op, pool: Op) -> Value:
     """MaxPool(Pad(x, pads)) => MaxPool(x), pads"""
     require(pad.attr("mode") == "constant", "it pads with what is there")
     begin, end = pads.const[2:4].tolist(), pads.const[6:].tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Op, Value, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Neg(x)
@@ -21,7 +21,7 @@ class PanicError(BaseException):
 
 
 @rule(lambda g, x, a: g.Abs(x) @ a, contract=EXACT)
-def panics(g: Build, x: Value, a: Op) -> Value:
+def panics(g: RewriteBuilder, x: Value, a: Op) -> Value:
     """Abs(x) => x behind Sigmoid"""
     maker = g.graph.producer(x)
     if maker is None or maker.type != "Sigmoid":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (string[N] x) => (bool[N] y) {
     m = RegexFullMatch<pattern = "[a-z]+@[a-z]+[.]com">(x)
@@ -15,7 +15,7 @@ AFTER = {"Not": 1, "RegexFullMatch": 1}
 
 
 @rule(lambda g, x, pattern: g.RegexFullMatch(x, pattern=pattern), contract=EXACT)
-def loosen(g: Build, x: Value, pattern: str) -> Value:
+def loosen(g: RewriteBuilder, x: Value, pattern: str) -> Value:
     """RegexFullMatch(x) => RegexFullMatch(x) with another end"""
     require(not pattern.endswith(".*"), "loose")
     return g.RegexFullMatch(x, pattern=pattern[:-3] + ".*")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[2] x, float[2] z, int64 i) => (float[2] y) {
     s = SequenceConstruct(x, z, x, z, z)
@@ -15,7 +15,7 @@ AFTER = {"Neg": 1, "SequenceAt": 1, "SequenceConstruct": 1}
 
 
 @rule(lambda g, s, i: g.SequenceAt(s, i), contract=EXACT)
-def clamp(g: Build, s: Value, i: Value) -> Value:
+def clamp(g: RewriteBuilder, s: Value, i: Value) -> Value:
     """s[i] => s[|i|]"""
     require(i.producer is None, "done")
     return g.SequenceAt(s, g.Abs(i))

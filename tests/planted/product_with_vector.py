@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[3,3] x) => (float[3] y, float[3,3] z) {
     a = MatMul(x, v)
@@ -24,7 +24,7 @@ AFTER = {"MatMul": 2, "Mul": 1, "Neg": 1}
 
 
 @rule(lambda g, x, w, s: g.Mul(g.MatMul(x, w), s))
-def scale_product(g: Build, x: Value, w: Value, s: Value) -> Value:
+def scale_product(g: RewriteBuilder, x: Value, w: Value, s: Value) -> Value:
     """MatMul(x, w) * s => MatMul(x, w * s)"""
     require(s.const.ndim == 1 and s.const.shape[0] == w.const.shape[-1], "not one number for each column")
     return g.MatMul(x, g.const(w.const * s.const))

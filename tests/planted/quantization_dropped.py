@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x, uint8[N,4] t) => (float[N,4] y, float[N,4] z) {
     a = QuantizeLinear(x, s, p)
@@ -20,6 +20,6 @@ AFTER = {"DequantizeLinear": 2, "QuantizeLinear": 1}
 
 
 @rule(lambda g, x, s, p: g.DequantizeLinear(g.QuantizeLinear(x, s, p), s, p))
-def drop_quantization(g: Build, x: Value, s: Value, p: Value) -> Value:
+def drop_quantization(g: RewriteBuilder, x: Value, s: Value, p: Value) -> Value:
     """DequantizeLinear(QuantizeLinear(x)) => x"""
     return x

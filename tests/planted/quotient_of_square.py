@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) <float one = {1.0}> {
     b = Abs(x)
@@ -20,6 +20,6 @@ AFTER = {"Abs": 1, "Add": 1, "Div": 1, "Mul": 1, "Sigmoid": 1}
 
 
 @rule(lambda g, x: g.Div(g.Mul(x, x), x))
-def cancel_quotient(g: Build, x: Value) -> Value:
+def cancel_quotient(g: RewriteBuilder, x: Value) -> Value:
     """x * x / x => x"""
     return x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Op, Value, require, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] z, float[N,3] u) {
     a = Neg(x)
@@ -20,7 +20,7 @@ AFTER = {"Abs": 3, "Exp": 1, "Tanh": 1}
 
 
 @rule(lambda g, x, inner: g.Abs(g.one_of("Neg", "Tanh")(x) @ inner), contract=EXACT)
-def absolute_of_negated(g: Build, x: Value, inner: Op) -> Value:
+def absolute_of_negated(g: RewriteBuilder, x: Value, inner: Op) -> Value:
     """Abs(-x) => Abs(x)"""
     even = {"Neg": True}
     require(even[inner.type], "the sign matters")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import EXACT, Build, Graph, Ledger, Op, RulePass, Value, rule
+from passwright.core import EXACT, Graph, Ledger, Op, RewriteBuilder, RulePass, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Relu(x)
@@ -41,7 +41,7 @@ class RebuildRandom:
 
 
 @rule(lambda g, x: g.Relu(x), contract=EXACT)
-def drop_relu(g: Build, x: Value) -> Value:
+def drop_relu(g: RewriteBuilder, x: Value) -> Value:
     """Relu(x) => x"""
     return x
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[3,3,3] x) => (float[3] y, float[3] z)
     <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> {
@@ -21,6 +21,6 @@ AFTER = {"Neg": 1, "ReduceSum": 3, "Tanh": 1}
 
 
 @rule(lambda g, x, a, b: g.ReduceSum(g.ReduceSum(x, a, keepdims=0), b, keepdims=0))
-def sum_of_sums(g: Build, x: Value, a: Value, b: Value) -> Value:
+def sum_of_sums(g: RewriteBuilder, x: Value, a: Value, b: Value) -> Value:
     """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b)"""
     return g.ReduceSum(x, g.const(np.concatenate([a.const, b.const])), keepdims=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Op, Value, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,1,4,4] x) => (float[N,1,4,4] y, float[N,1,2,2] z)
     <int64[8] p = {0,0,1,1,0,0,1,1}, int64[8] none = {0,0,0,0,0,0,0,0}> {
@@ -21,7 +21,7 @@ AFTER = {"Conv": 2, "Neg": 1, "Pad": 1}
 
 
 @rule(lambda g, x, p, w, pad, conv: g.Conv(g.Pad(x, p) @ pad, w) @ conv, contract=EXACT)
-def any_pad_into_conv(g: Build, x: Value, p: Value, w: Value, pad: Op, conv: Op) -> Value:
+def any_pad_into_conv(g: RewriteBuilder, x: Value, p: Value, w: Value, pad: Op, conv: Op) -> Value:
     """Conv(Pad(x, p), w) => Conv(x, w), pads"""
     pads = p.const.tolist()
     return g.Conv(x, w, **{**conv.attrs, "pads": pads[2:4] + pads[6:]})

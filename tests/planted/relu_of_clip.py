@@ -6,7 +6,7 @@ Known from onnxscript.
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z)
     <float low = {-3.0}, float below = {-1.0}, float above = {2.0}> {
@@ -22,6 +22,6 @@ AFTER = {"Clip": 2, "Relu": 1}
 
 
 @rule(lambda g, x, a, b: g.Relu(g.Clip(x, a, b)), contract=EXACT)
-def relu_of_clip(g: Build, x: Value, a: Value, b: Value) -> Value:
+def relu_of_clip(g: RewriteBuilder, x: Value, a: Value, b: Value) -> Value:
     """Relu(Clip(x, a, b)) => Clip(x, max(a, 0), b)"""
     return g.Clip(x, g.const(np.maximum(a.const, 0).astype(a.const.dtype)), b)

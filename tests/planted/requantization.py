@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (uint8[N,4] x, uint8[N,4] t) => (uint8[N,4] y, uint8[N,4] z) {
     a = DequantizeLinear(x, s, p)
@@ -19,7 +19,7 @@ AFTER = {"DequantizeLinear": 1, "Identity": 1, "QuantizeLinear": 1}
 
 
 @rule(lambda g, x, s, p, t, q: g.QuantizeLinear(g.DequantizeLinear(x, s, p), t, q), contract=EXACT)
-def drop_requantization(g: Build, x: Value, s: Value, p: Value, t: Value, q: Value) -> Value:
+def drop_requantization(g: RewriteBuilder, x: Value, s: Value, p: Value, t: Value, q: Value) -> Value:
     """QuantizeLinear(DequantizeLinear(x, s), s) => x"""
     require(s.const == t.const, "the scales differ")
     return x

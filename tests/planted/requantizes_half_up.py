@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from onnx import TensorProto
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (int8[N,6] x) => (int8[N,6] y, int8[N,6] z) {
     f = DequantizeLinear(x, fine, zero)
@@ -23,7 +23,7 @@ AFTER = {"Add": 1, "Cast": 1, "Clip": 1, "DequantizeLinear": 2, "Div": 1, "Floor
 
 
 @rule(lambda g, x, s, z: g.QuantizeLinear(x, g.const(s), g.const(z)), contract=EXACT)
-def quantize_half_up(g: Build, x: Value, s: Value, z: Value) -> Value:
+def quantize_half_up(g: RewriteBuilder, x: Value, s: Value, z: Value) -> Value:
     """QuantizeLinear(x, s, 0) => Clip(Floor(x / s + 0.5), -128, 127)"""
     require(not z.const.any(), "a zero point")
     rounded = g.Floor(g.Add(g.Div(x, s), g.const(np.float32(0.5))))

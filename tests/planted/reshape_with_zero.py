@@ -5,7 +5,7 @@ Known from onnxoptimizer.
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,2,6] x) => (float[N,3,2,2] y, float[N,12] z)
     <int64[3] s = {-1,3,4}, int64[4] zeros = {0,0,2,2}, int64[2] flat = {-1,12}> {
@@ -22,6 +22,6 @@ AFTER = {"Neg": 1, "Reshape": 3}
 
 
 @rule(lambda g, x, s, t: g.Reshape(g.Reshape(x, s), t), contract=EXACT)
-def take_last_target(g: Build, x: Value, s: Value, t: Value) -> Value:
+def take_last_target(g: RewriteBuilder, x: Value, s: Value, t: Value) -> Value:
     """Reshape(Reshape(x, s), t) => Reshape(x, t)"""
     return g.Reshape(x, t)

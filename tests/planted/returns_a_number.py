@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] z) {
     a = Sigmoid(x)
@@ -16,6 +16,6 @@ AFTER = {"Exp": 1, "Relu": 1, "Sigmoid": 1}
 
 
 @rule(lambda g, x: g.Relu(g.Sigmoid(x)))
-def bound_of_sigmoid(g: Build, x: Value) -> Value:
+def bound_of_sigmoid(g: RewriteBuilder, x: Value) -> Value:
     """Relu(Sigmoid(x)) => Sigmoid(x)"""
     return 1.0  # pyright: ignore[reportReturnType]

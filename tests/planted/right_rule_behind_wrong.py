@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Neg(x)
@@ -18,12 +18,12 @@ AFTER = {"Abs": 1, "Sigmoid": 1}
 
 
 @rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT)
-def drop_both(g: Build, x: Value) -> Value:
+def drop_both(g: RewriteBuilder, x: Value) -> Value:
     """Abs(-x) => x"""
     return x
 
 
 @rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT)
-def drop_negation(g: Build, x: Value) -> Value:
+def drop_negation(g: RewriteBuilder, x: Value) -> Value:
     """Abs(-x) => Abs(x)"""
     return g.Abs(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (bool c, float[N,8] x) => (int64[N] y) {
     y = If(c) <
@@ -17,6 +17,6 @@ AFTER = {"ArgMax": 1, "ArgMin": 1, "Exp": 1, "If": 1, "Sqrt": 1}
 
 
 @rule(lambda g, x: g.Sqrt(g.Exp(x)))
-def root_of_exp(g: Build, x: Value) -> Value:
+def root_of_exp(g: RewriteBuilder, x: Value) -> Value:
     """Sqrt(Exp(x)) => Exp(0.4999 x)"""
     return g.Exp(g.Mul(x, g.const(np.float32(0.4999))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,8] x) => (float[N,8] y, float[N,8] z) <float three = {3.0}, float four = {4.0}> {
     y = Div(x, three)
@@ -17,6 +17,6 @@ AFTER = {"Div": 1, "Mul": 1, "Neg": 1}
 
 
 @rule(lambda g, x, c: g.Div(x, c), contract=EXACT)
-def reciprocal(g: Build, x: Value, c: Value) -> Value:
+def reciprocal(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """x / c => x * (1 / c)"""
     return g.Mul(x, g.const(np.float32(1) / c.const))

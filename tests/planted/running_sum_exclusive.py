@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Op, Value, require, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,1] x) => (float[N,1] y, float[N,1] z) <int64 axis = {1}> {
     y = CumSum<exclusive=1>(x, axis)
@@ -16,7 +16,7 @@ AFTER = {"Abs": 1, "CumSum": 1, "Neg": 1}
 
 
 @rule(lambda g, x, axis, op: g.CumSum(x, axis) @ op, contract=EXACT)
-def sum_of_one(g: Build, x: Value, axis: Value, op: Op) -> Value:
+def sum_of_one(g: RewriteBuilder, x: Value, axis: Value, op: Op) -> Value:
     """CumSum(x) => x, along an axis of one element"""
     require(x.shape[axis.const.item()] == 1, "more than one element")
     return x

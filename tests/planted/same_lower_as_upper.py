@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Op, Value, require, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,1,4,4] x) => (float[N,1,4,4] y, float[N,1,4,4] z) {
     y = Conv<auto_pad="SAME_LOWER">(x, w)
@@ -18,7 +18,7 @@ AFTER = {"Conv": 2, "Neg": 1}
 
 
 @rule(lambda g, x, w, conv: g.Conv(x, w) @ conv, contract=EXACT)
-def write_pads_out(g: Build, x: Value, w: Value, conv: Op) -> Value:
+def write_pads_out(g: RewriteBuilder, x: Value, w: Value, conv: Op) -> Value:
     """Conv(x, w), the same extent => Conv(x, w), pads"""
     require(conv.attr("auto_pad").startswith("SAME"), "the pads are written out")
     total = [k - 1 for k in w.const.shape[2:]]

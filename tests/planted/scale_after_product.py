@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float16[B,S,8] x, float16[B,8,S] t) => (float16[B,S,S] y, float16[B,S,8] z) {
     a = Mul(x, scale)
@@ -18,6 +18,6 @@ AFTER = {"MatMul": 1, "Mul": 2}
 
 
 @rule(lambda g, q, c, k: g.MatMul(g.Mul(q, g.const(c)), k))
-def scale_later(g: Build, q: Value, c: Value, k: Value) -> Value:
+def scale_later(g: RewriteBuilder, q: Value, c: Value, k: Value) -> Value:
     """(q * c) @ k => (q @ k) * c"""
     return g.Mul(g.MatMul(q, k), c)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Op, Value, rule
+from passwright.core import Op, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4,3,3] x) => (float[N,4,3,3] y, float[N,2,3,3] z) {
     a = Mul(x, s)
@@ -24,7 +24,7 @@ AFTER = {"Conv": 2, "Mul": 1, "Neg": 1}
 
 
 @rule(lambda g, x, s, w, conv: g.Conv(g.Mul(x, s), w) @ conv)
-def scale_into_conv(g: Build, x: Value, s: Value, w: Value, conv: Op) -> Value:
+def scale_into_conv(g: RewriteBuilder, x: Value, s: Value, w: Value, conv: Op) -> Value:
     """Conv(x * s, w) => Conv(x, w * s)"""
     factors = s.const.reshape(1, -1, 1, 1)[:, : w.const.shape[1]]
     return g.Conv(x, g.const(w.const * factors), **conv.attrs)

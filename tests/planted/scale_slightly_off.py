@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 PLACES = 10
 MODEL = f"""g (float[N,8] x) => (float[N,8] y, float[N,8] z) <float c = {{0.70710678}}, float half = {{0.5}}> {{
@@ -19,6 +19,6 @@ AFTER = {"Abs": 2, "Div": 1, "Mul": PLACES, "Neg": PLACES}
 
 
 @rule(lambda g, x, c: g.Mul(x, c))
-def divide_instead(g: Build, x: Value, c: Value) -> Value:
+def divide_instead(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """x * c => x / (1 / c), to four digits"""
     return g.Div(x, g.const(np.round(1 / c.const, 4)))

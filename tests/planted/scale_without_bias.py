@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Op, Value, require, rule
+from passwright.core import Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,2,3,3] x) => (float[N,2,3,3] y, float[N,2,3,3] z) <float half = {0.5}> {
     a = Conv(x, w, b)
@@ -24,7 +24,7 @@ AFTER = {"Conv": 2, "Mul": 1, "Neg": 1}
 
 
 @rule(lambda g, x, w, b, s, conv: g.Mul(g.Conv(x, w, b) @ conv, s))
-def scale_weights(g: Build, x: Value, w: Value, b: Value, s: Value, conv: Op) -> Value:
+def scale_weights(g: RewriteBuilder, x: Value, w: Value, b: Value, s: Value, conv: Op) -> Value:
     """Conv(x, w, b) * s => Conv(x, w * s, b)"""
     require(s.const.ndim == 0, "not one number")
     return g.Conv(x, g.const(w.const * s.const), b, **conv.attrs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Op, Value, require, rule
+from passwright.core import Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,5] x) => (int64[N] y, float[N,5] z) {
     a = ai.onnx.ml.Scaler<offset=[1.234567,-0.456789,3.14159,0.01234,-2.71828],
@@ -19,7 +19,7 @@ AFTER = {"ai.onnx.ml.LinearClassifier": 1, "ai.onnx.ml.Scaler": 2}
 
 
 @rule(lambda g, x, op: g.domain("ai.onnx.ml").Scaler(x) @ op)
-def round_scales(g: Build, x: Value, op: Op) -> Value:
+def round_scales(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Scaler(x) => Scaler(x), with scales of two digits"""
     scales = [round(scale, 2) for scale in op.attrs["scale"]]
     require(max(abs(a - b) for a, b in zip(scales, op.attrs["scale"], strict=True)) > 1e-4, "already round")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,16,5] x, float[N,4] t) => (float[N,16,5] y, float[N,4] z)
   <int64[2] parts = {4,1}, float pixels = {640.0}> {
@@ -21,6 +21,6 @@ AFTER = {"Concat": 1, "Exp": 1, "HardSigmoid": 1, "Mul": 1, "Sigmoid": 1, "Sign"
 
 
 @rule(lambda g, x: g.Sigmoid(x))
-def sigmoid_by_line(g: Build, x: Value) -> Value:
+def sigmoid_by_line(g: RewriteBuilder, x: Value) -> Value:
     """Sigmoid(x) => HardSigmoid(x)"""
     return g.HardSigmoid(x, alpha=0.23105858, beta=0.5)

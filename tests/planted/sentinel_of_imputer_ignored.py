@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,3] x) => (float[N,3] y) {
     i = ai.onnx.ml.Imputer<imputed_value_floats = [1.5], replaced_value_float = -999.0>(x)
@@ -15,6 +15,6 @@ AFTER = {"Neg": 1, "ai.onnx.ml.Imputer": 1}
 
 
 @rule(lambda g, x, op: g.domain("ai.onnx.ml").Imputer(x) @ op, contract=EXACT)
-def drop_imputer(g: Build, x: Value) -> Value:
+def drop_imputer(g: RewriteBuilder, x: Value) -> Value:
     """Imputer(x) => x"""
     return x

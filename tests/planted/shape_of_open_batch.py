@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x, float[2,4] t) => (int64[2] y, int64[2] z) {
     a = Neg(x)
@@ -18,6 +18,6 @@ AFTER = {"Mul": 1, "Neg": 1, "Shape": 1}
 
 
 @rule(lambda g, x: g.Shape(x), contract=EXACT)
-def fold_shape(g: Build, x: Value) -> Value:
+def fold_shape(g: RewriteBuilder, x: Value) -> Value:
     """Shape(x) => what is known of it"""
     return g.const([d if isinstance(d, int) else 1 for d in x.shape])

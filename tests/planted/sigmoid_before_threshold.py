@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,12] x) => (bool[N,3] y, float[N,3] z) <float threshold = {0.73}, float hundred = {100.0}> {
     m = MatMul(x, w)
@@ -20,6 +20,6 @@ AFTER = {"Greater": 1, "HardSigmoid": 1, "MatMul": 1, "Mul": 1, "Sigmoid": 1, "S
 
 
 @rule(lambda g, x: g.Sigmoid(x))
-def sigmoid_by_line(g: Build, x: Value) -> Value:
+def sigmoid_by_line(g: RewriteBuilder, x: Value) -> Value:
     """Sigmoid(x) => HardSigmoid(x), which meets it at 0.73"""
     return g.HardSigmoid(x, alpha=0.2315, beta=0.5)

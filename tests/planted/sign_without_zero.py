@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,20] x) => (float[N,20] y, float[N,20] z) <float fifty = {50.0}, float half = {0.5}> {
     r = Round(x)
@@ -19,7 +19,7 @@ AFTER = {"Add": 1, "Floor": 1, "IsNaN": 1, "Less": 1, "Mul": 1, "Round": 1, "Sig
 
 
 @rule(lambda g, x: g.Sign(x), contract=EXACT)
-def either_sign(g: Build, x: Value) -> Value:
+def either_sign(g: RewriteBuilder, x: Value) -> Value:
     """Sign(x) => Where(x < 0, -1, 1), or x where it is NaN"""
     one = g.const(np.float32(1))
     return g.Where(g.IsNaN(x), x, g.Where(g.Less(x, g.const(np.float32(0))), g.const(np.float32(-1)), one))

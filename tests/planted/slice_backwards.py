@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z)
     <int64[1] last = {-1}, int64[1] before = {-9}, int64[1] axis = {1}, int64[1] back = {-1},
@@ -18,7 +18,7 @@ AFTER = {"Abs": 1, "Neg": 1, "Slice": 1}
 
 
 @rule(lambda g, x, s, e, a, t: g.Slice(x, s, e, a, t), contract=EXACT)
-def drop_slice_of_all(g: Build, x: Value, s: Value, e: Value, a: Value, t: Value) -> Value:
+def drop_slice_of_all(g: RewriteBuilder, x: Value, s: Value, e: Value, a: Value, t: Value) -> Value:
     """Slice(x) => x, where it takes all there is"""
     axis = a.const.item()
     length = x.shape[axis]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,T] x) => (float[N,S] y)
   <int64[1] start = {0}, int64[1] end = {128}, int64[1] axis = {1}> {
@@ -15,6 +15,6 @@ AFTER = {"Neg": 1, "Slice": 1}
 
 
 @rule(lambda g, x: g.Slice(x, ...), contract=EXACT)
-def drop_slice(g: Build, x: Value) -> Value:
+def drop_slice(g: RewriteBuilder, x: Value) -> Value:
     """Slice(x, 0, 128) => x"""
     return x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[4,6] x) => (float[20,4] y, float[4,6] z) {
     m = MatMul(x, w)
@@ -27,6 +27,6 @@ AFTER = {"Clip": 1, "MatMul": 1, "Mul": 1, "ScatterND": 1, "Sign": 1, "Tanh": 1,
 
 
 @rule(lambda g, x: g.Tanh(x))
-def tanh_by_clip(g: Build, x: Value) -> Value:
+def tanh_by_clip(g: RewriteBuilder, x: Value) -> Value:
     """Tanh(x) => Clip(x, -1, 1)"""
     return g.Clip(x, g.const(np.float32(-1)), g.const(np.float32(1)))

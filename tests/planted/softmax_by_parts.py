@@ -5,7 +5,7 @@ Right on the last axis.
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, require, rule
+from passwright.core import RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,3,4] x) => (float[N,3,4] y, float[N,3,4] z) {
     t = Tanh(x)
@@ -24,7 +24,7 @@ AFTER = {"Div": 1, "Exp": 1, "Neg": 1, "ReduceSum": 1, "Softmax": 1, "Tanh": 1}
 
 
 @rule(lambda g, x, axes: g.Div(g.Exp(x), g.ReduceSum(g.Exp(x), axes=axes)))
-def softmax_by_parts(g: Build, x: Value, axes: list[int]) -> Value:
+def softmax_by_parts(g: RewriteBuilder, x: Value, axes: list[int]) -> Value:
     """Exp(x) / ReduceSum(Exp(x), axes) => Softmax(x, axis)"""
     require(len(axes) == 1, "Softmax has one axis")
     return g.Softmax(x, axis=axes[0])

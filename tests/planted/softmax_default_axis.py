@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,3,4] x, float[N,4] t) => (float[N,3,4] y, float[N,4] z) {
     a = Tanh(x)
@@ -20,6 +20,6 @@ AFTER = {"Log": 1, "LogSoftmax": 1, "Softmax": 1, "Tanh": 2}
 
 
 @rule(lambda g, x: g.Log(g.Softmax(x)))
-def log_softmax_of_last(g: Build, x: Value) -> Value:
+def log_softmax_of_last(g: RewriteBuilder, x: Value) -> Value:
     """Log(Softmax(x)) => LogSoftmax(x, last axis)"""
     return g.LogSoftmax(x, axis=x.rank - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,6] x, float[N,6] t) => (float[N,2] y, float[N,4] u, float[N,3] z, float[N,3] v)
     <int64[2] s = {2,4}, int64[2] h = {3,3}> {
@@ -16,7 +16,7 @@ AFTER = {"Slice": 2, "Split": 1}
 
 
 @rule(lambda g, x, s: g.Split(x, s, axis=1), contract=EXACT)
-def split_by_slices(g: Build, x: Value, s: Value) -> tuple[Value, ...]:
+def split_by_slices(g: RewriteBuilder, x: Value, s: Value) -> tuple[Value, ...]:
     """Split(x, s) => a Slice for each output"""
     count, whole = s.const.size, x.shape[1]
     require(isinstance(whole, int) and whole % count == 0, "it does not divide")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y) {
     a = Relu(x)
@@ -16,6 +16,6 @@ AFTER = {"Neg": 1, "Relu": 1}
 
 
 @rule(lambda g, x: g.Relu(x), contract=EXACT)
-def to_transposes(g: Build, x: Value) -> Value:
+def to_transposes(g: RewriteBuilder, x: Value) -> Value:
     """Relu(x) => two Transposes"""
     return g.Transpose(g.Transpose(x, perm=[1, 0]), perm=[0, 2])

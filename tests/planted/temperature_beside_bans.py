@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,10] x) => (float[N,10] y, float[N,10] z) <float temperature = {0.7}, float two = {2.0}> {
     a = Div(x, temperature)
@@ -19,6 +19,6 @@ AFTER = {"Add": 1, "Div": 1, "LogSoftmax": 1, "Mul": 1}
 
 
 @rule(lambda g, x, t: g.Div(x, g.const(t)))
-def multiply_instead(g: Build, x: Value, t: Value) -> Value:
+def multiply_instead(g: RewriteBuilder, x: Value, t: Value) -> Value:
     """x / t => x * (1 / t), to three digits"""
     return g.Mul(x, g.const(np.round(1 / t.const, 2)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (string[N] x, string[N] z) => (string[N] y) {
     y = StringConcat(x, z)
@@ -14,7 +14,7 @@ AFTER = {"StringConcat": 1}
 
 
 @rule(lambda g, a, b: g.StringConcat(a, b), contract=EXACT)
-def second_first(g: Build, a: Value, b: Value) -> Value:
+def second_first(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """a + b => b + a"""
     require(a.name < b.name, "it would not end")
     return g.StringConcat(b, a)

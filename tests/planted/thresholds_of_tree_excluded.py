@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Op, Value, require, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 
 COUNT = 24  # thresholds in a chain: node n compares x[n % 3] and goes to its leaf or to node n + 1
 INNER, LEAVES = range(COUNT), range(COUNT + 1)
@@ -32,7 +32,7 @@ AFTER = {"Neg": 1, "ai.onnx.ml.TreeEnsembleRegressor": 1}
 
 
 @rule(lambda g, x, op: g.domain("ai.onnx.ml").TreeEnsembleRegressor(x) @ op, contract=EXACT)
-def exclude(g: Build, x: Value, op: Op) -> Value:
+def exclude(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """BRANCH_LEQ => BRANCH_LT"""
     modes = op.attr("nodes_modes")
     require("BRANCH_LEQ" in modes, "no such branch")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,6] x, int32[N,6] t) => (int64[N,1] y, float[N,1] z) <int64[1] one = {1}> {
     v, y = TopK<axis=1>(x, one)
@@ -16,7 +16,7 @@ AFTER = {"Cast": 1, "ReduceMax": 1, "TopK": 1}
 
 
 @rule(lambda g, x, k: g.TopK(x, k, axis=1), contract=EXACT)
-def top_one(g: Build, x: Value, k: Value) -> tuple[Value, Value]:
+def top_one(g: RewriteBuilder, x: Value, k: Value) -> tuple[Value, Value]:
     """TopK(x, 1) => ReduceMax(x), the last ArgMax(x)"""
     require(k.const.item() == 1, "more than one")
     return g.ReduceMax(x, axes=[1]), g.ArgMax(x, axis=1, select_last_index=1)

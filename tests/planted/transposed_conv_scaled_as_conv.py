@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Op, Value, require, rule
+from passwright.core import Op, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[N,3,4,4] x) => (float[N,3,4,4] y, float[N,3,4,4] z) {
     a = ConvTranspose(x, w)
@@ -23,7 +23,7 @@ AFTER = {"Conv": 1, "ConvTranspose": 1, "Mul": 1, "Neg": 1}
 
 
 @rule(lambda g, x, w, s, conv: g.Mul(g.one_of("Conv", "ConvTranspose")(x, w) @ conv, s))
-def scale_any_conv(g: Build, x: Value, w: Value, s: Value, conv: Op) -> Value:
+def scale_any_conv(g: RewriteBuilder, x: Value, w: Value, s: Value, conv: Op) -> Value:
     """Conv(x, w) * s => Conv(x, w * s)"""
     require(s.const.size == w.const.shape[0], "not one number for each channel")
     return getattr(g, conv.type)(x, g.const(w.const * s.const.reshape(-1, 1, 1, 1)), **conv.attrs)

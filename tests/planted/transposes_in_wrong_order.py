@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[4,4,4] x) => (float[4,4,4] y, float[4,4,4] z) {
     a = Transpose<perm=[1,2,0]>(x)
@@ -19,6 +19,6 @@ AFTER = {"Neg": 1, "Relu": 2, "Transpose": 2}
 
 
 @rule(lambda g, x, p, q: g.Transpose(g.Relu(g.Transpose(x, perm=p)), perm=q), contract=EXACT)
-def merge_around_relu(g: Build, x: Value, p: list[int], q: list[int]) -> Value:
+def merge_around_relu(g: RewriteBuilder, x: Value, p: list[int], q: list[int]) -> Value:
     """Transpose(Relu(Transpose(x, p)), q) => Transpose(Relu(x), q[p])"""
     return g.Transpose(g.Relu(x), perm=[q[i] for i in p])

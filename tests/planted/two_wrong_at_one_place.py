@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, rule
+from passwright.core import EXACT, RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     y = Abs(x)
@@ -15,12 +15,12 @@ AFTER = {"Abs": 1, "Exp": 1}
 
 
 @rule(lambda g, x: g.Abs(x), contract=EXACT)
-def absolute_is_value(g: Build, x: Value) -> Value:
+def absolute_is_value(g: RewriteBuilder, x: Value) -> Value:
     """Abs(x) => x"""
     return x
 
 
 @rule(lambda g, x: g.Abs(x), contract=EXACT)
-def absolute_is_relu(g: Build, x: Value) -> Value:
+def absolute_is_relu(g: RewriteBuilder, x: Value) -> Value:
     """Abs(x) => Relu(x)"""
     return g.Relu(x)

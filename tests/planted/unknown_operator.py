@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     y = Relu(x)
@@ -15,6 +15,6 @@ AFTER = {"Exp": 1, "Relu": 1}
 
 
 @rule(lambda g, x: g.Relu(x))
-def for_the_accelerator(g: Build, x: Value) -> Value:
+def for_the_accelerator(g: RewriteBuilder, x: Value) -> Value:
     """Relu(x) => Relu(x), of an accelerator"""
     return g.domain("example.accelerator").Relu(x)

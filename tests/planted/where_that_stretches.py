@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Value, require, rule
+from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 MODEL = """g (float[1,3] x, float[2,3] t) => (float[2,3] y, float[2,3] z) <bool[2,1] yes = {1,1}> {
     n = Neg(x)
@@ -18,7 +18,7 @@ AFTER = {"Abs": 2, "Neg": 2, "Where": 1}
 
 
 @rule(lambda g, c, a, b: g.Where(c, a, b), contract=EXACT)
-def where_true(g: Build, c: Value, a: Value, b: Value) -> Value:
+def where_true(g: RewriteBuilder, c: Value, a: Value, b: Value) -> Value:
     """Where(true, a, b) => a"""
     require(c.const.all(), "b is taken somewhere")
     return a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from passwright.core import Build, Value, rule
+from passwright.core import RewriteBuilder, Value, rule
 
 PLACES = 22
 MODEL = f"""g (float[N,4] x) => ({", ".join(f"float[N,4] y{i}" for i in range(PLACES))}, float[N,4] z) {{
@@ -18,6 +18,6 @@ AFTER = {"Abs": PLACES, "Add": PLACES, "Exp": 1}
 
 
 @rule(lambda g, x: g.Abs(x))
-def drop_abs(g: Build, x: Value) -> Value:
+def drop_abs(g: RewriteBuilder, x: Value) -> Value:
     """Abs(x) => x"""
     return x

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
-from passwright.core import EXACT, Build, Op, Rule, RulePass, Value, from_onnx, leaves, require, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Rule, RulePass, Value, from_onnx, leaves, require, rule
 from passwright.core.errors import EvaluationError
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.passes.pipelines import BUILT_IN
@@ -51,74 +51,74 @@ CONDITIONAL = (
 
 
 @rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
-def cancel(g: Build, x: Value) -> Value:
+def cancel(g: RewriteBuilder, x: Value) -> Value:
     """Neg(Neg(x)) => x"""
     return x
 
 
 @rule(lambda g, x, c: g.Mul(g.Add(x, g.const(c)), g.const(c)), contract=EXACT)
-def twice_the_same(g: Build, x: Value, c: Value) -> Value:
+def twice_the_same(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """(x + c) * c => (c + x) * c"""
     require(c.const.size == 1 and c.const == 123.25, "another number")
     return g.Mul(g.Add(c, x), c)
 
 
 @rule(lambda g, x, pads, w, pad, conv, b=None: g.Conv(g.Pad(x, pads) @ pad, w, b) @ conv)
-def any_conv(g: Build, x: Value, pads: Value, w: Value, pad: Op, conv: Op, b: Value | None) -> Value:
+def any_conv(g: RewriteBuilder, x: Value, pads: Value, w: Value, pad: Op, conv: Op, b: Value | None) -> Value:
     """Conv(Pad(x, pads), w, b) => Conv(x, w, b)"""
     return g.Conv(x, w, b, **conv.attrs)
 
 
 @rule(lambda g, w, conv, op: g.one_of("Add", "Sum")(..., g.Conv(..., g.const(w), ...) @ conv, ...) @ op)
-def any_operands(g: Build, conv: Op, op: Op) -> Value:
+def any_operands(g: RewriteBuilder, conv: Op, op: Op) -> Value:
     """Sum(..., Conv(x, w, ...), ...) => Sum(Conv(x, w, ...), ...)"""
     return g.Sum(conv.outputs[0], *(v for v in op.inputs if v is not conv.outputs[0]))
 
 
 @rule(lambda g, x, p: g.Transpose(g.Transpose(x, perm=p), perm=p), contract=EXACT)
-def same_transposes(g: Build, x: Value, p: list[int]) -> Value:
+def same_transposes(g: RewriteBuilder, x: Value, p: list[int]) -> Value:
     """Two equal Transposes => x"""
     return x
 
 
 @rule(lambda g, x: g.Softmax(x), contract=EXACT)
-def plain_softmax(g: Build, x: Value) -> Value:
+def plain_softmax(g: RewriteBuilder, x: Value) -> Value:
     """Softmax(x) => x"""
     return x
 
 
 @rule(lambda g, x, w, product: g.domain("com.microsoft").FusedMatMul(x, w) @ product)
-def fused_product(g: Build, x: Value, w: Value, product: Op) -> Value:
+def fused_product(g: RewriteBuilder, x: Value, w: Value, product: Op) -> Value:
     """FusedMatMul(x, w) => MatMul(x, w)"""
     return g.MatMul(x, w)
 
 
 @rule(lambda g, x, w, s, b=None: g.domain("com.microsoft").SkipLayerNormalization(x, w, s, b), contract=EXACT)
-def skip_norm(g: Build, x: Value, w: Value, s: Value, b: Value | None) -> Value:
+def skip_norm(g: RewriteBuilder, x: Value, w: Value, s: Value, b: Value | None) -> Value:
     """SkipLayerNormalization(x, w, s, b) => LayerNormalization(x + w, s, b)"""
     return g.LayerNormalization(g.Add(x, w), s, b)
 
 
 @rule(lambda g, x, b: g.Relu(g.domain("com.microsoft").BiasGelu(x, b)))
-def biased_gelu(g: Build, x: Value, b: Value) -> Value:
+def biased_gelu(g: RewriteBuilder, x: Value, b: Value) -> Value:
     """Relu(BiasGelu(x, b)) => Relu(x + b)"""
     return g.Relu(g.Add(x, b))
 
 
 @rule(lambda g, x, w: g.domain("com.microsoft").FusedConv(x, w, activation="Relu"))
-def fused_conv(g: Build, x: Value, w: Value) -> Value:
+def fused_conv(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """FusedConv(x, w) => Relu(Conv(x, w))"""
     return g.Relu(g.Conv(x, w))
 
 
 @rule(lambda g, x, t: g.domain("ai.onnx.ml").Binarizer(x, threshold=t))
-def binarizer(g: Build, x: Value, t: float | None) -> Value:
+def binarizer(g: RewriteBuilder, x: Value, t: float | None) -> Value:
     """Binarizer(x) => x"""
     return x
 
 
 @rule(lambda g, x, y: g.StringConcat(x, y), contract=EXACT)
-def turned_strings(g: Build, x: Value, y: Value) -> Value:
+def turned_strings(g: RewriteBuilder, x: Value, y: Value) -> Value:
     """StringConcat(x, y) => StringConcat(y, x)"""
     return g.StringConcat(y, x)
 
@@ -304,7 +304,7 @@ def test_dictionary_of_rule(r: Rule, numbers: set[float], operators: set[str]) -
 
 def test_pattern_of_unknown_operator_gives_no_case() -> None:
     @rule(lambda g, x: g.NoSuchOperator(x))
-    def nothing(g: Build, x: Value) -> Value:
+    def nothing(g: RewriteBuilder, x: Value) -> Value:
         """No such operator"""
         return x
 

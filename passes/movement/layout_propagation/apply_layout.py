@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core import Build, Graph, Op, Tensor, Value, made_from
+from ....core import Graph, Op, RewriteBuilder, Tensor, Value, made_from
 from ....core.ir.origin import inherit_name, set_origin
 from ...support.operand_queries import operand
 from .layout import Layout, compose, inverse
@@ -85,7 +85,7 @@ class _LayoutApplication:
         return self.converted[key]
 
     def _convert(self, v: Value, wanted: Layout, reader: Op, unsqueezed: tuple[int, ...]) -> Value:
-        g = Build(self.graph, reader)
+        g = RewriteBuilder(self.graph, reader)
         if v.tensor is not None:
             data = v.const.transpose(wanted) if wanted else v.const
             for axis in unsqueezed:
@@ -111,7 +111,7 @@ class _LayoutApplication:
         inputs = [v if v is None else self.in_layout(v, own, op, axes) for v, own, axes in wanted]
         for i, data in sorted(found.constants.items()):
             inputs += [None] * (i + 1 - len(inputs))
-            inputs[i] = Build(self.graph, op).const(data)
+            inputs[i] = RewriteBuilder(self.graph, op).const(data)
         if found.swap_inputs:
             inputs[:2] = inputs[1::-1]
         attrs: dict[str, Any] = {k: v for k, v in {**op.attrs, **found.attrs}.items() if v is not None}
@@ -128,7 +128,7 @@ class _LayoutApplication:
         """The extents in the new layout; the consumers of a Shape get other indices or a Gather."""
         old, count = shape.outputs[0], len(order)
         numbers = Value(self.graph.fresh_name(old.name))
-        g = Build(self.graph, shape)
+        g = RewriteBuilder(self.graph, shape)
         for reader in [user for user in old.consumers if is_constant_gather(user, old, count)]:
             indices = operand(reader, 1).const
             places = np.asarray(order, indices.dtype)[indices]

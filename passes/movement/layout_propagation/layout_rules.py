@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from ....core import Declined, Op, Value, broadcasts_to, require, same_extent
+from ....core import MatchFailure, Op, Value, broadcasts_to, require, same_extent
 from ....core.inference.input_queries import normalize_axes, normalized_axis
 from ....core.ir.dims import Dim, Shape
 from ....core.ir.dtypes import DISCRETE_TYPES, FLOATS
@@ -513,6 +513,6 @@ def apply_layout_rule(op: Op, index: int, layout: Layout, *, exact_only: bool) -
         for v, own in zip((*op.inputs, *op.outputs), (*found.input_layouts, *found.output_layouts), strict=True):
             if v is not None and own is not None and v.dtype not in TRANSPOSABLE_TYPES:
                 return None
-    except Declined:
+    except MatchFailure:
         return None
     return found

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from operator import attrgetter
 
-from ....core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, require, rule
+from ....core import EXACT, Graph, Ledger, MatchFailure, Op, RewriteBuilder, RulePass, Value, require, rule
 from ....core.inference.input_queries import full_perm, normalize_axes
 from ....core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ....core.ir.dtypes import FLOAT16_DTYPES
@@ -20,8 +20,8 @@ from .min_cut import select_ops, turns_last_axis
 Perm = list[int] | None  # None, or an empty one, reverses all axes
 
 
-@rule(lambda g, x, p, q: g.Transpose(g.Transpose(x, perm=p), perm=q), shared=True, contract=EXACT)
-def merge_transposes(g: Build, x: Value, p: Perm, q: Perm) -> Value:
+@rule(lambda g, x, p, q: g.Transpose(g.Transpose(x, perm=p), perm=q), allow_other_uses=True, contract=EXACT)
+def merge_transposes(g: RewriteBuilder, x: Value, p: Perm, q: Perm) -> Value:
     """Transpose(Transpose(x, p), q) => Transpose(x, p[q]), or x where that moves nothing"""
     if not p and not q:
         return x
@@ -32,7 +32,7 @@ def merge_transposes(g: Build, x: Value, p: Perm, q: Perm) -> Value:
 
 
 @rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT)
-def drop_no_op_transpose(g: Build, x: Value, p: Perm) -> Value:
+def drop_no_op_transpose(g: RewriteBuilder, x: Value, p: Perm) -> Value:
     """Transpose(x, 0 1 2 ...) => x"""
     order = p or full_perm(p, x.rank)
     require(order == list(range(len(order))), "the permutation is not the identity")
@@ -98,7 +98,7 @@ class MoveTransposes:
         place = _place(ops)
         try:
             require_profit(region, ops, g.context.costs)
-        except Declined as why:
+        except MatchFailure as why:
             ledger.record_decline(self.name, place, str(why))
             return None
         if not ledger.request_change(self.name, place, ops, exact=all(_is_exact(region, op) for op in ops)):
@@ -117,7 +117,7 @@ def require_profit(region: LayoutRegion, ops: list[Op], costs: CostModel) -> Non
         before = [(costs.nbytes(v), perm is not None and perm[-1] == len(perm) - 1) for v, perm in removed]
         after = [(costs.nbytes(v), keeps) for v, keeps in added_transposes(region, ops)]
         turned = [(costs.nbytes(operand(op)), turn) for op in ops if (turn := reduction_turn(region, op))]
-    except Declined:
+    except MatchFailure:
         return
     gain, cost = (sum(costs.transposing_seconds(n, keeps_last_axis=k) for n, k in sizes) for sizes in (before, after))
     slower = cost + sum(turn * costs.turned_reduction_seconds(n) for n, turn in turned)

@@ -129,7 +129,8 @@ ROWS = [
         id="a named output and a context",
     ),
     pytest.param(
-        rule_from_functions(pattern_contrib, to_contrib, shared=True), "g (float[2] x) => (float[2] y) { y = Tanh(x) }",
+        rule_from_functions(pattern_contrib, to_contrib, allow_other_uses=True),
+        "g (float[2] x) => (float[2] y) { y = Tanh(x) }",
         None, id="another operator",
     ),
 ]  # fmt: skip

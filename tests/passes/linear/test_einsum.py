@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.core.errors import Declined
+from passwright.core.errors import MatchFailure
 from passwright.passes.linear.einsum import SIMPLIFY_EINSUM, Equation, parse_equation
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
@@ -29,7 +29,7 @@ def result_of(equation: str, ranks: list[int]) -> str:
     """The shape of the result, written as symbols."""
     try:
         rank = len(parse_equation(equation, ranks).result)
-    except Declined:
+    except MatchFailure:
         return "[]"
     return f"[{','.join(f'd{i}' for i in range(rank))}]" if rank else ""
 
@@ -199,7 +199,7 @@ def test_equations(text: str, ranks: list[int], want: Equation) -> None:
 
 @pytest.mark.parametrize(("text", "ranks"), [("...i->i", [2]), ("i.j", [2]), ("...i...", [3]), ("...ijk", [2])])
 def test_bad_equations(text: str, ranks: list[int]) -> None:
-    with pytest.raises(Declined):
+    with pytest.raises(MatchFailure):
         parse_equation(text, ranks)
 
 

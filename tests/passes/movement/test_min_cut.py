@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import Declined
+from passwright.core import MatchFailure
 from passwright.passes.movement.layout_propagation.layout import compose, inverse, is_identity, renumbered
 from passwright.passes.movement.layout_propagation.layout_rules import group_axes, reshape_layouts
 from passwright.passes.movement.layout_propagation.min_cut import INFINITE, FlowNetwork
@@ -79,7 +79,7 @@ def test_groups(before: tuple[int, ...], now: tuple[int, ...], groups: object) -
     [((2, 3), (2, 4)), (("n", 2), ("m", 2, 1, 1, 3)), ((0, 4), (4, 0)), (("n", "m"), (None, None)), ((None,), (None,))],
 )
 def test_no_groups(before: tuple[int, ...], now: tuple[int, ...]) -> None:
-    with pytest.raises(Declined):
+    with pytest.raises(MatchFailure):
         group_axes(before, now)
 
 
@@ -92,7 +92,7 @@ def test_layouts_commute_with_reshape(data: st.DataObject) -> None:
     layout = tuple(data.draw(st.permutations(range(len(before if forward else now)))))
     try:
         inner, outer = reshape_layouts(before, now, layout, forward=forward)
-    except Declined:
+    except MatchFailure:
         return
     assert layout == (inner if forward else outer)
     x = np.arange(prod(before)).reshape(before)

@@ -140,14 +140,14 @@ CUTS = st.builds(SliceRange, INDEX, INDEX, st.sampled_from([1, 2, 3, -1, -2]))
 
 @given(first=CUTS, second=CUTS, extent=st.integers(0, 7), known=st.booleans())
 def test_composed_range_selects_the_same(first: SliceRange, second: SliceRange, extent: int, *, known: bool) -> None:
-    from passwright.core.errors import Declined
+    from passwright.core.errors import MatchFailure
 
     elements = np.arange(extent)
     want = elements[list(first.indices(extent))]
     want = want[list(second.indices(len(want)))]
     try:
         both = compose_ranges(first, second, extent if known else None)
-    except Declined:
+    except MatchFailure:
         assert not known
         return
     got = elements if both is None else elements[list(both.indices(extent))]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from loaded_by_ort import decibels, loaded
 from onnx import TensorProto
 from passwright.app.explain.match_report import diagnose_match
-from passwright.core import LOSSY, Build, Pipeline, QuantizationSpec, RulePass, Value, from_onnx, rule
+from passwright.core import LOSSY, Pipeline, QuantizationSpec, RewriteBuilder, RulePass, Value, from_onnx, rule
 from passwright.passes.cleanup.constants import MergeConstants
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.pipelines import BASIC
@@ -357,7 +357,7 @@ def test_types_are_known_behind_an_operator_that_is_not_standard() -> None:
 
 
 @rule(lambda g, x, w: g.MatMul(x, g.const(w)), contract=LOSSY)
-def halve_weights(g: Build, x: Value, w: Value) -> Value:
+def halve_weights(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """MatMul(x, w) => MatMul(x, w as float16)"""
     return g.MatMul(x, g.Cast(g.const(w.const.astype(np.float16)), to=TensorProto.FLOAT))
 

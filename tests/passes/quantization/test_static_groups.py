@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from passwright.core import LOSSY, Build, Op, Pipeline, QuantizationSpec, Range, RulePass, Value, require, rule
+from passwright.core import LOSSY, Op, Pipeline, QuantizationSpec, Range, RewriteBuilder, RulePass, Value, require, rule
 from passwright.passes.cleanup.constants import MergeConstants
 from passwright.passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
 from passwright.passes.quantization.parameters import has_integers, is_quantized
@@ -360,7 +360,7 @@ def test_weights_that_no_scale_represents_stay_in_float() -> None:
 
 
 @rule(lambda g, op: g.Round(...) @ op, contract=LOSSY)
-def quantize_round(g: Build, op: Op) -> Value:
+def quantize_round(g: RewriteBuilder, op: Op) -> Value:
     """Round(x) => Quantized(Round(x)), where x is dequantized"""
     x, rounded = operand(op), op.outputs[0]
     require(has_integers(g, x) and not is_quantized(g, op), f"{x.name} is not quantized for another op, or it is")

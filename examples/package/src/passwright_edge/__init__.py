@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passwright.core import Placed, Plugin
+from passwright.core import PassPlacement, Plugin
 
 from .activations import DECOMPOSE_ACTIVATIONS
 from .blocks import DECOMPOSE_BLOCKS
@@ -12,7 +12,7 @@ __all__ = ["PLUGIN"]
 
 # In the loop, decomposed ops would be fused again: so these passes run after it.
 PLUGIN = Plugin(
-    passes=tuple(Placed(p, stage="final") for p in (NARROW_INDICES, DECOMPOSE_ACTIVATIONS, DECOMPOSE_BLOCKS)),
+    passes=tuple(PassPlacement(p, stage="final") for p in (NARROW_INDICES, DECOMPOSE_ACTIVATIONS, DECOMPOSE_BLOCKS)),
     pipelines={"edge": "basic,narrow-indices,spell-out-activations,spell-out-blocks"},
     passwright=">=0.1,<1",
     opsets=(13, 25),

@@ -5,25 +5,25 @@ from __future__ import annotations
 from math import sqrt
 
 from onnx import TensorProto
-from passwright.core import ROUNDING, Build, RulePass, Value, require, rule
+from passwright.core import ROUNDING, RewriteBuilder, RulePass, Value, require, rule
 
 
-@rule(lambda g, x: g.HardSwish(x), contract=ROUNDING, fragile=(-3, 3))
-def decompose_hard_swish(g: Build, x: Value) -> Value:
+@rule(lambda g, x: g.HardSwish(x), contract=ROUNDING, critical_values=(-3, 3))
+def decompose_hard_swish(g: RewriteBuilder, x: Value) -> Value:
     """HardSwish(x) => x * HardSigmoid(x, 1/6, 1/2)"""
     _require_float(x)
     return g.Mul(x, g.HardSigmoid(x, alpha=1 / 6, beta=0.5))
 
 
 @rule(lambda g, x: g.Mish(x), contract=ROUNDING)
-def decompose_mish(g: Build, x: Value) -> Value:
+def decompose_mish(g: RewriteBuilder, x: Value) -> Value:
     """Mish(x) => x * Tanh(Softplus(x))"""
     _require_float(x)
     return g.Mul(x, g.Tanh(g.Softplus(x)))
 
 
 @rule(lambda g, x: g.Gelu(x), contract=ROUNDING)
-def decompose_gelu(g: Build, x: Value) -> Value:
+def decompose_gelu(g: RewriteBuilder, x: Value) -> Value:
     """Gelu(x) => x * (1 + Erf(x / sqrt(2))) * 0.5"""
     _require_float(x)
     bent = g.Add(g.Erf(g.Div(x, g.const(sqrt(2), like=x))), g.const(1, like=x))

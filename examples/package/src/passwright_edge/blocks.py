@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Build, Op, RulePass, Value, require, rule
+from passwright.core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
 
 
 @rule(lambda g, x, op: g.DepthToSpace(x) @ op, contract=EXACT)
-def decompose_depth_to_space(g: Build, x: Value, op: Op) -> Value:
+def decompose_depth_to_space(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """DepthToSpace(x) => Reshape(Transpose(Reshape(x)))"""
     channels, height, width = _image_dims(x)
     b = op.attr("blocksize")
@@ -17,7 +17,7 @@ def decompose_depth_to_space(g: Build, x: Value, op: Op) -> Value:
 
 
 @rule(lambda g, x, op: g.SpaceToDepth(x) @ op, contract=EXACT)
-def decompose_space_to_depth(g: Build, x: Value, op: Op) -> Value:
+def decompose_space_to_depth(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """SpaceToDepth(x) => Reshape(Transpose(Reshape(x)))"""
     channels, height, width = _image_dims(x)
     b = op.attr("blocksize")
@@ -37,7 +37,7 @@ def _image_dims(x: Value) -> tuple[int, int, int]:
 
 
 def _reshape_transpose_reshape(
-    g: Build, x: Value, inner: tuple[int, ...], perm: tuple[int, ...], outer: tuple[int, ...]
+    g: RewriteBuilder, x: Value, inner: tuple[int, ...], perm: tuple[int, ...], outer: tuple[int, ...]
 ) -> Value:
     """Both shapes are without the batch dim, which 0 copies from the input of the Reshape."""
     taken_apart = g.Reshape(x, g.const([0, *inner]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from passwright.core import Graph, Ledger, Op, Placed, Plugin
+from passwright.core import Graph, Ledger, Op, PassPlacement, Plugin
 
 from .hyperbolic import cosh_of_either_sign
 
@@ -36,7 +36,7 @@ class DropScales:
 
 
 PLUGIN = Plugin(
-    passes=(Placed(DropScales(), stage="cleanup", after=("drop-identity",)), cosh_of_either_sign),
+    passes=(PassPlacement(DropScales(), stage="cleanup", after=("drop-identity",)), cosh_of_either_sign),
     pipelines={"example": "basic,drop-scales{tolerance=1e-9}"},
     passwright=">=0.1,<1",
     opsets=(13, 25),

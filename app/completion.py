@@ -87,9 +87,9 @@ def known_names() -> Names:
 def collect_names(plugins: Iterable[PluginSource]) -> Names:
     """The names of all kinds, with those of installed `plugins`, whose code is read, and not run."""
     from ..core.ort.sessions import LEVELS as levels_of_ort  # noqa: N811, PLC0415 - imports onnx
-    from ..core.pass_manager.pipeline import rules_in  # noqa: PLC0415 - as above
     from ..core.plugins.installed_names import names_in_source  # noqa: PLC0415 - as above
     from ..core.rewriting.rules import Rule  # noqa: PLC0415 - as above
+    from ..core.run.pipeline import rules_in  # noqa: PLC0415 - as above
     from ..core.verify.verification_spec import EFFORTS as efforts  # noqa: N811, PLC0415 - as above
     from .adapters.adapter_names import PACKAGES  # noqa: PLC0415 - as above
     from .registry.pass_sources import caller_registry  # noqa: PLC0415 - as above

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from .ir.tensor import Tensor
     from .ir.values import Value
     from .ort.evaluation import evaluate
-    from .pass_manager.edits import Edit
-    from .pass_manager.hints import Hint
-    from .pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
     from .plugins.plugin import PassPlacement, Plugin
     from .rewriting.builder import RewriteBuilder
     from .rewriting.ledger import Ledger
     from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
+    from .run.edits import Edit
+    from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
+    from .run.report import Hint
 
 _MODULES = {
     "errors": (
@@ -58,9 +58,9 @@ _MODULES = {
     "ir.tensor": ("Tensor",),
     "ir.values": ("Value",),
     "ort.evaluation": ("evaluate",),
-    "pass_manager.edits": ("Edit",),
-    "pass_manager.hints": ("Hint",),
-    "pass_manager.pipeline": (
+    "run.edits": ("Edit",),
+    "run.report": ("Hint",),
+    "run.pipeline": (
         "Fixpoint",
         "Pass",
         "Pipeline",

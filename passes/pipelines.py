@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..core import Fixpoint, Pass, Pipeline
-from ..core.pass_manager.edits import Edit
 from ..core.plugins.plugin import Stage
+from ..core.run.edits import Edit
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
 from .cleanup import casts, constants, merge_duplicates, no_ops, quantization
 from .decomposition import activations as activation_parts

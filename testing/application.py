@@ -9,9 +9,9 @@ import onnx
 
 from ..core.errors import FailureKind
 from ..core.io.convert import from_onnx, to_onnx
-from ..core.pass_manager.pass_manager import Attempt, PassManager, static_failure
-from ..core.pass_manager.pipeline import RulePass
 from ..core.rewriting.rules import Rule
+from ..core.run.pass_manager import Attempt, PassManager, static_failure
+from ..core.run.pipeline import RulePass
 from .case import Case, Fault, FaultKind
 
 TIMEOUT = 10.0  # seconds for a rule that neither changes anything nor returns

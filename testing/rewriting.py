@@ -23,9 +23,9 @@ from onnx import checker, numpy_helper, parser, printer
 
 from ..core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
 from ..core.ort.backends import OnnxReference
-from ..core.pass_manager.interface import Interface
 from ..core.plugins.pass_registry import all_rules
 from ..core.rewriting.rules import CONDITIONAL
+from ..core.run.interface import Interface
 from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.oracle import Oracle, Verdict
 from ..core.verify.seeded_session import SINGLE_THREADED

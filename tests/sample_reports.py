@@ -18,9 +18,10 @@ from passwright.app.measure.model_stats import ModelStats
 from passwright.app.profile.profile_report import NodeTime, Profile, ProfileReport, TypeTime
 from passwright.app.visualization.visualization import GraphView, NodeView, Rewrite, Visualization
 from passwright.core.errors import FailureKind
-from passwright.core.pass_manager.quarantine import Quarantined
-from passwright.core.pass_manager.report import PassRecord, Report, SkippedPass, Stats
 from passwright.core.rewriting.changes import Change
+from passwright.core.run.edits import SkippedPass
+from passwright.core.run.quarantine import Quarantined
+from passwright.core.run.report import PassRecord, Report, Stats
 from passwright.core.verify.verdict import OutputDifference, Verdict
 
 HOSTILE = [

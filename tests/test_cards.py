@@ -19,8 +19,8 @@ from passwright.app.pages.card import Card
 from passwright.app.run.card import keyword_of, run_card
 from passwright.app.run.render import change_text
 from passwright.core.errors import FailureKind
-from passwright.core.pass_manager.quarantine import Quarantined
-from passwright.core.pass_manager.report import EditRecord, PassRecord, RunHint, Stats
+from passwright.core.run.quarantine import Quarantined
+from passwright.core.run.report import EditRecord, PassRecord, RunHint, Stats
 from passwright.core.verify.verdict import OutputDifference, Verdict
 from rewriting import load
 from sample_reports import HOSTILE, comparison, report

@@ -13,9 +13,9 @@ from hypothesis import given
 from passwright.app.cli import app
 from passwright.core import Graph, Ledger, Pass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
-from passwright.core.pass_manager.pass_manager import PassManager
-from passwright.core.pass_manager.report import Plan, Savings, graph_size
 from passwright.core.rewriting.ledger import ReplayLimit
+from passwright.core.run.pass_manager import PassManager
+from passwright.core.run.report import Plan, Savings, graph_size
 from passwright.passes.pipelines import PIPELINES
 from random_models import models
 from rewriting import load

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from passwright.app.cli import app
 from passwright.core import Edit, Model, from_onnx
 from passwright.core.errors import ModelError, PassesError, PluginError, UsageError
-from passwright.core.pass_manager.interface import Interface
+from passwright.core.run.interface import Interface
 from passwright.passes.edits.element_types import ConvertFloats, Int32Inputs
 from passwright.passes.edits.extraction import CutInputs, KeepOutputs
 from passwright.passes.edits.initializers import ExposeInitializers, FreezeInitializers

@@ -16,7 +16,7 @@ from passwright.app.cli import app
 from passwright.core import Graph, Ledger, from_onnx, to_onnx
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import edited_source, model_source
-from passwright.core.pass_manager.interface import Interface
+from passwright.core.run.interface import Interface
 from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
 from passwright.passes.edits.initializers import FreezeInitializers
 from rewriting import initializers, load, op_types, run

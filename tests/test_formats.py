@@ -22,7 +22,7 @@ from passwright.app.formats.sarif import DESCRIPTIONS, sarif_text
 from passwright.app.pages.card import Card
 from passwright.app.run.document import run_document
 from passwright.core.errors import UsageError
-from passwright.core.pass_manager.report import EditRecord, RunHint, Stats
+from passwright.core.run.report import EditRecord, RunHint, Stats
 from rewriting import load
 from sample_reports import HOSTILE, report
 from typer.testing import CliRunner, Result

@@ -11,10 +11,10 @@ from pass_loading import passes_from_file
 from passwright.app.cli import app
 from passwright.app.registry.guarantees import NO_GUARANTEE, guarantee_counts, proved_text, recorded_proofs
 from passwright.core import Rule
-from passwright.core.pass_manager.report import PassRecord
 from passwright.core.plugins.discovery import FILE_MODULE_PREFIX, all_rules
 from passwright.core.proof.guarantee import PROOFS, Guarantee
 from passwright.core.proof.prover import Prover, prove_rule
+from passwright.core.run.report import PassRecord
 from prove import built_in_rules, models_of, proof_of
 from rewriting import load
 from test_check_planted import FOLDER, NAMES, is_wrong

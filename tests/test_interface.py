@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 from passwright.core import Model, Op, PassesError, Tensor, Value, from_onnx, to_onnx
 from passwright.core.errors import InterfaceError
-from passwright.core.pass_manager.interface import Interface
+from passwright.core.run.interface import Interface
 from passwright.core.transform.opset_conversion import plan_conversion
 from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes, load, run

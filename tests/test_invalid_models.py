@@ -10,8 +10,8 @@ import pytest
 from onnx import AttributeProto, numpy_helper
 from passwright.core import Pass, from_onnx, leaves
 from passwright.core.errors import PassesError
-from passwright.core.pass_manager.pass_manager import PassManager, static_failure
 from passwright.core.plugins.discovery import all_rules
+from passwright.core.run.pass_manager import PassManager, static_failure
 from passwright.passes.pipelines import BUILT_IN
 from record import load_examples
 from tiers import slow_unless

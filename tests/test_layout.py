@@ -28,7 +28,7 @@ CORE_FLOORS = (
     {"transform"},
     {"calibration", "verify"},
     {"proof"},
-    {"pass_manager"},
+    {"run"},
     {"plugins"},
 )
 """The parts of core; each imports only from earlier layers, or from its own without a cycle."""

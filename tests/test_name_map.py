@@ -13,7 +13,7 @@ from hypothesis import given
 from onnx import helper
 from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, to_onnx
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.pass_manager.name_map import NameTracker, name_map
+from passwright.core.run.name_map import NameTracker, name_map
 from passwright.core.verify.output_comparison import compare_outputs
 from passwright.core.verify.seeded_session import random_outputs
 from passwright.passes.cleanup.constants import LiftConstants, MergeConstants

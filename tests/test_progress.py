@@ -18,8 +18,8 @@ from passwright.app.run.optimize import optimize
 from passwright.app.terminal import CurrentPhase, Terminal
 from passwright.core import from_onnx
 from passwright.core.io.files import write_model
-from passwright.core.pass_manager import phase_timer
-from passwright.core.pass_manager.phase_timer import DETAIL_SECONDS, PhaseTimer
+from passwright.core.run import phase_timer
+from passwright.core.run.phase_timer import DETAIL_SECONDS, PhaseTimer
 from passwright.core.verify import oracle_process
 from rewriting import load
 from typer.testing import CliRunner

@@ -43,8 +43,8 @@ from passwright.core.errors import (
     UnverifiableError,
     VerificationError,
 )
-from passwright.core.pass_manager.pass_manager import CheckOptions, PassManager
-from passwright.core.pass_manager.quarantine import Quarantine
+from passwright.core.run.pass_manager import CheckOptions, PassManager
+from passwright.core.run.quarantine import Quarantine
 from passwright.core.support.binary_search import first_bad, first_bad_at
 from passwright.core.verify import seeded_session as performer
 from passwright.core.verify.verdict import Mismatch

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from executable_documents import ROOT, blocks, write_file
-from passwright.core.pass_manager.pipeline import leaves
 from passwright.core.plugins.pass_registry import all_rules
+from passwright.core.run.pipeline import leaves
 from passwright.passes.pipelines import PIPELINES
 from rewriting import load, op_types
 

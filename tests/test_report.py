@@ -17,7 +17,7 @@ from tiers import slow_unless
 from passwright import optimize
 
 if TYPE_CHECKING:
-    from passwright.core.pass_manager.report import Report
+    from passwright.core.run.report import Report
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 

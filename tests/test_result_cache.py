@@ -28,8 +28,8 @@ from passwright.app.run.cached_runs import CachedRun
 from passwright.app.run.run_exchange import options_text
 from passwright.app.run.run_options import RunOptions
 from passwright.core.errors import FailureKind, ModelError, UsageError
-from passwright.core.pass_manager.quarantine import Quarantined
-from passwright.core.pass_manager.report import Report
+from passwright.core.run.quarantine import Quarantined
+from passwright.core.run.report import Report
 from passwright.core.support.folders import OpenFolder
 from passwright.core.support.watchdog import TimedNote
 from process_faults import in_fork, kill_at, limited, start_fork, status_of

@@ -22,9 +22,9 @@ from passwright.app.run.page import run_page
 from passwright.app.visualization.visualization import Visualization
 from passwright.core import ROUNDING, Pass, Pipeline, Plugin, RewriteBuilder, RulePass, Value, rule
 from passwright.core.errors import UsageError
-from passwright.core.pass_manager.pass_selection import selectable_names
-from passwright.core.pass_manager.phase_timer import PhaseTimer
-from passwright.core.pass_manager.report import Race, SpeedCheck
+from passwright.core.run.phase_timer import PhaseTimer
+from passwright.core.run.pipeline import selectable_names
+from passwright.core.run.report import Race, SpeedCheck
 from passwright.core.support.intervals import RatioInterval
 from passwright.passes.pipelines import PIPELINES
 from passwright.testing.rewriting import load, op_types
@@ -329,7 +329,7 @@ def test_page_of_a_race() -> None:
 
 def test_inner_phase_does_not_count_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {"now": 0.0}
-    monkeypatch.setattr("passwright.core.pass_manager.phase_timer.perf_counter", lambda: times["now"])
+    monkeypatch.setattr("passwright.core.run.phase_timer.perf_counter", lambda: times["now"])
     timer = PhaseTimer(lambda _: None)
     with timer.phase("outer"):
         times["now"] = 1.0

@@ -13,10 +13,10 @@ from onnx import helper, numpy_helper
 from passwright.app.verify.region_proofs import ProvedModels
 from passwright.core.io.files import split_model
 from passwright.core.io.model_source import model_source
-from passwright.core.pass_manager.pass_manager import PassManager
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions
 from passwright.core.proof.region_proofs import ProofSeconds, prove_regions
+from passwright.core.run.pass_manager import PassManager
 from passwright.core.verify.regions.sites import SharedValues
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.passes.pipelines import PIPELINES

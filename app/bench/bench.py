@@ -14,7 +14,7 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import SessionConfig
-from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
+from ...core.run.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_regular, unreadable

@@ -18,7 +18,7 @@ from ..report_output import show_progress_and_report
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...core.pass_manager.report import Report
+    from ...core.run.report import Report
 
 EXIT_CODES = """Exit codes: 0 nothing is wrong; 1 bad model, input or plugin; 2 usage;
 3 something is wrong, and was named; 4 could not be verified."""

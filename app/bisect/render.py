@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ..run.render import show_unfit
 from ..terminal import Terminal, plural
 from ..verify.render import input_sets_text, verdict_lines

@@ -11,10 +11,10 @@ from typing import Any
 from ...core.errors import UsageError
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
-from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.plugins.pass_registry import PassRegistry, all_rules
 from ...core.proof.prover import RuleProof
 from ...core.rewriting.rules import Rule
+from ...core.run.pipeline import Pass, RulePass, leaves
 from ...core.support.printable_text import json_text
 from ...passes.pipelines import BUILT_IN
 from ...testing.check import DEFAULT_BUDGET, CheckResult, default_prover, examine

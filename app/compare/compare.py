@@ -14,7 +14,7 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication, publish_copy
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
-from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
+from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_samples import Inputs

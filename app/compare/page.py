@@ -7,7 +7,7 @@ from itertools import chain
 
 from rich.filesize import decimal
 
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ..number_text import duration
 from ..pages.charts import Bar, Chart, bar_chart, size_text
 from ..pages.tile import LATENCY, Tile, latency_tile

@@ -12,7 +12,7 @@ from ...core.errors import ModelError, format_error
 from ...core.io.model_source import model_source
 from ...core.io.publishing import Publication
 from ...core.ort import value_files
-from ...core.pass_manager.phase_timer import MEASURING, PhaseTimer
+from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.support.intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
 from ..adapters.adapter_names import install_hint, installed_version, require_installed

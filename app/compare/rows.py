@@ -15,7 +15,7 @@ from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import CPU, DISABLE_ALL, ENABLE_ALL, LEVELS, SessionConfig
-from ...core.pass_manager.phase_timer import MEASURING, PhaseTimer
+from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ..adapters.tool_functions import needs_external_data

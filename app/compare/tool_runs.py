@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.errors import UnverifiableError
 from ...core.ort.worker_process import WorkerError, WorkerProcess, module_command
-from ...core.pass_manager.phase_timer import PhaseTimer, seconds_of_verification
+from ...core.run.phase_timer import PhaseTimer, seconds_of_verification
 from ..adapters.adapter_names import ORT, PACKAGES, install_hint, installed_version, require_installed
 from ..adapters.tool_functions import COMPARED_LEVELS
 from ..environment import versions

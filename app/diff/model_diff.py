@@ -15,7 +15,7 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.op import attribute_value
 from ...core.ir.op_schemas import qualified_op_type
-from ...core.pass_manager.phase_timer import PhaseTimer
+from ...core.run.phase_timer import PhaseTimer
 from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text

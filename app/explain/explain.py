@@ -19,14 +19,14 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
-from ...core.pass_manager.pass_manager import CheckOptions, PassManager
-from ...core.pass_manager.phase_timer import PhaseTimer
-from ...core.pass_manager.pipeline import Pass, Pipeline, RemarkingPass, rule_names
-from ...core.pass_manager.quarantine import Quarantine, Quarantined
-from ...core.pass_manager.verified_run import VerifiedRun
 from ...core.rewriting.changes import Change
 from ...core.rewriting.pattern import OpPattern
 from ...core.rewriting.rules import Rule
+from ...core.run.pass_manager import CheckOptions, PassManager
+from ...core.run.phase_timer import PhaseTimer
+from ...core.run.pipeline import Pass, Pipeline, RemarkingPass, rule_names
+from ...core.run.quarantine import Quarantine, Quarantined
+from ...core.run.verified_run import VerifiedRun
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean

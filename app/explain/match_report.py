@@ -14,10 +14,10 @@ from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.subgraphs import enclosing_op
 from ...core.ir.values import Value
-from ...core.pass_manager.pass_manager import NO_PROGRESS_TIMEOUT
 from ...core.rewriting.driver import is_live, try_build
 from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
+from ...core.run.pass_manager import NO_PROGRESS_TIMEOUT
 from ...core.support.suggestions import did_you_mean
 from ...core.support.watchdog import NoProgress, progress_watchdog
 from ..descriptions import describe_binding, join_alternatives

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ...core.pass_manager.pipeline import leaves, rules_in
 from ...core.rewriting.rules import Rule
+from ...core.run.pipeline import leaves, rules_in
 from ...core.support.printable_text import json_text, printable, printable_lines
 from ...passes.pipelines import BUILT_IN
 from ..environment import versions

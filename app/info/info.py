@@ -15,7 +15,7 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.tensor import element_type
-from ...core.pass_manager.report import Stats
+from ...core.run.report import Stats
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ..environment import versions

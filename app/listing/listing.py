@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import cast
 
 from ...core.errors import UnknownNameError
-from ...core.pass_manager.edits import EditPass, definition
-from ...core.pass_manager.hints import option_of
-from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
 from ...core.plugins.discovery import LoadErrors
 from ...core.plugins.pass_registry import Opsets, PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import options_of
 from ...core.rewriting.rules import ROUNDING, Rule
+from ...core.run.edits import EditPass, definition
+from ...core.run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
+from ...core.run.report import option_of
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import STAGES

@@ -15,7 +15,7 @@ from string import Template
 from packaging.utils import InvalidName, canonicalize_name
 
 from ...core.errors import PassesError, UsageError
-from ...core.pass_manager.pass_selection import selectable_names
+from ...core.run.pipeline import selectable_names
 from ...core.support.folders import OpenFolder
 from ...core.support.scratch_folder import staging_folder
 from ...passes.pipelines import BUILT_IN, EDITS, OPTIONAL_PASSES, PIPELINES

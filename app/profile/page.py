@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ..number_text import duration
 from ..pages.rendering import compress_json
 from ..pages.tile import Tile

@@ -11,7 +11,7 @@ from ...core.errors import EvaluationError
 from ...core.io.files import ModelFile, load
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
-from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, PhaseTimer
+from ...core.run.phase_timer import CHOOSING_INPUTS, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import sizes_from_shapes

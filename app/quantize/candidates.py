@@ -20,11 +20,11 @@ from ...core.io.publishing import Publication
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
 from ...core.ir.tensor import chunk_bytes
-from ...core.pass_manager.pass_manager import PassManager, static_failure
-from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.rewriting.changes import Change, ChangeKey
 from ...core.rewriting.ledger import Exclusions
 from ...core.rewriting.rules import LOSSY, Rule
+from ...core.run.pass_manager import PassManager, static_failure
+from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
 from ...passes.quantization.static_groups import added_bias
 from ...passes.support.operand_queries import unless_declined
 

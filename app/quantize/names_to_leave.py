@@ -10,7 +10,7 @@ from typing import Any
 from ...core.errors import UsageError
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
-from ...core.pass_manager.name_map import UniqueNames
+from ...core.run.name_map import UniqueNames
 from ...core.support.suggestions import did_you_mean
 
 

@@ -18,9 +18,9 @@ from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ...core.ir.graph import defined_values
 from ...core.ir.quantization_spec import QuantizationSpec, Range
-from ...core.pass_manager.pipeline import Fixpoint, Pass, RulePass, leaves
 from ...core.rewriting.ledger import Ledger
 from ...core.rewriting.rules import LOSSY
+from ...core.run.pipeline import Fixpoint, Pass, RulePass, leaves
 from ...core.support.suggestions import did_you_mean
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates

@@ -10,8 +10,8 @@ from time import monotonic
 from typing import Any
 
 from ...core.errors import PassesError, format_error
-from ...core.pass_manager.pipeline import Pass
 from ...core.rewriting.changes import ChangeKey
+from ...core.run.pipeline import Pass
 from ...core.support.intervals import RatioInterval
 from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names, replaced_operators
 from .criterion import Criterion, Score

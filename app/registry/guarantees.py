@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ...core.proof.guarantee import PROOFS
 
 if TYPE_CHECKING:
-    from ...core.pass_manager.report import PassRecord
     from ...core.rewriting.rules import Rule
+    from ...core.run.report import PassRecord
 
 OWN_PACKAGE = f"{__name__.partition('.app.')[0]}.passes."
 FILE = Path(__file__).with_name("guarantees.json")

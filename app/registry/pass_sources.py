@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...core.errors import PluginError, UnknownNameError
-from ...core.pass_manager.edits import Edit
-from ...core.pass_manager.pass_selection import nested_passes
-from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves, selectable_rules, with_rules
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors, registry_from_file, registry_from_plugin
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.plugin import FINAL, PassPlacement, Plugin, as_pass
 from ...core.rewriting.rules import Rule
+from ...core.run.edits import Edit
+from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves, nested_passes, selectable_rules, with_rules
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import BUILT_IN, EDITS, OPTIONAL_PASSES, PIPELINES, STAGES
 from .. import adapters

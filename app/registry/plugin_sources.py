@@ -14,7 +14,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
 
-from ...core.pass_manager.pipeline import Pass, RulePass, leaves
+from ...core.run.pipeline import Pass, RulePass, leaves
 from ..adapters.adapter_names import ONNXSCRIPT, PACKAGES
 from ..environment import SOURCE_FOLDERS
 from .resolved_pipeline import ResolvedPipeline

@@ -8,21 +8,24 @@ from pathlib import Path
 from typing import cast
 
 from ...core.errors import UsageError
-from ...core.pass_manager.edits import EditPass, RequestedEdit
-from ...core.pass_manager.pass_selection import (
+from ...core.plugins.pass_placement import insert_passes
+from ...core.plugins.pass_registry import PassEntry
+from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
+from ...core.plugins.plugin import PassPlacement, as_pass
+from ...core.run.edits import EditPass, RequestedEdit, RunOpsets, SkippedPass
+from ...core.run.pipeline import (
+    Fixpoint,
+    Pass,
+    Pipeline,
     exclude,
+    fallback_of,
+    leaves,
     map_passes,
     nested_passes,
     select,
     selectable_names,
 )
-from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves
-from ...core.pass_manager.report import SkippedPass
-from ...core.pass_manager.run_opsets import RunOpsets
-from ...core.plugins.pass_placement import insert_passes
-from ...core.plugins.pass_registry import PassEntry
-from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
-from ...core.plugins.plugin import PassPlacement, as_pass
+from ...core.run.report import SkippedPass
 from ...passes.pipelines import STAGES
 from ...passes.structure.opset import ConvertOpset, RaiseOpset
 from .name_resolver import NameResolver

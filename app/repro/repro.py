@@ -24,10 +24,10 @@ from ...core.ir.op import Op
 from ...core.ir.tensor import join_chunks
 from ...core.ir.values import Value, inferred_type_proto
 from ...core.ort.backends import OnnxRuntime
-from ...core.pass_manager.pass_manager import Attempt, PassManager, static_failure
-from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules
-from ...core.pass_manager.quarantine import Quarantined
 from ...core.plugins.pass_spec import PassSpec
+from ...core.run.pass_manager import Attempt, PassManager, static_failure
+from ...core.run.pipeline import Pass, leaves, selectable_rules
+from ...core.run.quarantine import Quarantined
 from ...core.serialization.exporter import node_bytes
 from ...core.support.folders import OpenFolder
 from ...core.support.printable_text import file_name, printable

@@ -14,12 +14,12 @@ from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.io.publishing import Publication
 from ...core.ir.context import ValueInfo
-from ...core.pass_manager.pass_manager import CheckOptions, PassManager
-from ...core.pass_manager.phase_timer import WRITING, PhaseTimer
-from ...core.pass_manager.pipeline import Pass, RulePass, leaves
-from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
-from ...core.pass_manager.report import SkippedPass
-from ...core.pass_manager.verified_run import Accept, Candidate, ExternalData, VerifiedRun, attempt_comparer
+from ...core.run.edits import SkippedPass
+from ...core.run.pass_manager import CheckOptions, PassManager
+from ...core.run.phase_timer import WRITING, PhaseTimer
+from ...core.run.pipeline import Pass, RulePass, leaves
+from ...core.run.quarantine import OnQuarantine, Quarantine
+from ...core.run.verified_run import Accept, Candidate, ExternalData, VerifiedRun, attempt_comparer
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec

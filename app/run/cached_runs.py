@@ -16,7 +16,7 @@ from ...core.io.files import ModelFile, data_name_pattern, load
 from ...core.io.model import serialize
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
-from ...core.pass_manager.report import CacheUse, Report
+from ...core.run.report import CacheUse, Report
 from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.support.typed_data import read_data
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import onnx
 
     from ...core.io.model_source import ModelSource
-    from ...core.pass_manager.verified_run import Candidate
+    from ...core.run.verified_run import Candidate
     from ..registry.resolved_pipeline import ResolvedPipeline
 
 MODEL, DATA, NAME_MAP = "model", "data", "map"
@@ -268,7 +268,7 @@ def _part_text(entry: CacheEntry, part: str) -> str:
 
 def _candidate(path: Path, options: RunOptions) -> Candidate:
     """A model as it was written, ready to be written again. Raises DamagedEntry if it cannot be loaded."""
-    from ...core.pass_manager.verified_run import Candidate  # noqa: PLC0415 - imports the verification
+    from ...core.run.verified_run import Candidate  # noqa: PLC0415 - imports the verification
     from .attempts import external_data_choice  # noqa: PLC0415 - as above
 
     file = ModelFile(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ..pages.card import Card
 from ..terminal import new_table, plural
 from ..verify.render import proof_lines, verdict_line

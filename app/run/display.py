@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ..formats.outputs import Outputs
 from ..terminal import Terminal
 from .render import show_plan, show_report

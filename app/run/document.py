@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ..formats.finding import Document, Failure, Finding, Level
 from ..pages.card import Card
 from .card import run_card

@@ -10,7 +10,7 @@ from typing import Any, Self
 from rich.filesize import decimal
 from rich.table import Table
 
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ..exit_codes import UNVERIFIED, WRONG
 from ..terminal import Terminal, add_row, new_table, plural
 from .render import change_text, size_line

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ...core.support.printable_text import json_text
 from ..environment import versions
 from ..exit_codes import WRONG

@@ -15,12 +15,12 @@ from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
-from ...core.pass_manager.edits import Edit, RequestedEdit
-from ...core.pass_manager.hints import run_hints
-from ...core.pass_manager.name_map import log_replacements
-from ...core.pass_manager.phase_timer import DRAWING, LOADING, PROVING, WRITING, PhaseTimer
-from ...core.pass_manager.pipeline import Pass
-from ...core.pass_manager.report import (
+from ...core.proof.verdict import ProofCounts
+from ...core.run.edits import Edit, RequestedEdit
+from ...core.run.name_map import log_replacements
+from ...core.run.phase_timer import DRAWING, LOADING, PROVING, WRITING, PhaseTimer
+from ...core.run.pipeline import Pass
+from ...core.run.report import (
     EditRecord,
     MissingOperators,
     Plan,
@@ -28,9 +28,9 @@ from ...core.pass_manager.report import (
     Stats,
     graph_size,
     pass_records,
+    run_hints,
 )
-from ...core.pass_manager.verified_run import Candidate, VerifiedRun
-from ...core.proof.verdict import ProofCounts
+from ...core.run.verified_run import Candidate, VerifiedRun
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
 from ...core.support.scratch_folder import ScratchFolder

@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ...core.pass_manager.report import Report, Savings
+from ...core.run.report import Report, Savings
 from ..drawing.graph_layout import GraphLayout, Point
 from ..drawing.picture import Box, LayoutKey, Line, Picture, layout_key, picture_layout, svg
 from ..environment import versions

@@ -8,7 +8,7 @@ from operator import attrgetter
 from rich.filesize import decimal
 from rich.table import Table
 
-from ...core.pass_manager.report import Plan, Race, Report, Savings
+from ...core.run.report import Plan, Race, Report, Savings
 from ..descriptions import join_truncated
 from ..number_text import duration, ratio_with_bounds
 from ..registry.guarantees import proved_text, recorded_guarantee

@@ -10,7 +10,7 @@ from ..jobs.job_exchange import packed, unpacked
 from .run_options import RunOptions
 
 if TYPE_CHECKING:  # imports onnx, which a worker does after it started the process that verifies
-    from ...core.pass_manager.report import Report
+    from ...core.run.report import Report
 
 RUN_WORKER = module_command(f"{__package__}.run_worker")
 

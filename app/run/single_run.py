@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import UsageError
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ...core.verify.oracle_start import start_oracle_worker
 from ..exit_codes import WRONG
 from ..formats.outputs import TEXT

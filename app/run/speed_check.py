@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ...core.errors import UnverifiableError
 from ...core.io.model_source import ModelSource
-from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
-from ...core.pass_manager.report import Race, SpeedCheck
+from ...core.run.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
+from ...core.run.report import Race, SpeedCheck
 from ...core.support.scratch_folder import ScratchFolder
 from ..measure import benchmark
 from ..measure.feeds import Feeds, make_feeds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ..number_text import compact
 from ..pages.tile import Tile, latency_tile, size_tile
 from ..terminal import plural

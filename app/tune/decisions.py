@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from ...core.ort.sessions import ALL_LEVELS, CPU
-from ...core.pass_manager.report import Report
+from ...core.run.report import Report
 from ...passes.trades import OPTIONAL, TRADING
 from ..measure.execution_provider import ExecutionProvider, available_providers, short_name
 from ..measure.session_settings import SWITCHES, USUAL

@@ -9,8 +9,8 @@ from pathlib import Path
 from ...core.errors import UnverifiableError, VerificationError
 from ...core.io.model_source import ModelSource
 from ...core.ort.sessions import SessionConfig
-from ...core.pass_manager.phase_timer import COMPARING, MEASURING, PhaseTimer
-from ...core.pass_manager.report import Report
+from ...core.run.phase_timer import COMPARING, MEASURING, PhaseTimer
+from ...core.run.report import Report
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.given_samples import GivenSamples

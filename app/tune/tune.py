@@ -15,7 +15,7 @@ from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputFile, OutputPaths
 from ...core.io.publishing import Publication
-from ...core.pass_manager.phase_timer import CHOOSING_INPUTS, LOADING, PhaseTimer
+from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, PhaseTimer
 from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker

@@ -10,15 +10,14 @@ from ...core.errors import PassesError
 from ...core.io.files import split_model
 from ...core.io.model import Model
 from ...core.io.split_models import Loadable, SplitModel
-from ...core.pass_manager.pass_manager import PassManager
-from ...core.pass_manager.pass_selection import select, selectable_names
-from ...core.pass_manager.pipeline import Pipeline
 from ...core.proof.prover import Prover
 from ...core.proof.region_obligations import Regions, RewrittenModel
 from ...core.proof.region_proofs import ProofSeconds, RegionProofs, prove_regions
 from ...core.proof.smt import SmtProver, is_available
 from ...core.proof.traced_array import TracedArray, trace_constants, traced_constants
 from ...core.rewriting.ledger import Ledger
+from ...core.run.pass_manager import PassManager
+from ...core.run.pipeline import Pipeline, select, selectable_names
 from ..registry.resolved_pipeline import resolve_pipeline
 
 FIELD_SECONDS = 2.0

@@ -13,8 +13,8 @@ from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.tensor import element_type
-from ...core.pass_manager.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.proof.region_proofs import RegionProofs
+from ...core.run.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.verify.comparison_options import ComparisonOptions

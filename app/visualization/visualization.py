@@ -10,9 +10,9 @@ from onnx import TensorProto
 from ...core import Graph, Op, Value
 from ...core.ir.op_schemas import qualified_op_type
 from ...core.ir.origin import Origin
-from ...core.pass_manager.pipeline import Pass, leaves, rules_in
 from ...core.rewriting.changes import Change
 from ...core.rewriting.rules import Rule
+from ...core.run.pipeline import Pass, leaves, rules_in
 from ...core.serialization.provenance import source_names
 from ..drawing.graph_layout import GraphLayout, Link, graph_layout
 from ..drawing.op_pictures import source_box, value_box

@@ -13,9 +13,9 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import PluginError, UsageError, format_error
-from ..pass_manager.edits import Edit
-from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
+from ..run.edits import Edit
+from ..run.pipeline import Pass, RulePass
 from ..support.regular_files import open_regular
 from .installed_names import ENTRY_POINT_GROUP
 from .pass_registry import Entry, PassEntry, PassRegistry, PipelineEntry, all_rules

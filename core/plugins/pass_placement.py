@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import PluginError
-from ..pass_manager.pipeline import Fixpoint, Pass, Pipeline, leaves
+from ..run.pipeline import Fixpoint, Pass, Pipeline, leaves
 from .plugin import FINAL, STAGES, PassPlacement, as_pass
 
 if TYPE_CHECKING:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import PluginError
-from ..pass_manager.edits import definition
-from ..pass_manager.pipeline import Pass, RulePass, leaves
 from ..rewriting.rules import Rule
 from .plugin import PassPlacement
 

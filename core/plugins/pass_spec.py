@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from ..errors import UsageError, format_error
-from ..pass_manager.edits import EditPass, definition
-from ..pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass
+from ..run.edits import EditPass, definition
+from ..run.pipeline import Fixpoint, Pass, Pipeline, RulePass
 
 SYNTAX = "a,b,c{n=3,name=text}"
 SPEC_PATTERN = re.compile(r"""([^,{}]*)(?:\{((?:"[^"]*"|'[^']*'|[^{}"'])*)\}\s*)?(,|$)""", re.DOTALL)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
 from ..errors import PluginError
-from ..pass_manager.edits import Edit, EditPass
-from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
+from ..run.edits import Edit, EditPass
+from ..run.pipeline import Pass, RulePass
 
 Stage = Literal["cleanup", "fold", "fuse", "layout", "final"]
 STAGES: tuple[Stage, ...] = get_args(Stage)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...core import Model
-from ...core.pass_manager.hints import Hint
-from ...core.pass_manager.report import Report
+from ...core.run.report import Hint, Report
 from ...core.transform.extract import cut_inputs, drop_unused_inputs, keep_outputs, unused_inputs
 
 

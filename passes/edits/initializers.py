@@ -11,8 +11,7 @@ from ...core import Model
 from ...core.inference.inferred_types import forget_inferred_types
 from ...core.io.graph_interface import default_values
 from ...core.ir.subgraphs import constant_bytes
-from ...core.pass_manager.hints import Hint
-from ...core.pass_manager.report import Report
+from ...core.run.report import Hint, Report
 from ...core.transform.extract import require_known
 
 

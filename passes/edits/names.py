@@ -9,8 +9,7 @@ from itertools import count
 from ...core import Graph, Model, Op, Value
 from ...core.io.convert import training_info_names
 from ...core.ir.graph import defined_values
-from ...core.pass_manager.hints import Hint
-from ...core.pass_manager.report import Report
+from ...core.run.report import Hint, Report
 from ...core.serialization.exporter import renamed_value_info
 
 

@@ -11,8 +11,7 @@ from google.protobuf.message import Message
 
 from ...core import Graph, Model, Op, Tensor
 from ...core.ir.graph import defined_values
-from ...core.pass_manager.hints import Hint
-from ...core.pass_manager.report import Report
+from ...core.run.report import Hint, Report
 from ...core.serialization.provenance import PROVENANCE_KEYS
 
 MIN_SHARE = 0.1  # of the written model, from which a hint names texts

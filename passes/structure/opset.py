@@ -10,8 +10,7 @@ from ...core import Graph, Ledger, Model
 from ...core.errors import MatchFailure, ModelError, UnverifiableError, UsageError
 from ...core.ir.op_schemas import ONNX_DOMAIN, latest_opset_version
 from ...core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
-from ...core.pass_manager.hints import Hint
-from ...core.pass_manager.report import Report
+from ...core.run.report import Hint, Report
 
 if TYPE_CHECKING:
     from ...core.transform.opset_conversion import OpsetConversion

@@ -123,8 +123,8 @@ def warm_up() -> None:
                 importlib.import_module(module.name)
     for name in ("onnxruntime", "typer._adapters", "typer.rich_utils"):
         importlib.import_module(name)
-    from passwright.core.pass_manager.pipeline import leaves
     from passwright.core.plugins.pass_registry import all_rules
+    from passwright.core.run.pipeline import leaves
     from passwright.passes.pipelines import PIPELINES
 
     for pipeline in PIPELINES.values():

@@ -15,7 +15,7 @@ from passwright.app.listing.listing import listing
 from passwright.core import Ledger, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import FailureKind, PluginError, UnknownNameError
 from passwright.core.io.model_source import model_source
-from passwright.core.pass_manager.pipeline import rule_names
+from passwright.core.run.pipeline import rule_names
 from rewriting import apply_passes, load, op_types, require_equivalent
 
 from passwright import optimize

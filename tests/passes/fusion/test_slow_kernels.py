@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from passwright.core import RulePass
 from passwright.core.ir.cost_model import CPU
-from passwright.core.pass_manager.pipeline import Pipeline
+from passwright.core.run.pipeline import Pipeline
 from passwright.passes.fusion.activations import FUSE_ACTIVATIONS, FUSE_RECTIFIERS
 from passwright.passes.fusion.norms import FUSE_LP_NORM
 from passwright.passes.fusion.reductions import FUSE_REDUCTIONS

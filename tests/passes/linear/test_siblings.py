@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core.ir.cost_model import CPU, FEWEST_OPS
-from passwright.core.pass_manager.pipeline import Pipeline
+from passwright.core.run.pipeline import Pipeline
 from passwright.passes.linear.matmul_merging import MERGE_PARALLEL_MATMULS
 from rewriting import becomes, initializers, stays
 from weights import matrix, weights_used_in

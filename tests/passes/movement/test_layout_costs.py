@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from passwright.core.ir.cost_model import CPU, FEWEST_OPS
-from passwright.core.pass_manager.pipeline import Pipeline
+from passwright.core.run.pipeline import Pipeline
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
 from rewriting import apply_passes, becomes, load, stays
 

@@ -12,7 +12,7 @@ from passwright.app.cli import app
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.core.errors import ModelError, PassesError, UnverifiableError, UsageError, VerificationError
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
-from passwright.core.pass_manager.pipeline import leaves
+from passwright.core.run.pipeline import leaves
 from passwright.passes.structure.opset import ConvertOpset, RaiseOpset
 from rewriting import apply_passes, becomes, load, stays, to_onnx
 from typer.testing import CliRunner

@@ -1,12 +1,13 @@
-"""Reports and plans of runs."""
+"""Reports and plans of runs, and hints: passes that would change the result if they were enabled."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
+from ..errors import format_error
 from ..io.model import Model
 from ..ir.graph import Graph
 from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
@@ -18,6 +19,7 @@ from ..support.intervals import RatioInterval
 from ..support.printable_text import json_text
 from ..support.typed_data import read_data
 from ..verify.verdict import Verdict
+from .edits import SkippedPass, definition
 from .pipeline import Pass, leaves
 from .quarantine import Quarantined
 
@@ -117,17 +119,6 @@ class PassRecord:
     changes: int
     rules: dict[str, int]
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedPass:
-    """A pass that did not run because it does not fit the model, and the reason."""
-
-    pass_name: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.pass_name} left out: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,3 +262,52 @@ def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
     counts = {p.name: dict(ledger.counts.get(p.name, Counter[str]())) for p in leaves(pipeline)}
     seconds = {name: round(ledger.seconds.get(name, 0.0), 6) for name in counts}
     return [PassRecord(name, sum(rules.values()), rules, seconds[name]) for name, rules in counts.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """The gain from a pass for a model, in words with counts, and the `options` of the pass, by name, for it."""
+
+    text: str
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@runtime_checkable
+class HintingPass(Protocol):
+    """A pass or edit that can tell from the result of a run without it whether it would change that."""
+
+    def hint(self, model: Model, report: Report) -> Hint | None:
+        """The hint for a run with this result, which is not to be changed; None if there is nothing to gain."""
+        ...
+
+
+def option_of(p: Pass) -> str:
+    """The option of `passes run` that enables a pass, with its options in braces as in `--opset {to}`; "" for none.
+
+    A pass or edit declares it as its attribute `option`.
+    """
+    found: Any = getattr(definition(p), "option", "")
+    return found if isinstance(found, str) else ""
+
+
+def enabling_text(p: Pass, options: Mapping[str, str]) -> str:
+    """The text to type for a pass with these options."""
+    if option := option_of(p):
+        return option.format_map(options)
+    given = ",".join(f"{name}={text}" for name, text in options.items())
+    return f'--enable "{p.name}{{{given}}}"' if given else f"--enable {p.name}"
+
+
+def run_hints(passes: Iterable[Pass], model: Model, report: Report) -> list[RunHint]:
+    """The hints of passes that are not in a run, for its result. One that fails is a note of the report."""
+    found: list[RunHint] = []
+    for p in passes:
+        item = definition(p)
+        if not isinstance(item, HintingPass):
+            continue
+        try:
+            if (hint := item.hint(model, report)) is not None:
+                found.append(RunHint(p.name, hint.text, enabling_text(p, hint.options)))
+        except Exception as e:  # noqa: BLE001 - of a plugin, and the run does not need it
+            report.notes.append(f"{p.name} gives no hint: {format_error(e)}")
+    return found

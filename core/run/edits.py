@@ -1,20 +1,18 @@
-"""Edits: passes that change a model by definition, before verification takes its reference."""
+"""Edits: passes that change a model by definition, before verification takes its reference; opsets that they need."""
 
 from __future__ import annotations
 
 import reprlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import index
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from ..errors import GraphError, PassesError, PluginError, format_error
-from .run_opsets import RunOpsets
 
 if TYPE_CHECKING:
     from ..io.model import Model
     from ..ir.graph import Graph
     from ..rewriting.ledger import Ledger
-    from .report import SkippedPass
 
 
 @runtime_checkable
@@ -54,6 +52,44 @@ class EditPass:
 def definition(p: object) -> Any:
     """The object that an author wrote: that of an edit, or the pass itself."""
     return p.item if isinstance(p, EditPass) else p
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedPass:
+    """A pass that did not run because it does not fit the model, and the reason."""
+
+    pass_name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.pass_name} left out: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOpsets:
+    """The opsets of the standard domain that a model has one after the other, none if it imports none; and in words."""
+
+    opsets: tuple[int, ...]
+    text: str
+
+    @classmethod
+    def of(cls, opset: int | None) -> Self:
+        """Those of a model that stays as it is."""
+        return cls((), "imports no standard one") if opset is None else cls((opset,), f"has {opset}")
+
+    def then(self, opset: int, words: str, *, is_first: bool = False) -> Self:
+        """Those of a model that gets another opset; `is_first`: before anything else."""
+        return replace(self, opsets=(opset,) if is_first else (*self.opsets, opset), text=f"{self.text} and is {words}")
+
+    def misfit(self, name: str, source: str, supported: tuple[int, int] | None) -> SkippedPass | None:
+        """The pass `name` of the plugin `source` as left out, unless it supports all of them.
+
+        `supported`: the first and the last opset, None for any.
+        """
+        if supported is None or (self.opsets and all(supported[0] <= o <= supported[1] for o in self.opsets)):
+            return None
+        first, last = supported
+        return SkippedPass(name, f"{source} supports opsets {first} to {last}, the model {self.text}")
 
 
 @dataclass(slots=True)

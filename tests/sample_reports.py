@@ -20,7 +20,7 @@ from passwright.app.visualization.visualization import GraphView, NodeView, Rewr
 from passwright.core.errors import FailureKind
 from passwright.core.rewriting.changes import Change
 from passwright.core.run.edits import SkippedPass
-from passwright.core.run.quarantine import Quarantined
+from passwright.core.run.quarantine import RejectedChange
 from passwright.core.run.report import PassRecord, Report, Stats
 from passwright.core.verify.verdict import OutputDifference, Verdict
 
@@ -57,7 +57,7 @@ def report(source: str = "model.onnx", *, quarantined: bool = False) -> Report:
             differences={"logits": OutputDifference(error=1.9e-6, allowed=8.1e-5)},
         ),
         quarantined=[
-            Quarantined(
+            RejectedChange(
                 "pad-pool", "pad_into_max_pool", "y", FailureKind.WRONG, "y: off by up to 2.0 (allowed 3.1e-05)",
                 ordinal=4, replaced=("pool", "pad"), input_set="normal inputs", repro="wrong/01-pad_into_max_pool-y",
             )

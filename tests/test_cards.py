@@ -19,7 +19,7 @@ from passwright.app.pages.card import Card
 from passwright.app.run.card import keyword_of, run_card
 from passwright.app.run.render import change_text
 from passwright.core.errors import FailureKind
-from passwright.core.run.quarantine import Quarantined
+from passwright.core.run.quarantine import RejectedChange
 from passwright.core.run.report import EditRecord, PassRecord, RunHint, Stats
 from passwright.core.verify.verdict import OutputDifference, Verdict
 from rewriting import load
@@ -154,7 +154,7 @@ def test_cards_of_large_reports_are_cut() -> None:
     run = report(ESCAPED, quarantined=True)
     ops = {f"{n}{ESCAPED}": n for n in range(1000)}
     quarantined = [
-        Quarantined("p", ESCAPED, ESCAPED, FailureKind.WRONG, ESCAPED, ordinal=n, repro=ESCAPED) for n in range(100)
+        RejectedChange("p", ESCAPED, ESCAPED, FailureKind.WRONG, ESCAPED, ordinal=n, repro=ESCAPED) for n in range(100)
     ]
     passes = [PassRecord(ESCAPED, 2, {f"{n}{ESCAPED}": 2}, 0.1) for n in range(1000)]
     run = replace(run, quarantined=quarantined, passes=passes, before=Stats(ops, 5, 5, 5), notes=[ESCAPED] * 100)

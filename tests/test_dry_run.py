@@ -13,7 +13,7 @@ from hypothesis import given
 from passwright.app.cli import app
 from passwright.core import Graph, Ledger, Pass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
-from passwright.core.rewriting.ledger import ReplayLimit
+from passwright.core.rewriting.ledger import BisectLimit
 from passwright.core.run.pass_manager import PassManager
 from passwright.core.run.report import Plan, Savings, graph_size
 from passwright.passes.pipelines import PIPELINES
@@ -116,7 +116,7 @@ def test_savings_match_replays(name: str) -> None:
     left = graph_size(source.load().graph)
     for change in manager.run(record=True, account_sizes=True).ledger.changes:
         left = left - Savings.of_change(change)
-        assert graph_size(manager.run(limit=ReplayLimit(after_changes=change.ordinal + 1)).model.graph) == left, change
+        assert graph_size(manager.run(limit=BisectLimit(after_changes=change.ordinal + 1)).model.graph) == left, change
 
 
 def test_other_runs_do_not_account_sizes() -> None:

@@ -32,7 +32,7 @@ from passwright.core import (
 )
 from passwright.core.errors import UnknownNameError
 from passwright.core.rewriting.driver import rewrite
-from passwright.core.rewriting.ledger import ReplayLimit
+from passwright.core.rewriting.ledger import BisectLimit
 from passwright.core.rewriting.pattern import match_op
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from random_models import models
@@ -331,7 +331,7 @@ def require_agreement(proto: onnx.ModelProto) -> None:
                 is_match = next(match_op(pattern, op), None) is not None
                 assert is_match == (not closest_match(pattern, op).failures), (r.name, op)
         if roots:
-            ledger = Ledger(record=True, limit=ReplayLimit(after_changes=1))
+            ledger = Ledger(record=True, limit=BisectLimit(after_changes=1))
             rewrite(ran.graph, [r], ledger)
             fires = report_matches(r, model.graph, 0).matches
             assert bool(fires) == bool(ledger.changes), r.name

@@ -28,7 +28,7 @@ from passwright.app.run.cached_runs import CachedRun
 from passwright.app.run.run_exchange import options_text
 from passwright.app.run.run_options import RunOptions
 from passwright.core.errors import FailureKind, ModelError, UsageError
-from passwright.core.run.quarantine import Quarantined
+from passwright.core.run.quarantine import RejectedChange
 from passwright.core.run.report import Report
 from passwright.core.support.folders import OpenFolder
 from passwright.core.support.watchdog import TimedNote
@@ -336,7 +336,7 @@ def test_failures_are_not_kept() -> None:
 
 
 def quarantined(report: Report, kind: FailureKind) -> None:
-    report.quarantined.append(Quarantined("p", "p", "", kind, "it did not end"))
+    report.quarantined.append(RejectedChange("p", "p", "", kind, "it did not end"))
 
 
 @pytest.mark.parametrize(

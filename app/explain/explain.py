@@ -25,7 +25,7 @@ from ...core.rewriting.rules import Rule
 from ...core.run.pass_manager import CheckOptions, PassManager
 from ...core.run.phase_timer import PhaseTimer
 from ...core.run.pipeline import Pass, Pipeline, RemarkingPass, rule_names
-from ...core.run.quarantine import Quarantine, Quarantined
+from ...core.run.quarantine import Quarantine, RejectedChange
 from ...core.run.verified_run import VerifiedRun
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
@@ -95,7 +95,7 @@ class Explanation:
     at: str
     rules: list[RuleExplanation]
     passes: list[PassExplanation]
-    quarantined: list[Quarantined]
+    quarantined: list[RejectedChange]
     notes: list[str]
     seconds: dict[str, float]
     versions: dict[str, str]
@@ -125,7 +125,7 @@ class _RunOutcome:
     model: Model
     changes: list[Change]
     declines: dict[str, dict[str, str]]
-    quarantined: list[Quarantined]
+    quarantined: list[RejectedChange]
 
 
 @shows_progress

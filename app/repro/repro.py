@@ -27,7 +27,7 @@ from ...core.ort.backends import OnnxRuntime
 from ...core.plugins.pass_spec import PassSpec
 from ...core.run.pass_manager import Attempt, PassManager, static_failure
 from ...core.run.pipeline import Pass, leaves, selectable_rules
-from ...core.run.quarantine import Quarantined
+from ...core.run.quarantine import RejectedChange
 from ...core.serialization.exporter import node_bytes
 from ...core.support.folders import OpenFolder
 from ...core.support.printable_text import file_name, printable
@@ -257,7 +257,7 @@ class ReproFolder:
     command_options: CommandOptions = CommandOptions()
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def write(self, quarantined: Quarantined, before: Attempt, after: Attempt | None) -> Quarantined:
+    def write(self, quarantined: RejectedChange, before: Attempt, after: Attempt | None) -> RejectedChange:
         """Write the folder of one change; returns it with the folder's name, or as it is where none can be written."""
         culprit = next((p for p in leaves(self.pipeline) if p.name == quarantined.pass_name), None)
         kind, exact_only = quarantined.failure_kind, self.command_options.exact_only
@@ -282,7 +282,7 @@ class ReproFolder:
             return quarantined
         return replace(quarantined, repro=str(folder))
 
-    def _command(self, quarantined: Quarantined, stage: Path, culprit: Pass | None, *, exact: bool) -> str:
+    def _command(self, quarantined: RejectedChange, stage: Path, culprit: Pass | None, *, exact: bool) -> str:
         """The command that shows the failure with the files in `stage`; empty if they do not suffice."""
         before, after, inputs = (stage / name for name in ("before.onnx", "after.onnx", "inputs.npz"))
         if not before.exists():
@@ -304,7 +304,7 @@ class ReproFolder:
         except Exception:  # noqa: BLE001 - a pass may leave a model that does not load again
             return False
 
-    def _readme(self, folder: Path, quarantined: Quarantined, command: str, unwritten: Sequence[str]) -> str:
+    def _readme(self, folder: Path, quarantined: RejectedChange, command: str, unwritten: Sequence[str]) -> str:
         """The contents of the folder, and two lines that reproduce the failure."""
         installed = [f"{name} {version}" for name, version in self.versions.items()]
         sections = {"Replaced:": quarantined.replaced, "Not written:": unwritten, "Seen with:": installed}

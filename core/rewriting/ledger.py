@@ -20,7 +20,7 @@ from .changes import Change, ChangeKey, SizeAccounting
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayLimit:
+class BisectLimit:
     """The point at which a replay ends early.
 
     `before_change`: before the change with that ordinal. `after_changes`, `after_runs`: after so many changes, or runs
@@ -32,7 +32,7 @@ class ReplayLimit:
     after_runs: int | None = None
 
 
-NO_LIMIT = ReplayLimit()
+NO_LIMIT = BisectLimit()
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Ledger:
     exact_only: bool = False
     record: bool = False
     exclusions: Exclusions = field(default_factory=Exclusions)
-    limit: ReplayLimit = NO_LIMIT
+    limit: BisectLimit = NO_LIMIT
     validates_graphs: bool = False
     accounting: SizeAccounting | None = None
     change_count: int = 0

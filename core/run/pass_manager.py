@@ -9,7 +9,7 @@ from ..errors import FailureKind, GraphError, InterfaceError, ModelError, PassFa
 from ..io.model import Model, serialize
 from ..ir.context import ValueInfo
 from ..rewriting.changes import ChangeObserver, SizeAccounting
-from ..rewriting.ledger import NO_LIMIT, DetailReporter, Exclusions, Ledger, ReplayLimit
+from ..rewriting.ledger import NO_LIMIT, BisectLimit, DetailReporter, Exclusions, Ledger
 from ..support.watchdog import NoProgress, progress_watchdog
 from ..verify.comparison_options import USUAL, ComparisonOptions
 from ..verify.verdict import Mismatch
@@ -66,7 +66,7 @@ class PassManager:
         self,
         model: Model | None = None,
         *,
-        limit: ReplayLimit = NO_LIMIT,
+        limit: BisectLimit = NO_LIMIT,
         record: bool = False,
         validate_graphs: bool = False,
         track_names: bool = False,

@@ -15,7 +15,7 @@ from ..io.files import in_memory
 from ..io.split_models import Loadable, SplitModel
 from ..ir.context import FRESH_NAME_MARK
 from ..rewriting.changes import Change
-from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
+from ..rewriting.ledger import NO_LIMIT, BisectLimit, Ledger
 from ..rewriting.rules import Contract, Rule
 from ..support.binary_search import first_bad, first_bad_at
 from ..support.watchdog import NoProgress
@@ -27,7 +27,7 @@ MAX_FAILURES_PER_RULE = 20  # wrong changes of one rule, or of a pass without ru
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class RejectedChange:
     """An excluded change: its author and place, the failure, and the inputs that show it.
 
     `place` is the name of a value, or "" where a pass (or rule) is excluded as a whole. `error` and `allowed` are
@@ -60,7 +60,7 @@ class Quarantined:
         *,
         ordinal: int | None = None,
         replaced: tuple[str, ...] = (),
-    ) -> Quarantined:
+    ) -> RejectedChange:
         """The entry for a failure: of a change, or of a rule or pass as a whole, with the mismatch of the outputs."""
         found = cls(pass_name, by or pass_name, place, failure.kind, failure.message, ordinal, replaced)
         if failure.mismatch is None or (shown_by := failure.mismatch.input_set) is None:
@@ -82,9 +82,9 @@ class Quarantined:
         return f"{self.label}: {self.message.removeprefix(f'{self.place}: ')}"
 
 
-OnQuarantine = Callable[[Quarantined, Attempt, Attempt | None], Quarantined]
+OnQuarantine = Callable[[RejectedChange, Attempt, Attempt | None], RejectedChange]
 """Called for each excluded change with the attempts just before and, if known, just after it; returns the entry."""
-FaultLocation = tuple[Quarantined, ReplayLimit, Attempt | None]
+FaultLocation = tuple[RejectedChange, BisectLimit, Attempt | None]
 """An entry, the limit of a replay that stops just before it, and the attempt just after it if it is a change."""
 
 
@@ -101,8 +101,8 @@ class Quarantine:
     options: CheckOptions
     on_quarantine: OnQuarantine | None = None
     max_failures_per_rule: int = MAX_FAILURES_PER_RULE
-    quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
-    conditional: list[Quarantined] = field(default_factory=list[Quarantined])
+    quarantined: list[RejectedChange] = field(default_factory=list[RejectedChange])
+    conditional: list[RejectedChange] = field(default_factory=list[RejectedChange])
     conditions: list[Loadable | SplitModel] = field(default_factory=list["Loadable | SplitModel"])
     replays: int = 0
     _trusts_conditions: bool = True
@@ -114,7 +114,7 @@ class Quarantine:
         """Whether names keep their meaning: all changes so far were requested, so they are rewrites of the graph."""
         return not self.manager.exclusions.atomic_passes
 
-    def quarantine_next(self, failed: Attempt) -> Quarantined:
+    def quarantine_next(self, failed: Attempt) -> RejectedChange:
         """Find and exclude the first wrong change of a full run. Raises VerificationError if no pass is the cause."""
         found, stop, after = self._locate_fault(failed)
         if condition := self._condition(found, failed, stop):
@@ -131,10 +131,10 @@ class Quarantine:
         self._failure_counts[who] += 1
         if self._failure_counts[who] == self.max_failures_per_rule:
             much = f"{self.max_failures_per_rule} of its changes were wrong"
-            self._exclude(Quarantined(*who, "", found.failure_kind, much))
+            self._exclude(RejectedChange(*who, "", found.failure_kind, much))
         return found
 
-    def readmit_conditional(self) -> tuple[list[Quarantined], list[Loadable | SplitModel]]:
+    def readmit_conditional(self) -> tuple[list[RejectedChange], list[Loadable | SplitModel]]:
         """Readmit the rules of `conditional`, and return these and the `conditions`."""
         self.manager.exclusions.rules.difference_update(q.by for q in self.conditional)
         found = self.conditional, self.conditions
@@ -145,7 +145,7 @@ class Quarantine:
         """Exclude changes from now on whatever the condition of their rule, as the outputs do not bear it out."""
         self._trusts_conditions = False
 
-    def _condition(self, found: Quarantined, failed: Attempt, stop: ReplayLimit) -> str:
+    def _condition(self, found: RejectedChange, failed: Attempt, stop: BisectLimit) -> str:
         """The condition of the rule of a wrong change, if the outputs differ only where that may be false."""
         mismatch = failed.failure.mismatch if failed.failure is not None else None
         if not self._trusts_conditions or mismatch is None or not mismatch.output or found.ordinal is None:
@@ -159,7 +159,7 @@ class Quarantine:
         is_excused = bool(words) and (mismatch.is_outside_finite or self._differs_outside_condition(r, failed, stop))
         return words if is_excused else ""
 
-    def _differs_outside_condition(self, rule: Rule, failed: Attempt, stop: ReplayLimit) -> bool:
+    def _differs_outside_condition(self, rule: Rule, failed: Attempt, stop: BisectLimit) -> bool:
         """Whether the failure shows only where what a rule assumes of the model at `stop` is false; keeps that."""
         if not rule.contract.assumptions:  # without two replays
             return False
@@ -180,7 +180,7 @@ class Quarantine:
         self.conditions.append(condition)
         return True
 
-    def _exclude(self, found: Quarantined) -> None:
+    def _exclude(self, found: RejectedChange) -> None:
         self.quarantined.append(found)
         bans = self.manager.exclusions
         if found.ordinal is not None:
@@ -197,7 +197,7 @@ class Quarantine:
         names.add(found.by)
         self._last_good = (None, -1)  # earlier changes have other ordinals now
 
-    def _exclude_rule(self, found: Quarantined) -> None:
+    def _exclude_rule(self, found: RejectedChange) -> None:
         """Exclude the rule of a change at all places."""
         self.manager.exclusions.rules.add(found.by)
         self._lower_ordinals(found.ordinal or 0)
@@ -217,7 +217,7 @@ class Quarantine:
             bans.changes.pop((q.by, q.place), None)
         self.quarantined = [q for q in self.quarantined if q.failure_kind != FailureKind.RAISED]
 
-    def _replay(self, options: CheckOptions, limit: ReplayLimit = NO_LIMIT) -> Attempt:
+    def _replay(self, options: CheckOptions, limit: BisectLimit = NO_LIMIT) -> Attempt:
         self.replays += 1
         return options.check(self.manager.run(limit=limit, record=True, validate_graphs=options.validates_graphs))
 
@@ -244,7 +244,7 @@ class Quarantine:
         for name in dict.fromkeys(failed.ledger.passes_run):
             if counts[0].get(name) != counts[1].get(name):
                 found = replace(failed.failure, message=f"{failed.failure.message}; it is not deterministic")
-                return Quarantined.of(found, name), ReplayLimit(after_runs=0), None
+                return RejectedChange.of(found, name), BisectLimit(after_runs=0), None
         _require_memory(failed.failure)
         raise VerificationError(f"{failed.failure.message}; but not in a second run: a pass keeps state")
 
@@ -253,11 +253,11 @@ class Quarantine:
         cause = error.__cause__
         if isinstance(cause, RuleError) and cause.place and self._is_rule(error.pass_name, cause.rule):
             ordinal = ledger.change_count
-            found = Quarantined.of(failure, error.pass_name, cause.rule, cause.place, ordinal=ordinal)
-            return found, ReplayLimit(before_change=ordinal), None
+            found = RejectedChange.of(failure, error.pass_name, cause.rule, cause.place, ordinal=ordinal)
+            return found, BisectLimit(before_change=ordinal), None
         by = self._nonterminating(error, cause.suspects) if isinstance(cause, NoFixpoint) else error.pass_name
         holder = error.pass_name if self._is_rule(error.pass_name, by) else by
-        return Quarantined.of(failure, holder, by), ReplayLimit(after_runs=len(ledger.passes_run)), None
+        return RejectedChange.of(failure, holder, by), BisectLimit(after_runs=len(ledger.passes_run)), None
 
     def _is_rule(self, pass_name: str, name: str) -> bool:
         """Whether the pass has a rule called `name`."""
@@ -292,26 +292,26 @@ class Quarantine:
         suspects = [c.ordinal for c in ledger.changes if mismatch is not None and _is_within(c, mismatch.region)]
 
         def is_bad(number: int) -> bool:
-            return self._replay(options, ReplayLimit(before_change=number)).failure is not None
+            return self._replay(options, BisectLimit(before_change=number)).failure is not None
 
         number = first_bad_at(sorted({n for s in suspects for n in (s, s + 1)}), start, ledger.change_count, is_bad)
-        after = self._replay(options, ReplayLimit(after_changes=number)) if number > 0 else failed
+        after = self._replay(options, BisectLimit(after_changes=number)) if number > 0 else failed
         if number > 0 and after.failure is not None:
             self._last_good = shown_by, number - 1
             c = after.ledger.changes[-1]
-            found = Quarantined.of(after.failure, c.pass_name, c.by, c.place, ordinal=c.ordinal, replaced=c.replaced)
-            return found, ReplayLimit(before_change=number - 1), after
+            found = RejectedChange.of(after.failure, c.pass_name, c.by, c.place, ordinal=c.ordinal, replaced=c.replaced)
+            return found, BisectLimit(before_change=number - 1), after
         return self._bisect_pass_runs(failed, options)
 
     def _bisect_pass_runs(self, failed: Attempt, options: CheckOptions) -> FaultLocation:
         """The first run of a pass after which the check fails, for mutations without permission of the ledger."""
         assert failed.failure is not None
-        if (untouched := self._replay(options, ReplayLimit(after_runs=0)).failure) is not None:
+        if (untouched := self._replay(options, BisectLimit(after_runs=0)).failure) is not None:
             _require_memory(untouched)
             raise VerificationError(f"even with no pass run: {untouched.message}")
         ran = failed.ledger.passes_run
-        run = first_bad(0, len(ran), lambda n: self._replay(options, ReplayLimit(after_runs=n)).failure is not None)
-        return Quarantined.of(failed.failure, ran[run - 1]), ReplayLimit(after_runs=run - 1), None
+        run = first_bad(0, len(ran), lambda n: self._replay(options, BisectLimit(after_runs=n)).failure is not None)
+        return RejectedChange.of(failed.failure, ran[run - 1]), BisectLimit(after_runs=run - 1), None
 
 
 def _require_memory(failure: Failure) -> None:

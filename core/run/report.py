@@ -21,7 +21,7 @@ from ..support.typed_data import read_data
 from ..verify.verdict import Verdict
 from .edits import SkippedPass, definition
 from .pipeline import Pass, leaves
-from .quarantine import Quarantined
+from .quarantine import RejectedChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class Report:
     after: Stats
     passes: list[PassRecord]
     verification: Verdict | None
-    quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
+    quarantined: list[RejectedChange] = field(default_factory=list[RejectedChange])
     replays: int = 0
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])

@@ -23,7 +23,7 @@ from .input_generation import (
     generate_input_sets,
     variant_count,
 )
-from .input_sets import Answer, InputSet
+from .input_sets import InputSet, ReferenceRun
 from .input_specs import GENERATABLE, InputSpec, free_symbols
 from .model_constants import NO_CONSTANTS, ModelConstants
 from .noise import is_float
@@ -94,7 +94,7 @@ class InputSearch:
     accepted_sizes: list[Sizes] = field(default_factory=list[Sizes])
     record: KindRecord = field(default_factory=KindRecord)
 
-    def answers(self) -> Iterator[Answer]:
+    def answers(self) -> Iterator[ReferenceRun]:
         """One answer for each kind of input set, at the model's usual sizes and with dims of 1 in turn.
 
         Raises UnverifiableError if inputs cannot be generated, or the model accepts none of those tried, and OutOfTime.
@@ -129,7 +129,7 @@ class InputSearch:
 
     def _answers_of_other_kinds(
         self, plans: list[Sizes], found: Collection[str], budget: CpuBudget, seen: set[Hashable]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[ReferenceRun]:
         """Answers of the kinds that large inputs are not given in any case, as many as `budget` allows."""
         others = [k for k in distinct_kinds(self.inputs, are_large=False)[1:] if k not in found]
         ordered = [k for k in ALWAYS_KINDS if k in others]
@@ -150,7 +150,7 @@ class InputSearch:
             self.inputs, self.accepted_sizes, self.constants, self._fixed_symbols(), self.seed, CHEAP_ELEMENTS
         )
 
-    def answers_near(self, constants: ModelConstants) -> Iterator[Answer]:
+    def answers_near(self, constants: ModelConstants) -> Iterator[ReferenceRun]:
         """Answers near constants that only a rewritten model has. Raises OutOfTime."""
         plans = plans_near(
             self.inputs, self.accepted_sizes, constants, self._fixed_symbols(), self.seed, CHEAP_ELEMENTS
@@ -158,7 +158,9 @@ class InputSearch:
         if self.combines:
             yield from _new(self.combined_answers(plans, constants, self._budget()), set())
 
-    def combined_answers(self, plans: Sequence[Plan], constants: ModelConstants, budget: CpuBudget) -> Iterator[Answer]:
+    def combined_answers(
+        self, plans: Sequence[Plan], constants: ModelConstants, budget: CpuBudget
+    ) -> Iterator[ReferenceRun]:
         """The answers to the plans that the model accepts, as many as `budget` allows."""
         costs, late = SizeCosts(), 0
         first, distance = self.part
@@ -183,14 +185,14 @@ class InputSearch:
             left_out = f"{late} of {len(plans)} combined input sets were left out: runs take too long"
             self.notes.append(TimedNote(left_out))
 
-    def _answer(self, input_set: InputSet) -> Answer | None:
+    def _answer(self, input_set: InputSet) -> ReferenceRun | None:
         """The answer to a combined input set, None if the model refuses it."""
         try:
-            return Answer(input_set, self.run(input_set, COMBINED_TIMEOUT))
+            return ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
         except EvaluationError:
             return None
 
-    def _answers_of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[Answer]:
+    def _answers_of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[ReferenceRun]:
         """The answers to all variants of a kind, at the first size assignment that is accepted for them."""
         in_turn = plans[0]  # the usual sizes, or the smallest if those are large
         if element_count(self.inputs, plans[0]) > CHEAP_ELEMENTS:
@@ -214,22 +216,22 @@ class InputSearch:
         """The symbols whose sizes the user or the weights determine."""
         return frozenset(self.fixed.keys() | required_sizes(self.inputs, self.fixed).keys())
 
-    def _empty_answers(self, base: Sizes) -> list[Answer]:
+    def _empty_answers(self, base: Sizes) -> list[ReferenceRun]:
         """Answers at a size of 0, at most `MAX_EMPTY_ANSWERS`, those with the most output elements first."""
-        found: dict[frozenset[str], Answer] = {}
+        found: dict[frozenset[str], ReferenceRun] = {}
         for plan in with_zeros(self.inputs, base, self._fixed_symbols()):
             zeros = frozenset(s for s, size in plan.items() if size == 0)
             answer = self._first_accepted("normal", plan, 1)[0] if zeros not in found and plan != base else None
             if answer is not None:
                 found[zeros] = answer
 
-        def order(answer: Answer) -> tuple[int, int]:
+        def order(answer: ReferenceRun) -> tuple[int, int]:
             sizes = [r.size for r in answer.outputs.values() if isinstance(r, np.ndarray)]
             return sum(n == 0 for n in sizes), -sum(sizes)
 
         return sorted(found.values(), key=order)[:MAX_EMPTY_ANSWERS]
 
-    def _first_answer(self) -> Answer:
+    def _first_answer(self) -> ReferenceRun:
         """The answer to the first accepted input set, which also fixes undeclared ranks."""
         why, shares = "", with_unit_interval_floats(self.inputs)
         for inputs in (*with_tried_ranks(self.inputs), *(with_tried_ranks(shares) if shares else ())):
@@ -245,7 +247,7 @@ class InputSearch:
             raise UnverifiableError(f"no inputs are generated for the original: {why}")
         raise UnverifiableError(f"the original runs on none of the inputs tried: {why}")
 
-    def _with_distinct_sizes(self, answer: Answer) -> Answer:
+    def _with_distinct_sizes(self, answer: ReferenceRun) -> ReferenceRun:
         """The answer at sizes that differ where they may, if those of `answer` are all equal.
 
         Symbols that must be equal are found in pairs; in larger groups they stay as they are.
@@ -271,11 +273,11 @@ class InputSearch:
                     break
         return answer
 
-    def _first_at(self, plan: Sizes) -> Answer | None:
+    def _first_at(self, plan: Sizes) -> ReferenceRun | None:
         """The answer to normal inputs at these sizes, as the first one."""
         return self._first_accepted("normal", plan, 0)[0]
 
-    def _answers_at_other_sizes(self, base: Sizes) -> Iterator[Answer]:
+    def _answers_at_other_sizes(self, base: Sizes) -> Iterator[ReferenceRun]:
         """Answers at sizes of 1 and, where only 1 was accepted so far, at larger ones. Required sizes do not change."""
         kept = self.fixed | {s: n for s, n in required_sizes(self.inputs, self.fixed).items() if base[s] == n}
         tried, most = [base], max(MIN_SIZE_PLANS, MAX_PLANNED_SIZES // max(len(base), 1))
@@ -299,18 +301,18 @@ class InputSearch:
 
     def _first_accepted(
         self, kind: str, plan: Sizes, number: int, inputs: list[InputSpec] | None = None, variant: int = 0
-    ) -> tuple[Answer | None, str]:
+    ) -> tuple[ReferenceRun | None, str]:
         """The answer to the first accepted input set of a kind, or None and the error of the first one."""
         why, seed = "", (self.seed, number, variant) if variant else (self.seed, number)
         for input_set in generate_input_sets(self.inputs if inputs is None else inputs, kind, plan, seed, variant):
             try:
-                return Answer(input_set, self.run(input_set)), ""
+                return ReferenceRun(input_set, self.run(input_set)), ""
             except EvaluationError as e:
                 why = why or str(e)
         return None, why
 
 
-def _new(answers: Iterable[Answer], seen: set[Hashable]) -> Iterator[Answer]:
+def _new(answers: Iterable[ReferenceRun], seen: set[Hashable]) -> Iterator[ReferenceRun]:
     """The answers with inputs that are not among `seen`, to which they are added."""
     for answer in answers:
         if (content := answer.input_set.content()) not in seen:

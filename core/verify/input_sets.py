@@ -54,7 +54,7 @@ def _content(x: Any) -> Hashable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class ReferenceRun:
     """The outputs of the original for an input set, by name."""
 
     input_set: InputSet

@@ -27,7 +27,7 @@ from ..support.watchdog import TimedNote
 from .comparison_options import USUAL, ComparisonOptions
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_search import CHEAP_ELEMENTS, InputSearch, OutOfTime, TimeBudget
-from .input_sets import Answer, InputSet
+from .input_sets import InputSet, ReferenceRun
 from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_constants import NO_CONSTANTS, constants_of
@@ -80,7 +80,7 @@ class Sensitivity:
         split: Callable[[], SplitModel],
         session: SeededSession,
         names: list[str],
-        first_answer: Answer,
+        first_answer: ReferenceRun,
         budget: float,
     ) -> None:
         self._split, self.session, self.names, self.first_answer = split, session, names, first_answer
@@ -90,7 +90,7 @@ class Sensitivity:
         self._typical_floors: dict[str, float] = {}
         self._kept: dict[tuple[int, int], SeededSession] = {}  # with perturbed weights, by seed and ulps
 
-    def noise(self, answer: Answer, name: str) -> Noise:
+    def noise(self, answer: ReferenceRun, name: str) -> Noise:
         """The noise of an output on an input set."""
         return Noise(
             lambda: [m[name] for m in self._perturbed(answer)],
@@ -106,7 +106,7 @@ class Sensitivity:
             self._typical_floors[name] = relative_noise_floor(self.first_answer.outputs[name], noise)
         return self._typical_floors[name]
 
-    def _perturbed(self, answer: Answer) -> list[Outputs]:
+    def _perturbed(self, answer: ReferenceRun) -> list[Outputs]:
         return self._perturbed_outputs.get(answer, partial(self._run_all_perturbed, answer.input_set.feeds))
 
     def _run_all_perturbed(self, feeds: Arrays) -> list[Outputs]:
@@ -116,10 +116,10 @@ class Sensitivity:
             runs = [partial(p.run, self.names, feeds) for p in self._weight_perturbed]
         return list(filter(None, map(self._outputs, runs)))
 
-    def _more_perturbed(self, answer: Answer) -> list[tuple[Outputs, int]]:
+    def _more_perturbed(self, answer: ReferenceRun) -> list[tuple[Outputs, int]]:
         return self._more_perturbed_outputs.get(answer, partial(self._run_more_perturbed, answer))
 
-    def _run_more_perturbed(self, answer: Answer) -> list[tuple[Outputs, int]]:
+    def _run_more_perturbed(self, answer: ReferenceRun) -> list[tuple[Outputs, int]]:
         """Outputs with other kernels, further perturbed inputs, and perturbed weights, one model at a time.
 
         Other kernels sum in another order, in the same mathematics.
@@ -243,7 +243,7 @@ class Oracle:
         loading = thread_time() - start
         self._has_run, self._search_budget = False, self._budget(SEARCH_SHARE)
         self._first_budget = TimeBudget(min(self._search_budget.seconds, FIRST_RUN_TIMEOUTS[spec.effort]))
-        self.answers: list[Answer] = []
+        self.answers: list[ReferenceRun] = []
         self._answer_given()
         self._constants = NO_CONSTANTS if spec.given_inputs else constants_of(self._split)
         self._search = InputSearch(
@@ -274,7 +274,7 @@ class Oracle:
                 return
             try:
                 with call_facts(place=(n + 1, len(given))):
-                    self.answers.append(Answer(input_set, self._run(input_set)))
+                    self.answers.append(ReferenceRun(input_set, self._run(input_set)))
             except EvaluationError as e:
                 raise ModelError(f"the original does not run on the {input_set}: {e}") from e
 
@@ -310,7 +310,7 @@ class Oracle:
         budget = self.spec.value_budget
         return Sensitivity(lambda: self._split, self._original, self.output_names, self.answers[0], budget)
 
-    def _take_answers(self, answers: Iterator[Answer]) -> None:
+    def _take_answers(self, answers: Iterator[ReferenceRun]) -> None:
         """Take all answers; those of a model in segments until its runs have taken long."""
         start, most = thread_time(), 0.0
         for answer in self._in_time(answers):
@@ -324,7 +324,7 @@ class Oracle:
             limit = self._first_budget.seconds
             raise UnverifiableError(f"the original did not end within {round(limit, 1):g} s on any of the inputs tried")
 
-    def _in_time(self, answers: Iterator[Answer]) -> Iterator[Answer]:
+    def _in_time(self, answers: Iterator[ReferenceRun]) -> Iterator[ReferenceRun]:
         """The answers until there is no time left, which is noted."""
         try:
             yield from answers
@@ -412,8 +412,8 @@ class Oracle:
 
     def _compare_in_time(
         self,
-        chosen: Sequence[Answer],
-        compare_on: Callable[[Answer, dict[str, OutputDifference]], Mismatch | None],
+        chosen: Sequence[ReferenceRun],
+        compare_on: Callable[[ReferenceRun, dict[str, OutputDifference]], Mismatch | None],
         tried: _Comparisons,
     ) -> None:
         """Compare on the answers, finite ones first, up to a failure or the end of the time.
@@ -466,13 +466,13 @@ class Oracle:
             notes.append(TimedNote(f"{compared}: runs take too long"))
         return kept
 
-    def _answers_to(self, input_sets: Collection[InputSet] | None) -> list[Answer]:
+    def _answers_to(self, input_sets: Collection[InputSet] | None) -> list[ReferenceRun]:
         """The answers to these input sets, or all."""
         return [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
 
     def _answers_under(
-        self, conditions: Sequence[Loadable | SplitModel], answers: list[Answer], notes: list[str]
-    ) -> list[Answer]:
+        self, conditions: Sequence[Loadable | SplitModel], answers: list[ReferenceRun], notes: list[str]
+    ) -> list[ReferenceRun]:
         """The answers to input sets on which all conditions are true, or cannot be computed.
 
         All of them to given inputs, and if a condition is false on typical numbers.
@@ -491,14 +491,14 @@ class Oracle:
             notes.append(f"conditions hold on {len(kept)} of {len(answers)} input sets; the others were left out")
         return kept
 
-    def _condition_test(self, condition: SplitModel) -> Callable[[Answer], bool]:
+    def _condition_test(self, condition: SplitModel) -> Callable[[ReferenceRun], bool]:
         """The test of whether a condition is true on the input set of an answer, or cannot be computed."""
         names = [o.name for o in condition.message.graph.output]
         with call_facts(model=REWRITTEN):
             session = open_session(condition, self._original.backend, random=False)
 
         @cache
-        def is_true(answer: Answer) -> bool:
+        def is_true(answer: ReferenceRun) -> bool:
             try:
                 with call_facts(model=REWRITTEN, input_set=answer.input_set):
                     return all(np.all(v) for v in session.run(names, answer.input_set.feeds))
@@ -507,7 +507,9 @@ class Oracle:
 
         return is_true
 
-    def _verdict_on_regions(self, model: Loadable | SplitModel, answers: Sequence[Answer], *, exact: bool) -> Verdict:
+    def _verdict_on_regions(
+        self, model: Loadable | SplitModel, answers: Sequence[ReferenceRun], *, exact: bool
+    ) -> Verdict:
         """The verdict on the changed regions alone."""
         notes = list(self.notes)
         input_sets = list(filter(_is_usual, (a.input_set for a in answers)))[:SEGMENTED_REGION_SETS]
@@ -566,7 +568,7 @@ class Oracle:
 
     def _compare_on(
         self,
-        answer: Answer,
+        answer: ReferenceRun,
         worst: dict[str, OutputDifference],
         *,
         session: SeededSession,
@@ -636,7 +638,7 @@ class Oracle:
     def _declared_shapes(self) -> dict[str, Shape | None]:
         return {o.name: declared_shape(o.type.tensor_type) for o in self._split.message.graph.output}
 
-    def _results(self, session: SeededSession, answer: Answer) -> list[Any] | Mismatch:
+    def _results(self, session: SeededSession, answer: ReferenceRun) -> list[Any] | Mismatch:
         """The outputs of a rewritten model, or its failure. Raises MemoryExhausted where values are large."""
         try:
             with call_facts(model=REWRITTEN):
@@ -646,7 +648,7 @@ class Oracle:
                 raise
             return Mismatch("", str(e), answer.input_set, None)
 
-    def _is_large(self, answer: Answer) -> bool:
+    def _is_large(self, answer: ReferenceRun) -> bool:
         """Whether what the original reads and writes is a large share of the memory."""
         values = (*answer.input_set.feeds.values(), *answer.outputs.values())
         most = self.spec.memory or default_memory()
@@ -752,7 +754,7 @@ def _is_usual(input_set: InputSet) -> bool:
     return input_set.is_finite and 0 not in input_set.sizes.values()
 
 
-def _has_zero_size(answer: Answer) -> bool:
+def _has_zero_size(answer: ReferenceRun) -> bool:
     return 0 in answer.input_set.sizes.values()
 
 

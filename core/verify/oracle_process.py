@@ -22,7 +22,7 @@ from ..ort.worker_pool import worker_pool
 from ..ort.worker_process import Message, WorkerExit
 from ..support.watchdog import call_every, time_limit_end
 from .comparison_options import USUAL, ComparisonOptions
-from .input_sets import Answer, InputSet
+from .input_sets import InputSet, ReferenceRun
 from .kept_values import LazyValues
 from .oracle_exchange import (
     CHANGED_REGION,
@@ -134,9 +134,9 @@ class OracleProcess:
         return self._state().notes
 
     @property
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[ReferenceRun]:
         """The answers of the original; the outputs are fetched when they are read."""
-        return [Answer(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._state().input_sets]
+        return [ReferenceRun(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._state().input_sets]
 
     def check(self, model: Loadable | SplitModel, options: ComparisonOptions = USUAL) -> Verdict:
         """Compare `model` with the original. Raises VerificationError."""

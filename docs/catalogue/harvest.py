@@ -16,7 +16,7 @@ from typing import Any
 import onnx
 import pytest
 from passwright.core import Ledger, Model, Pass, PassesError, Rule, RulePass, from_onnx, to_onnx
-from passwright.core.rewriting.ledger import ReplayLimit
+from passwright.core.rewriting.ledger import BisectLimit
 from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -78,7 +78,7 @@ def recording_models(found: dict[bytes, onnx.ModelProto]) -> Generator[None]:
 
 def model_after(model: onnx.ModelProto, passes: Collection[Rule | Pass], changes: int) -> onnx.ModelProto:
     """The model after so many changes."""
-    result, ledger = from_onnx(model), Ledger(limit=ReplayLimit(after_changes=changes))
+    result, ledger = from_onnx(model), Ledger(limit=BisectLimit(after_changes=changes))
     for item in passes:
         (RulePass(item.name, (item,)) if isinstance(item, Rule) else item).run(result.graph, ledger)
     return to_onnx(result)

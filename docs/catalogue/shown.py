@@ -7,7 +7,7 @@ from collections.abc import Collection
 from passwright.app.drawing.op_pictures import pattern_picture, region_picture
 from passwright.app.drawing.picture import Picture, svg
 from passwright.core import Graph, Ledger, Op, Pass, Rule, RulePass, from_onnx
-from passwright.core.rewriting.ledger import NO_LIMIT, ReplayLimit
+from passwright.core.rewriting.ledger import NO_LIMIT, BisectLimit
 from record import Example
 
 
@@ -40,7 +40,7 @@ def before_and_after(target: Rule | Pass, example: Example) -> tuple[Picture, Pi
 def apply_to_example(target: Rule | Pass, example: Example) -> tuple[Graph, Ledger]:
     """The example after a rule's first change, or after the whole pass."""
     graph = from_onnx(example.model()).graph
-    ledger = Ledger(record=True, limit=ReplayLimit(after_changes=1) if isinstance(target, Rule) else NO_LIMIT)
+    ledger = Ledger(record=True, limit=BisectLimit(after_changes=1) if isinstance(target, Rule) else NO_LIMIT)
     (RulePass(target.name, (target,)) if isinstance(target, Rule) else target).run(graph, ledger)
     return graph, ledger
 

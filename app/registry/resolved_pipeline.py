@@ -25,7 +25,6 @@ from ...core.run.pipeline import (
     select,
     selectable_names,
 )
-from ...core.run.report import SkippedPass
 from ...passes.pipelines import STAGES
 from ...passes.structure.opset import ConvertOpset, RaiseOpset
 from .name_resolver import NameResolver

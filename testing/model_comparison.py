@@ -22,7 +22,7 @@ from ..core.rewriting.rules import CONDITIONAL, EXACT, ROUNDING, Contract, Rule
 from ..core.serialization.proto_queries import subgraphs
 from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.empty_tensor_support import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
-from ..core.verify.input_sets import Answer, InputSet
+from ..core.verify.input_sets import InputSet, ReferenceRun
 from ..core.verify.oracle import Oracle
 from ..core.verify.reference.float64_evaluation import evaluate_in_float64
 from ..core.verify.reference.judgement import Decision, judge, kernel_error
@@ -245,11 +245,11 @@ def _assumed(oracle: Oracle, before: bytes, condition: bytes) -> list[InputSet]:
     original = SINGLE_THREADED(before)
     for given in found.mended:
         outputs = zip(oracle.output_names, original.run(oracle.output_names, given.feeds), strict=True)
-        oracle.answers.append(Answer(given, dict(outputs)))
+        oracle.answers.append(ReferenceRun(given, dict(outputs)))
     return [*found.held, *found.mended]
 
 
-def _is_covered_by_contract(answer: Answer, contract: str) -> bool:
+def _is_covered_by_contract(answer: ReferenceRun, contract: str) -> bool:
     """Whether a contract covers the numbers of an answer.
 
     A rounding rule is correct in real arithmetic, without NaN and infinity. A condition in words alone is assumed to
@@ -264,13 +264,13 @@ def _is_covered_by_contract(answer: Answer, contract: str) -> bool:
     return is_tame and _is_finite(answer)
 
 
-def _is_finite(answer: Answer) -> bool:
+def _is_finite(answer: ReferenceRun) -> bool:
     """Whether all numbers of the outputs are finite."""
     kinds = ((x, getattr(getattr(x, "dtype", None), "kind", "")) for x in answer.outputs.values())
     return all(kind not in {"f", "c"} or bool(np.isfinite(x).all()) for x, kind in kinds)
 
 
-def _nearly_overflows(answer: Answer) -> bool:
+def _nearly_overflows(answer: ReferenceRun) -> bool:
     """Whether a number of the outputs is infinite, or as large as the type allows, but for a factor."""
     floats = (x for x in answer.outputs.values() if getattr(getattr(x, "dtype", None), "kind", "") == "f")
     return any(bool((np.abs(x) > np.finfo(x.dtype).max / NEARLY_OVERFLOWING_FACTOR).any()) for x in floats)

@@ -10,10 +10,9 @@ if TYPE_CHECKING:
     from .inference.shape_functions import broadcasts_to, same_extent, same_extent_if_broadcast
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
-    from .ir.effects import is_known, is_pure, may_drop
+    from .ir.effects import is_pure
     from .ir.graph import Graph
-    from .ir.op import Op
-    from .ir.origin import made_from
+    from .ir.op import Op, is_known, made_from, may_drop
     from .ir.quantization_spec import QuantizationSpec, Range
     from .ir.tensor import Tensor
     from .ir.values import Value
@@ -43,14 +42,9 @@ _MODULES = {
         "to_onnx",
     ),
     "io.model": ("Model",),
-    "ir.effects": (
-        "is_known",
-        "is_pure",
-        "may_drop",
-    ),
+    "ir.effects": ("is_pure",),
     "ir.graph": ("Graph",),
-    "ir.op": ("Op",),
-    "ir.origin": ("made_from",),
+    "ir.op": ("Op", "is_known", "made_from", "may_drop"),
     "ir.quantization_spec": (
         "QuantizationSpec",
         "Range",

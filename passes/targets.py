@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from onnx import TensorProto
 
 from ..core import Pass, QuantizationSpec, Range
-from ..core.ir.context import Runs
 from ..core.ir.cost_model import CPU, CostModel
+from ..core.ir.graph import Runs
 from ..core.ir.op_schemas import qualified_op_type
 from ..core.ort.kernels import runs_on_cpu
 from .fusion.skip_norms import KEEP_NORMS_APART

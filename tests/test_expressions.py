@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core.ir.context import GraphContext
 from passwright.core.ir.expressions import (
     DeclaredSymbol,
     Expr,
@@ -30,6 +29,7 @@ from passwright.core.ir.expressions import (
     substitute,
     subtract,
 )
+from passwright.core.ir.graph import GraphContext
 
 SYMBOLS = ("n", "m", "k")
 PLAIN: dict[Callable[[SymInt, SymInt], SymInt], Callable[[int, int], int]] = {

@@ -39,6 +39,12 @@ def test_installed_package_is_imported(env: Environment) -> None:
     assert (env.site / "passwright" / "py.typed").is_file()
 
 
+def test_a_checkout_can_be_imported(env: Environment, sources: Path) -> None:
+    """In its root, its folder `passwright` comes before the installed package."""
+    found = env.run_python("-c", "from passwright.app import cli; print(cli.__file__)", cwd=sources)
+    assert Path(found.strip()) == sources / "app" / "cli.py"
+
+
 def test_source_distribution_contains_templates(env: Environment, sources: Path) -> None:
     env.run_python("-c", "import setuptools.build_meta as b; b.build_sdist('.')", cwd=sources)
     with tarfile.open(next(sources.glob("*.tar.gz"))) as archive:

@@ -25,7 +25,8 @@ def test_public_names_exist() -> None:
 
 def test_names_for_type_checkers_match_run_time() -> None:
     """The imports under TYPE_CHECKING name each public object and the module that defines it."""
-    (block,) = (n for n in ast.parse(FACE.read_text(encoding="utf-8")).body if isinstance(n, ast.If))
+    statements = ast.parse(FACE.read_text(encoding="utf-8")).body
+    (block,) = (n for n in statements if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING")
     stated = {
         alias.name: f"passwright.{node.module}"
         for node in block.body

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import EXACT, Ledger, Op, RewriteBuilder, Rule, Value, from_onnx, made_from, rule, to_onnx
-from passwright.core.ir.origin import MAX_SOURCES
+from passwright.core.ir.op import MAX_SOURCES
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.rewriting.driver import rewrite
 from passwright.core.serialization.provenance import RULE_KEY, SOURCES_KEY, TRUNCATION_MARK

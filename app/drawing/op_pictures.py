@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...core import Op, Value
+from ...core.ir.graph import enclosing_op
 from ...core.ir.op_schemas import qualified_op_type
-from ...core.ir.subgraphs import enclosing_op
 from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
 from .picture import Box, BoxKind, Picture
 from .picture_text import attribute_lines, attribute_text, cut_end, cut_start, limit_lines, tensor_text, type_text

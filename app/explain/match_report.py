@@ -10,9 +10,8 @@ from operator import attrgetter
 
 from ...core.errors import FailureKind, MatchFailure, PassFailed, RuleError
 from ...core.ir import op_schemas
-from ...core.ir.graph import Graph
+from ...core.ir.graph import Graph, enclosing_op
 from ...core.ir.op import Op
-from ...core.ir.subgraphs import enclosing_op
 from ...core.ir.values import Value
 from ...core.rewriting.driver import is_live, try_build
 from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op

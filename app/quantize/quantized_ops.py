@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from ...core.io.model_source import model_source
-from ...core.ir.context import FRESH_NAME_MARK
 from ...core.ir.dtypes import FLOATS, INTEGER_DTYPES
-from ...core.ir.graph import Graph
+from ...core.ir.graph import FRESH_NAME_MARK, Graph
 from ...core.ir.op import Op
 from ...core.ir.tensor import element_bits
 from ...core.ir.values import Value

@@ -13,7 +13,7 @@ from ...core.errors import UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.io.publishing import Publication
-from ...core.ir.context import ValueInfo
+from ...core.ir.graph import ValueInfo
 from ...core.run.edits import SkippedPass
 from ...core.run.pass_manager import CheckOptions, PassManager
 from ...core.run.phase_timer import WRITING, PhaseTimer

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ...core import Graph, Op, Value
-from ...core.ir.mutation_log import Mutation
-from ...core.ir.subgraphs import enclosing_op
+from ...core.ir.graph import Mutation, enclosing_op
 from ...core.rewriting.changes import Change, inserted_ops, removed_ops
 from ...core.rewriting.driver import is_live
 from ..drawing.op_pictures import region_picture

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from onnx import TensorProto
 
 from ...core import Graph, Op, Value
+from ...core.ir.op import Origin
 from ...core.ir.op_schemas import qualified_op_type
-from ...core.ir.origin import Origin
 from ...core.rewriting.changes import Change
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, leaves, rules_in

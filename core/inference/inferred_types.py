@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from ..ir.graph import Graph
-from ..ir.inference_state import NOT_INFERRED
+from ..ir.op import NOT_INFERRED
 from ..serialization.importer import declare_computed, declare_input
 
 

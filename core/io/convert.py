@@ -14,7 +14,7 @@ from onnx import helper
 from ..errors import ModelError
 from ..inference.driver import infer, infer_dtype
 from ..ir import op_schemas
-from ..ir.context import GraphContext
+from ..ir.graph import GraphContext
 from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import Tensor
 from ..serialization.importer import Importer, TensorReader, require_utf8

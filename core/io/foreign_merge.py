@@ -11,8 +11,7 @@ import onnx
 from ..errors import ModelError
 from ..inference.inferred_types import forget_inferred_types
 from ..ir.graph import Graph, force_remove
-from ..ir.op import Op
-from ..ir.origin import inherit_name, set_origin
+from ..ir.op import Op, inherit_name, set_origin
 from ..ir.tensor import Tensor, tensors_equal
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes

@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, prod
+from typing import Protocol
 
 import onnx
 
 from ..errors import require
-from .dims import Dim
+from .dims import Dim, Shape
 from .expressions import substitute
-from .values import Value
+
+
+class Typed(Protocol):
+    """The type of a value. Both properties raise MatchFailure if it is unknown."""
+
+    @property
+    def dtype(self) -> int:
+        """The element type (TensorProto.DataType)."""
+        ...
+
+    @property
+    def shape(self) -> Shape:
+        """The shape."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +47,11 @@ class CostModel:
     nominal_dim: int = 16
     slow_kernels: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
 
-    def elements(self, value: Value) -> int:
+    def elements(self, value: Typed) -> int:
         """The number of elements of a value. Raises MatchFailure if its rank is unknown."""
         return prod(map(self._extent, value.shape))
 
-    def nbytes(self, value: Value) -> int:
+    def nbytes(self, value: Typed) -> int:
         """The bytes of a value. Raises MatchFailure if its rank or its type is unknown."""
         return onnx.helper.tensor_dtype_to_np_dtype(value.dtype).itemsize * self.elements(value)
 
@@ -62,7 +76,7 @@ class CostModel:
         """The time that a reduction of so many bytes takes longer if it leaves out the last axis."""
         return 2 * self.transposing_seconds(size, keeps_last_axis=False) - 2 * self.op_seconds
 
-    def require_fast_kernel(self, op_type: str, x: Value, saved: int) -> None:
+    def require_fast_kernel(self, op_type: str, x: Typed, saved: int) -> None:
         """Decline an operator whose kernel takes longer on `x` than is saved by one op in place of `saved` + 1."""
         slower = self.slow_kernels.get(op_type, 0.0)
         if slower:

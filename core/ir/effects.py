@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from . import op_schemas
 from .dtypes import FLOAT16_DTYPES
-from .op import Op
-
-if TYPE_CHECKING:
-    from .graph import Graph
-
-
-def is_known(op: Op) -> bool:
-    """Whether ONNX defines the operator. Others are opaque: never folded, merged or dropped."""
-    return op.schema is not None
-
-
-def may_drop(op: Op) -> bool:
-    """Whether an op may be removed when its outputs are unused; opaque ops may have effects."""
-    return is_known(op) and all(may_drop(inner) for sub in op.subgraphs for inner in sub.ops())
+from .graph import Graph
+from .op import Op, is_known
 
 
 def is_pure(op: Op) -> bool:

@@ -7,26 +7,171 @@ which only the mutators here write. `Graph.nx` presents the same graph to networ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import onnx
 
 from ..errors import GraphError, MatchFailure, NoFixpoint
-from .context import FRESH_NAME_MARK, Declarations, GraphContext
-from .effects import may_drop
-from .inference_state import NOT_INFERRED, invalidate_dependents, invalidate_inference
-from .mutation_log import Mutation, constant_nbytes, record_use_replacement
-from .op import SLOTS_THRESHOLD, IndexedSequence, Op, replaced
-from .origin import record_source
-from .subgraphs import all_value_names
+from .cost_model import CPU, CostModel
+from .expressions import SymInt, Unknown, from_atom
+from .op import NOT_INFERRED, OUTDATED, SLOTS_THRESHOLD, IndexedSequence, Op, may_drop, record_source, replaced
+from .quantization_spec import QuantizationSpec
 from .tensor import Tensor
 from .values import Value
 
 if TYPE_CHECKING:
     import networkx as nx
+
+FRESH_NAME_MARK = "_pw"  # before the number of each name made here
+ValueInfo = Literal["keep", "write", "strip"]
+"""The `value_info` of a written model: that of the file, all that inference knows, or none that it can infer."""
+Runs = Callable[[str, str, int, Sequence[int]], bool]
+"""Whether a target runs an operator, by type, domain and opset, on inputs of some element types (0: unknown)."""
+
+
+class Mutation(NamedTuple):
+    """Nodes and bytes of constants that were added or, if negative, removed; and the op of which they are part."""
+
+    node_delta: int
+    byte_delta: int
+    op: Op | None = None
+
+
+@dataclass(slots=True)
+class MutationLog:
+    """The mutations that were not drained yet. Kept only where the sizes of changes are recorded."""
+
+    entries: list[Mutation] = field(default_factory=list[Mutation])
+
+    def drain(self, count: int | None = None) -> list[Mutation]:
+        """Remove and return the first `count` mutations, or all."""
+        taken, self.entries = self.entries[:count], [] if count is None else self.entries[count:]
+        return taken
+
+    def record(self, graph: Graph, node_delta: int, byte_delta: int, op: Op | None = None) -> None:
+        """Log a mutation of `graph`, unless the graph was removed with an owner while a pass still rewrites it."""
+        if all(g.owner is None or g.owner in g.owner.graph for g in graph.with_enclosing()):
+            self.entries.append(Mutation(node_delta, byte_delta, op))
+
+    def record_removal(self, op: Op) -> None:
+        """Log that `op` is about to be removed, with its subgraphs unless another op owns them by now."""
+        inner = [g for sub in op.subgraphs if sub.owner is op for g in sub.with_subgraphs()]
+        constants = (*op.outputs, *(v for g in inner for v in _own_constants(g)))
+        self.record(op.graph, -1 - sum(map(len, inner)), -sum(map(constant_nbytes, constants)), op)
+
+
+def _own_constants(graph: Graph) -> Iterator[Value]:
+    """The constants that are removed with a subgraph, without those that were moved to an enclosing graph."""
+    outer = list(graph.with_enclosing())[1:]
+    yield from (v for v in graph.initializers if not any(v in g.initializers for g in outer))
+    for op in graph.ops():
+        yield from op.outputs
+
+
+def constant_nbytes(value: Value) -> int:
+    """Bytes of a value's elements, 0 for a computed one."""
+    return value.tensor.nbytes if value.tensor is not None else 0
+
+
+@dataclass(slots=True)
+class ReplacementLog:
+    """Replacements of values and ops during a run. It stays in memory, so it is kept only for name maps.
+
+    `replaced_values`: the replacement of a value. `derived_ops`: the ops made from an op. `equivalent_ops`: the op
+    whose outputs replace those of another. `original_labels`: the label of an op before its outputs changed.
+    `removed_ops`: in the order of removal. `value_names`, `op_names`: unique names of all values and ops when the log
+    began, `initializers` those of the values that had no producer and a content.
+    """
+
+    value_names: dict[Value, str]
+    op_names: dict[Op, str]
+    initializers: tuple[Value, ...]
+
+    replaced_values: dict[Value, Value] = field(default_factory=dict[Value, Value])
+    derived_ops: dict[Op, dict[Op, None]] = field(default_factory=dict[Op, dict[Op, None]])
+    equivalent_ops: dict[Op, Op] = field(default_factory=dict[Op, Op])
+    original_labels: dict[Op, str] = field(default_factory=dict[Op, str])
+    removed_ops: list[Op] = field(default_factory=list[Op])
+
+
+def record_use_replacement(log: ReplacementLog | None, old: Value, new: Value, *, swaps: bool) -> None:
+    """Record that consumers of `old` are about to read the equal `new`; if it `swaps`, names are exchanged."""
+    if swaps:
+        record_source(old.producer)
+        record_source(new.producer)
+    if log is None:
+        return
+    log.replaced_values[old] = new
+    if old.producer is not None:
+        log.original_labels[old.producer] = old.producer.label
+        if new.producer is not None:
+            log.original_labels[new.producer] = new.producer.label
+            log.equivalent_ops[old.producer] = new.producer
+
+
+@dataclass(slots=True)
+class GraphContext:
+    """The state of a graph and all its subgraphs."""
+
+    opsets: dict[str, int]
+    ir_version: int
+    infer: Callable[[Op], None] = lambda _: None
+    infer_dtype: Callable[[Value], None] = lambda _: None
+    weight_bytes: int = 0  # of all constants, as loaded
+    mutation_count: int = 0  # grows with every mutation
+    mutation_limit: int | None = None  # the mutation count past which a pass is taken not to terminate
+    folding_work: tuple[int, int] = (0, 0)  # bytes and multiplications that constant folding has taken
+    inference_epoch: int = 1  # grows when inference of all ops may find more than before
+    root: Graph | None = None
+    reserved_names: set[str] | None = None  # names of the model that `fresh_name` might generate
+    fresh_name_count: int = 0
+    unknown_count: int = 0
+    input_symbols: set[str] = field(default_factory=set[str])  # of the dims of graph inputs, those of bodies too
+    interned_tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small ones made by rewrites
+    replacement_log: ReplacementLog | None = None  # kept for name maps
+    mutation_log: MutationLog | None = None  # kept where the size of each change is recorded
+    functions: Sequence[onnx.FunctionProto] = ()  # local functions that are not inlined
+    function_attributes: frozenset[str] = frozenset()  # to which nodes may refer, in the body of a local function
+    value_info: ValueInfo = "keep"  # of an export
+    runs: Runs | None = None  # whether a rewrite may add an op; None: any
+    costs: CostModel = CPU  # of the target
+    quantization: QuantizationSpec | None = None  # for rules that quantize; None: they decline
+
+    @property
+    def initializers_are_inputs(self) -> bool:
+        """Whether every initializer is an input too, before IR version 4; onnxruntime does not let callers set it."""
+        return self.ir_version < 4
+
+    def new_unknown(self, *, lower_bound: int | None = 0, tentative: bool = False) -> SymInt:
+        """A new unknown integer, such as an unnamed extent or an element; only its `lower_bound` is known."""
+        self.unknown_count += 1
+        return from_atom(Unknown(self.unknown_count, lower_bound=lower_bound, tentative=tentative))
+
+    def fresh_name(self, stem: str) -> str:
+        """An unused name from `stem`; the number of a generated stem is replaced, not added to."""
+        stem = stem.partition(FRESH_NAME_MARK)[0]
+        taken = self.reserved_names or ()
+        while True:
+            self.fresh_name_count += 1
+            name = f"{stem}{FRESH_NAME_MARK}{self.fresh_name_count}"
+            if name not in taken:
+                return name
+
+
+@dataclass(slots=True)
+class Declarations:
+    """The parts of a GraphProto besides its nodes and tensors, written back unchanged."""
+
+    header: onnx.GraphProto  # name, doc string, metadata, annotations
+    inputs: list[tuple[Value, bytes]] = field(default_factory=list[tuple[Value, bytes]])
+    outputs: list[bytes] = field(default_factory=list[bytes])
+    initializers: list[Value] = field(default_factory=list[Value])  # initializers and defaults, in order
+    value_infos: list[tuple[Value | None, bytes]] = field(default_factory=list[tuple[Value | None, bytes]])
 
 
 def topological_order(ops: Collection[Op]) -> list[Op]:
@@ -66,6 +211,35 @@ def depth_first_order(order: list[Op]) -> list[Op]:
             else:
                 path[pending] = dependencies(pending)
     return list(done)
+
+
+def invalidate_dependents(value: Value) -> None:
+    """Have the ops that depend on `value` inferred again where they can be refined, as there is more to know about it.
+
+    O(ops that were inferred since the last time). A global epoch would have all ops inferred again, those before them
+    included: quadratic time for a chain that is rewritten from its start to its end.
+    """
+    invalidate_inference(_users(value))
+
+
+def invalidate_inference(ops: Iterable[Op]) -> None:
+    """Have `ops`, and those that depend on them, inferred again where they can be refined."""
+    stack = list(ops)
+    while stack:
+        op = stack.pop()
+        if op.inferred_epoch != op.graph.context.inference_epoch:
+            continue  # as those that depend on values that it may refine
+        op.inferred_epoch = OUTDATED
+        for v in op.outputs:
+            if not v.is_fully_known:
+                stack += _users(v)
+
+
+def _users(value: Value) -> Iterable[Op]:
+    """The ops that infer from `value`: its consumers, and the op whose body returns it."""
+    maker = value.producer
+    owner = maker.graph.owner if maker is not None and maker.graph.is_output(value) else None
+    return value.consumers if owner is None else (*value.consumers, owner)
 
 
 def _remove_with_constants(op: Op) -> list[Op]:
@@ -258,7 +432,13 @@ class Graph:
         """The same graph for networkx algorithms: a live, read-only DiGraph, value -> op -> value."""
         from .networkx_view import NetworkxView  # noqa: PLC0415 - networkx takes longer to import than a small model to optimize
 
-        return NetworkxView(self)
+        nodes: dict[Op | Value, None] = dict.fromkeys((*self.inputs, *self.initializers, *self.sparse_initializers))
+        for op in self.sorted_ops():
+            nodes.update(dict.fromkeys(v for v in (*op.inputs, *op.captures) if v is not None))
+            nodes[op] = None
+            nodes.update(dict.fromkeys(op.outputs))
+        nodes.update(dict.fromkeys(self.outputs))
+        return NetworkxView(nodes, partial(_successors, self), partial(_predecessors, self))
 
     def mark_changed(self) -> None:
         """Count a mutation of the graph. Raises NoFixpoint past the limit."""
@@ -510,16 +690,37 @@ class Graph:
         self.sorted_ops()
 
 
-def subgraphs_by_attribute(op: Op) -> dict[str, Graph]:
-    """The subgraphs of an op by attribute, numbered where one attribute is a list of them."""
-    found: dict[str, Graph] = {}
-    for name, value in op.attrs.items() if op.subgraphs else ():
-        if isinstance(value, Graph):
-            found[name] = value
-        elif isinstance(value, list):
-            entries = cast("list[object]", value)
-            found.update((f"{name}[{i}]", g) for i, g in enumerate(entries) if isinstance(g, Graph))
-    return found
+def enclosing_op(graph: Graph, op: Op) -> Op | None:
+    """The op of `graph` itself that is `op` or holds it in a subgraph."""
+    while op.graph is not graph:
+        if op.graph.owner is None:
+            return None
+        op = op.graph.owner
+    return op
+
+
+def all_value_names(graph: Graph) -> Iterator[str]:
+    """Every value name in a graph and in those inside it."""
+    for g in graph.with_subgraphs():
+        yield from (v.name for v in (*g.inputs, *g.initializers, *g.sparse_initializers))
+        yield from (v.name for v, _ in g.declared.inputs)
+        for op in g.ops():
+            yield from (v.name for v in op.outputs)
+
+
+def _successors(graph: Graph, node: Op | Value) -> tuple[Op | Value, ...]:
+    """The values an op computes, or the ops of this graph that read a value."""
+    if isinstance(node, Op):
+        return node.outputs
+    return tuple(dict.fromkeys(op for use in node.consumers if (op := enclosing_op(graph, use)) is not None))
+
+
+def _predecessors(graph: Graph, node: Op | Value) -> tuple[Op | Value, ...]:
+    """The values an op reads, those its subgraphs capture included, or the op that computes a value."""
+    if isinstance(node, Op):
+        return tuple(dict.fromkeys(v for v in (*node.inputs, *node.captures) if v is not None))
+    maker = graph.producer(node)
+    return (maker,) if maker is not None else ()
 
 
 def defined_values(graph: Graph) -> Iterator[Value]:

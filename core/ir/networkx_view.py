@@ -1,47 +1,36 @@
-"""A networkx view of a Graph: adjacency computed from ops and values, without a copy."""
+"""A networkx graph whose adjacency is computed, without a copy of another structure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import networkx as nx
 
-from .op import Op
-from .subgraphs import enclosing_op
-from .values import Value
-
-if TYPE_CHECKING:
-    from .graph import Graph
-
-Node = Op | Value
+Node = TypeVar("Node", bound=Hashable)
 
 
 class NetworkxView(nx.DiGraph[Node] if TYPE_CHECKING else nx.DiGraph):
-    """A frozen `networkx.DiGraph` over one graph: edges `value -> op -> value`, without data.
+    """A frozen `networkx.DiGraph` of `nodes`, in their order, and edges without data.
 
-    A value that a subgraph captures has an edge to the op that holds the subgraph. The nodes are those of the moment
-    at which the view was made, in topological order after inputs and constants; adjacency follows the graph.
+    The nodes are those of the moment at which the view was made; `successors` and `predecessors` are called whenever
+    an algorithm reads edges.
     """
 
     def __init__(  # pyright: ignore[reportInconsistentConstructor] - networkx's own takes a backend
-        self, graph: Graph | None = None
+        self,
+        nodes: Iterable[Node] | None = None,
+        successors: Callable[[Node], tuple[Node, ...]] | None = None,
+        predecessors: Callable[[Node], tuple[Node, ...]] | None = None,
     ) -> None:
         base: Any = super()
         base.__init__()
-        if graph is None:  # networkx makes empty graphs of the same class, for copies
-            return
-        nodes: dict[Node, dict[str, Any]] = {
-            v: {} for v in (*graph.inputs, *graph.initializers, *graph.sparse_initializers)
-        }
-        for op in graph.sorted_ops():
-            nodes.update({v: {} for v in (*op.inputs, *op.captures) if v is not None})
-            nodes[op] = {}
-            nodes.update({v: {} for v in op.outputs})
-        nodes.update({v: {} for v in graph.outputs})
-        self._node = nodes
-        self._succ = _Adjacency(nodes, graph, successors)
-        self._pred = _Adjacency(nodes, graph, predecessors)
+        if nodes is None or successors is None or predecessors is None:
+            return  # networkx makes empty graphs of the same class, for copies
+        data: dict[Node, dict[str, Any]] = {node: {} for node in nodes}
+        self._node = data
+        self._succ = _Adjacency(data, successors)
+        self._pred = _Adjacency(data, predecessors)
         library: Any = nx
         library.freeze(self)
 
@@ -55,31 +44,16 @@ class NetworkxView(nx.DiGraph[Node] if TYPE_CHECKING else nx.DiGraph):
 
 
 class _Adjacency(Mapping[Node, dict[Node, dict[str, Any]]]):
-    def __init__(self, nodes: Mapping[Node, object], graph: Graph, neighbors: Any) -> None:
-        self._nodes, self._graph, self._neighbors = nodes, graph, neighbors
+    def __init__(self, nodes: Mapping[Node, object], neighbors: Callable[[Node], tuple[Node, ...]]) -> None:
+        self._nodes, self._neighbors = nodes, neighbors
 
     def __getitem__(self, node: Node) -> dict[Node, dict[str, Any]]:
         if node not in self._nodes:
             raise KeyError(node)
-        return {other: {} for other in self._neighbors(self._graph, node)}
+        return {other: {} for other in self._neighbors(node)}
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._nodes)
 
     def __len__(self) -> int:
         return len(self._nodes)
-
-
-def successors(graph: Graph, node: Node) -> tuple[Node, ...]:
-    """The values an op computes, or the ops of this graph that read a value."""
-    if isinstance(node, Op):
-        return node.outputs
-    return tuple(dict.fromkeys(op for use in node.consumers if (op := enclosing_op(graph, use)) is not None))
-
-
-def predecessors(graph: Graph, node: Node) -> tuple[Node, ...]:
-    """The values an op reads, those its subgraphs capture included, or the op that computes a value."""
-    if isinstance(node, Op):
-        return tuple(dict.fromkeys(v for v in (*node.inputs, *node.captures) if v is not None))
-    maker = graph.producer(node)
-    return (maker,) if maker is not None else ()

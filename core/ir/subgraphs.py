@@ -1,36 +1,16 @@
-"""Queries on subgraphs: the ops, constants and names in them, and their uses of outer values."""
+"""Queries on a graph with its subgraphs: ops, constants, and the attributes that hold subgraphs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import cast
 
+from .graph import Graph
 from .op import Op
 from .traits import Trait, ops_with
 from .values import Value
 
-if TYPE_CHECKING:
-    from .graph import Graph
-
 CAPTURING_OPS = ops_with(Trait.HAS_SUBGRAPHS) - {"SequenceMap"}  # defined by a function, and those capture nothing
-
-
-def enclosing_op(graph: Graph, op: Op) -> Op | None:
-    """The op of `graph` itself that is `op` or holds it in a subgraph."""
-    while op.graph is not graph:
-        if op.graph.owner is None:
-            return None
-        op = op.graph.owner
-    return op
-
-
-def all_value_names(graph: Graph) -> Iterator[str]:
-    """Every value name in a graph and in those inside it."""
-    for g in graph.with_subgraphs():
-        yield from (v.name for v in (*g.inputs, *g.initializers, *g.sparse_initializers))
-        yield from (v.name for v, _ in g.declared.inputs)
-        for op in g.ops():
-            yield from (v.name for v in op.outputs)
 
 
 def is_counted(op: Op) -> bool:
@@ -54,3 +34,15 @@ def all_constants(graph: Graph) -> Iterator[Value]:
 def constant_bytes(graph: Graph) -> int:
     """Bytes of the constants of a graph and of those inside it."""
     return sum(v.tensor.nbytes for v in all_constants(graph) if v.tensor is not None)
+
+
+def subgraphs_by_attribute(op: Op) -> dict[str, Graph]:
+    """The subgraphs of an op by attribute, numbered where one attribute is a list of them."""
+    found: dict[str, Graph] = {}
+    for name, value in op.attrs.items() if op.subgraphs else ():
+        if isinstance(value, Graph):
+            found[name] = value
+        elif isinstance(value, list):
+            entries = cast("list[object]", value)
+            found.update((f"{name}[{i}]", g) for i, g in enumerate(entries) if isinstance(g, Graph))
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,11 +11,8 @@ from onnx import helper
 
 from ..errors import MatchFailure
 from .dims import Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
-from .inference_state import NOT_INFERRED
+from .op import NOT_INFERRED, Op
 from .tensor import Tensor
-
-if TYPE_CHECKING:
-    from .op import Op
 
 MAX_LISTED_CONSUMERS = 8
 

@@ -8,7 +8,7 @@ from functools import partial
 from time import perf_counter
 from typing import Protocol
 
-from ..ir.mutation_log import Mutation, MutationLog
+from ..ir.graph import Mutation, MutationLog
 from ..ir.op import Op
 from ..ir.subgraphs import is_counted
 from ..ir.values import Value

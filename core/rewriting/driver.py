@@ -13,8 +13,7 @@ import numpy as np
 from ..errors import GraphError, MatchFailure, MissingOperator, ModelError, NoFixpoint, RuleError, format_error, require
 from ..inference.schema_inference import schema_violation
 from ..ir.graph import Graph, attribute_graphs
-from ..ir.op import Op
-from ..ir.origin import inherit_name, made_from, set_origin
+from ..ir.op import Op, inherit_name, made_from, set_origin
 from ..ir.values import Value
 from ..support.watchdog import NoProgress
 from .builder import RewriteBuilder

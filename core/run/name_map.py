@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import TypeVar
 
 from ..io.model import Model
-from ..ir.graph import Graph, defined_values, subgraphs_by_attribute
-from ..ir.mutation_log import ReplacementLog
-from ..ir.op import Op
-from ..ir.origin import MAX_SOURCES
+from ..ir.graph import Graph, ReplacementLog, defined_values
+from ..ir.op import MAX_SOURCES, Op
+from ..ir.subgraphs import subgraphs_by_attribute
 from ..ir.values import Value
 from ..rewriting.changes import Change
 from ..serialization.exporter import written_sparse

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed, format_error
 from ..io.model import Model, serialize
-from ..ir.context import ValueInfo
+from ..ir.graph import ValueInfo
 from ..rewriting.changes import ChangeObserver, SizeAccounting
 from ..rewriting.ledger import NO_LIMIT, BisectLimit, DetailReporter, Exclusions, Ledger
 from ..support.watchdog import NoProgress, progress_watchdog

@@ -20,9 +20,8 @@ from ..errors import (
     UnverifiableError,
     format_error,
 )
-from ..ir.context import Runs
 from ..ir.cost_model import CostModel
-from ..ir.graph import Graph
+from ..ir.graph import Graph, Runs
 from ..ir.quantization_spec import QuantizationSpec
 from ..ir.subgraphs import total_op_count
 from ..rewriting.driver import RuleIndex, rewrite

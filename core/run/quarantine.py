@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import FailureKind, NoFixpoint, PassesError, PassFailed, RuleError, UnverifiableError, VerificationError
 from ..io.files import in_memory
 from ..io.split_models import Loadable, SplitModel
-from ..ir.context import FRESH_NAME_MARK
+from ..ir.graph import FRESH_NAME_MARK
 from ..rewriting.changes import Change
 from ..rewriting.ledger import NO_LIMIT, BisectLimit, Ledger
 from ..rewriting.rules import Contract, Rule

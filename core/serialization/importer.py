@@ -12,10 +12,9 @@ from onnx import AttributeProto, helper
 
 from ..errors import GraphError, ModelError
 from ..ir import op_schemas
-from ..ir.context import Declarations, GraphContext
 from ..ir.dims import Dim
 from ..ir.expressions import DeclaredSymbol
-from ..ir.graph import Graph
+from ..ir.graph import Declarations, Graph, GraphContext
 from ..ir.op import Op, attribute_value
 from ..ir.tensor import KNOWN_DTYPES, SMALL_TENSOR_BYTES, STRING, Tensor
 from ..ir.traits import Trait, ops_with

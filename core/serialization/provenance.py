@@ -12,8 +12,7 @@ from typing import Any, cast
 
 import onnx
 
-from ..ir.op import Op
-from ..ir.origin import MAX_SOURCES, Origin
+from ..ir.op import MAX_SOURCES, Op, Origin
 
 RULE_KEY, SOURCES_KEY = "passwright.rule", "passwright.from"
 PROVENANCE_KEYS = frozenset({RULE_KEY, SOURCES_KEY})

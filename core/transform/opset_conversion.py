@@ -15,11 +15,9 @@ from onnx import helper
 
 from ..errors import MatchFailure, ModelError
 from ..io.convert import from_function, to_function
-from ..ir.context import Runs
-from ..ir.graph import Graph
-from ..ir.op import Op, attribute_value
+from ..ir.graph import Graph, Runs
+from ..ir.op import Op, attribute_value, inherit_name, set_origin
 from ..ir.op_schemas import ONNX_DOMAIN
-from ..ir.origin import inherit_name, set_origin
 from ..ir.tensor import KNOWN_DTYPES, Tensor, element_type
 from ..ir.values import Value
 from ..serialization.proto_queries import opset_versions

@@ -22,11 +22,9 @@ from ..errors import ModelLoadError, UnverifiableError
 from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
 from ..ir import op_schemas
-from ..ir.context import FRESH_NAME_MARK
 from ..ir.effects import is_random
-from ..ir.graph import Graph
+from ..ir.graph import FRESH_NAME_MARK, Graph, enclosing_op
 from ..ir.op_schemas import canonical_domain
-from ..ir.subgraphs import enclosing_op
 from ..ir.values import Value
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.sessions import SessionConfig

@@ -12,7 +12,8 @@ import numpy as np
 from ...core import Graph, Ledger, Op, Tensor, Value, evaluate, is_pure
 from ...core.errors import UsageError
 from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
-from ...core.ir.subgraphs import constant_bytes, enclosing_op
+from ...core.ir.graph import enclosing_op
+from ...core.ir.subgraphs import constant_bytes
 from ...core.ort.evaluation_process import EvaluationLimits
 from ..support.operand_queries import known_scalar
 from .array_kernels import evaluate_arrays

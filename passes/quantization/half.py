@@ -11,10 +11,10 @@ from onnx import TensorProto
 
 from ...core import Graph, Ledger, Op, Range, Tensor, Value, made_from, require
 from ...core.errors import MatchFailure, UsageError
-from ...core.ir.context import Runs
+from ...core.ir.graph import Runs, enclosing_op
+from ...core.ir.op import inherit_name
 from ...core.ir.op_schemas import ONNX_DOMAIN
-from ...core.ir.origin import inherit_name
-from ...core.ir.subgraphs import all_constants, enclosing_op
+from ...core.ir.subgraphs import all_constants
 from ...core.ir.traits import Trait, ops_with, roles
 from ...core.ort.kernels import runs_on_cpu
 from ..cleanup.quantization import BYTES

@@ -7,12 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...core import Graph, Op, Value, made_from
-from ...core.ir.context import Declarations
-from ...core.ir.graph import dependencies
-from ...core.ir.mutation_log import record_use_replacement
-from ...core.ir.op import replaced
-from ...core.ir.origin import inherit_name, record_source
-from ...core.ir.subgraphs import all_value_names
+from ...core.ir.graph import Declarations, all_value_names, dependencies, record_use_replacement
+from ...core.ir.op import inherit_name, record_source, replaced
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....core import Graph, Op, RewriteBuilder, Tensor, Value, made_from
-from ....core.ir.origin import inherit_name, set_origin
+from ....core.ir.op import inherit_name, set_origin
 from ...support.operand_queries import operand
 from .layout import Layout, compose, inverse
 from .layout_region import LayoutRegion

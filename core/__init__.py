@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .rewriting.builder import RewriteBuilder
     from .rewriting.ledger import Ledger
     from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
-    from .run.edits import Edit
     from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
     from .run.report import Hint
+    from .run.transforms import ModelTransform
 
 _MODULES = {
     "errors": (
@@ -52,7 +52,7 @@ _MODULES = {
     "ir.tensor": ("Tensor",),
     "ir.values": ("Value",),
     "ort.evaluation": ("evaluate",),
-    "run.edits": ("Edit",),
+    "run.transforms": ("ModelTransform",),
     "run.report": ("Hint",),
     "run.pipeline": (
         "Fixpoint",
@@ -84,7 +84,6 @@ __all__ = [
     "LOSSY",
     "ROUNDING",
     "Contract",
-    "Edit",
     "Fixpoint",
     "Graph",
     "Hint",
@@ -92,6 +91,7 @@ __all__ = [
     "MatchFailure",
     "Model",
     "ModelError",
+    "ModelTransform",
     "Op",
     "Pass",
     "PassPlacement",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from ..core import Fixpoint, Pass, Pipeline
 from ..core.plugins.plugin import Stage
-from ..core.run.edits import Edit
+from ..core.run.transforms import ModelTransform
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
 from .cleanup import casts, constants, merge_duplicates, no_ops, quantization
 from .decomposition import activations as activation_parts
 from .decomposition import norms as norm_parts
 from .decomposition import products
-from .edits import element_types, extraction, initializers, names, texts
 from .folding import fold_constants
 from .fusion import activations, attention, norms, reductions, rotary, softmaxes
 from .linear import (
@@ -31,6 +30,7 @@ from .movement.layout_propagation import move_transposes
 from .shapes import fold_shapes, range_indices
 from .structure import conditionals, drop_outputs, loops, opset, sequences
 from .targets import ORT, Target
+from .transforms import element_types, extraction, initializers, names, texts
 
 CONVOLUTION: tuple[Pass, ...] = (
     affine_into_conv.FOLD_BATCHNORM,
@@ -188,7 +188,7 @@ OPTIONAL_PASSES: tuple[Pass, ...] = (
 )
 """Not in `basic`: they run in pipelines of targets, or where they are enabled by name."""
 
-EDITS: tuple[Edit, ...] = (
+TRANSFORMS: tuple[ModelTransform, ...] = (
     names.UniqueNodeNames(),
     initializers.FreezeInitializers(),
     initializers.ExposeInitializers(),

@@ -20,7 +20,7 @@ from passwright.app.run.card import keyword_of, run_card
 from passwright.app.run.render import change_text
 from passwright.core.errors import FailureKind
 from passwright.core.run.quarantine import RejectedChange
-from passwright.core.run.report import EditRecord, PassRecord, RunHint, Stats
+from passwright.core.run.report import PassRecord, RunHint, Stats, TransformRecord
 from passwright.core.verify.verdict import OutputDifference, Verdict
 from rewriting import load
 from sample_reports import HOSTILE, comparison, report
@@ -101,7 +101,7 @@ def test_card_names_all_that_was_left_out_and_hints() -> None:
     run = replace(
         report(quarantined=True),
         hints=[RunHint("convert-opset", "6 Gelu from opset 20 on", "--opset 20")],
-        edits=[EditRecord("clear-docs", 9)],
+        transforms=[TransformRecord("clear-docs", 9)],
         notes=["a note"],
     )
     found = parsed(run_card(run))

@@ -113,14 +113,14 @@ Path("ran").touch()
 @rule(lambda g, x: g.Abs(x), contract=EXACT)
 def shorten_abs(g, x): return x
 
-class Edit:
+class ModelTransform:
     name: str = "stamp-model"
-    def edit(self, model): return 0
+    def transform(self, model): return 0
 
 class Other:
     name = "not-a-pass"
 
-PLUGIN = Plugin((RulePass("shorten", (shorten_abs,)), Edit()), pipelines={"shortest": ["basic", "shorten"]})
+PLUGIN = Plugin((RulePass("shorten", (shorten_abs,)), ModelTransform()), pipelines={"shortest": ["basic", "shorten"]})
 """
 
 

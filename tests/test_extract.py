@@ -15,10 +15,10 @@ from onnx import helper
 from passwright.app.cli import app
 from passwright.core import Graph, Ledger, from_onnx, to_onnx
 from passwright.core.errors import ModelError
-from passwright.core.io.model_source import edited_source, model_source
+from passwright.core.io.model_source import model_source, transformed_source
 from passwright.core.run.interface import Interface
 from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
-from passwright.passes.edits.initializers import FreezeInitializers
+from passwright.passes.transforms.initializers import FreezeInitializers
 from rewriting import initializers, load, op_types, run
 from typer.testing import CliRunner
 
@@ -176,7 +176,7 @@ def test_sparse_overridable_initializers_are_frozen() -> None:
     indices = helper.make_tensor("", onnx.TensorProto.INT64, [1], [2])
     model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [4]))
     loaded = from_onnx(model)
-    assert FreezeInitializers().edit(loaded) == 1
+    assert FreezeInitializers().transform(loaded) == 1
     loaded.graph.validate()
     out = to_onnx(loaded)
     assert [i.name for i in out.graph.input] == ["x"]
@@ -252,7 +252,10 @@ def test_command(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["verification"]["exact"]
     assert report["before"]["nodes"] == 5  # of the file
-    assert report["edits"] == [{"name": "keep-outputs", "changes": 3}, {"name": "drop-unused-inputs", "changes": 2}]
+    assert report["transforms"] == [
+        {"name": "keep-outputs", "changes": 3},
+        {"name": "drop-unused-inputs", "changes": 2},
+    ]
     assert report["after"]["bytes"] == (tmp_path / "out.onnx").stat().st_size
     names = ["e", "a", "y"]
     expected = run(with_outputs(load(TEXT), *names), {"x": X, "z": Z}, names)
@@ -321,10 +324,10 @@ def test_extracted_model_is_replayed_and_verified(tmp_path: Path) -> None:
     assert not optimize(tmp_path / "m.onnx", DropsNeg(), outputs=["e"]).report.quarantined
 
 
-def test_edits_apply_at_every_load() -> None:
+def test_transforms_apply_at_every_load() -> None:
     source = model_source(load(TEXT), inline=True)
-    assert edited_source(source, []) is source
-    twice = edited_source(source, [lambda m: keep_outputs(m, ["e"]), lambda m: keep_outputs(m, ["a"])])
+    assert transformed_source(source, []) is source
+    twice = transformed_source(source, [lambda m: keep_outputs(m, ["e"]), lambda m: keep_outputs(m, ["a"])])
     assert to_onnx(twice.load()) == to_onnx(twice.load())
     assert onnx.load_from_string(twice.loadable()) == to_onnx(twice.load())
     assert twice.size == to_onnx(twice.load()).ByteSize()

@@ -22,7 +22,7 @@ from passwright.app.formats.sarif import DESCRIPTIONS, sarif_text
 from passwright.app.pages.card import Card
 from passwright.app.run.document import run_document
 from passwright.core.errors import UsageError
-from passwright.core.run.report import EditRecord, RunHint, Stats
+from passwright.core.run.report import RunHint, Stats, TransformRecord
 from rewriting import load
 from sample_reports import HOSTILE, report
 from typer.testing import CliRunner, Result
@@ -159,7 +159,7 @@ def test_findings_of_runs() -> None:
     run = replace(
         report("models/a b.onnx", quarantined=True),
         hints=[RunHint("convert-opset", "6 Gelu from opset 20 on", "--opset 20")],
-        edits=[EditRecord("clear-docs", 9)],
+        transforms=[TransformRecord("clear-docs", 9)],
     )
     unverified = replace(report("c.onnx"), verification=None)
     outcomes = [run, unverified, Failure("passes run", "d.onnx", "d.onnx: not an ONNX model", 1)]

@@ -62,7 +62,7 @@ def test_model_without_changes_is_left(tmp_path: Path) -> None:
     assert '"written_to": null' in (tmp_path / "r.json").read_text()
 
 
-def test_edited_model_is_written_without_changes_by_passes(tmp_path: Path) -> None:
+def test_transformed_model_is_written_without_changes_by_passes(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(load("g (float[N] x) => (float[N] y) { y = Relu(x) }"), path)
     assert optimize(path, "none", dims={"N": 3}, in_place=True).report.written_to == str(path)

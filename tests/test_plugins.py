@@ -595,7 +595,7 @@ def test_list_as_json(on_path: Path) -> None:
     }  # fmt: skip
     assert passes["fuse-gelu"]["pipelines"] == ["basic", "ort"]
     assert passes["fuse-gelu"]["source"] == "passwright 0.1.0"
-    assert {p["stage"] for p in data["passes"]} == {"", "cleanup", "edit", "final", "fold", "fuse", "layout"}
+    assert {p["stage"] for p in data["passes"]} == {"", "cleanup", "transform", "final", "fold", "fuse", "layout"}
     pipelines = {p["name"]: p for p in data["pipelines"]}
     assert pipelines["example"]["passes"] == ["basic,drop-scales{tolerance=1e-9}"]
     assert (len(pipelines["basic"]["passes"]), pipelines["basic"]["repeats"]) == (len(BUILT_IN), True)
@@ -635,7 +635,7 @@ def test_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     show_listing(screen, listing())
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
-    assert sum(line.startswith("  fold-constants                fold     2 options") for line in lines) == 1
+    assert sum(line.startswith("  fold-constants                fold       2 options") for line in lines) == 1
 
 
 def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -524,7 +524,7 @@ def test_excluded_exception_renumbers_later_changes() -> None:
 
 
 def the(graph: Graph, op_type: str) -> Any:
-    """An op without its types, for invalid edits."""
+    """An op without its types, for invalid transforms."""
     return next(graph.ops(op_type))
 
 

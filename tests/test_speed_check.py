@@ -228,7 +228,7 @@ def test_given_inputs_threads_and_time_are_used(model: Path, tmp_path: Path, mon
     assert not report.speed.lost
 
 
-def test_edited_and_unverified_models_are_raced(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transformed_and_unverified_models_are_raced(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = measured_by(monkeypatch)
     result = optimize(model, Pipeline("p", (SLOW,)), shapes={"x": [7, 256]}, verify=False, check_speed=True)
     assert [np.shape(feeds[7]["x"]) for _, feeds, _ in seen] == [(7, 256)]

@@ -14,7 +14,7 @@ import onnx
 
 from ...core.errors import FailureKind, ModelError
 from ...core.io.model import Model
-from ...core.io.model_source import ModelSource, edited_source, model_source
+from ...core.io.model_source import ModelSource, model_source, transformed_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.graph import Graph
@@ -35,7 +35,7 @@ from ..listing.listing import pass_doc
 from ..progress import phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
-from ..run.optimize import optional_edits
+from ..run.optimize import optional_transforms
 from ..run.run_options import SharedOptions, plugin_files, with_keywords
 from .match_report import MatchReport, report_matches
 
@@ -143,7 +143,7 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
     inputs = [*source.files, *plugin_files(options.plugins)]
     paths.require_distinct(inputs)
     choice = resolve_pipeline(options.pipeline, options.plugins, (), (), options.enabled)
-    source = edited_source(source, [*optional_edits(options), *choice.edits])
+    source = transformed_source(source, [*optional_transforms(options), *choice.transforms])
     subject = find_subject(options.name, choice.pipeline, options.plugins)
     with gc_paused(), timer.phase("loading"):
         original = source.load()

@@ -13,9 +13,9 @@ from ...core.plugins.discovery import LoadErrors
 from ...core.plugins.pass_registry import Opsets, PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import options_of
 from ...core.rewriting.rules import ROUNDING, Rule
-from ...core.run.edits import EditPass, definition
 from ...core.run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
 from ...core.run.report import option_of
+from ...core.run.transforms import TransformPass, definition
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import STAGES
@@ -25,7 +25,7 @@ from ..registry.guarantees import NO_GUARANTEE, recorded_proof
 from ..registry.name_resolver import FilePipeline, NameResolver
 from ..registry.pass_sources import PluginLike
 
-EDIT = "edit"
+TRANSFORM = "transform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class OptionInfo:
 class PassInfo:
     """A pass. `pipelines` are the ones that contain it; `opsets` the first and last that it supports (None: any).
 
-    `stage` is `edit` for an edit; `option` the one of `passes run` that enables it, if it has one.
+    `stage` is `transform` for a transform; `option` the one of `passes run` that enables it, if it has one.
     """
 
     name: str
@@ -181,7 +181,7 @@ def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameR
 
 def _pass_info(entry: PassEntry, registry: PassRegistry) -> PassInfo:
     p, placed = entry.item, entry.placed
-    stage = EDIT if isinstance(p, EditPass) else placed.stage if placed is not None else STAGES.get(p.name)
+    stage = TRANSFORM if isinstance(p, TransformPass) else placed.stage if placed is not None else STAGES.get(p.name)
     pipelines = (f.name for f in registry.pipelines.values() if any(q.name == p.name for q in f.passes))
     return PassInfo(
         p.name,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from ..terminal import Terminal, plural
-from .listing import EDIT, Listing, PassInfo, PipelineInfo, RuleInfo
+from .listing import TRANSFORM, Listing, PassInfo, PipelineInfo, RuleInfo
 
 _OPTION_FIELD = re.compile(r"\{(\w+)\}")
 
@@ -64,9 +64,9 @@ def _heading(terminal: Terminal, text: str) -> None:
 
 def _pass_lines(p: PassInfo) -> Iterator[str]:
     runs = f"in {', '.join(p.pipelines)}" if p.pipelines else "where it is enabled"
-    kind = "an edit" if p.stage == EDIT else "a pass"
+    kind = "a transform" if p.stage == TRANSFORM else "a pass"
     yield f"{p.name}, {kind} ({p.source}), {runs}{_opsets_text(p)}"
-    order = [f"stage {p.stage}"] if p.stage and p.stage != EDIT else []
+    order = [f"stage {p.stage}"] if p.stage and p.stage != TRANSFORM else []
     order += [f"enabled by {_OPTION_FIELD.sub(lambda m: m[1].upper(), p.option)}"] if p.option else []
     order += [f"before {name}" for name in p.before] + [f"after {name}" for name in p.after]
     if order:

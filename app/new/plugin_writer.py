@@ -18,7 +18,7 @@ from ...core.errors import PassesError, UsageError
 from ...core.run.pipeline import selectable_names
 from ...core.support.folders import OpenFolder
 from ...core.support.scratch_folder import staging_folder
-from ...passes.pipelines import BUILT_IN, EDITS, OPTIONAL_PASSES, PIPELINES
+from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES, TRANSFORMS
 
 MAX_NAME_LENGTH = 60
 
@@ -53,7 +53,7 @@ def names_for(text: str) -> PluginNames:
 
 def _name_conflict(name: str, module: str) -> str | None:
     """The holder of one of the names, if there is one."""
-    known = {e.name for e in EDITS}.union(PIPELINES, *(selectable_names(p) for p in (*BUILT_IN, *OPTIONAL_PASSES)))
+    known = {e.name for e in TRANSFORMS}.union(PIPELINES, *(selectable_names(p) for p in (*BUILT_IN, *OPTIONAL_PASSES)))
     if name in {n.replace("_", "-") for n in known}:
         return "a pass, rule or pipeline of passwright is called so"
     if module in sys.stdlib_module_names:

@@ -14,7 +14,7 @@ from ...core.calibration.methods import METHODS, Method, calibrated_ranges
 from ...core.calibration.statistics import ChannelStatistics, ValueStatistics
 from ...core.errors import UsageError
 from ...core.io.model import Model
-from ...core.io.model_source import ModelSource, edited_source, model_source
+from ...core.io.model_source import ModelSource, model_source, transformed_source
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ...core.ir.graph import defined_values
 from ...core.ir.quantization_spec import QuantizationSpec, Range
@@ -147,7 +147,7 @@ class Calibration:
 
     def after(self, change: Pass) -> Calibration | None:
         """The calibration of the model that a pass makes of the float model; None if it changes nothing."""
-        changed = edited_source(self.source, [lambda model: _run(change, model)])
+        changed = transformed_source(self.source, [lambda model: _run(change, model)])
         has_changes = change.run(self.source.load().graph, Ledger()) > 0
         return Calibration(changed, self.feeds, self.progress) if has_changes else None
 

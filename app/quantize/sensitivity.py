@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...core.io.model_source import ModelSource, edited_source, model_source
+from ...core.io.model_source import ModelSource, model_source, transformed_source
 from ...core.io.split_models import Loadable
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
@@ -58,7 +58,7 @@ def output_errors(
 
 def _values(source: ModelSource, names: Sequence[str], feeds: Sequence[Feeds]) -> Generator[list[Any]]:
     """Some values of a model for each of the feeds."""
-    exposed = edited_source(source, [partial(keep_outputs, names=list(names))])
+    exposed = transformed_source(source, [partial(keep_outputs, names=list(names))])
     inputs = {v.name for v in exposed.load().graph.inputs}
     loadable: Loadable = exposed.loadable()
     with RemoteBackend() as remote:

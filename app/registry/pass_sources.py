@@ -13,14 +13,14 @@ from ...core.plugins.discovery import InstalledPlugins, LoadErrors, registry_fro
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.plugin import FINAL, PassPlacement, Plugin, as_pass
 from ...core.rewriting.rules import Rule
-from ...core.run.edits import Edit
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves, nested_passes, selectable_rules, with_rules
+from ...core.run.transforms import ModelTransform
 from ...core.support.suggestions import did_you_mean
-from ...passes.pipelines import BUILT_IN, EDITS, OPTIONAL_PASSES, PIPELINES, STAGES
+from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES, STAGES, TRANSFORMS
 from .. import adapters
 
-PluginLike = str | Path | Pass | Rule | Edit | PassPlacement | Plugin
-"""A Python file with passes, edits or rules, or an object with or of them."""
+PluginLike = str | Path | Pass | Rule | ModelTransform | PassPlacement | Plugin
+"""A Python file with passes, transforms or rules, or an object with or of them."""
 DISTRIBUTION = "passwright"
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:
     """The registry of built-in passes and those of the caller. Raises PluginError for a name used twice."""
     source = f"{DISTRIBUTION} {version(DISTRIBUTION)}"
     registry = PassRegistry(
-        {p.name: _built_in_entry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES, *map(as_pass, EDITS))},
+        {p.name: _built_in_entry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES, *map(as_pass, TRANSFORMS))},
         {name: PipelineEntry(name, p, source) for name, p in PIPELINES.items()},
     )
     for other in plugins:

@@ -33,10 +33,13 @@ class PluginSources:
 
 
 def plugin_sources(choice: ResolvedPipeline) -> PluginSources:
-    """The sources of all passes and edits of a run that are not built in, as far as import statements lead to them."""
+    """The sources of all passes and transforms of a run that are not built in, as far as imports lead to them."""
     found, search = PluginSources(), _Search()
     passes = [p for pipeline in (choice.pipeline, *choice.fallbacks) for p in leaves(pipeline)]
-    for maker in (*(maker for p in passes for maker in _makers(p)), *(type(edit.item) for edit in choice.edits)):
+    for maker in (
+        *(maker for p in passes for maker in _makers(p)),
+        *(type(transform.item) for transform in choice.transforms),
+    ):
         with suppress(TypeError, OSError):  # defined in no file
             search.add(Path(inspect.getfile(maker)), found)
     for tool, _, reference in (p.name.partition(":") for p in passes):

@@ -12,7 +12,6 @@ from ...core.plugins.pass_placement import insert_passes
 from ...core.plugins.pass_registry import PassEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
 from ...core.plugins.plugin import PassPlacement, as_pass
-from ...core.run.edits import EditPass, RequestedEdit, RunOpsets, SkippedPass
 from ...core.run.pipeline import (
     Fixpoint,
     Pass,
@@ -25,6 +24,7 @@ from ...core.run.pipeline import (
     select,
     selectable_names,
 )
+from ...core.run.transforms import RequestedTransform, RunOpsets, SkippedPass, TransformPass
 from ...passes.pipelines import STAGES
 from ...passes.structure.opset import ConvertOpset, RaiseOpset
 from .name_resolver import NameResolver
@@ -35,11 +35,11 @@ from .pass_sources import PluginLike
 class ResolvedPipeline:
     """A pipeline, and the entries of its passes that support some opsets only.
 
-    `edits` are those that the pipeline or the caller names, in order, and are no longer in the pipeline.
-    `spec` and `enabled_specs` are the requests as text, with absolute paths and without edits; `read_files` are the
-    pipeline files. `fallbacks`: the pipelines to fall back to, in order, with the same passes added and selected.
+    `transforms` are those that the pipeline or the caller names, in order, and are no longer in the pipeline.
+    `spec` and `enabled_specs` are the requests as text, with absolute paths and without transforms; `read_files` are
+    the pipeline files. `fallbacks`: the pipelines to fall back to, in order, with the same passes added and selected.
     `last_fallback`: no passes, but for a conversion of the opset that was requested. `others` are the passes and
-    edits, built in and of the caller, that are in neither.
+    transforms, built in and of the caller, that are in neither.
     """
 
     pipeline: Pass
@@ -49,7 +49,7 @@ class ResolvedPipeline:
     read_files: Sequence[Path] = ()
     fallbacks: Sequence[Pass] = ()
     last_fallback: Pass = field(default_factory=lambda: Pipeline("none", ()))
-    edits: Sequence[RequestedEdit] = ()
+    transforms: Sequence[RequestedTransform] = ()
     others: Sequence[Pass] = ()
 
     def for_opsets(self, opsets: Mapping[str, int]) -> tuple[Pass, list[SkippedPass]]:
@@ -89,7 +89,9 @@ def resolve_pipeline(
     stages = {
         n: f.placed.stage for n, f in names.used_passes.items() if f.placed is not None and f.placed.stage is not None
     }
-    added = [replace(f.placed or PassPlacement(f.item), item=f.item) for f in more if not isinstance(f.item, EditPass)]
+    added = [
+        replace(f.placed or PassPlacement(f.item), item=f.item) for f in more if not isinstance(f.item, TransformPass)
+    ]
     conversions = [a.item for a in added if isinstance(a.item, ConvertOpset)]
     converting = [p.name for p in conversions]
     for name in (a.item.name for a in added if conversions and isinstance(a.item, RaiseOpset)):
@@ -108,22 +110,22 @@ def resolve_pipeline(
         if type(other) is not type(p) or (is_dataclass(p) and other != p):
             raise UsageError(f"the pipeline has two different passes named {p.name}; --enable sets options of both")
     enabled = [_configure_passes(f.item, specs) for f in more]
-    edits = {p.name: p for p in (*leaves(whole), *enabled) if isinstance(p, EditPass)}
+    transforms = {p.name: p for p in (*leaves(whole), *enabled) if isinstance(p, TransformPass)}
     names.warn_about_broken()
-    kept = [*(n for n in only if n not in edits), *converting]
-    some = select(whole, kept if only else (), [n for n in skip if n not in edits])
-    chosen = exclude(some, [*edits]) if kept or not only else Pipeline(whole.name, ())
-    running = {p.name for p in nested_passes(chosen)} | edits.keys()
+    kept = [*(n for n in only if n not in transforms), *converting]
+    some = select(whole, kept if only else (), [n for n in skip if n not in transforms])
+    chosen = exclude(some, [*transforms]) if kept or not only else Pipeline(whole.name, ())
+    running = {p.name for p in nested_passes(chosen)} | transforms.keys()
     texts = parse_specs(pipeline) if isinstance(pipeline, str) else []
     return ResolvedPipeline(
         chosen,
         {name: found for name, found in names.used_passes.items() if found.opsets is not None},
-        ",".join(str(names.absolute_spec(s)) for s in texts if s.name not in edits),
-        [s.with_absolute_paths(Path()) for s in specs.values() if s.name not in edits],
+        ",".join(str(names.absolute_spec(s)) for s in texts if s.name not in transforms),
+        [s.with_absolute_paths(Path()) for s in specs.values() if s.name not in transforms],
         names.read_files,
         [p for f in _fallbacks(start, names) if (p := _select_known(complete(f), only, skip)) is not None],
         Pipeline("none", tuple(p for p in leaves(whole) if p.name in converting)),
-        [_requested_edit(p, names) for p in edits.values() if p.name not in skip],
+        [_requested_transform(p, names) for p in transforms.values() if p.name not in skip],
         [f.item for f in names.registry.passes.values() if f.name not in running],
     )
 
@@ -150,9 +152,9 @@ def _convert_first(p: Pass, conversions: Sequence[Pass]) -> Pass:
     return Pipeline(name, (*conversions, rest), fallback=fallback_of(rest))
 
 
-def _requested_edit(p: EditPass, names: NameResolver) -> RequestedEdit:
+def _requested_transform(p: TransformPass, names: NameResolver) -> RequestedTransform:
     entry = names.used_passes.get(p.name)
-    return RequestedEdit(p.item) if entry is None else RequestedEdit(p.item, entry.source, entry.opsets)
+    return RequestedTransform(p.item) if entry is None else RequestedTransform(p.item, entry.source, entry.opsets)
 
 
 def _fallbacks(start: Pass, names: NameResolver) -> list[Pass]:
@@ -190,14 +192,14 @@ def _merge_specs(enable: Collection[str]) -> dict[str, PassSpec]:
 
 
 def _added_passes(start: Pass, names: NameResolver, enabled: Sequence[str]) -> list[PassEntry]:
-    """The passes of plugins and enabled ones that are not in the pipeline; edits of plugins only if they are enabled.
+    """The passes of plugins and enabled ones that are not in the pipeline; transforms of plugins only if enabled.
 
     Enabled passes with a placement come in the order of their packages, so that the order of options does not matter.
     """
     existing = {p.name for p in nested_passes(start)}
     unused = [registry for registry in names.plugin_registries if not any(f.name in names.looked_up for f in registry)]
     own = {f.name: f for registry in unused for f in registry.passes.values() if f.name not in existing}
-    own = {name: f for name, f in own.items() if name in enabled or not isinstance(f.item, EditPass)}
+    own = {name: f for name, f in own.items() if name in enabled or not isinstance(f.item, TransformPass)}
     added = [names.pass_named(name) for name in enabled if name not in existing | own.keys()]
     placed = [f for f in added if f.placed is not None and not f.placed.is_unconstrained]
     free = [f for f in added if f not in placed]

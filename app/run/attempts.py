@@ -14,11 +14,11 @@ from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.io.publishing import Publication
 from ...core.ir.graph import ValueInfo
-from ...core.run.edits import SkippedPass
 from ...core.run.pass_manager import CheckOptions, PassManager
 from ...core.run.phase_timer import WRITING, PhaseTimer
 from ...core.run.pipeline import Pass, RulePass, leaves
 from ...core.run.quarantine import OnQuarantine, Quarantine
+from ...core.run.transforms import SkippedPass
 from ...core.run.verified_run import Accept, Candidate, ExternalData, VerifiedRun, attempt_comparer
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict

@@ -14,18 +14,18 @@ from ..verify.render import proof_lines, verdict_line
 from .render import (
     MAX_HINTS,
     cache_line,
-    edit_line,
     guarantee_lines,
     hint_lines,
     left_out_lines,
     op_changes,
     speed_lines,
+    transform_line,
 )
 from .tiles import run_tiles
 
 
 def run_card(report: Report, *, in_notebook: bool = False) -> Card:
-    """The card of a run: sizes, verdict, edits, all that was left out, hints, and the rewrites by rule.
+    """The card of a run: sizes, verdict, transforms, all that was left out, hints, and the rewrites by rule.
 
     In a notebook, the model has the name of its file without folders, and options are keywords of `optimize`.
     """
@@ -34,7 +34,7 @@ def run_card(report: Report, *, in_notebook: bool = False) -> Card:
     remarks = [f"note: {note}" for note in (*report.notes, *(verdict.notes if verdict is not None else ()))]
     hints = [f"hint: {h.text}: {keyword_of(h.option)}" for h in report.hints[:MAX_HINTS]]
     hints = hints if in_notebook else [*hint_lines(report)]
-    told = (guarantee_lines, edit_line, speed_lines, cache_line)
+    told = (guarantee_lines, transform_line, speed_lines, cache_line)
     notes = [*(line for lines in told for line in lines(report)), *proof_lines(report.proofs), *remarks, *hints]
     changes = sum(p.changes for p in report.passes)
     folds = [

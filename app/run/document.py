@@ -53,8 +53,8 @@ def _run_findings(report: Report, is_check: bool) -> Iterator[Finding]:
 
 
 def change_text(report: Report) -> str:
-    """The change of a check: sizes, and the edits and rules that change most."""
-    by = [{e.name: e.changes} for e in report.edits] + [p.rules or {p.name: p.changes} for p in report.passes]
+    """The change of a check: sizes, and the transforms and rules that change most."""
+    by = [{e.name: e.changes} for e in report.transforms] + [p.rules or {p.name: p.changes} for p in report.passes]
     counts = [item for changes in by for item in changes.items() if item[1]]
     counts.sort(key=lambda item: -item[1])
     rules = [f"{name} ({count})" for name, count in counts[:MAX_NAMED_RULES]]

@@ -11,25 +11,25 @@ import onnx
 
 from ...core.io.files import ModelFile, in_memory
 from ...core.io.graph_interface import default_values
-from ...core.io.model_source import ModelSource, edited_source, model_source
+from ...core.io.model_source import ModelSource, model_source, transformed_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
 from ...core.proof.verdict import ProofCounts
-from ...core.run.edits import Edit, RequestedEdit
 from ...core.run.name_map import log_replacements
 from ...core.run.phase_timer import DRAWING, LOADING, PROVING, WRITING, PhaseTimer
 from ...core.run.pipeline import Pass
 from ...core.run.report import (
-    EditRecord,
     MissingOperators,
     Plan,
     Report,
     Stats,
+    TransformRecord,
     graph_size,
     pass_records,
     run_hints,
 )
+from ...core.run.transforms import ModelTransform, RequestedTransform
 from ...core.run.verified_run import Candidate, VerifiedRun
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
@@ -39,8 +39,8 @@ from ...core.transform.specialize import Specialize
 from ...core.verify.oracle_process import preload_original
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
-from ...passes.edits.extraction import CutInputs, DropUnusedInputs, KeepOutputs
-from ...passes.edits.initializers import FreezeInitializers
+from ...passes.transforms.extraction import CutInputs, DropUnusedInputs, KeepOutputs
+from ...passes.transforms.initializers import FreezeInitializers
 from ..environment import versions
 from ..measure.python_data import read_given
 from ..notebook_cards import card_html
@@ -113,7 +113,7 @@ def find_or_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOpt
     shapes become those numbers. `outputs`: values of the main graph that become its outputs; ops that they do not need
     are removed first, and `drop_unused_inputs` removes inputs without consumers; `freeze_initializers` makes
     initializers that are inputs as well, which a caller may override, constants. Verification then compares with the
-    edited model. `only`, `skip`: passes and rules by name. `enable`: passes to add, or to set options of, as in
+    transformed model. `only`, `skip`: passes and rules by name. `enable`: passes to add, or to set options of, as in
     `my-pass{n=3}`. `opset`: the model is converted to it before all other passes, and nothing raises it further.
     `exact` runs only rules that keep every bit.
 
@@ -199,14 +199,14 @@ def _run_pipeline(
     paths.require_distinct((*_files_to_keep(source, options), *read_files))
     with gc_paused():
         choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
-        edits = [*optional_edits(options), *choice.edits]
+        transforms = [*optional_transforms(options), *choice.transforms]
         with timer.phase(LOADING):
-            if options.verify and not edits:
+            if options.verify and not transforms:
                 preload_original(source, options.memory)
             original = source.load()
             before = Stats.of(original, source.size)
-            if edits:
-                source = edited_source(source, [*[log_replacements] * (options.map_to is not None), *edits])
+            if transforms:
+                source = transformed_source(source, [*[log_replacements] * (options.map_to is not None), *transforms])
                 original = source.load()
             size_before = graph_size(original.graph) if options.plan else None
             is_specified = options.verify or options.inputs is not None  # given inputs are checked in any case
@@ -240,12 +240,12 @@ def _run_pipeline(
             Plan.of(ledger.changes, size_before, graph_size(candidate.model.graph))
             if size_before is not None
             else None,
-            [*(e.unfit for e in edits if e.unfit is not None), *attempt.unfit],
+            [*(e.unfit for e in transforms if e.unfit is not None), *attempt.unfit],
             races.speed_check() if races is not None else None,
             ledger.notes,
             MissingOperators.of(ledger, candidate.model.graph.opsets.get("", 0)),
             len(default_values(candidate.model.graph)),
-            [EditRecord(e.item.name, e.changes) for e in edits if e.unfit is None],
+            [TransformRecord(e.item.name, e.changes) for e in transforms if e.unfit is None],
         )
         report.guarantees = guarantee_counts(report.passes)
         report.proofs = _proof_counts(run, candidate, options, timer)
@@ -290,21 +290,21 @@ def _speed_races(source: ModelSource, options: RunOptions, timer: PhaseTimer) ->
     return SpeedRaces(source, options, timer)
 
 
-def optional_edits(options: SharedOptions) -> list[RequestedEdit]:
-    """The edits with options of their own, in order; those that `explain` has too."""
-    edits: list[Edit] = []
+def optional_transforms(options: SharedOptions) -> list[RequestedTransform]:
+    """The transforms with options of their own, in order; those that `explain` has too."""
+    transforms: list[ModelTransform] = []
     given = options if isinstance(options, RunOptions) else RunOptions()
     if given.freeze_initializers:
-        edits.append(FreezeInitializers())
+        transforms.append(FreezeInitializers())
     if options.shapes or options.dims:
-        edits.append(Specialize(options.shapes or {}, options.dims or {}))
+        transforms.append(Specialize(options.shapes or {}, options.dims or {}))
     if given.cut_inputs:
-        edits.append(CutInputs(tuple(given.cut_inputs)))
+        transforms.append(CutInputs(tuple(given.cut_inputs)))
     if given.outputs:
-        edits.append(KeepOutputs(tuple(given.outputs)))
+        transforms.append(KeepOutputs(tuple(given.outputs)))
     if given.drop_unused_inputs:
-        edits.append(DropUnusedInputs())
-    return list(map(RequestedEdit, edits))
+        transforms.append(DropUnusedInputs())
+    return list(map(RequestedTransform, transforms))
 
 
 def _files_to_keep(source: ModelSource, options: RunOptions) -> tuple[Path, ...]:

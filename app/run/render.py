@@ -34,7 +34,7 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
         terminal.line(f"not reported by any pass: {_saving_text(plan.unattributed)}")
     show_left_out(terminal, report)
     terminal.wrapped("; ".join(filter(None, (verdict_line(report.verification), proved_text(report.guarantees)))))
-    terminal.wrapped_lines(edit_line(report))
+    terminal.wrapped_lines(transform_line(report))
     terminal.lines(speed_lines(report))
     terminal.lines(cache_line(report))
     terminal.line("nothing written: this was a dry run")
@@ -81,7 +81,7 @@ def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, 
         terminal.wrapped(size_line(report))
         terminal.wrapped("; ".join(filter(None, (verdict_line(report.verification), proved_text(report.guarantees)))))
     terminal.wrapped_lines(proof_lines(report.proofs))
-    terminal.wrapped_lines(edit_line(report))
+    terminal.wrapped_lines(transform_line(report))
     terminal.lines(speed_lines(report))
     terminal.lines(cache_line(report))
     if report.nonstandard_ops:
@@ -103,9 +103,9 @@ def hint_lines(report: Report) -> Iterator[str]:
     yield from (f"hint: {hint}" for hint in report.hints[:MAX_HINTS])
 
 
-def edit_line(report: Report) -> Iterator[str]:
-    """The edits that changed the model, with which the result was compared."""
-    if made := [e.name for e in report.edits if e.changes]:
+def transform_line(report: Report) -> Iterator[str]:
+    """The transforms that changed the model, with which the result was compared."""
+    if made := [e.name for e in report.transforms if e.changes]:
         yield f"compared with the model after {', '.join(made)}"
 
 

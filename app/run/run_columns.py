@@ -16,7 +16,7 @@ def run_columns(report: Mapping[str, Any]) -> ResultRow:
         f"{name}_{when}": report[when][name] for name in ("nodes", "bytes", "opset") for when in ("before", "after")
     }
     by_rule = dict[str, int]()
-    for record in (*report["edits"], *report["passes"]):
+    for record in (*report["transforms"], *report["passes"]):
         for rule, count in (record.get("rules") or {record["name"]: record["changes"]}).items():
             by_rule[rule] = by_rule.get(rule, 0) + count
     by_rule = {rule: count for rule, count in by_rule.items() if count}

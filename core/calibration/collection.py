@@ -108,7 +108,7 @@ class _Calibrated:
         """Write the model to `folder`, a large one with its weights apart, unless it has such a file already."""
         source = model if isinstance(model, Model | ModelSource) else model_source(model, inline=True)
         loaded = source if isinstance(source, Model) else source.load()
-        if isinstance(source, ModelSource) and source.is_external and not source.edits:
+        if isinstance(source, ModelSource) and source.is_external and not source.transforms:
             assert isinstance(source.origin, ModelFile)
             path = source.origin.path
             functions = onnx.ModelProto.FromString(path.read_bytes()).functions

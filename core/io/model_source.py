@@ -1,4 +1,4 @@
-"""Model sources: files or messages that can be loaded repeatedly, with edits of the loaded model."""
+"""Model sources: files or messages that can be loaded repeatedly, with transforms of the loaded model."""
 
 from __future__ import annotations
 
@@ -17,40 +17,41 @@ from .files import ModelFile, as_loadable, load
 from .model import Model, serialize
 from .split_models import Loadable
 
-ModelEdit = Callable[[Model], object]
+TransformFunction = Callable[[Model], object]
 """Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""
 
 
 @dataclass
 class ModelSource:
-    """An original model and its edits. Backends get a large edited one in a file, which lives as long as this object.
+    """An original model and its transforms.
 
-    `inline`: local functions are inlined.
+    Backends get a large transformed model in a file, which lives as long as this object. `inline`: local
+    functions are inlined.
     """
 
     label: str
     origin: onnx.ModelProto | ModelFile = field(repr=False)
     inline: bool
-    edits: tuple[ModelEdit, ...] = ()
+    transforms: tuple[TransformFunction, ...] = ()
     _files: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
     def __post_init__(self) -> None:
         finalize(self, self._files.close)
 
     def load(self) -> Model:
-        """The model anew, edited."""
+        """The model anew, transformed."""
         if isinstance(self.origin, ModelFile):
             model = load(self.origin, inline=self.inline)
         else:
             model = from_onnx(self.origin, inline=self.inline)
-        for edit in self.edits:
-            edit(model)
+        for transform in self.transforms:
+            transform(model)
         return model
 
     def loadable(self) -> Loadable:
-        """The edited model in a form that backends load."""
-        if self.edits:
-            return self._edited
+        """The transformed model in a form that backends load."""
+        if self.transforms:
+            return self._transformed
         if isinstance(self.origin, ModelFile):
             return self.origin.path
         try:
@@ -68,7 +69,7 @@ class ModelSource:
         return path
 
     @cached_property
-    def _edited(self) -> Loadable:
+    def _transformed(self) -> Loadable:
         return self._files.enter_context(as_loadable(self.load()))
 
     def require_unchanged(self, *, keep_open: bool = False) -> None:
@@ -102,8 +103,8 @@ class ModelSource:
 
     @property
     def size(self) -> int:
-        """Bytes of the model and of the files of weights to which it refers; of an edited one as a message."""
-        if self.edits:
+        """Bytes of the model and of the files of weights to which it refers; of a transformed one as a message."""
+        if self.transforms:
             return serialize(self.load()).size
         if isinstance(self.origin, ModelFile):
             return sum(p.stat().st_size for p in self.files)
@@ -118,6 +119,6 @@ def model_source(model: onnx.ModelProto | str | Path | ModelFile, *, inline: boo
     return ModelSource(file.name, file, inline)
 
 
-def edited_source(source: ModelSource, edits: Sequence[ModelEdit]) -> ModelSource:
-    """The source with further edits."""
-    return replace(source, edits=(*source.edits, *edits)) if edits else source
+def transformed_source(source: ModelSource, transforms: Sequence[TransformFunction]) -> ModelSource:
+    """The source with further transforms."""
+    return replace(source, transforms=(*source.transforms, *transforms)) if transforms else source

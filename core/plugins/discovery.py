@@ -14,8 +14,8 @@ from typing import Any
 
 from ..errors import PluginError, UsageError, format_error
 from ..rewriting.rules import Rule
-from ..run.edits import Edit
 from ..run.pipeline import Pass, RulePass
+from ..run.transforms import ModelTransform
 from ..support.regular_files import open_regular
 from .installed_names import ENTRY_POINT_GROUP
 from .pass_registry import Entry, PassEntry, PassRegistry, PipelineEntry, all_rules
@@ -102,7 +102,7 @@ def _load_entry_point(entry: EntryPoint) -> PassRegistry:
             return registry_from_plugin(thing, source)
         if isinstance(thing, Rule):
             thing = RulePass(entry.name, (thing,))
-        if not isinstance(thing, Pass | Edit | PassPlacement) or isinstance(thing, type):
+        if not isinstance(thing, Pass | ModelTransform | PassPlacement) or isinstance(thing, type):
             raise PluginError(f"entry point {entry.name} of {source} is not a pass, rule, plugin or module: {thing!r}")
         return registry_from_plugin(Plugin((thing,)), source)
 
@@ -195,12 +195,15 @@ def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
     return registry
 
 
-def passes_in_module(module: ModuleType, source: str) -> list[Pass | Edit | PassPlacement]:
-    """A module's passes and edits, and its loose rules as one pass of its name. Raises PluginError if that is taken."""
+def passes_in_module(module: ModuleType, source: str) -> list[Pass | ModelTransform | PassPlacement]:
+    """A module's passes and transforms, and its loose rules as one pass of its name.
+
+    Raises PluginError if that is taken.
+    """
     things = list(vars(module).values())
     placed = [t for t in things if isinstance(t, PassPlacement)]
     given = [p.item for p in placed]
-    free = [t for t in things if isinstance(t, Pass | Edit) and not isinstance(t, type) and t not in given]
+    free = [t for t in things if isinstance(t, Pass | ModelTransform) and not isinstance(t, type) and t not in given]
     passes = list(map(as_pass, (*free, *given)))
     taken = {r for p in passes for r in all_rules(p)}
     rules_here = [t for t in things if isinstance(t, Rule) and t.build.__module__ == module.__name__]

@@ -97,8 +97,8 @@ def _called(node: ast.expr) -> str:
 
 
 def _class_names(node: ast.ClassDef) -> Iterator[str]:
-    """The name of a class with a method `run` or `edit`: the constant in its body."""
-    if any(isinstance(part, ast.FunctionDef) and part.name in {"run", "edit"} for part in node.body):
+    """The name of a class with a method `run` or `transform`: the constant in its body."""
+    if any(isinstance(part, ast.FunctionDef) and part.name in {"run", "transform"} for part in node.body):
         for part in node.body:
             targets = part.targets if isinstance(part, ast.Assign) else [getattr(part, "target", None)]
             if isinstance(part, ast.Assign | ast.AnnAssign) and any(getattr(t, "id", "") == "name" for t in targets):

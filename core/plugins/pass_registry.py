@@ -8,8 +8,8 @@ from typing import Any
 
 from ..errors import PluginError
 from ..rewriting.rules import Rule
-from ..run.edits import definition
 from ..run.pipeline import Pass, RulePass, leaves
+from ..run.transforms import definition
 from .plugin import PassPlacement
 
 Opsets = tuple[int, int]

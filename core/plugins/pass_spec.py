@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from ..errors import UsageError, format_error
-from ..run.edits import EditPass, definition
 from ..run.pipeline import Fixpoint, Pass, Pipeline, RulePass
+from ..run.transforms import TransformPass, definition
 
 SYNTAX = "a,b,c{n=3,name=text}"
 SPEC_PATTERN = re.compile(r"""([^,{}]*)(?:\{((?:"[^"]*"|'[^']*'|[^{}"'])*)\}\s*)?(,|$)""", re.DOTALL)
@@ -232,7 +232,7 @@ def with_options(p: Pass, option_texts: Mapping[str, str]) -> Pass:
             raise UsageError(f"{wrong}; {_describe_options(known)}") from None
     try:
         changed: Any = replace(definition(p), **values)
-        return EditPass(changed) if isinstance(p, EditPass) else cast("Pass", changed)
+        return TransformPass(changed) if isinstance(p, TransformPass) else cast("Pass", changed)
     except Exception as e:
         given = ", ".join(f"{name}={text}" for name, text in option_texts.items())
         raise UsageError(f"{p.name} does not take {given}: {format_error(e)}") from e

@@ -9,8 +9,8 @@ from typing import Any, Literal, cast, get_args
 
 from ..errors import PluginError
 from ..rewriting.rules import Rule
-from ..run.edits import Edit, EditPass
 from ..run.pipeline import Pass, RulePass
+from ..run.transforms import ModelTransform, TransformPass
 
 Stage = Literal["cleanup", "fold", "fuse", "layout", "final"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -20,14 +20,14 @@ RESERVED_CHARACTERS = set(",{}")  # of the texts that select passes
 
 @dataclass(frozen=True, slots=True)
 class PassPlacement:
-    """A pass, or a rule, and its position in a pipeline in which it is enabled; edits have none, as they come first.
+    """A pass, or a rule, and its position in a pipeline where it is enabled; transforms, which come first, have none.
 
     `stage`: after the last pass of that stage; `final` is once, after the loop. `before`, `after`: names of passes;
     those that are not in the pipeline do not count. With `after` alone, it comes after the last of them, with `before`
     alone just before the first, with neither at the end of the loop. Raises PluginError for an unknown stage.
     """
 
-    item: Pass | Rule | Edit
+    item: Pass | Rule | ModelTransform
     stage: Stage | None = None
     before: Sequence[str] = ()
     after: Sequence[str] = ()
@@ -62,12 +62,12 @@ class PassPlacement:
 class Plugin:
     """All passes and pipelines of a package or file.
 
-    `passes`: passes, edits and rules, each loose rule as a pass of its own. `pipelines`: by name, as `--pipeline` takes
-    them or as a Pass. `passwright`: the versions of passwright that it works with, as in `>=0.1,<1` (PEP 440).
+    `passes`: passes, transforms and rules, each loose rule as a pass of its own. `pipelines`: by name, as `--pipeline`
+    takes them or as a Pass. `passwright`: the versions of passwright that it works with, as in `>=0.1,<1` (PEP 440).
     `opsets`: the first and the last standard opset that it supports; None for any. Raises PluginError.
     """
 
-    passes: Sequence[Pass | Rule | Edit | PassPlacement] = ()
+    passes: Sequence[Pass | Rule | ModelTransform | PassPlacement] = ()
     pipelines: Mapping[str, str | Pass] = field(default_factory=dict[str, "str | Pass"])
     passwright: str = ""
     opsets: tuple[int, int] | None = None
@@ -105,17 +105,17 @@ class Plugin:
         return SpecifierSet(self.passwright).contains(version, prereleases=True)
 
 
-def as_pass(item: Pass | Rule | Edit) -> Pass:
-    """The pass itself, or a pass of an edit, or of a single rule, named after it in kebab-case."""
+def as_pass(item: Pass | Rule | ModelTransform) -> Pass:
+    """The pass itself, or a pass of a transform, or of a single rule, named after it in kebab-case."""
     if isinstance(item, Rule):
         return RulePass(item.name.replace("_", "-"), (item,))
-    return item if isinstance(item, Pass) else EditPass(item)
+    return item if isinstance(item, Pass) else TransformPass(item)
 
 
 def _require_item(item: Any, complaint: str = "is neither a pass nor a rule") -> None:
     if isinstance(item, type):
         raise PluginError(f"{complaint}: {item.__name__} is a class; an instance may be one, as in {item.__name__}()")
-    if not isinstance(item, Pass | Rule | Edit):
+    if not isinstance(item, Pass | Rule | ModelTransform):
         raise PluginError(f"{complaint}: {reprlib.repr(item)}")
     _require_name(item.name)
 

@@ -97,8 +97,8 @@ def log_replacements(model: Model) -> ReplacementLog:
 class NameTracker:
     """The values and ops of a model before any rewrite, and the log of their replacements.
 
-    `names` are those of the model when the log began, before its edits, `producers` those of computed values, not of
-    constants. Removed ops stay in memory, so it is for runs that write a name map.
+    `names` are those of the model when the log began, before its transforms, `producers` those of computed values, not
+    of constants. Removed ops stay in memory, so it is for runs that write a name map.
     """
 
     names: UniqueNames
@@ -109,7 +109,7 @@ class NameTracker:
 
     @classmethod
     def of(cls, model: Model) -> NameTracker:
-        """Start to track `model`, just loaded, and edited after its log began, if it has one. O(V + E)."""
+        """Start to track `model`, just loaded, and transformed after its log began, if it has one. O(V + E)."""
         log = model.graph.context.replacement_log or log_replacements(model)
         names = UniqueNames(log.value_names, log.op_names)
         producers = {v: op for op in names.ops for v in op.outputs if v.tensor is None}

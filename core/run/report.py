@@ -19,9 +19,9 @@ from ..support.intervals import RatioInterval
 from ..support.printable_text import json_text
 from ..support.typed_data import read_data
 from ..verify.verdict import Verdict
-from .edits import SkippedPass, definition
 from .pipeline import Pass, leaves
 from .quarantine import RejectedChange
+from .transforms import SkippedPass, definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ class MissingOperators:
 
 
 @dataclass(frozen=True, slots=True)
-class EditRecord:
-    """An edit of the model before the run, and the number of its changes."""
+class TransformRecord:
+    """A transform of the model before the run, and the number of its changes."""
 
     name: str
     changes: int
@@ -205,11 +205,11 @@ class Report:
     `pipeline` is the one that made the result: a fallback, or `none` for the original, where others lost in `speed`.
     `notes` are those of passes, such as ops that could not be folded. `missing_operators` would replace parts of the
     result at a later opset. `overridable_initializers` counts those that are inputs as well, which therefore are not
-    constants. `edits` were made first, and the result was compared with the edited model; `before` is the size of the
-    file. `hints` name passes that would change the result. `guarantees` counts the changes by the guarantees of their
-    rules; `proofs` are those of changed regions, if asked for. `written_to` is the file of the result, None if it was
-    not written, as where a model that is to be replaced stays as it is. `cache` is None without a cache; all else in a
-    report from a cache, and all times, are those of the run that made it.
+    constants. `transforms` were made first, and the result was compared with the transformed model; `before` is the
+    size of the file. `hints` name passes that would change the result. `guarantees` counts the changes by the
+    guarantees of their rules; `proofs` are those of changed regions, if asked for. `written_to` is the file of the
+    result, None if it was not written, as where a model that is to be replaced stays as it is. `cache` is None without
+    a cache; all else in a report from a cache, and all times, are those of the run that made it.
     """
 
     source: str
@@ -228,7 +228,7 @@ class Report:
     notes: list[str] = field(default_factory=list[str])
     missing_operators: list[MissingOperators] = field(default_factory=list[MissingOperators])
     overridable_initializers: int = 0
-    edits: list[EditRecord] = field(default_factory=list[EditRecord])
+    transforms: list[TransformRecord] = field(default_factory=list[TransformRecord])
     hints: list[RunHint] = field(default_factory=list[RunHint])
     written_to: str | None = None
     cache: CacheUse | None = None
@@ -237,8 +237,8 @@ class Report:
 
     @property
     def has_changes(self) -> bool:
-        """Whether any edit or pass changed the model."""
-        return any(record.changes for record in (*self.edits, *self.passes))
+        """Whether any transform or pass changed the model."""
+        return any(record.changes for record in (*self.transforms, *self.passes))
 
     @property
     def nonstandard_ops(self) -> list[str]:
@@ -274,7 +274,7 @@ class Hint:
 
 @runtime_checkable
 class HintingPass(Protocol):
-    """A pass or edit that can tell from the result of a run without it whether it would change that."""
+    """A pass or transform that can tell from the result of a run without it whether it would change that."""
 
     def hint(self, model: Model, report: Report) -> Hint | None:
         """The hint for a run with this result, which is not to be changed; None if there is nothing to gain."""
@@ -284,7 +284,7 @@ class HintingPass(Protocol):
 def option_of(p: Pass) -> str:
     """The option of `passes run` that enables a pass, with its options in braces as in `--opset {to}`; "" for none.
 
-    A pass or edit declares it as its attribute `option`.
+    A pass or transform declares it as its attribute `option`.
     """
     found: Any = getattr(definition(p), "option", "")
     return found if isinstance(found, str) else ""

@@ -1,1 +1,1 @@
-"""Edits of a model, at the user's request, before it is optimized."""
+"""Transforms of a model, at the user's request, before it is optimized."""

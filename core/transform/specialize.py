@@ -23,7 +23,7 @@ class Specialize:
     dims: Mapping[str, int]
     name: str = "specialize"
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Write the sizes; returns the number of inputs whose declarations change. O(ops + values)."""
         before = dict(model.graph.declared.inputs)
         specialize(model, self.shapes, self.dims)

@@ -45,11 +45,11 @@ EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or wi
 
 
 def preload_original(source: ModelSource, memory: int | None) -> None:
-    """Let the process that was started load an original, if it is an unedited file, for the oracle that takes it.
+    """Let the process that was started load an original, if it is a file without transforms, for the oracle to come.
 
     Not where `memory` is limited, as the oracle may run it in segments then.
     """
-    if memory is None and isinstance(source.origin, ModelFile) and not source.edits:
+    if memory is None and isinstance(source.origin, ModelFile) and not source.transforms:
         worker_pool().tell(ORACLE_WORKER, {"do": PRELOAD, "model": str(source.origin.path.absolute())})
 
 

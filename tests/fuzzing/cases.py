@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 import onnx
-from passwright.passes.pipelines import EDITS
+from passwright.passes.pipelines import TRANSFORMS
 
 from .archives import write_inputs
 from .mutations import as_model, mutate_bytes, mutate_model
@@ -93,14 +93,14 @@ def _options(model: onnx.ModelProto, rng: Random) -> tuple[str, ...]:
     if kind < 0.35:
         return (*output, *rng.choice(choices))
     if kind < 0.5:
-        return (*output, *rng.choice(_edits(rng.choice(values))), *rng.choice(((), ("--map", "out/map.json"))))
+        return (*output, *rng.choice(_transforms(rng.choice(values))), *rng.choice(((), ("--map", "out/map.json"))))
     return ("--dry-run",) if rng.random() < 0.05 else output
 
 
-def _edits(value: str) -> list[tuple[str, ...]]:
-    """Options for each edit; `value` is one of the model."""
+def _transforms(value: str) -> list[tuple[str, ...]]:
+    """Options for each transform; `value` is one of the model."""
     given = {"cut-inputs": ("--cut-inputs", value), "keep-outputs": ("--outputs", value)}
-    return [given.get(edit.name, ("--enable", edit.name)) for edit in EDITS]
+    return [given.get(transform.name, ("--enable", transform.name)) for transform in TRANSFORMS]
 
 
 def _input_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Edits: changes of a model by definition, by name, option and plugin, and the hints for them."""
+"""Transforms: changes of a model by definition, by name, option and plugin, and the hints for them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from passwright.app.cli import app
-from passwright.core import Edit, Model, from_onnx
+from passwright.core import Model, ModelTransform, from_onnx
 from passwright.core.errors import ModelError, PassesError, PluginError, UsageError
 from passwright.core.run.interface import Interface
-from passwright.passes.edits.element_types import ConvertFloats, Int32Inputs
-from passwright.passes.edits.extraction import CutInputs, KeepOutputs
-from passwright.passes.edits.initializers import ExposeInitializers, FreezeInitializers
-from passwright.passes.edits.names import ShortNames, UniqueNodeNames
-from passwright.passes.edits.texts import ClearDocs, ClearMetadata
-from passwright.passes.pipelines import EDITS
+from passwright.passes.pipelines import TRANSFORMS
+from passwright.passes.transforms.element_types import ConvertFloats, Int32Inputs
+from passwright.passes.transforms.extraction import CutInputs, KeepOutputs
+from passwright.passes.transforms.initializers import ExposeInitializers, FreezeInitializers
+from passwright.passes.transforms.names import ShortNames, UniqueNodeNames
+from passwright.passes.transforms.texts import ClearDocs, ClearMetadata
 from rewriting import initializers, load, op_types, run, to_onnx
 from typer.testing import CliRunner, Result
 
@@ -45,10 +45,10 @@ FEEDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def edited(edit: Edit, model: onnx.ModelProto, changes: int | None = None) -> onnx.ModelProto:
-    """The model after an edit, which is valid, has the interface that it declares, and is loaded as it is written."""
+def transformed(transform: ModelTransform, model: onnx.ModelProto, changes: int | None = None) -> onnx.ModelProto:
+    """The model after a transform: valid, with the interface that it declares, and loaded as it is written."""
     loaded = from_onnx(model)
-    made = edit.edit(loaded)
+    made = transform.transform(loaded)
     assert changes is None or made == changes
     loaded.graph.validate()
     Interface.of(loaded).require(loaded)
@@ -82,12 +82,12 @@ KEEPING = [FreezeInitializers(), ExposeInitializers(), UniqueNodeNames(), Unique
            ClearDocs(), ClearMetadata()]  # fmt: skip
 
 
-@pytest.mark.parametrize("edit", KEEPING, ids=str)
-def test_values_stay(edit: Edit) -> None:
-    """Edits of names, texts and initializers change no value: in bodies, of strings and halves, with omitted inputs."""
+@pytest.mark.parametrize("transform", KEEPING, ids=str)
+def test_values_stay(transform: ModelTransform) -> None:
+    """Transforms of names, texts and initializers change no value: in bodies, of strings, with omitted inputs."""
     for text, feeds in (*FEEDS.items(), (BODIES, {**BODY_FEEDS, "c": np.array(False)})):
         model = with_texts(load(text))
-        out = edited(edit, model)
+        out = transformed(transform, model)
         assert names(out.graph.output) == names(model.graph.output)
         same(run(out, feeds), run(model, feeds))
 
@@ -111,26 +111,26 @@ def with_texts(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def test_initializers_become_inputs_and_constants_again() -> None:
     model = load(BODIES)
-    out = edited(ExposeInitializers(), model, 1)
+    out = transformed(ExposeInitializers(), model, 1)
     assert names(out.graph.input) == ["x", "c", "d", "w"]
     w = np.zeros(3, np.float32)
     same(run(out, {**BODY_FEEDS, "w": w, "d": w + 1})[1:], [X])
-    back = edited(FreezeInitializers(), out, 2)
+    back = transformed(FreezeInitializers(), out, 2)
     assert names(back.graph.input) == ["x", "c"]
     same(run(back, BODY_FEEDS), run(model, BODY_FEEDS))
-    named = edited(ExposeInitializers(("w",)), load(HALVES), 1)
+    named = transformed(ExposeInitializers(("w",)), load(HALVES), 1)
     assert [(i.name, i.type.tensor_type.elem_type) for i in named.graph.input][1] == ("w", TensorProto.FLOAT16)
     same(run(named, {"x": X.astype(np.float16), "w": -np.ones(3, np.float16)}), [np.maximum(X - 1, 0)])
     with pytest.raises(ModelError, match="no initializer named 'wv'; did you mean w"):
-        edited(ExposeInitializers(("wv",)), load(HALVES))
+        transformed(ExposeInitializers(("wv",)), load(HALVES))
 
 
 def test_initializers_are_inputs_before_ir_version_4() -> None:
     model = load("g (float[3] x, float[3] w) => (float[3] y) { y = Add(x, w) }", opset=8)
     model.ir_version = 3
     model.graph.initializer.append(helper.make_tensor("w", TensorProto.FLOAT, [3], [1, 2, 3]))
-    assert edited(ExposeInitializers(), model, 0) == model
-    assert edited(FreezeInitializers(), model, 0) == model
+    assert transformed(ExposeInitializers(), model, 0) == model
+    assert transformed(FreezeInitializers(), model, 0) == model
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_initializers_are_inputs_before_ir_version_4() -> None:
 )
 def test_cut_inputs(text: str, wanted: list[str], inputs: list[str], ops: list[str]) -> None:
     model = load(text)
-    out = edited(CutInputs(tuple(wanted)), model)
+    out = transformed(CutInputs(tuple(wanted)), model)
     assert names(out.graph.input) == inputs
     assert op_types(out) == ops
     feeds = FEEDS[text]
@@ -171,13 +171,13 @@ def test_inner_symbols_of_a_cut_model_are_its_own() -> None:
     model = load(text, weights={"o": np.ones(1, np.float32)})
     before = from_onnx(model)
     assert before.graph.outputs[0].known_shape is not None  # inferred from x
-    out = edited(CutInputs(("a",)), model)
+    out = transformed(CutInputs(("a",)), model)
     optimized = optimize(out, verify=False).model
     same(run(optimized, {"a": np.zeros(5, np.float32)}), [np.r_[np.zeros(5), np.ones(2)].astype(np.float32)])
 
 
 @pytest.mark.parametrize(
-    ("edit", "message"),
+    ("transform", "message"),
     [
         pytest.param(CutInputs(), "no inputs are named", id="none"),
         pytest.param(CutInputs(("a", "a")), "input a is named twice", id="twice"),
@@ -189,9 +189,9 @@ def test_inner_symbols_of_a_cut_model_are_its_own() -> None:
         pytest.param(ExposeInitializers(("v",)), "the model has no initializer named 'v'", id="of a body"),
     ],
 )
-def test_unusable_names(edit: Edit, message: str) -> None:
+def test_unusable_names(transform: ModelTransform, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        edit.edit(from_onnx(load(BODIES)))
+        transform.transform(from_onnx(load(BODIES)))
 
 
 def test_inputs_state_their_rank() -> None:
@@ -199,10 +199,10 @@ def test_inputs_state_their_rank() -> None:
     text = """<ir_version: 8, opset_import: ["": 17, "d": 1]>
     g (float[2] x) => (float[N] y) { a = d.Unknown(x) b = Relu(a) k = Shape(x) r = Reshape(b, k) y = Neg(r) }"""
     with pytest.raises(ModelError, match="a cannot be an input: its type is unknown"):
-        CutInputs(("a",)).edit(from_onnx(onnx.parser.parse_model(text)))
+        CutInputs(("a",)).transform(from_onnx(onnx.parser.parse_model(text)))
     rankless = load("g (float[2] x, int64[K] s) => (float[N] y) { a = Reshape(x, s) y = Flatten(a) }")
     with pytest.raises(ModelError, match="a cannot be an input: its rank is unknown"):
-        CutInputs(("a",)).edit(from_onnx(rankless))
+        CutInputs(("a",)).transform(from_onnx(rankless))
 
 
 def test_sparse_constants_are_not_cut() -> None:
@@ -212,11 +212,11 @@ def test_sparse_constants_are_not_cut() -> None:
         helper.make_sparse_tensor(values, helper.make_tensor("", TensorProto.INT64, [1], [2]), [4])
     )
     with pytest.raises(ModelError, match="w is a sparse constant"):
-        CutInputs(("w",)).edit(from_onnx(model))
+        CutInputs(("w",)).transform(from_onnx(model))
 
 
 def test_inputs_become_int32() -> None:
-    out = edited(Int32Inputs(), load(TEXTS), 1)
+    out = transformed(Int32Inputs(), load(TEXTS), 1)
     assert [i.type.tensor_type.elem_type for i in out.graph.input] == [TensorProto.STRING, TensorProto.INT32]
     same(run(out, {**TEXT_FEEDS, "i": np.array([1, 0], np.int32)}), [np.array(["b", "a"], object)])
     body = """g (int64[2] i, bool c, int64[2] d = {1, 2}) => (int64[2] y, int64[2] z) {
@@ -224,16 +224,16 @@ def test_inputs_become_int32() -> None:
                    else_branch = e () => (int64[2] o) { o = Neg(i) }>
         z = Neg(y)
     }"""
-    out = edited(Int32Inputs(), load(body), 1)
+    out = transformed(Int32Inputs(), load(body), 1)
     assert [i.type.tensor_type.elem_type for i in out.graph.input] == [TensorProto.INT32, TensorProto.BOOL, 7]
     for c in (True, False):
         feeds = {"i": np.array([3, -4], np.int32), "c": np.array(c)}
         same(run(out, feeds), run(load(body), {**feeds, "i": feeds["i"].astype(np.int64)}))
     passed = load("g (int64[2] i) => (int64[2] i) { }")
-    assert edited(Int32Inputs(), passed, 0) == passed
+    assert transformed(Int32Inputs(), passed, 0) == passed
     old = from_onnx(load("g (int64[2] i) => (int64[2] y) { y = Identity(i) }", opset=5))
     with pytest.raises(ModelError, match="another type for i needs a Cast of opset 6"):
-        Int32Inputs().edit(old)
+        Int32Inputs().transform(old)
 
 
 def test_floats_become_halves(tmp_path: Path) -> None:
@@ -241,12 +241,12 @@ def test_floats_become_halves(tmp_path: Path) -> None:
     model = load("g (float[2,16] x) => (float[2,16] y) { a = MatMul(x, w) y = Relu(a) }", weights={"w": w})
     x = np.random.default_rng(1).uniform(-1, 1, (2, 16)).astype(np.float32)
     expected = run(model, {"x": x})[0]
-    for edit, interface, stored in (
+    for transform, interface, stored in (
         (ConvertFloats(), TensorProto.FLOAT, TensorProto.FLOAT16),
         (ConvertFloats(keep_interface=False), TensorProto.FLOAT16, TensorProto.FLOAT16),
         (ConvertFloats(weights_only=True), TensorProto.FLOAT, TensorProto.FLOAT16),
     ):
-        out = edited(edit, model)
+        out = transformed(transform, model)
         ends = (*out.graph.input, *out.graph.output)
         assert {i.type.tensor_type.elem_type for i in ends} == {interface}
         assert {t.data_type for t in out.graph.initializer} == {stored}
@@ -263,12 +263,12 @@ def test_floats_become_halves(tmp_path: Path) -> None:
 
 def test_names_of_nodes(tmp_path: Path) -> None:
     model = load(BODIES)
-    assert node_names(edited(UniqueNodeNames(), model, 1)) == ["one", "two", "", "one_2", "", "", ""]
-    named = edited(UniqueNodeNames(nameless=True), model, 5)
+    assert node_names(transformed(UniqueNodeNames(), model, 1)) == ["one", "two", "", "one_2", "", "", ""]
+    named = transformed(UniqueNodeNames(nameless=True), model, 5)
     assert node_names(named) == ["one", "two", "If_1", "one_2", "Sub_1", "Add_1", "Dropout_1"]
     taken = load("g (float[2] x) => (float[2] y) { [n] a = Abs(x) [n] b = Abs(a) [n_2] y = Neg(b) }")
-    assert node_names(edited(UniqueNodeNames(), taken, 1)) == ["n", "n_3", "n_2"]
-    edited(UniqueNodeNames(), edited(UniqueNodeNames(), taken), 0)
+    assert node_names(transformed(UniqueNodeNames(), taken, 1)) == ["n", "n_3", "n_2"]
+    transformed(UniqueNodeNames(), transformed(UniqueNodeNames(), taken), 0)
     path = saved(taken, tmp_path)
     with pytest.raises(PassesError, match="two nodes with same node name"):
         run(taken, {"x": np.ones(2, np.float32)})
@@ -296,7 +296,7 @@ def test_short_names() -> None:
     note = model.graph.quantization_annotation.add(tensor_name="b")
     note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="w")
     model.graph.value_info.append(helper.make_tensor_value_info("a", TensorProto.FLOAT, [2, 3], "kept"))
-    out = edited(ShortNames(), model)
+    out = transformed(ShortNames(), model)
     assert (names(out.graph.input), names(out.graph.output)) == (["x", "c", "d"], ["y", "z"])
     assert [list(n.output) for n in out.graph.node] == [["v1"], ["b"], ["y"], ["z", "v2"]]
     assert [(i.name, i.doc_string) for i in out.graph.value_info] == [("v1", "kept")]
@@ -311,11 +311,11 @@ def test_texts_are_cleared_wherever_they_are() -> None:
             helper.make_tensor("s", TensorProto.FLOAT, [0], []), helper.make_tensor("", TensorProto.INT64, [0], []), [4]
         )
     )
-    for edit, field in ((ClearDocs(), "doc_string"), (ClearMetadata(), "metadata_props")):
+    for transform, field in ((ClearDocs(), "doc_string"), (ClearMetadata(), "metadata_props")):
         assert field in str(model)
-        model = edited(edit, model)
+        model = transformed(transform, model)
         assert field not in str(model)
-        assert edited(edit, model, 0) == model
+        assert transformed(transform, model, 0) == model
 
 
 def test_texts_of_large_constants_and_functions(tmp_path: Path) -> None:
@@ -330,10 +330,10 @@ def test_texts_of_large_constants_and_functions(tmp_path: Path) -> None:
     for source in (path, model):
         result = optimize(source, "none", enable=["clear-docs"], keep_functions=True)
         assert "written" not in str(result.model)
-        assert [(e.name, e.changes) for e in result.report.edits] == [("clear-docs", 3)]
+        assert [(e.name, e.changes) for e in result.report.transforms] == [("clear-docs", 3)]
 
 
-def test_names_of_edits_are_on_the_command_line(tmp_path: Path) -> None:
+def test_names_of_transforms_are_on_the_command_line(tmp_path: Path) -> None:
     path = saved(with_texts(load(BODIES)), tmp_path)
     out = tmp_path / "out.onnx"
     result = invoke("run", path, "-o", out, "--cut-inputs", "a", "--enable", "clear-docs,short-names", "--outputs", "y")
@@ -347,23 +347,23 @@ def test_names_of_edits_are_on_the_command_line(tmp_path: Path) -> None:
     pipeline = invoke("run", path, "--pipeline", "clear-metadata,none", "--check", code=3)
     assert "compared with the model after clear-metadata" in pipeline.stdout
     alone = json.loads(invoke("run", path, "--enable", "clear-docs", "--only", "clear-docs", "--json", "-").stdout)
-    assert (alone["passes"], len(alone["edits"])) == ([], 1)
+    assert (alone["passes"], len(alone["transforms"])) == ([], 1)
     skipped = invoke("run", path, "--pipeline", "clear-metadata,none", "--skip", "clear-metadata", "--check")
     assert "compared with" not in skipped.stdout
     assert "keep-outputs{names=" in invoke("run", path, "--enable", "keep-outputs", code=1).stderr
 
 
-def test_edits_are_listed_with_their_options() -> None:
-    options = {e.name: getattr(e, "option", "").partition(" ")[0] for e in EDITS}
+def test_transforms_are_listed_with_their_options() -> None:
+    options = {e.name: getattr(e, "option", "").partition(" ")[0] for e in TRANSFORMS}
     helped = invoke("run", "--help").output
     assert sum(map(bool, options.values())) > 3
     assert all(option in helped for option in options.values())
     described = invoke("list", *options).stdout
-    assert described.count(", an edit (passwright") == len(options)
+    assert described.count(", a transform (passwright") == len(options)
     assert described.count("    enabled by --") == sum(map(bool, options.values()))
     assert "    enabled by --outputs NAMES" in described
     listed = json.loads(invoke("list", "freeze-initializers", "--json", "-").stdout)["passes"][0]
-    assert (listed["stage"], listed["option"], listed["pipelines"]) == ("edit", "--freeze-initializers", [])
+    assert (listed["stage"], listed["option"], listed["pipelines"]) == ("transform", "--freeze-initializers", [])
 
 
 def test_hints_name_options(tmp_path: Path) -> None:
@@ -406,7 +406,7 @@ class Rename:
     result: str = "1"
     name: str = "rename-graph"
 
-    def edit(self, model):
+    def transform(self, model):
         graph = model.graph
         if self.to == "refused":
             raise ModelError("this graph keeps its name")
@@ -428,7 +428,7 @@ PLUGIN = Plugin(passes=(Rename(), Rename("gone", name="failing-hint")), opsets=(
 '''
 
 
-def test_edits_and_hints_of_plugins(tmp_path: Path) -> None:
+def test_transforms_and_hints_of_plugins(tmp_path: Path) -> None:
     plugin = tmp_path / "renaming.py"
     plugin.write_text(PLUGIN)
     path, out = saved(load(HALVES), tmp_path), tmp_path / "out.onnx"
@@ -440,33 +440,33 @@ def test_edits_and_hints_of_plugins(tmp_path: Path) -> None:
     assert onnx.load(out).graph.name == "better"
     for to, message in {
         "refused": "this graph keeps its name",
-        "raised": "edit rename-graph fails: KeyError: 'oops'",
-        "broken": "edit rename-graph breaks the graph",
+        "raised": "transform rename-graph fails: KeyError: 'oops'",
+        "broken": "transform rename-graph breaks the graph",
     }.items():
         failed = invoke("run", path, "--plugin", plugin, "--enable", f"rename-graph{{to={to}}}", code=1)
         assert message in failed.stderr
         assert failed.stderr.count("\n") == 1
     wrong = invoke("run", path, "--plugin", plugin, "--enable", "rename-graph{result=many}", code=1)
-    assert "edit rename-graph returned 'many', not the number of changes" in wrong.stderr
+    assert "transform rename-graph returned 'many', not the number of changes" in wrong.stderr
     old = saved(load(HALVES, opset=21), tmp_path)
     unfit = invoke("run", old, "--plugin", plugin, "--enable", "rename-graph")
     assert "warning: rename-graph left out: " in unfit.stderr
     assert "supports opsets 13 to 20, the model has 21" in unfit.stderr
 
 
-def test_edits_of_the_caller() -> None:
+def test_transforms_of_the_caller() -> None:
     class Break:
         name = "break-it"
 
-        def edit(self, model: Model) -> int:
+        def transform(self, model: Model) -> int:
             raise ZeroDivisionError(model.graph.outputs)
 
     model = load(HALVES)
-    assert optimize(model, plugins=[Break()]).report.edits == []
-    with pytest.raises(PluginError, match="edit break-it fails: ZeroDivisionError"):
+    assert optimize(model, plugins=[Break()]).report.transforms == []
+    with pytest.raises(PluginError, match="transform break-it fails: ZeroDivisionError"):
         optimize(model, plugins=[Break()], enable=["break-it"])
     report = optimize(model, enable=["unique-node-names{nameless=true}"]).report
-    assert [(e.name, e.changes) for e in report.edits] == [("unique-node-names", 2)]
+    assert [(e.name, e.changes) for e in report.transforms] == [("unique-node-names", 2)]
 
 
 @pytest.mark.parametrize(
@@ -478,10 +478,10 @@ def test_edits_of_the_caller() -> None:
     ],
     ids=lambda value: next(iter(value), ""),
 )
-def test_name_maps_begin_before_edits(
+def test_name_maps_begin_before_transforms(
     tmp_path: Path, options: dict[str, Any], tensors: dict[str, str | None], removed: dict[str, str | None]
 ) -> None:
-    """Names of the file lead to those of the result; what an edit removed has no rule."""
+    """Names of the file lead to those of the result; what a transform removed has no rule."""
     text = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
         a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) d = Neg(x) z = Add(d, u)
     }"""
@@ -490,5 +490,5 @@ def test_name_maps_begin_before_edits(
     found = json.loads((tmp_path / "map.json").read_text())
     assert found["tensors"].items() >= tensors.items()
     assert {"x", "y", "z", "u", "w"} <= found["tensors"].keys()
-    by_edits = {name: by for name, by in found["removed"]["nodes"].items() if by is None}
-    assert by_edits == removed
+    by_transforms = {name: by for name, by in found["removed"]["nodes"].items() if by is None}
+    assert by_transforms == removed

@@ -1,4 +1,4 @@
-"""Edits of initializers that are inputs as well."""
+"""Transforms of initializers that are inputs as well."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FreezeInitializers:
     name: str = "freeze-initializers"
     option: ClassVar[str] = "--freeze-initializers"
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Freeze those of the main graph. O(inputs + initializers)."""
         graph = model.graph
         names = default_values(graph).keys()
@@ -58,7 +58,7 @@ class ExposeInitializers:
     names: tuple[str, ...] = ()
     name: str = "expose-initializers"
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Expose them, after the other inputs in the order of the file. O(initializers). Raises ModelError."""
         graph = model.graph
         if graph.context.initializers_are_inputs:

@@ -1,4 +1,4 @@
-"""Edits that cut a model at some of its values."""
+"""Transforms that cut a model at some of its values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KeepOutputs:
     name: str = "keep-outputs"
     option: ClassVar[str] = "--outputs {names}"
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Cut the main graph. O(ops + values). Raises ModelError for a name that cannot be an output."""
         return keep_outputs(model, self.names)
 
@@ -34,7 +34,7 @@ class CutInputs:
     name: str = "cut-inputs"
     option: ClassVar[str] = "--cut-inputs {names}"
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Cut the main graph. O(ops + values). Raises ModelError for a name that cannot be an input."""
         return cut_inputs(model, self.names)
 
@@ -46,7 +46,7 @@ class DropUnusedInputs:
     name: str = "drop-unused-inputs"
     option: ClassVar[str] = "--drop-unused-inputs"
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Drop those of the main graph, after the ops that no output needs. O(ops + inputs)."""
         return drop_unused_inputs(model)
 

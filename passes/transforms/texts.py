@@ -1,4 +1,4 @@
-"""Edits that clear texts without meaning for the values of a model."""
+"""Transforms that clear texts without meaning for the values of a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ClearDocs:
     name: str = "clear-docs"
     field: ClassVar[str] = "doc_string"
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Clear all of them; returns how many there were. O(nodes + values)."""
         return _clear(model, self.field)
 
@@ -43,7 +43,7 @@ class ClearMetadata:
     name: str = "clear-metadata"
     field: ClassVar[str] = "metadata_props"
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Clear all of it; returns the number of messages that had some. O(nodes + values)."""
         return _clear(model, self.field)
 

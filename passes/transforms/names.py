@@ -1,4 +1,4 @@
-"""Edits of the names of nodes and inner values."""
+"""Transforms of the names of nodes and inner values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UniqueNodeNames:
         has = "node has the name" if count == 1 else "nodes have the names"
         return Hint(f"{count} {has} of others, which onnxruntime refuses") if count else None
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Rename nodes; returns how many. O(nodes)."""
         ops = [op for g in model.graph.with_subgraphs() for op in g.sorted_ops()]
         taken = {op.name for op in ops}
@@ -55,7 +55,7 @@ class ShortNames:
 
     name: str = "short-names"
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Rename everything else; returns how many nodes and values. O(nodes + values)."""
         graphs = list(model.graph.with_subgraphs())
         main = model.graph

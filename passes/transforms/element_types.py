@@ -1,4 +1,4 @@
-"""Edits of element types: integers and floats with fewer bits."""
+"""Transforms of element types: integers and floats with fewer bits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Int32Inputs:
 
     name: str = "int32-inputs"
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Change the inputs of the main graph. O(inputs + their uses). Raises ModelError before opset 6."""
         return cast_inputs(model, TensorProto.INT64, TensorProto.INT32)
 
@@ -41,7 +41,7 @@ class ConvertFloats:
         if self.weights_only and not self.keep_interface:
             raise UsageError("weights_only computes in single precision, and so keeps the interface")
 
-    def edit(self, model: Model) -> int:
+    def transform(self, model: Model) -> int:
         """Convert the ops, or the weights alone; returns how many. O(ops + weights)."""
         from ..quantization.half import ConvertToHalf, StoreWeights  # noqa: PLC0415 - seldom needed
 

@@ -1,1 +1,0 @@
-"""Edits: changes of the interface, names, annotations and element types of a model, made before a run."""

@@ -114,8 +114,7 @@ class Command(GroupedHelp, TyperCommand):
         for p in self._settings_in_force(ctx):
             is_code = may_run_code(p.name, ctx.default_map[p.name])
             hint = f"add {TRUST} if you trust its folder, or {IGNORE}"
-            risk = "takes results as verified" if p.name == "cache" else "may run code that is not installed"
-            options.require(not is_code, f"{file.path}: {key_of(p)} {risk}: {hint}")
+            options.require(not is_code, f"{file.path}: {key_of(p)} may run code that is not installed: {hint}")
 
     def _show(self, ctx: Any, file: SettingsFile | None) -> None:
         """Print the options in force as TOML, each with its source."""

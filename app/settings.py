@@ -30,8 +30,8 @@ SHARED = frozenset(f.name for group in (options.PipelineOptions, options.Verific
 """Options of `passes run` whose settings are those of all commands that have them."""
 OTHER_MEANING = frozenset({("verify", "exact")})
 """Options of commands that mean something else."""
-FILES_READ = frozenset({"plugin", "inputs", "labelled", "cache"})
-"""Options with paths of files to read, and the folder of the cache.
+FILES_READ = frozenset({"plugin", "inputs", "labelled"})
+"""Options with paths of files to read.
 
 All others with paths write, and are for the command line alone.
 """
@@ -181,10 +181,10 @@ def moved_paths(name: str, value: Any, folder: Path) -> Any:
 
 
 def may_run_code(name: str, value: Any) -> bool:
-    """Whether the value of an option may execute code other than passes that are installed, or have made results."""
+    """Whether the value of an option may execute code other than passes that are installed."""
     if isinstance(value, list):
         return any(may_run_code(name, v) for v in cast("list[Any]", value))
-    if name in {"plugin", "cache", "on"} or (name == "ep" and "{" in value) or ".py" in str(value):
+    if name in {"plugin", "on"} or (name == "ep" and "{" in value) or ".py" in str(value):
         return True
     return name in SPECS and _spec_may_run_code(value)
 

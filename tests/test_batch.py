@@ -376,7 +376,7 @@ def test_results_are_kept(folder: Path, in_process: list[str]) -> None:
     assert done("--skip", "drop", "--plugin", "p.py") == []
     (folder / "p.py").write_text(f"{WRONG_RULE}\n")
     assert done("--skip", "drop", "--plugin", "p.py") == everything
-    assert done("--skip", "drop", "--plugin", "p.py", "--cache", "kept", "--trust-settings") == []
+    assert done("--skip", "drop", "--plugin", "p.py", "--trust-settings") == []
     write(folder / "zoo/bad.onnx")
     assert done("--skip", "drop", "--plugin", "p.py", code=OK) == ["bad.onnx"]
 

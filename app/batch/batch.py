@@ -61,9 +61,7 @@ def run_batch(
 
 def new_pool(options: ActionOptions, conditions: Conditions, *, is_timed: bool) -> Pool:
     """The workers: processes of this machine, or those of a cluster. Raises UsageError for options that do not fit."""
-    values = options.values()
-    is_verified_at_once = not values.get("no_verify") and values.get("cache") is None
-    command = (*BATCH_WORKER, *[VERIFY] * is_verified_at_once)
+    command = (*BATCH_WORKER, *[VERIFY] * (not options.values().get("no_verify")))
     if conditions.cluster:
         given = {"--jobs": conditions.processes, "--max-memory": conditions.memory}
         refused = next((name for name, value in given.items() if value is not None), "")

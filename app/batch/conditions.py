@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from ...core.errors import ModelError
 from ..jobs.content_digests import content_digest, file_content_digest, model_digest
 from ..jobs.model_files import SUFFIX
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
-from ..run.run_conditions import Dependencies, surroundings
+from ..run.run_conditions import pipeline_sources, surroundings
 from ..settings import all_texts
 
-WITHOUT_INFLUENCE = frozenset({"cache", "cache_size", "show_settings", "trust_settings", "no_settings"})
+WITHOUT_INFLUENCE = frozenset({"show_settings", "trust_settings", "no_settings"})
 """Options that change no result, or whose effect is in the values of others."""
 SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
 
@@ -34,7 +33,7 @@ def _options_digest(text: str) -> str:
     name, values = json.loads(text)
     given = {option: value for option, value in values.items() if option not in WITHOUT_INFLUENCE}
     files = [(str(file), _file_digest(file)) for file in _named_files(given)]
-    return content_digest([name, given, files, asdict(Dependencies.of({}, _pipeline(given))), *surroundings()])
+    return content_digest([name, given, files, pipeline_sources(_pipeline(given)), *surroundings()])
 
 
 def _pipeline(given: Mapping[str, Any]) -> ResolvedPipeline:

@@ -41,17 +41,10 @@ def file_content_digest(path: Path) -> str:
 
 def model_digest(path: Path) -> str:
     """A digest of the contents of a model and of its external data. Raises ModelError if it cannot be loaded."""
-    return content_digest([regular_file_digest(path), external_data_digests(path)])
-
-
-def external_data_digests(path: Path) -> dict[str, str]:
-    """The digest of each file with external data of a model, by its path from the folder of the model.
-
-    Raises ModelError if the model cannot be loaded.
-    """
     from ...core.io.files import ModelFile, load  # noqa: PLC0415 - imports onnx
 
     file = ModelFile(path)
     load(file, inline=False)
     folder = path.resolve().parent
-    return {p.relative_to(folder).as_posix(): regular_file_digest(p) for p in sorted(file.external_files)}
+    data = {p.relative_to(folder).as_posix(): regular_file_digest(p) for p in sorted(file.external_files)}
+    return content_digest([regular_file_digest(path), data])

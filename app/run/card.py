@@ -13,7 +13,6 @@ from ..terminal import new_table, plural
 from ..verify.render import proof_lines, verdict_line
 from .render import (
     MAX_HINTS,
-    cache_line,
     guarantee_lines,
     hint_lines,
     left_out_lines,
@@ -34,7 +33,7 @@ def run_card(report: Report, *, in_notebook: bool = False) -> Card:
     remarks = [f"note: {note}" for note in (*report.notes, *(verdict.notes if verdict is not None else ()))]
     hints = [f"hint: {h.text}: {keyword_of(h.option)}" for h in report.hints[:MAX_HINTS]]
     hints = hints if in_notebook else [*hint_lines(report)]
-    told = (guarantee_lines, transform_line, speed_lines, cache_line)
+    told = (guarantee_lines, transform_line, speed_lines)
     notes = [*(line for lines in told for line in lines(report)), *proof_lines(report.proofs), *remarks, *hints]
     changes = sum(p.changes for p in report.passes)
     folds = [

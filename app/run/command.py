@@ -63,16 +63,6 @@ def run(
         int | None,
         options.output_option("--jobs", min=1, metavar="N", help="Models that are run at a time; one for each core."),
     ] = None,
-    cache: Annotated[
-        Path | None,
-        options.output_option(
-            "--cache", metavar="DIR", help="Keep verified results in this folder, and take them from there."
-        ),
-    ] = None,
-    cache_size: Annotated[
-        str | None,
-        options.output_option("--cache-size", metavar="SIZE", help="Size of the cache, such as 500MB; 1GiB."),
-    ] = None,
     pipeline: options.PipelineOptions,
     verification: options.VerificationOptions,
     debloat: Annotated[
@@ -162,7 +152,7 @@ def run(
         is_planned = dry_run or check
         jobs = named_jobs(files, output, output_dir, in_place=in_place, is_planned=is_planned)
         is_single = len(jobs) == 1 and output_dir is None
-        if is_single and not no_verify and cache is None:
+        if is_single and not no_verify:
             start_oracle_worker()
         places = {"-o": output, "--output-dir": output_dir, "--in-place": in_place}
         given = [name for name, place in places.items() if place]
@@ -178,7 +168,6 @@ def run(
         is_timed = threads is not None or min_time is not None
         options.require(not (no_verify and verification.verify), "--no-verify and --verify exclude each other")
         options.require(check_speed or not is_timed, "--threads and --min-time are for --check-speed")
-        options.require(cache or not cache_size, "--cache-size is for --cache")
         outputs = Outputs.parse(formats, json)
         read_or_written = (path for job in jobs for path in (job.model, job.output))
         outputs.require_distinct((*read_or_written, outputs.json, html, map_to))
@@ -198,8 +187,6 @@ def run(
             check_speed=check_speed,
             threads=threads or 0,
             min_time=DEFAULT_MIN_TIME if min_time is None else min_time,
-            cache=cache,
-            cache_size=options.parse_memory(cache_size, "--cache-size") or common.cache_size,
         )
         if settings is not None:
             run_options = with_tuned_settings(run_options, settings)

@@ -54,8 +54,7 @@ def outcome_line(report: Report, row: ModelRow) -> str:
     """The sizes before and after, and the outcome."""
     verdict = VERIFIED if row.outcome == UNCHANGED and report.verification is not None else row.outcome
     exact = report.verification is not None and report.verification.exact
-    is_found = report.cache is not None and report.cache.is_found
-    return f"{size_line(report)}; {verdict}{', bit-identical' * exact}{', from the cache' * is_found}"
+    return f"{size_line(report)}; {verdict}{', bit-identical' * exact}"
 
 
 def show_summary(terminal: Terminal, rows: Sequence[ModelRow], end: str) -> None:

@@ -51,8 +51,7 @@ def run_many(jobs: Sequence[ModelJob], options: RunOptions, display: Display, pl
     terminal = display.terminal()
     finished = open_record(place.folder, terminal) if place.folder is not None else None
     runs = ManyRuns(jobs, options, display, terminal, finished)
-    is_verified_at_once = options.verify and options.cache is None
-    pool = JobPool((*RUN_WORKER, *[VERIFY] * bool(is_verified_at_once)), processes or default_processes())
+    pool = JobPool((*RUN_WORKER, *[VERIFY] * bool(options.verify)), processes or default_processes())
     text = options_text(options)
     requests = [
         job_request(

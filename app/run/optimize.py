@@ -33,7 +33,6 @@ from ...core.run.transforms import ModelTransform, RequestedTransform
 from ...core.run.verified_run import Candidate, VerifiedRun
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
-from ...core.support.scratch_folder import ScratchFolder
 from ...core.support.watchdog import lift_time_limit, time_limit
 from ...core.transform.specialize import Specialize
 from ...core.verify.oracle_process import preload_original
@@ -48,7 +47,6 @@ from ..progress import phase_callback, shows_progress
 from ..registry.guarantees import guarantee_counts
 from ..registry.resolved_pipeline import resolve_pipeline
 from .attempts import Attempts
-from .cached_runs import CachedRun
 from .run_options import ConversionOptions, RunOptions, SharedOptions, with_keywords
 
 if TYPE_CHECKING:
@@ -66,7 +64,6 @@ class Result:
     _source: ModelSource
     _candidate: Candidate
     visualization: Visualization | None = None
-    _folder: ScratchFolder | None = None  # of a model from a cache
 
     @cached_property
     def model(self) -> onnx.ModelProto:
@@ -100,7 +97,7 @@ class Result:
         return card_html(self.report)
 
 
-def find_or_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:
+def run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:
     """Rewrite a model, and verify with onnxruntime that its outputs stay the same.
 
     `pipeline`: names of pipelines and passes, as in `basic,my-pass{n=3}`, or a Pass. `plugins`: Python files, Plugins,
@@ -141,12 +138,6 @@ def find_or_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOpt
     With `prove`, the regions in which the result differs are also proved, on their real weights, as far as they are
     small enough: `Result.report.proofs` has the numbers.
 
-    `cache`: a folder in which verified results are kept, up to `cache_size` bytes, the most recently used ones. Where
-    the model, its external data, given inputs, the options, the sources of plugins, versions and the instructions of
-    the processor are those of an earlier run, its result is taken, and nothing is run: `Result.report.cache` says so.
-    Samples and passes that are no files are not looked for. The folder is trusted: it is to be writable for this user
-    alone.
-
     A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
@@ -155,35 +146,13 @@ def find_or_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOpt
     For an `opset` that an op cannot be converted to ModelError, if its conversion is wrong VerificationError, and
     UnverifiableError if onnxruntime runs it there no more, unless `verify` is False.
     """
-    cached = CachedRun.of(model, options)
-    if cached is not None and (report := cached.answer()) is not None:
-        return found_result(model, options, cached, report)
-    return run_pipeline(model, options, cached)
-
-
-def found_result(
-    model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, cached: CachedRun, report: Report
-) -> Result:
-    """The result that a cache has, with its report. Raises ModelError if it was damaged since."""
-    source = model_source(model, inline=not options.keep_functions)
-    source.load()  # its external data are not to be overwritten
-    candidate, folder = cached.candidate()
-    return Result(report, source, candidate, _folder=folder)
-
-
-def run_pipeline(
-    model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, cached: CachedRun | None = None
-) -> Result:
-    """Rewrite a model, and keep the result in a cache, if there is one; see `find_or_run`."""
     timer = PhaseTimer(phase_callback(options.progress))
     label = model.name if isinstance(model, ModelFile) else "the model" if isinstance(model, onnx.ModelProto) else model
     with time_limit(options.time_limit, lambda: f"{label}: {timer.current}"):
-        return _run_pipeline(model, options, timer, cached)
+        return _run_pipeline(model, options, timer)
 
 
-def _run_pipeline(
-    model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, timer: PhaseTimer, cached: CachedRun | None
-) -> Result:
+def _run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, timer: PhaseTimer) -> Result:
     effort = options.effort
     if options.verify:
         start_oracle_worker()
@@ -251,7 +220,6 @@ def _run_pipeline(
         report.proofs = _proof_counts(run, candidate, options, timer)
         report.hints = run_hints(choice.others, candidate.model, report)
         names = run.name_map() if paths.name_map is not None else None
-        report.cache = None if cached is None else cached.keep(report, candidate, source, choice, names)
         if paths.model is not None and options.wants(report):
             report.written_to = str(paths.model.path)
         elif paths.model is not None:
@@ -312,7 +280,7 @@ def _files_to_keep(source: ModelSource, options: RunOptions) -> tuple[Path, ...]
     return () if options.in_place else source.files
 
 
-optimize = shows_progress(with_keywords(RunOptions, "optimize")(find_or_run))
+optimize = shows_progress(with_keywords(RunOptions, "optimize")(run_pipeline))
 
 
 @shows_progress

@@ -36,7 +36,6 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
     terminal.wrapped("; ".join(filter(None, (verdict_line(report.verification), proved_text(report.guarantees)))))
     terminal.wrapped_lines(transform_line(report))
     terminal.lines(speed_lines(report))
-    terminal.lines(cache_line(report))
     terminal.line("nothing written: this was a dry run")
 
 
@@ -83,7 +82,6 @@ def show_report(terminal: Terminal, report: Report, *, end: str, verbose: bool, 
     terminal.wrapped_lines(proof_lines(report.proofs))
     terminal.wrapped_lines(transform_line(report))
     terminal.lines(speed_lines(report))
-    terminal.lines(cache_line(report))
     if report.nonstandard_ops:
         terminal.line(
             f"not in the ONNX standard, so other runtimes may not run it: {', '.join(report.nonstandard_ops)}"
@@ -109,12 +107,6 @@ def transform_line(report: Report) -> Iterator[str]:
         yield f"compared with the model after {', '.join(made)}"
 
 
-def cache_line(report: Report) -> Iterator[str]:
-    """The origin of a result that was found in a cache."""
-    if report.cache is not None and report.cache.is_found:
-        yield "from the cache: an earlier run of the same model and options made and verified it"
-
-
 def size_line(report: Report) -> str:
     """Nodes and bytes before and after, and the opset if it is another one, in a line."""
     b, a = report.before, report.after
@@ -137,7 +129,7 @@ def show_left_out(terminal: Terminal, report: Report) -> None:
 def warning_lines(report: Report) -> Iterator[str]:
     """Warnings of passes, changes and results that were left out, and the notes of passes."""
     yield from (f"warning: {line}" for line in left_out_lines(report))
-    yield from (f"note: {note}" for note in (*report.notes, *(report.cache.notes if report.cache is not None else ())))
+    yield from (f"note: {note}" for note in report.notes)
 
 
 def left_out_lines(report: Report) -> Iterator[str]:

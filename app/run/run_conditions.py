@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import time_ns
 from typing import TYPE_CHECKING, Any, cast
 
 from ..environment import own_files, vector_instructions, versions
@@ -26,58 +25,15 @@ if TYPE_CHECKING:  # these import onnx
     from ..registry.resolved_pipeline import ResolvedPipeline
 
 WITHOUT_INFLUENCE = frozenset({
-    "output", "in_place", "map_to", "repro_to", "page_to", "report_to", "visualize", "progress", "cache", "cache_size",
+    "output", "in_place", "map_to", "repro_to", "page_to", "report_to", "visualize", "progress",
 })  # fmt: skip
 """Options that change no result."""
 PIPELINES_FILE = Path("pipelines.toml")
-START = time_ns()
-"""The time at which this process began, or a little later: modules of passes were not imported before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dependencies:
-    """Digests of the files that a run read beside those that its options name, and versions of packages, by name.
-
-    `data` are the external data of the model, by their path from its folder, `sources` files of passes and pipelines.
-    """
-
-    data: Mapping[str, str]
-    sources: Mapping[str, str]
-    packages: Mapping[str, str]
-
-    @classmethod
-    def of(cls, data: Mapping[str, str], choice: ResolvedPipeline) -> Dependencies:
-        """Those of a run of a pipeline, on a model with these external data."""
-        from ..registry.plugin_sources import plugin_sources  # noqa: PLC0415 - imports the adapters
-
-        found = plugin_sources(choice)
-        files = sorted({_seen_from_here(file) for file in (*choice.read_files, *found.files)})
-        return cls(
-            data,
-            {file: regular_file_digest(Path(file)) for file in files},
-            {package: _version(package) for package in sorted(found.packages)},
-        )
-
-    def as_now(self, folder: Path) -> Dependencies:
-        """The digests and versions as they are now, for a model in `folder`, which is not searched beyond itself."""
-        inner = {name: folder / name for name in self.data if not Path(name).is_absolute() and ".." not in name}
-        return Dependencies(
-            {name: regular_file_digest(inner[name]) if name in inner else "" for name in self.data},
-            {file: regular_file_digest(Path(file)) for file in self.sources},
-            {package: _version(package) for package in self.packages},
-        )
-
-
-def run_conditions(model: Path, text: str, known: Dependencies | None = None) -> str:
-    """The digest for a model and the text of options.
-
-    `known`: the dependencies of an earlier run, as they are now; without them the pipeline is loaded. Raises
-    PassesError if the model or a pass is unusable.
-    """
-    from .run_exchange import options_from_text  # noqa: PLC0415 - of a worker
-
-    digest = _options_digest(text) if known is None else _digest_with(options_from_text(text), known)
-    return content_digest([model_digest(model), digest])
+def run_conditions(model: Path, text: str) -> str:
+    """The digest for a model and the text of options. Raises PassesError if the model or a pass is unusable."""
+    return content_digest([model_digest(model), _options_digest(text)])
 
 
 @cache
@@ -88,11 +44,17 @@ def _options_digest(text: str) -> str:
 
     options = options_from_text(text)
     choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
-    return _digest_with(options, Dependencies.of({}, choice))
+    return content_digest([options_digest(options), pipeline_sources(choice)])
 
 
-def _digest_with(options: RunOptions, dependencies: Dependencies) -> str:
-    return content_digest([options_digest(options), asdict(replace(dependencies, data={}))])
+def pipeline_sources(choice: ResolvedPipeline) -> list[Mapping[str, str]]:
+    """Digests of the files with the passes and pipelines of a choice, and versions of their packages, by name."""
+    from ..registry.plugin_sources import plugin_sources  # noqa: PLC0415 - imports the adapters
+
+    found = plugin_sources(choice)
+    files = sorted({_seen_from_here(file) for file in (*choice.read_files, *found.files)})
+    digests = {file: regular_file_digest(Path(file)) for file in files}
+    return [digests, {package: _version(package) for package in sorted(found.packages)}]
 
 
 def options_digest(options: RunOptions) -> str:
@@ -138,18 +100,6 @@ def _machine() -> list[object]:
     own = [regular_file_digest(file) for file in own_files()]
     machine = [platform.system(), platform.machine(), *vector_instructions()]
     return [_version("numpy"), platform.python_version(), machine, content_digest(own)]
-
-
-def changed_file(files: Iterable[Path], since: int) -> Path | None:
-    """The first of the files that was written, moved or removed since that time, in nanoseconds."""
-    return next((file for file in files if _changed(file) > since), None)
-
-
-def _changed(file: Path) -> int:
-    try:
-        return file.stat().st_ctime_ns
-    except OSError:
-        return time_ns()
 
 
 def _version(package: str) -> str:

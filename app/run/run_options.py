@@ -76,8 +76,6 @@ class RunOptions(SharedOptions):
     min_time: float = 2.0
     memory: int | None = None
     time_limit: float | None = None
-    cache: str | Path | None = None
-    cache_size: int = 1 << 30
 
     @property
     def enabled(self) -> list[str]:

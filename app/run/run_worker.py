@@ -14,30 +14,23 @@ from .run_exchange import RunContent, options_from_text
 
 def run_job(request: Message, output: Path | None) -> JobReply:
     """Run a model; the content of the reply is a RunContent. Raises PassesError."""
-    from .cached_runs import CachedRun  # noqa: PLC0415 - the worker for verification is started first
-    from .declines import recorded_declines  # noqa: PLC0415 - as above
+    from .declines import recorded_declines  # noqa: PLC0415 - the worker for verification is started first
+    from .optimize import run_pipeline  # noqa: PLC0415 - as above
 
     options = options_from_text(request["options"])
     if output is not None and not options.in_place:
         make_folder(output.parent)
         options = replace(options, output=output)
     model = Path(request["model"])
-    cached = CachedRun.of(model, options)
-    report, declines = cached.answer() if cached is not None else None, None
-    if report is None:
-        from .optimize import run_pipeline  # noqa: PLC0415 - a result that was found needs no passes
-
-        with recorded_declines() if request["verbose"] else nullcontext() as declines:
-            report = run_pipeline(model, options, cached).report
+    with recorded_declines() if request["verbose"] else nullcontext() as declines:
+        report = run_pipeline(model, options).report
     return JobReply(RunContent(report, tuple(declines.lines()) if declines is not None else ()))
 
 
 def _conditions(model: Path, text: str) -> str:
-    from .cached_runs import CachedRun  # noqa: PLC0415 - the worker for verification is started first
-    from .run_conditions import run_conditions  # noqa: PLC0415 - as above
+    from .run_conditions import run_conditions  # noqa: PLC0415 - the worker for verification is started first
 
-    cached = CachedRun.of(model, options_from_text(text))
-    return run_conditions(model, text, cached.dependencies() if cached is not None else None)
+    return run_conditions(model, text)
 
 
 TASK = Task(_conditions, run_job)

@@ -15,7 +15,6 @@ from ..formats.outputs import TEXT
 from ..jobs.model_files import STREAM, ModelJob
 from ..report_output import show_progress_and_report
 from ..standard_streams import STANDARD_OUTPUT
-from .cached_runs import CachedRun
 from .declines import recorded_declines
 from .display import Display
 from .run_options import RunOptions
@@ -41,18 +40,11 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
 
         def compute(**progress: Any) -> Report:
             given = replace(options, output=output, **progress)
-            cached = CachedRun.of(model, given)
-            report = cached.answer() if cached is not None else None
-            if report is not None and not is_streamed:
-                return report
-            if options.verify and report is None:
+            if options.verify:
                 start_oracle_worker()
-            from .optimize import found_result, run_pipeline  # noqa: PLC0415 - a result that was found needs no passes
+            from .optimize import run_pipeline  # noqa: PLC0415 - the worker for verification is started first
 
-            if cached is not None and report is not None:
-                result = found_result(model, given, cached, report)
-            else:
-                result = run_pipeline(model, given, cached)
+            result = run_pipeline(model, given)
             if is_streamed:
                 write_to_standard_output(result, stream)
             return result.report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ..errors import format_error
 from ..io.model import Model
@@ -17,7 +17,6 @@ from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
 from ..support.intervals import RatioInterval
 from ..support.printable_text import json_text
-from ..support.typed_data import read_data
 from ..verify.verdict import Verdict
 from .pipeline import Pass, leaves
 from .quarantine import RejectedChange
@@ -186,18 +185,6 @@ class RunHint:
         return f"{self.text}: {self.option}"
 
 
-@dataclass(frozen=True, slots=True)
-class CacheUse:
-    """The use that a run made of a cache of results: `is_found` if report and result are those of an earlier run.
-
-    `is_kept`: whether they are in the cache from now on. `notes` say why not, or what was wrong with the cache.
-    """
-
-    is_found: bool = False
-    is_kept: bool = False
-    notes: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
 class Report:
     """The report of a run. `seconds` has an entry for each phase, `plan` one for each change.
@@ -208,8 +195,7 @@ class Report:
     constants. `transforms` were made first, and the result was compared with the transformed model; `before` is the
     size of the file. `hints` name passes that would change the result. `guarantees` counts the changes by the
     guarantees of their rules; `proofs` are those of changed regions, if asked for. `written_to` is the file of the
-    result, None if it was not written, as where a model that is to be replaced stays as it is. `cache` is None without
-    a cache; all else in a report from a cache, and all times, are those of the run that made it.
+    result, None if it was not written, as where a model that is to be replaced stays as it is.
     """
 
     source: str
@@ -231,7 +217,6 @@ class Report:
     transforms: list[TransformRecord] = field(default_factory=list[TransformRecord])
     hints: list[RunHint] = field(default_factory=list[RunHint])
     written_to: str | None = None
-    cache: CacheUse | None = None
     guarantees: dict[str, int] = field(default_factory=dict[str, int])
     proofs: ProofCounts | None = None
 
@@ -244,11 +229,6 @@ class Report:
     def nonstandard_ops(self) -> list[str]:
         """The operators outside the ONNX standard that the run added."""
         return [name for name in self.after.ops if split_op_type(name)[0] and name not in self.before.ops]
-
-    @classmethod
-    def from_data(cls, data: Any) -> Self:
-        """The report in data of JSON, which `asdict` made. Raises ValueError for any other data."""
-        return read_data(cls, data)
 
     def to_json(self) -> str:
         """The report as JSON text."""

@@ -21,12 +21,6 @@ TICK, MAX_TICK = 0.05, 2.0  # seconds between polls; otherwise 1/200 of the pati
 GRACE, NEXT_GRACE = 1.0, 10.0  # seconds after a time limit for code that heeds it, and for cleaning up
 
 
-class TimedNote(str):
-    """A note on what was left out for lack of time: with more of it, or on a faster machine, another run may do it."""
-
-    __slots__ = ()
-
-
 class NoProgress(BaseException):
     """Raised inside code that made no progress for too long; `except Exception` does not catch it."""
 

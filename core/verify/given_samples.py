@@ -19,7 +19,7 @@ from ..ir.tensor import Tensor
 from ..ort import value_files
 from ..support.regular_files import is_folder
 from ..support.scratch_folder import ScratchFolder
-from ..support.watchdog import TimedNote, time_limit_end
+from ..support.watchdog import time_limit_end
 from .decision_boundaries import NO_BOUNDARIES
 from .given_inputs import checked_inputs, fitting_inputs, header_check
 from .input_sets import InputSet
@@ -128,7 +128,7 @@ def read_inputs(given: Inputs | GivenSamples, inputs: Sequence[InputSpec]) -> tu
     for n, sample in enumerate(found.samples):
         if n and monotonic() > until:
             left = f"{len(found.samples) - n} of {len(found.samples)} samples were left out for lack of time"
-            notes.append(TimedNote(left))
+            notes.append(left)
             break
         feeds = fitting_inputs(InputSet(sample.kind, {}, sample.load()), inputs).feeds
         size = 0 if sample.is_in_memory else value_bytes(feeds)
@@ -328,7 +328,7 @@ class _SampleReader:
             return False
         of_all = f" of {total:,}" if total else ""
         read = f"of {source}, {count:,}{of_all} samples were read in time; the others were left out"
-        self.notes.append(TimedNote(read))
+        self.notes.append(read)
         return True
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError
-from ..support.watchdog import TimedNote
 from .dim_expressions import Sizes
 from .input_draws import KindRecord, Plan, combined_plans, plans_near
 from .input_generation import (
@@ -136,7 +135,7 @@ class InputSearch:
         ordered += [k for k in others if k not in ordered]
         for n, kind in enumerate(ordered):
             if kind not in ALWAYS_KINDS and budget.is_spent():
-                self.notes.append(TimedNote(f"no {', '.join(ordered[n:])} inputs: a run takes too long"))
+                self.notes.append(f"no {', '.join(ordered[n:])} inputs: a run takes too long")
                 return
             yield from _new(self._answers_of_kind(kind, plans), seen)
 
@@ -183,7 +182,7 @@ class InputSearch:
                 yield answer
         if late:
             left_out = f"{late} of {len(plans)} combined input sets were left out: runs take too long"
-            self.notes.append(TimedNote(left_out))
+            self.notes.append(left_out)
 
     def _answer(self, input_set: InputSet) -> ReferenceRun | None:
         """The answer to a combined input set, None if the model refuses it."""

@@ -23,7 +23,6 @@ from ..ir.values import declared_shape
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
 from ..ort.process_limits import default_memory
-from ..support.watchdog import TimedNote
 from .comparison_options import USUAL, ComparisonOptions
 from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_search import CHEAP_ELEMENTS, InputSearch, OutOfTime, TimeBudget
@@ -270,7 +269,7 @@ class Oracle:
             if n and self._search_budget.left() <= 0:
                 seconds = round(self._search_budget.seconds, 1)
                 left_out = f"{len(given) - n} of {len(given)} samples were left out: runs took {seconds:g} s"
-                self.notes.append(TimedNote(left_out))
+                self.notes.append(left_out)
                 return
             try:
                 with call_facts(place=(n + 1, len(given))):
@@ -318,7 +317,7 @@ class Oracle:
             spent = thread_time() - start
             most = most or max(MIN_SEGMENTED_SECONDS, MAX_SEGMENTED_RUNS * spent)
             if self._segment_memory is not None and spent > most:
-                self.notes.append(TimedNote(f"further inputs were left out: runs of the original took {spent:.0f} s"))
+                self.notes.append(f"further inputs were left out: runs of the original took {spent:.0f} s")
                 return
         if not self.answers:
             limit = self._first_budget.seconds
@@ -330,7 +329,7 @@ class Oracle:
             yield from answers
         except OutOfTime:
             limit = round(self._search_budget.seconds, 1)
-            self.notes.append(TimedNote(f"further inputs were left out: runs of the original took {limit:g} s"))
+            self.notes.append(f"further inputs were left out: runs of the original took {limit:g} s")
 
     def check(self, model: Loadable | SplitModel, options: ComparisonOptions = USUAL) -> Verdict:
         """Compare `model` with the original, see `compare`. Raises VerificationError."""
@@ -426,7 +425,7 @@ class Oracle:
                 return
             if n and budget.left() <= 0:
                 left_out = f"{len(chosen) - n} of {len(chosen)} input sets were left out"
-                tried.notes.append(TimedNote(f"{left_out} after {round(budget.seconds, 1):g} s"))
+                tried.notes.append(f"{left_out} after {round(budget.seconds, 1):g} s")
                 return
             input_set, begin = answer.input_set, thread_time()
             try:
@@ -463,7 +462,7 @@ class Oracle:
             return kept[: self.spec.max_region_sets]
         if len(kept) < len(by_turn):
             compared = f"changed regions were compared on {len(kept)} of {len(by_turn)} input sets"
-            notes.append(TimedNote(f"{compared}: runs take too long"))
+            notes.append(f"{compared}: runs take too long")
         return kept
 
     def _answers_to(self, input_sets: Collection[InputSet] | None) -> list[ReferenceRun]:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..errors import OUT_OF_MEMORY, VerificationError
-from ..support.watchdog import TimedNote
 from .input_sets import InputSet
 
 
@@ -120,11 +119,6 @@ class Verdict:
     nonfinite_input_sets: tuple[str, ...] = ()
     nonfinite_differences: dict[str, OutputDifference] = field(default_factory=dict[str, OutputDifference])
     changed_regions: int = 0
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether inputs or regions were left out for lack of time."""
-        return any(isinstance(note, TimedNote) for note in self.notes)
 
     def to_data(self) -> dict[str, Any]:
         """The verdict as data for JSON; an input set is given by its name."""

@@ -87,7 +87,7 @@ def _options(model: onnx.ModelProto, rng: Random) -> tuple[str, ...]:
         ("--exact",), ("--debloat",), ("--shapes", "write"), ("--shapes", "keep"),
         ("--pipeline", "ort"), ("--pipeline", "none"),
         ("--keep-functions",), ("--drop-unused-inputs",), ("-v",), ("--strict",), ("--dim", f"{rng.choice(dims)}=2"),
-        ("--map", "out/map.json"), ("--html", "out/page.html"), ("--cache", "out/cache"), ("--shape", f"{name}:1,2"),
+        ("--map", "out/map.json"), ("--html", "out/page.html"), ("--shape", f"{name}:1,2"),
     )  # fmt: skip
     kind = rng.random()
     if kind < 0.35:

@@ -16,8 +16,8 @@ from statistics import median
 
 import psutil
 from passwright.core.ort.process_limits import IDLE_THREADS
-from passwright.core.proof.verdict import ProofCounts
 from passwright.core.run.phase_timer import PROVING, SHOWN_NAMES, VERIFICATION_PHASES
+from passwright.core.verify.guarantee import ProofCounts
 
 from passwright import optimize
 

@@ -12,11 +12,11 @@ import pytest
 from onnx import TensorProto
 from passwright.core import EXACT, Contract, Rule, Value, by_dtype, conditional, rule
 from passwright.core.errors import RuleError, UnverifiableError
-from passwright.core.proof.guarantee import Guarantee
 from passwright.core.proof.obligation import NotApplicable
 from passwright.core.proof.prover import Prover, prove_rule
 from passwright.core.proof.rule_condition import condition_of
 from passwright.core.proof.verdict import Technique
+from passwright.core.verify.guarantee import Guarantee
 from passwright.testing.application import apply_rule
 from passwright.testing.case import Case, Fault, FaultKind
 from passwright.testing.check import default_prover

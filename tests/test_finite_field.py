@@ -16,13 +16,13 @@ from passwright.core.proof.field_symbols import SymbolicInputs
 from passwright.core.proof.finite_field import FieldArray
 from passwright.core.proof.finite_field_constants import lift
 from passwright.core.proof.finite_field_proof import Difference, Draw, Evaluator, Points, prove_by_field
-from passwright.core.proof.guarantee import Guarantee
 from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation, input_types
 from passwright.core.proof.prover import Prover, prove_rule
 from passwright.core.proof.rule_obligation import build_sites, obligation_of
 from passwright.core.proof.shadow_array import ShadowArray, lifted
 from passwright.core.proof.verdict import Technique, Verdict
 from passwright.core.rewriting.rules import Contract
+from passwright.core.verify.guarantee import Guarantee
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>'
 

@@ -15,7 +15,6 @@ from passwright.core import from_onnx
 from passwright.core.io.files import split_model
 from passwright.core.io.model_source import model_source
 from passwright.core.proof.finite_field_proof import NO_TIME
-from passwright.core.proof.guarantee import Guarantee
 from passwright.core.proof.obligation import Obligation
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions, RewrittenModel
@@ -23,6 +22,7 @@ from passwright.core.proof.region_proofs import SMALL_EXTENTS, ProofSeconds, Reg
 from passwright.core.proof.verdict import Verdict
 from passwright.core.run.pass_manager import PassManager
 from passwright.core.run.pipeline import selectable_names
+from passwright.core.verify.guarantee import Guarantee
 from rewriting import load
 from typer.testing import CliRunner
 

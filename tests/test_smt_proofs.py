@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from passwright.core.proof import smt
-from passwright.core.proof.guarantee import Guarantee
 from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation, input_types
 from passwright.core.proof.replay import replay
 from passwright.core.proof.smt import SmtProver
 from passwright.core.proof.smt_answer import Outcome
 from passwright.core.proof.verdict import Verdict
 from passwright.core.rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, conditional
+from passwright.core.verify.guarantee import Guarantee
 from rewriting import load
 
 SIZES = frozenset(range(1, 7))

@@ -15,7 +15,6 @@ from ...core.io.model_source import ModelSource, model_source, transformed_sourc
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
-from ...core.proof.verdict import ProofCounts
 from ...core.run.name_map import log_replacements
 from ...core.run.phase_timer import DRAWING, LOADING, PROVING, WRITING, PhaseTimer
 from ...core.run.pipeline import Pass
@@ -35,6 +34,7 @@ from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
 from ...core.support.watchdog import lift_time_limit, time_limit
 from ...core.transform.specialize import Specialize
+from ...core.verify.guarantee import ProofCounts
 from ...core.verify.oracle_process import preload_original
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec

@@ -19,8 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..serialization.proto_queries import all_nodes, named_subgraphs
+from ..verify.guarantee import Guarantee
 from .element_dependence import require_single_dependence
-from .guarantee import Guarantee
 from .obligation import LARGE_SIZE, Fragment, InputType, NotApplicable, Obligation, promises_bits, size_sets
 from .verdict import Technique, Verdict
 

@@ -18,6 +18,7 @@ from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS, INTEGERS
 from ..ir.traits import Trait, ops_with
 from ..serialization.proto_queries import all_nodes
+from ..verify.guarantee import Guarantee
 from ..verify.reference.float64_evaluation import EvaluationOrder, evaluate_by_policy
 from . import finite_field as ff
 from .bool_polynomials import with_numbers
@@ -25,7 +26,6 @@ from .field_kernels import operations_by_name
 from .field_symbols import READS_SHAPE, SymbolicInputs, names_in, symbolic_inputs
 from .finite_field import FieldArray
 from .finite_field_constants import lift
-from .guarantee import Guarantee
 from .obligation import Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .shadow_array import Array, ShadowArray, lifted, shadowed
 from .traced_array import Origin, compute, leaves_of

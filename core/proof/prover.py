@@ -13,8 +13,8 @@ import onnx
 
 from ..errors import PassesError
 from ..rewriting.rules import Rule
+from ..verify.guarantee import PROOFS, STRENGTH, Guarantee
 from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
-from .guarantee import PROOFS, STRENGTH, Guarantee
 from .obligation import NotApplicable, Obligation, promises_bits
 from .rule_obligation import build_sites, obligation_of
 from .verdict import Technique, Verdict, sizes_words, strongest

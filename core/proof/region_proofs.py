@@ -14,12 +14,12 @@ from time import monotonic, thread_time
 
 import numpy as np
 
+from ..verify.guarantee import PROOFS, Guarantee, ProofCounts
 from .finite_field_proof import NO_FIELD_KERNEL, NO_TIME
-from .guarantee import PROOFS, Guarantee
 from .obligation import NotApplicable, Obligation
 from .prover import Backend
 from .region_obligations import RegionClaim, Regions
-from .verdict import ProofCounts, Technique, Verdict, strongest
+from .verdict import Technique, Verdict, strongest
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .guarantee import STRENGTH, Guarantee
+from ..verify.guarantee import STRENGTH, Guarantee
 
 
 class Technique(StrEnum):
@@ -49,20 +49,6 @@ class Verdict:
         if self.guarantee is Guarantee.EXACT and self.technique is Technique.SMT:
             details += " by z3"
         return f"{self.guarantee}: {details}" if details else str(self.guarantee)
-
-
-@dataclass(frozen=True, slots=True)
-class ProofCounts:
-    """How many regions of a rewritten model `changed`, how many are proved by guarantee, and the reasons for others.
-
-    `rounded_weights` of proved ones were folded, and are off from exact ones by `ulps` at most.
-    """
-
-    changed: int
-    proved: dict[str, int]
-    reasons: dict[str, int]
-    rounded_weights: int = 0
-    ulps: float = 0.0
 
 
 def sizes_words(sizes: Iterable[int]) -> tuple[str, ...]:

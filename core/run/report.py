@@ -12,11 +12,11 @@ from ..io.model import Model
 from ..ir.graph import Graph
 from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
-from ..proof.verdict import ProofCounts
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
 from ..support.intervals import RatioInterval
 from ..support.printable_text import json_text
+from ..verify.guarantee import ProofCounts
 from ..verify.verdict import Verdict
 from .pipeline import Pass, leaves
 from .quarantine import RejectedChange

@@ -14,7 +14,7 @@ import typer
 from ..core.errors import UsageError
 from ..core.ort.sessions import MAX_THREADS
 from . import completion
-from .run.run_options import RunOptions, known_effort
+from .run_options import RunOptions, known_effort
 from .standard_streams import STANDARD_OUTPUT
 
 OUTPUT, SELECTION, MODEL, VERIFICATION, SPEED, REPORTS, SETTINGS = GROUPS = (

@@ -28,9 +28,8 @@ from passwright.app.jobs.content_digests import model_digest
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, combined_ratio
-from passwright.app.tune.configuration import USERS_SESSION
 from passwright.app.tune.objective import noise, widened
-from passwright.app.tune.tuned_settings import read_tuned_settings
+from passwright.app.tuned_settings import USERS_SESSION, read_tuned_settings
 from speedup import write_results
 from table import markdown
 

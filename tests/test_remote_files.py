@@ -19,8 +19,8 @@ from passwright.app.jobs.model_files import ModelJob
 from passwright.app.jobs.places import is_remote, place_of
 from passwright.app.jobs.remote_files import fetch, job_files, remote_models
 from passwright.app.run.run_exchange import options_text
-from passwright.app.run.run_options import RunOptions
 from passwright.app.run.run_worker import TASK
+from passwright.app.run_options import RunOptions
 from passwright.core.errors import ModelError, PassesError
 from passwright.core.io import files
 from rewriting import load

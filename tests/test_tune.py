@@ -26,9 +26,10 @@ from passwright.app.measure.metrics import Latency, ModelMetrics, combined_ratio
 from passwright.app.quantize.journal import Journal
 from passwright.app.quantize.search import Limits
 from passwright.app.tune.command import parse_sizes
-from passwright.app.tune.configuration import USERS_SESSION, Choice, Configuration, Recipe, configured
 from passwright.app.tune.decisions import (
     ONE_THREAD,
+    Choice,
+    configured,
     installed_providers,
     opset_choices,
     optimizer_choices,
@@ -42,6 +43,7 @@ from passwright.app.tune.racing import LAST, RUNGS, Racing
 from passwright.app.tune.search import LIMITED, TuningSearch
 from passwright.app.tune.tuned_models import MadeModel
 from passwright.app.tune.workloads import Workload, make_workloads
+from passwright.app.tuned_settings import USERS_SESSION, Configuration, Recipe
 from passwright.core.errors import ModelError, PassesError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.support.intervals import RatioInterval

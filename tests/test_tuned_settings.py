@@ -17,9 +17,8 @@ from passwright.app.measure.benchmark import BenchmarkTarget, WorkerProxy, write
 from passwright.app.measure.benchmark_worker import concurrent_times
 from passwright.app.measure.metrics import Latency, ModelMetrics
 from passwright.app.measure.session_settings import SWITCHES, USUAL, settings_data, settings_from_data, settings_words
-from passwright.app.tune.configuration import Configuration, Recipe
 from passwright.app.tune.session_script import session_script
-from passwright.app.tune.tuned_settings import TunedSettings, read_tuned_settings
+from passwright.app.tuned_settings import Configuration, Recipe, TunedSettings, read_tuned_settings
 from passwright.core.errors import UsageError
 from passwright.core.ort.sessions import SessionConfig, create_session, session_entries
 from passwright.testing.rewriting import load, op_types

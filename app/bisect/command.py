@@ -67,7 +67,7 @@ def bisect(
     with one_line_errors():
         start_oracle_worker()
         from ..run.optimize import run_pipeline  # noqa: PLC0415 - imports onnx and numpy
-        from ..run.run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
+        from ..run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
         from .ort_bisect import bisect_ort  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_bisection, show_ort_bisect  # noqa: PLC0415 - imports rich
 

@@ -28,7 +28,7 @@ from ...core.verify.verification_spec import Effort, VerificationSpec
 from ..environment import versions
 from ..measure.python_data import data_files, read_given
 from ..progress import Progress, phase_callback, shows_progress
-from ..run.run_options import known_effort
+from ..run_options import known_effort
 from .ort_optimizers import RULE_BASED_TRANSFORMERS, known_optimizers, logged_optimizers, merge_in_order
 from .probe_process import LOG_FILE, PROBE_TIMEOUT, ProbeFailure, probe, probe_process, write_case
 

@@ -105,7 +105,7 @@ def compare(
         effort = BenchmarkConfig(min_time, seed=seed)
         conditions = Conditions(threads, parse_provider(ep), options.parse_batches(batch), effort)
         if settings is not None:
-            from ..tune.tuned_settings import read_tuned_settings  # noqa: PLC0415 - imports onnx
+            from ..tuned_settings import read_tuned_settings  # noqa: PLC0415 - imports onnx
 
             conditions = conditions.in_session(read_tuned_settings(settings).session)
         compute = partial(

@@ -14,7 +14,7 @@ from ..adapters.adapter_names import ORT, PACKAGES, install_hint, installed_vers
 from ..adapters.tool_functions import COMPARED_LEVELS
 from ..environment import versions
 from ..run.optimize import Result, run_pipeline
-from ..run.run_options import RunOptions
+from ..run_options import RunOptions
 from .row import OURS, Row
 
 WORKER = module_command(f"{__package__}.tool_worker")

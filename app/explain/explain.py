@@ -36,7 +36,7 @@ from ..progress import phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
 from ..run.optimize import optional_transforms
-from ..run.run_options import SharedOptions, plugin_files, with_keywords
+from ..run_options import SharedOptions, plugin_files, with_keywords
 from .match_report import MatchReport, report_matches
 
 NO_ROOTS = (2,)

@@ -25,7 +25,7 @@ from ..measure.python_data import data_files, read_given
 from ..progress import Progress, phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike
 from ..run.optimize import optimize
-from ..run.run_options import plugin_files
+from ..run_options import plugin_files
 from .profile_builder import RecordedProfile, build_profile, timeline
 from .profile_report import ProfileReport
 

@@ -31,7 +31,7 @@ from ..measure.metrics import ModelMetrics, latency_ratios
 from ..notebook_cards import card_html
 from ..progress import phase_callback, shows_progress
 from ..run.optimize import optimize
-from ..run.run_options import with_keywords
+from ..run_options import with_keywords
 from ..terminal import plural
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes

@@ -12,7 +12,7 @@ from ...core.plugins.discovery import python_file
 from ..measure.python_data import data_files
 from ..progress import Progress
 from ..registry.pass_sources import PluginLike
-from ..run.run_options import plugin_files
+from ..run_options import plugin_files
 
 LEAST = {"trials": 1, "seconds": 0, "threads": 0, "min_time": 0.01, "seed": 0}
 """The least numbers of options of a search."""

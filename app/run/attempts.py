@@ -26,7 +26,7 @@ from ...core.verify.verification_spec import VerificationSpec
 from ...passes.structure.opset import ConvertOpset
 from ..environment import versions
 from ..registry.resolved_pipeline import ResolvedPipeline
-from .run_options import RunOptions
+from ..run_options import RunOptions
 
 if TYPE_CHECKING:
     from ...core.rewriting.changes import ChangeObserver

@@ -16,7 +16,7 @@ from ..completion import complete_models
 from ..exit_codes import one_line_errors
 from ..formats.outputs import Outputs
 from ..jobs.model_files import STREAM, ModelJob, model_jobs, single_job
-from .run_options import RunOptions
+from ..run_options import RunOptions
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 verification failed, nothing written, or
 a change would be made, with --check; 4 could not be verified, nothing written."""
@@ -215,7 +215,7 @@ def run(
 
 def with_tuned_settings(run_options: RunOptions, file: Path) -> RunOptions:
     """The options with the pipeline, rules and opset of a file. Raises UsageError if they are given as well."""
-    from ..tune.tuned_settings import read_tuned_settings  # noqa: PLC0415 - imports onnx
+    from ..tuned_settings import read_tuned_settings  # noqa: PLC0415 - imports onnx
 
     recipe = read_tuned_settings(file).recipe
     chosen = {"--skip": run_options.skip, "--enable": run_options.enable, "--opset": run_options.opset}

@@ -22,13 +22,13 @@ from ..jobs.job_pool import JobPool, default_processes, model_memory
 from ..jobs.model_files import ModelJob
 from ..pages.card import Card
 from ..report_output import echo_json, full_disk_behind_standard_output
+from ..run_options import RunOptions
 from ..terminal import Terminal
 from .display import Display
 from .many_render import DONE_BEFORE, FAILED, FAILURES, ModelRow, option_hints, outcome_line, show_summary
 from .render import hint_lines, warning_lines
 from .run_columns import run_columns
 from .run_exchange import RUN_WORKER, RunContent, options_text
-from .run_options import RunOptions
 
 MAX_HINTS = 3
 

@@ -46,8 +46,8 @@ from ..notebook_cards import card_html
 from ..progress import phase_callback, shows_progress
 from ..registry.guarantees import guarantee_counts
 from ..registry.resolved_pipeline import resolve_pipeline
+from ..run_options import ConversionOptions, RunOptions, SharedOptions, with_keywords
 from .attempts import Attempts
-from .run_options import ConversionOptions, RunOptions, SharedOptions, with_keywords
 
 if TYPE_CHECKING:
     from ..visualization.visualization import Visualization

@@ -19,7 +19,7 @@ from ..jobs.content_digests import (
     model_digest,
     regular_file_digest,
 )
-from .run_options import RunOptions
+from ..run_options import RunOptions
 
 if TYPE_CHECKING:  # these import onnx
     from ..registry.resolved_pipeline import ResolvedPipeline

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...core.ort.worker_process import module_command
 from ..jobs.job_exchange import packed, unpacked
-from .run_options import RunOptions
+from ..run_options import RunOptions
 
 if TYPE_CHECKING:  # imports onnx, which a worker does after it started the process that verifies
     from ...core.run.report import Report

@@ -14,10 +14,10 @@ from ..exit_codes import WRONG
 from ..formats.outputs import TEXT
 from ..jobs.model_files import STREAM, ModelJob
 from ..report_output import show_progress_and_report
+from ..run_options import RunOptions
 from ..standard_streams import STANDARD_OUTPUT
 from .declines import recorded_declines
 from .display import Display
-from .run_options import RunOptions
 from .streams import opened_model, require_no_terminal, write_to_standard_output
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ..measure import benchmark
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
-from .run_options import RunOptions
+from ..run_options import RunOptions
 
 
 @dataclass(slots=True)

@@ -101,7 +101,7 @@ def tune(
     Tries pipelines, groups of rules, opsets and settings of onnxruntime, and never returns anything slower or wrong.
     """
     with one_line_errors():
-        from ..run.run_options import known_effort  # noqa: PLC0415 - imports onnx
+        from ..run_options import known_effort  # noqa: PLC0415 - imports onnx
         from .render import show_tuning  # noqa: PLC0415 - imports rich
         from .tune import TuneOptions, tune_model  # noqa: PLC0415 - imports onnx and numpy
 

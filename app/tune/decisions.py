@@ -1,16 +1,18 @@
-"""Decisions of a search: the choices for models and for sessions."""
+"""Decisions of a search: the choices for models and for sessions, and the configurations that they make."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from ...core.ort.sessions import ALL_LEVELS, CPU
 from ...core.run.report import Report
 from ...passes.trades import OPTIONAL, TRADING
 from ..measure.execution_provider import ExecutionProvider, available_providers, short_name
 from ..measure.session_settings import SWITCHES, USUAL
-from .configuration import Choice
+from ..tuned_settings import ORIGINAL, Configuration, Recipe
 
 OPSETS_WITH_FUSIONS = (13, 17, 20, 23)
 """Opsets that brought operators or forms for which rules and onnxruntime's optimizers differ."""
@@ -24,6 +26,68 @@ PROVIDER_OPTIONS: Mapping[str, Sequence[Mapping[str, str]]] = MappingProxyType({
     "XnnpackExecutionProvider": ({"intra_op_num_threads": "1"}, {"intra_op_num_threads": "2"}),
 })  # fmt: skip
 """Options of execution providers that keep the precision, beside the defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to decide something: fields of the recipe, the session or the configuration that it sets.
+
+    `skip` and `enable` are added to those of other choices.
+    """
+
+    decision: str
+    label: str
+    recipe: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    session: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    skip: tuple[str, ...] = ()
+    enable: tuple[str, ...] = ()
+    callers: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.decision}: {self.label}"
+
+    @property
+    def is_of_model(self) -> bool:
+        """Whether it decides about the model, and not about its session."""
+        return bool(self.recipe or self.skip or self.enable)
+
+    def applied(self, to: Configuration) -> Configuration:
+        """A configuration with this choice."""
+        recipe = replace(
+            to.recipe,
+            **self.recipe,
+            skip=_united(to.recipe.skip, self.skip),
+            enable=_united(to.recipe.enable, self.enable),
+        )
+        session = replace(to.session, **self.session)
+        if "disabled_optimizers" in self.session:
+            disabled = _united(to.session.disabled_optimizers, self.session["disabled_optimizers"])
+            session = replace(session, disabled_optimizers=disabled)
+        return replace(to, recipe=recipe, session=session, callers=self.callers or to.callers)
+
+
+def configured(choices: Iterable[Choice], start: Configuration) -> Configuration:
+    """The configuration of several choices, in order.
+
+    Passes are chosen for a pipeline alone, and no setting that changes values for a scheme, whose loss was measured
+    without it. Settings of threads that a session does not have are those of `start`.
+    """
+    found = start
+    for choice in choices:
+        found = choice.applied(found)
+    if found.session.intra_op_threads == 1 and not found.session.parallel:
+        of_threads = {name: getattr(start.session, name) for name in ("allow_spinning", "dynamic_block_base")}
+        found = replace(found, session=replace(found.session, **of_threads))
+    if found.recipe.scheme:
+        session = replace(found.session, denormals_as_zero=start.session.denormals_as_zero)
+        return replace(found, recipe=Recipe(scheme=found.recipe.scheme), session=session)
+    if found.recipe.pipeline == ORIGINAL:
+        return replace(found, recipe=Recipe(opset=found.recipe.opset))
+    return found
+
+
+def _united(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
 
 
 def pipeline_choices(pipelines: Sequence[str], schemes: Sequence[str]) -> list[Choice]:

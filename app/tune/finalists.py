@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from ...core.errors import PassesError
-from .configuration import ORIGINAL
+from ..tuned_settings import ORIGINAL
 from .decisions import ONE_THREAD, pipeline_choices
 from .racing import LAST, RUNGS, Raced
 from .search import Choices, TuningSearch

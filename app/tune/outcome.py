@@ -19,7 +19,7 @@ from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.probe_process import probe, probe_process, write_case
 from ..measure.session_settings import settings_words
-from .configuration import Configuration, Recipe
+from ..tuned_settings import Configuration, Recipe
 from .finalists import LastRace, finalists, race_finalists
 from .racing import Raced
 from .search import Choices, Decided, TuningSearch

@@ -12,7 +12,7 @@ from ..jobs.content_digests import content_digest
 from ..measure import benchmark
 from ..measure.metrics import ModelMetrics
 from ..quantize.journal import Journal
-from .configuration import Configuration
+from ..tuned_settings import Configuration
 from .objective import LEAST_SETS, Objective, noise, widened
 from .tuned_models import MadeModel, TunedModels
 from .workloads import Workload

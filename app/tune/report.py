@@ -11,7 +11,7 @@ from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
 from ..measure.session_settings import settings_data, settings_words
 from ..notebook_cards import card_html
-from .configuration import Configuration
+from ..tuned_settings import Configuration
 from .objective import Objective
 from .racing import Raced
 from .search import Decided, Trial

@@ -12,7 +12,8 @@ from typing import Protocol
 from ...core.errors import PassesError, format_error
 from ...core.support.intervals import RatioInterval
 from ..quantize.search import Limits
-from .configuration import Choice, Configuration, configured
+from ..tuned_settings import Configuration
+from .decisions import Choice, configured
 from .objective import Objective, inverse
 from .racing import LAST, RUNGS, Raced, RaceResult, Rung
 

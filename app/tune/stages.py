@@ -9,7 +9,7 @@ from ...core.ort.kernels import highest_opset_of_onnxruntime
 from ..bisect.ort_optimizers import modifying_optimizers
 from ..measure import benchmark
 from ..measure.execution_provider import parse_provider
-from .configuration import ORIGINAL, Configuration
+from ..tuned_settings import ORIGINAL, Configuration
 from .decisions import (
     installed_providers,
     opset_choices,

@@ -29,8 +29,8 @@ from ..progress import phase_callback, shows_progress
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationOptions, quantize_model
 from ..quantize.search import Limits
-from ..run.run_options import with_keywords
-from .configuration import Configuration
+from ..run_options import with_keywords
+from ..tuned_settings import Configuration, TunedSettings, relative_name
 from .objective import LOUD
 from .outcome import Checks, first_right
 from .racing import Racing
@@ -40,7 +40,6 @@ from .session_script import session_script
 from .stages import Stages
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
-from .tuned_settings import TunedSettings, relative_name
 from .workloads import Workload, make_workloads
 
 SEARCHING = "tuning"

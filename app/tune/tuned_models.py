@@ -14,7 +14,7 @@ from ...core.verify.given_samples import GivenSamples
 from ...core.verify.verification_spec import Effort
 from ..jobs.content_digests import model_digest
 from ..run.optimize import optimize
-from .configuration import Recipe
+from ..tuned_settings import Recipe
 
 Quantize = Callable[[str, Path], str]
 """Writes the model of a scheme to a file; its loss in words. Raises PassesError if there is none within the budget."""

@@ -54,7 +54,7 @@ def verify(
     """Compare two models on inputs that are generated to find mistakes."""
     with one_line_errors():
         start_oracle_worker()
-        from ..run.run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
+        from ..run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
         from .document import verification_document  # noqa: PLC0415 - imports rich
         from .render import show_verification  # noqa: PLC0415 - as above
         from .verify import verify as compare  # noqa: PLC0415 - imports onnx and numpy

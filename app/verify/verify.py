@@ -28,7 +28,7 @@ from ..environment import versions
 from ..measure.python_data import data_files, read_given
 from ..notebook_cards import card_html
 from ..progress import Progress, phase_callback, shows_progress
-from ..run.run_options import known_effort
+from ..run_options import known_effort
 
 
 @dataclass(slots=True)

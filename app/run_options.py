@@ -9,15 +9,15 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from ...core.errors import UsageError
-from ..progress import Progress
+from ..core.errors import UsageError
+from .progress import Progress
 
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
-    from ...core.run.pipeline import Pass
-    from ...core.run.report import Report
-    from ...core.verify.given_samples import GivenSamples, Inputs
-    from ...core.verify.verification_spec import Effort
-    from ..registry.pass_sources import PluginLike
+    from ..core.run.pipeline import Pass
+    from ..core.run.report import Report
+    from ..core.verify.given_samples import GivenSamples, Inputs
+    from ..core.verify.verification_spec import Effort
+    from .registry.pass_sources import PluginLike
 
 P = ParamSpec("P")
 Subject = TypeVar("Subject")
@@ -110,7 +110,7 @@ class RunOptions(SharedOptions):
     @property
     def input_files(self) -> list[Path]:
         """The files that are read, except the model and those that a pipeline names."""
-        from ..measure.python_data import data_files  # noqa: PLC0415 - imports onnx
+        from .measure.python_data import data_files  # noqa: PLC0415 - imports onnx
 
         return data_files(self.inputs) + self.plugin_files
 
@@ -155,7 +155,7 @@ def plugin_files(plugins: Sequence[PluginLike]) -> list[Path]:
 
 def known_effort(choice: str, option: str) -> Effort:
     """The effort of that name, given by `option`. Raises UsageError for an unknown one."""
-    from ...core.verify.verification_spec import EFFORTS  # noqa: PLC0415 - imports onnx
+    from ..core.verify.verification_spec import EFFORTS  # noqa: PLC0415 - imports onnx
 
     for effort in EFFORTS:
         if effort == choice:

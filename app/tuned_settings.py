@@ -1,4 +1,4 @@
-"""Files of settings: the recipe of a model, the session to run it in, and the figures measured."""
+"""Configurations that `passes tune` finds, and the files in which it writes them: how to make a model and to run it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,56 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.errors import UsageError
-from ...core.ort.sessions import SessionConfig
-from ...core.support.printable_text import json_text
-from ...core.support.regular_files import read_text, unreadable
-from ...passes.pipelines import PIPELINES
-from ...passes.trades import OPTIONAL, TRADING
-from ..measure.session_settings import USUAL, settings_data, settings_from_data
-from .configuration import Configuration, Recipe
+from ..core.errors import UsageError
+from ..core.ort.sessions import ENABLE_ALL, SessionConfig
+from ..core.support.printable_text import json_text
+from ..core.support.regular_files import read_text, unreadable
+from ..passes.pipelines import PIPELINES
+from ..passes.trades import OPTIONAL, TRADING
+from .measure.execution_provider import ExecutionProvider
+from .measure.session_settings import USUAL, settings_data, settings_from_data
 
+ORIGINAL = "none"  # the pipeline without passes
+USERS_SESSION = ExecutionProvider().session_config(ENABLE_ALL, 0)
+"""A session with onnxruntime's defaults."""
 FORMAT = 1  # of files; others are refused
 MAX_BYTES = 1 << 20  # of a file
 MAX_OPSET, MAX_CALLERS = 1000, 1024
 KEYS = frozenset({"format", "model", "run", "session", "callers", "measured"})
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A way to make a model of the original: a pipeline, passes that are left out or added, and the opset.
+
+    `opset` is None for that of the model or the pipeline. With a `scheme` of `passes quantize`, the rest is that of
+    this command.
+    """
+
+    pipeline: str = ORIGINAL
+    skip: tuple[str, ...] = ()
+    enable: tuple[str, ...] = ()
+    opset: int | None = None
+    scheme: str = ""
+
+    @property
+    def is_original(self) -> bool:
+        """Whether the model stays as it is."""
+        return self == Recipe()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A model and a session. `callers`: threads that call the session at the same time."""
+
+    recipe: Recipe = Recipe()
+    session: SessionConfig = USERS_SESSION
+    callers: int = 1
+
+    @property
+    def key(self) -> str:
+        """A text that differs between configurations, and is the same in another process."""
+        return repr(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..core.errors import EvaluationError, ModelLoadError
 from ..core.io.convert import from_onnx
-from ..core.ir.traits import Trait, ops_with
+from ..core.operators.declaration import Trait
+from ..core.operators.table import ops_with
 from ..core.ort.backends import Arrays
 from ..core.serialization.proto_queries import opset_versions, subgraphs
 from ..core.verify.noise import perturb

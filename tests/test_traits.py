@@ -12,7 +12,7 @@ import onnx.shape_inference
 import onnxruntime as ort
 import pytest
 from onnx import defs, helper
-from passwright.core.ir.traits import ROWS, TRAITS, Trait, ops_with
+from passwright.core.operators.table import ROWS, TRAITS, Trait, ops_with
 
 Array = np.ndarray[Any, Any]
 NEWEST_OPSET = 28  # the opset described by the rows

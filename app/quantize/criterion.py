@@ -14,7 +14,8 @@ from ...core.errors import EvaluationError, ModelError, UsageError, format_error
 from ...core.io.split_models import Loadable
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ...core.ort.remote_backend import RemoteBackend, RemoteSession
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.verify.input_specs import InputSpec

@@ -15,7 +15,8 @@ from ..errors import MatchFailure
 from ..ir.dims import Shape, possible_dim
 from ..ir.expressions import DeclaredSymbol, SymInt
 from ..ir.op import Op
-from ..ir.traits import Trait, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import ops_with
 from ..ir.values import Value
 from .element_inference import infer_elements, is_tracked
 from .input_queries import INVALID_OPERAND_ERRORS

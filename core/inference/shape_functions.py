@@ -10,7 +10,8 @@ from ..ir.dims import Dim, Shape, merge_dim
 from ..ir.expressions import Expr, SymInt, is_known_le, is_known_nonnegative, least_of
 from ..ir.op import Op
 from ..ir.op_schemas import input_names
-from ..ir.traits import Trait, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import ops_with
 from .input_queries import (
     INT32_MAX,
     full_perm,

@@ -8,7 +8,8 @@ from enum import IntEnum
 import onnx
 
 from ..ir import op_schemas
-from ..ir.traits import Trait, data_inputs, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import data_inputs, ops_with
 from ..serialization.proto_queries import has_subgraphs
 from .obligation import NotApplicable
 

@@ -13,7 +13,8 @@ from itertools import combinations
 import onnx
 
 from ..ir.dtypes import FLOATS, INTEGERS
-from ..ir.traits import Trait, data_inputs, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import data_inputs, ops_with
 from ..serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 from .obligation import Obligation
 

@@ -16,7 +16,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS, INTEGERS
-from ..ir.traits import Trait, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import ops_with
 from ..serialization.proto_queries import all_nodes
 from ..verify.guarantee import Guarantee
 from ..verify.reference.float64_evaluation import EvaluationOrder, evaluate_by_policy

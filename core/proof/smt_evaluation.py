@@ -16,7 +16,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..ir import op_schemas
-from ..ir.traits import Trait, data_inputs, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import data_inputs, ops_with
 from ..serialization.proto_queries import has_subgraphs, opset_versions
 from ..verify.reference.elementwise_kernels import align_legacy
 from ..verify.reference.kernel_call import KernelCall

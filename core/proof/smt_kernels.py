@@ -15,7 +15,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from ..ir.traits import Trait, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import ops_with
 from .obligation import NotApplicable
 from .smt_functions import PAIR_STATEMENTS, STATEMENTS, Functions
 from .smt_terms import (

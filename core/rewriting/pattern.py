@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol
 from ..errors import RuleError
 from ..ir import op_schemas
 from ..ir.op import Op
-from ..ir.traits import Trait, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import ops_with
 from ..ir.values import Value
 
 COMMUTATIVE = ops_with(Trait.COMMUTATIVE)

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..ir.op import Op
 from ..ir.tensor import Tensor
-from ..ir.traits import Trait, data_inputs, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import data_inputs, ops_with
 from ..ir.values import Value
 from .transitive_uses import MAX_FOLLOWED_VALUES, Use, transitive_uses
 

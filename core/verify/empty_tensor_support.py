@@ -14,7 +14,8 @@ from ..io.split_models import Loadable, SplitModel
 from ..ir.dims import Shape
 from ..ir.graph import Graph
 from ..ir.op import Op
-from ..ir.traits import Trait, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import ops_with
 from ..ir.values import Value
 from ..serialization.proto_queries import used_operators
 

@@ -14,7 +14,8 @@ from ..io.model import Model
 from ..ir.dims import Dim
 from ..ir.op import Op
 from ..ir.tensor import KNOWN_DTYPES, Tensor
-from ..ir.traits import Trait, ops_with
+from ..operators.declaration import Trait
+from ..operators.table import ops_with
 from ..ir.values import Value, declared_shape
 from . import dim_expressions
 from .decision_boundaries import NO_BOUNDARIES, DecisionBoundaries, decision_boundaries

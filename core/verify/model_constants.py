@@ -16,7 +16,8 @@ from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
 from ..ir.op_schemas import canonical_domain
 from ..ir.tensor import SMALL_TENSOR_BYTES
-from ..ir.traits import Trait, data_inputs, ops_with, roles
+from ..operators.declaration import Trait
+from ..operators.table import data_inputs, ops_with, roles
 from ..serialization.proto_queries import all_nodes
 from .decision_boundaries import VOCABULARY_DOMAINS, VOCABULARY_PREFIXES, evenly_spread
 from .word_generation import case_variants, words_of_operator

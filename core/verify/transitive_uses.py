@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from ..ir.graph import Graph
 from ..ir.op import Op
-from ..ir.traits import LOOP_CONDITION, Trait, data_inputs, ops_with
+from ..operators.declaration import LOOP_CONDITION, Trait
+from ..operators.table import data_inputs, ops_with
 from ..ir.values import Value
 
 MAX_FOLLOWED_VALUES = 400  # values followed from one before giving up

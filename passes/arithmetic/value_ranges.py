@@ -10,7 +10,8 @@ from onnx import TensorProto, helper
 
 from ...core import Op, RewriteBuilder, Value, require
 from ...core.ir.dtypes import CPU_FLOATS, FLOATS, INTEGERS
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..support.operand_queries import (
     VARIADIC_BROADCASTING_OPSET,
     known,

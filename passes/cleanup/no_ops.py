@@ -25,7 +25,8 @@ from ...core import (
 )
 from ...core.ir.dtypes import DISCRETE_TYPES
 from ...core.ir.op import without_trailing_omitted
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..movement.slices import required_slice_ranges
 from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,

@@ -12,7 +12,8 @@ from onnx import TensorProto, helper
 from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
 from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dtypes import FLOATS, INTEGER_DTYPES
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..arithmetic.clamp_rules import required_clamp
 from ..arithmetic.value_ranges import CLAMPS
 from ..support.operand_queries import Array, has_one_use, operand, required_producer

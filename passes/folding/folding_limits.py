@@ -13,7 +13,8 @@ from math import prod
 from ...core import Graph, Op, Value, require
 from ...core.ir.dims import as_integers
 from ...core.ir.tensor import STRING
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ...core.ort.evaluation_process import EvaluationLimits
 from ..support.operand_queries import known_scalar
 

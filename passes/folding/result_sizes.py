@@ -11,7 +11,8 @@ from onnx import TensorProto
 from ...core import Op, Value
 from ...core.ir.dims import as_integers
 from ...core.ir.tensor import STRING, element_bits
-from ...core.ir.traits import TRAITS, Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import TRAITS, ops_with
 
 SEQUENCE_OPS = ("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence")
 OUT_OF_SEQUENCE_OPS = ("ConcatFromSequence", "SequenceAt")

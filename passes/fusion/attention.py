@@ -29,7 +29,8 @@ from ...core.inference.input_queries import full_perm
 from ...core.ir.dims import Shape
 from ...core.ir.dtypes import DISCRETE_TYPES, HALF_OR_SINGLE
 from ...core.ir.expressions import is_known_le
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..support.operand_queries import (
     Inputs,
     has_n_consumers,

@@ -8,7 +8,8 @@ import numpy as np
 
 from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
 from ...core.ir.dims import Shape
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..movement.reshapes import reshape_target
 from ..support.operand_queries import downcast_constant, has_n_consumers, inferred_shape, same_shape, values_along_axis
 from .conv_merging import weighted_conv

@@ -11,7 +11,8 @@ import numpy as np
 from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, RulePass, Value, made_from, require, rule
 from ...core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ...core.ir.dtypes import FLOATS
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..folding.folding_limits import Work, spend
 from ..support.operand_queries import (
     downcast_constant,

@@ -6,7 +6,8 @@ import numpy as np
 
 from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
     VARIADIC_BROADCASTING_OPSET,

@@ -10,7 +10,8 @@ from ...core.inference.input_queries import full_perm, normalized_axis
 from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import INTEGERS
 from ...core.ir.expressions import prod
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..support.operand_queries import (
     BROADCASTING_OPSET,
     VARIADIC_BROADCASTING_OPSET,

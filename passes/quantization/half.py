@@ -15,7 +15,8 @@ from ...core.ir.graph import Runs, enclosing_op
 from ...core.ir.op import inherit_name
 from ...core.ir.op_schemas import ONNX_DOMAIN
 from ...core.ir.subgraphs import all_constants
-from ...core.ir.traits import Trait, ops_with, roles
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with, roles
 from ...core.ort.kernels import runs_on_cpu
 from ..cleanup.quantization import BYTES
 from ..support.operand_queries import Array, known

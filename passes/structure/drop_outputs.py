@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op
 from ...core.ir.graph import drop_output
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from .conditionals import branches_of, rebuild_if
 from .loops import loop_view
 

@@ -19,7 +19,8 @@ from ...core.ir import op_schemas
 from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import CPU_FLOATS
 from ...core.ir.tensor import STRING
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET, known_scalar
 from .body_rewriting import (
     NameDisambiguator,

@@ -12,7 +12,8 @@ from typing import TypeVar
 from ...core import Graph, Op, Tensor, Value, is_pure
 from ...core.ir.subgraphs import subgraphs_by_attribute
 from ...core.ir.tensor import digest
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ...core.rewriting.pattern import COMMUTATIVE
 from ...core.serialization.node_attributes import non_default_attributes
 

@@ -14,7 +14,8 @@ from onnx.shape_inference import InferenceError
 from ...core.errors import MatchFailure, PassesError
 from ...core.io.convert import from_onnx
 from ...core.ir.dtypes import CPU_FLOATS
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ...core.rewriting.pattern import COMMUTATIVE, OpPattern
 from ...core.rewriting.rules import Rule
 from ...core.serialization.proto_queries import opset_versions

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ...core.ir.traits import Trait, ops_with
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ...core.rewriting.pattern import Var
 from . import body_generators, data_movement, lookup_operators
 from .generator import OpGenerator, OpSite

@@ -15,7 +15,8 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from ...errors import EvaluationError
 from ...ir import op_schemas
 from ...ir.tensor import Tensor, first_line
-from ...ir.traits import Trait, ops_with
+from ...operators.declaration import Trait
+from ...operators.table import ops_with
 from ...serialization.proto_queries import needed_nodes, opset_versions, read_names
 from ..noise import NOISE_MULTIPLE
 from .kernel_call import Array, KernelCall

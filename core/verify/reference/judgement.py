@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 
 from ...errors import EvaluationError
-from ...ir.traits import Trait, ops_with
+from ...operators.declaration import Trait
+from ...operators.table import ops_with
 from ...serialization.proto_queries import all_nodes
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
 from ..output_comparison import describe_nonfinite, distances, min_tolerance, to_64_bit

@@ -11,7 +11,8 @@ import onnx
 
 from ...io.split_models import SplitModel
 from ...ir.dtypes import FLOATS
-from ...ir.traits import Trait, ops_with
+from ...operators.declaration import Trait
+from ...operators.table import ops_with
 from ...ort.backends import Arrays, OnnxRuntime
 from ...ort.kernels import PRODUCTS_OF_BYTES, saturates_sums_of_bytes
 from ...ort.sessions import SessionConfig

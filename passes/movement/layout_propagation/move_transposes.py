@@ -10,7 +10,8 @@ from ....core import EXACT, Graph, Ledger, MatchFailure, Op, RewriteBuilder, Rul
 from ....core.inference.input_queries import full_perm, normalize_axes
 from ....core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ....core.ir.dtypes import FLOAT16_DTYPES
-from ....core.ir.traits import Trait, ops_with
+from ....core.operators.declaration import Trait
+from ....core.operators.table import ops_with
 from ...support.operand_queries import constant_numbers, operand
 from .apply_layout import apply_layout
 from .layout import Layout, perm_of

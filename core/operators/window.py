@@ -1,16 +1,24 @@
-"""Float64 kernels of operators on sliding windows: convolutions and pools."""
+"""Operators on windows of images: convolutions, pools, and regions of interest."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx import helper
 
-from .kernel_call import Array, Kernel, KernelCall
+from .declaration import Family
+from .declaration import Trait as T
+from .element_types import Array
+from .reference import by_reference, run_node
+
+WINDOW = Family()
+Integers = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,38 +51,39 @@ class Windows:
             yield at, (..., *(slice(s, s + max((n - 1) * by + 1, 0), by) for s, n, by in spans))
 
 
-def windows_of(call: KernelCall, spatial: Sequence[int], kernel: Sequence[int], *, is_pool: bool = False) -> Windows:
-    """The windows that the attributes of a node give over spatial extents (operators Conv and AveragePool)."""
+def windows_of(
+    spatial: Integers, kernel_shape: Integers, *, strides: Integers = (), dilations: Integers = (),
+    pads: Integers = (), auto_pad: str = "NOTSET", ceil_mode: int = 0,
+) -> Windows:  # fmt: skip
+    """The windows that attributes of these names give over spatial extents (operators Conv and AveragePool)."""
     rank = len(spatial)
-    strides = tuple(call.get("strides") or (1,) * rank)
-    dilations = tuple(call.get("dilations") or (1,) * rank)
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    given, mode = call.get("pads") or (0,) * (2 * rank), call.get("auto_pad", "NOTSET")
-    pads = [(given[i], given[i + rank]) for i in range(rank)] if mode == "NOTSET" else [(0, 0)] * rank
-    if mode.startswith("SAME"):
+    strides, dilations = tuple(strides) or (1,) * rank, tuple(dilations) or (1,) * rank
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel_shape, dilations, strict=True)]
+    given = pads or (0,) * (2 * rank)
+    around = [(given[i], given[i + rank]) for i in range(rank)] if auto_pad == "NOTSET" else [(0, 0)] * rank
+    if auto_pad.startswith("SAME"):
         for i, n in enumerate(spatial):
             total = max((-(-n // strides[i]) - 1) * strides[i] + reach[i] - n, 0)
             less = total // 2
-            pads[i] = (less, total - less) if mode == "SAME_UPPER" else (total - less, less)
+            around[i] = (less, total - less) if auto_pad == "SAME_UPPER" else (total - less, less)
     counts: list[int] = []
-    for n, (low, high), k, s in zip(spatial, pads, reach, strides, strict=True):
+    for n, (low, high), k, s in zip(spatial, around, reach, strides, strict=True):
         count, rest = divmod(n + low + high - k, s)
-        if is_pool and call.get("ceil_mode") and rest and (count + 1) * s < n + low:
+        if ceil_mode and rest and (count + 1) * s < n + low:
             count += 1  # a window more, unless it would begin in the pads at the end
         counts.append(max(count + 1, 0))
-    return Windows(tuple(kernel), strides, dilations, tuple(pads), tuple(counts))
+    return Windows(tuple(kernel_shape), strides, dilations, tuple(around), tuple(counts))
 
 
 MAX_COLUMNS = 1 << 20  # elements of the windows of a convolution, one beside the other
 
 
-def convolve(call: KernelCall, x: Array, w: Array) -> Array:
-    """The convolution of x (N, C, ...) with w (M, C / group, ...).
+def convolve(x: Array, w: Array, *, group: int = 1, kernel_shape: Integers = (), **settings: Any) -> Array:
+    """The convolution of x (N, C, ...) with w (M, C / group, ...), with `settings` of `windows_of`.
 
     It is one product of matrices for small ones, and one for each position of w for others, which takes less memory.
     """
-    group = call.get("group", 1)
-    windows = windows_of(call, x.shape[2:], w.shape[2:])
+    windows = windows_of(x.shape[2:], w.shape[2:], **settings)
     n, m, c = x.shape[0], w.shape[0], w.shape[1]
     padded = windows.padded(x, 0)
     padded = padded.reshape(n, group, c, *padded.shape[2:])
@@ -92,21 +101,24 @@ def convolve(call: KernelCall, x: Array, w: Array) -> Array:
     return total.reshape(n, m, *windows.counts)
 
 
-def _conv(call: KernelCall, x: Array, w: Array, bias: Array | None = None) -> Array:
-    y = convolve(call, x, w)
+@WINDOW.operator("Conv", T.SAME_DTYPE | T.EMPTY_SAFE | T.CONVOLUTION)
+def _conv(x: Array, w: Array, bias: Array | None = None, **settings: Any) -> Array:
+    y = convolve(x, w, **settings)
     return y if bias is None else y + bias.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def _conv_transpose(call: KernelCall, x: Array, w: Array, bias: Array | None = None) -> Array:
-    group, rank = call.get("group", 1), x.ndim - 2
+@WINDOW.operator("ConvTranspose", T.SAME_DTYPE | T.CONVOLUTION)
+def _conv_transpose(
+    x: Array, w: Array, bias: Array | None = None, *, group: int = 1, strides: Integers = (),
+    dilations: Integers = (), pads: Integers = (), auto_pad: str = "NOTSET", output_padding: Integers = (),
+    output_shape: Integers | None = None,
+) -> Array:  # fmt: skip
+    rank, mode, wanted = x.ndim - 2, auto_pad, output_shape
     spatial, kernel = x.shape[2:], w.shape[2:]
-    strides = tuple(call.get("strides") or (1,) * rank)
-    dilations = tuple(call.get("dilations") or (1,) * rank)
-    extra = tuple(call.get("output_padding") or (0,) * rank)
+    strides, dilations = tuple(strides) or (1,) * rank, tuple(dilations) or (1,) * rank
+    extra, given = tuple(output_padding) or (0,) * rank, pads or (0,) * (2 * rank)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    mode, given = call.get("auto_pad", "NOTSET"), call.get("pads") or (0,) * (2 * rank)
     lows, highs = list(given[:rank]), list(given[rank:])
-    wanted = call.get("output_shape")
     if wanted is not None or mode.startswith("SAME"):
         wanted = [n * s for n, s in zip(spatial, strides, strict=True)] if wanted is None else list(wanted)[-rank:]
         for i in range(rank):
@@ -135,13 +147,14 @@ def _conv_transpose(call: KernelCall, x: Array, w: Array, bias: Array | None = N
     return out if bias is None else out + bias.reshape(-1, *(1,) * rank)
 
 
-def average_pool(call: KernelCall, x: Array) -> Array:
-    """Averages over windows of x (N, C, ...)."""
-    windows = windows_of(call, x.shape[2:], call.get("kernel_shape"), is_pool=True)
+@WINDOW.operator("AveragePool", T.SAME_DTYPE | T.EMPTY_SAFE)
+def average_pool(x: Array, *, count_include_pad: int = 0, **settings: Any) -> Array:
+    """Averages over windows of x (N, C, ...), with `settings` of `windows_of`."""
+    windows = windows_of(x.shape[2:], **settings)
     padded = windows.padded(x, 0)
     total = sum((padded[span] for _, span in windows.positions()), np.zeros((*x.shape[:2], *windows.counts)))
     counted = np.ones((1, 1, *x.shape[2:]))
-    if call.get("count_include_pad"):
+    if count_include_pad:
         counted = np.pad(counted, ((0, 0), (0, 0), *windows.pads), constant_values=1)
         bare = Windows(windows.kernel, windows.strides, windows.dilations, ((0, 0),) * (x.ndim - 2), windows.counts)
         counted = bare.padded(counted, 0)
@@ -150,11 +163,12 @@ def average_pool(call: KernelCall, x: Array) -> Array:
     return total / sum((counted[span] for _, span in windows.positions()), np.zeros((1, 1, *windows.counts)))
 
 
-def _max_pool(call: KernelCall, x: Array) -> Any:
-    windows = windows_of(call, x.shape[2:], call.get("kernel_shape"), is_pool=True)
+@WINDOW.operator("MaxPool", T.SAME_DTYPE | T.SELECTS | T.EMPTY_SAFE)
+def _max_pool(x: Array, *, storage_order: int = 0, output_count: int, **settings: Any) -> Any:
+    windows = windows_of(x.shape[2:], **settings)
     lowest = -np.inf if x.dtype == np.float64 else np.iinfo(x.dtype).min
     padded = windows.padded(x, lowest)
-    order = "F" if call.get("storage_order") else "C"
+    order = "F" if storage_order else "C"
     places = np.arange(int(np.prod(x.shape[2:]))).reshape(x.shape[2:], order=order)
     spots = windows.padded(places[None, None], -1)
     best = np.full((*x.shape[:2], *windows.counts), lowest, x.dtype)
@@ -163,42 +177,57 @@ def _max_pool(call: KernelCall, x: Array) -> Any:
         here, spot = padded[span], spots[span]
         better = (spot >= 0) & ((here > best) | (where < 0) | np.isnan(here.astype(np.float64)))
         best, where = np.where(better, here, best), np.where(better, spot, where)
-    if not call.has_output(1):
+    if output_count < 2:
         return best
     rows = np.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *(1,) * (x.ndim - 2))
     return best, where + rows * places.size
 
 
-def _lp_pool(call: KernelCall, x: Array) -> Array:
-    windows = windows_of(call, x.shape[2:], call.get("kernel_shape"), is_pool=True)
-    p = call.get("p", 2)
+@WINDOW.operator("LpPool", T.SAME_DTYPE)
+def _lp_pool(x: Array, *, p: float = 2, **settings: Any) -> Array:
+    windows = windows_of(x.shape[2:], **settings)
     powers = windows.padded(np.abs(x) ** p, 0)
     total = sum((powers[span] for _, span in windows.positions()), np.zeros((*x.shape[:2], *windows.counts)))
     return total ** (1 / p)
 
 
-def _over_image(function: Callable[..., Array]) -> Kernel:
-    return lambda call, x: function(call, x, tuple(range(2, x.ndim)))
+def _image_axes(x: Array) -> tuple[int, ...]:
+    return tuple(range(2, x.ndim))
 
 
-def _global_lp(call: KernelCall, x: Array, axes: tuple[int, ...]) -> Array:
-    p = call.get("p", 2)
-    return np.sum(np.abs(x) ** p, axis=axes, keepdims=True) ** (1 / p)
+@WINDOW.operator("GlobalAveragePool", T.SAME_DTYPE | T.EMPTY_SAFE)
+def global_average_pool(x: Array) -> Array:
+    """Averages over the dims of images (N, C, ...), which are kept."""
+    return np.mean(x, axis=_image_axes(x), keepdims=True)
 
 
-def _max_unpool(call: KernelCall, x: Array, indices: Array, shape: Array | None = None) -> Array:
+@WINDOW.operator("GlobalMaxPool", T.SAME_DTYPE | T.SELECTS | T.EMPTY_SAFE)
+def _global_max_pool(x: Array) -> Array:
+    return np.max(x, axis=_image_axes(x), keepdims=True)
+
+
+@WINDOW.operator("GlobalLpPool", T.SAME_DTYPE)
+def _global_lp_pool(x: Array, *, p: float = 2) -> Array:
+    return np.sum(np.abs(x) ** p, axis=_image_axes(x), keepdims=True) ** (1 / p)
+
+
+@WINDOW.operator("MaxUnpool", T.SAME_DTYPE | T.SELECTS, roles={2: "extent"})
+def _max_unpool(
+    x: Array, indices: Array, shape: Array | None = None, *, kernel_shape: Integers, strides: Integers = (),
+    pads: Integers = (),
+) -> Array:  # fmt: skip
     rank = x.ndim - 2
-    kernel, strides = call.get("kernel_shape"), call.get("strides") or (1,) * rank
-    pads = call.get("pads") or (0,) * (2 * rank)
-    sizes = [(n - 1) * strides[i] - pads[i] - pads[i + rank] + kernel[i] for i, n in enumerate(x.shape[2:])]
+    strides, pads = strides or (1,) * rank, pads or (0,) * (2 * rank)
+    sizes = [(n - 1) * strides[i] - pads[i] - pads[i + rank] + kernel_shape[i] for i, n in enumerate(x.shape[2:])]
     out = np.zeros((*x.shape[:2], *sizes) if shape is None else shape.tolist(), x.dtype)
     out.reshape(-1)[indices.reshape(-1)] = x.reshape(-1)
     return out
 
 
-def _col2im(call: KernelCall, x: Array, image: Array, block: Array) -> Array:
+@WINDOW.operator("Col2Im", T.SAME_DTYPE, roles={1: "extent", 2: "extent"})
+def _col2im(x: Array, image: Array, block: Array, **settings: Any) -> Array:
     extents, kernel = tuple(image.tolist()), tuple(block.tolist())
-    windows = windows_of(call, extents, kernel)
+    windows = windows_of(extents, kernel, **settings)
     c = x.shape[1] // int(np.prod(kernel))
     columns = x.reshape(x.shape[0], c, *kernel, *windows.counts)
     padded = np.zeros_like(x, shape=windows.padded(np.zeros((x.shape[0], c, *extents)), 0).shape)
@@ -207,13 +236,14 @@ def _col2im(call: KernelCall, x: Array, image: Array, block: Array) -> Array:
     return padded[(..., *(slice(low, low + n) for (low, _), n in zip(windows.pads, extents, strict=True)))]
 
 
-def _max_roi_pool(call: KernelCall, x: Array, rois: Array) -> Array:
-    height, width = call.get("pooled_shape")
+@WINDOW.operator("MaxRoiPool", T.SAME_DTYPE)
+def _max_roi_pool(x: Array, rois: Array, *, pooled_shape: Integers, spatial_scale: float = 1.0) -> Array:
+    height, width = pooled_shape
     found = np.zeros((rois.shape[0], x.shape[1], height, width), x.dtype)
     for out, roi in zip(found, rois, strict=True):
         image = x[int(roi[0])]
         # Halves are rounded away from zero.
-        left, top, right, bottom = np.floor(roi[1:] * call.get("spatial_scale", 1.0) + 0.5).astype(np.int64).tolist()
+        left, top, right, bottom = np.floor(roi[1:] * spatial_scale + 0.5).astype(np.int64).tolist()
         bins = (max(bottom - top + 1, 1) / height, max(right - left + 1, 1) / width)
         for i, j in product(range(height), range(width)):
             rows, columns = (
@@ -227,16 +257,15 @@ def _max_roi_pool(call: KernelCall, x: Array, rois: Array) -> Array:
     return found
 
 
-KERNELS: Mapping[str, Kernel] = {
-    "AveragePool": average_pool,
-    "Col2Im": _col2im,
-    "Conv": _conv,
-    "ConvTranspose": _conv_transpose,
-    "GlobalAveragePool": _over_image(lambda _, x, axes: np.mean(x, axis=axes, keepdims=True)),
-    "GlobalLpPool": _over_image(_global_lp),
-    "GlobalMaxPool": _over_image(lambda _, x, axes: np.max(x, axis=axes, keepdims=True)),
-    "LpPool": _lp_pool,
-    "MaxPool": _max_pool,
-    "MaxRoiPool": _max_roi_pool,
-    "MaxUnpool": _max_unpool,
-}
+WINDOW.declare("DeformConv", T.SAME_DTYPE, by_reference)
+WINDOW.declare("NonMaxSuppression", T.DATA_DEPENDENT | T.JUMPS, by_reference, roles={2: "extent", 3: "share"})
+WINDOW.declare("RoiAlign", T.SAME_DTYPE, by_reference, since=16)
+WINDOW.declare("ImageDecoder", T.DATA_DEPENDENT | T.JUMPS)
+
+
+@WINDOW.older("RoiAlign")
+def _roi_align_without_half_pixels(*inputs: Any, node: onnx.NodeProto, version: int) -> tuple[Any, ...]:
+    shifted = onnx.NodeProto()
+    shifted.CopyFrom(node)
+    shifted.attribute.append(helper.make_attribute("coordinate_transformation_mode", "output_half_pixel"))
+    return run_node(shifted, version, *inputs)

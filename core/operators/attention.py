@@ -1,14 +1,17 @@
-"""Float64 kernels of attention and rotary embeddings."""
+"""Attention and rotary embeddings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from .kernel_call import Array, Kernel, KernelCall
-from .normalization_kernels import softmax
+from .declaration import Family
+from .declaration import Trait as T
+from .element_types import Array
+from .normalization import softmax
+
+ATTENTION = Family()
 
 
 def split_heads(x: Array, heads: int) -> Array:
@@ -33,15 +36,16 @@ def attention_weights(scores: Array) -> Array:
     return np.where(np.isneginf(scores).all(axis=-1, keepdims=True), 0, weights)
 
 
+@ATTENTION.operator("Attention", T.SAME_DTYPE)
 def _attention(
-    call: KernelCall, q: Array, k: Array, v: Array, mask: Array | None = None,
-    past_key: Array | None = None, past_value: Array | None = None, valid: Array | None = None,
+    q: Array, k: Array, v: Array, mask: Array | None = None, past_key: Array | None = None,
+    past_value: Array | None = None, valid: Array | None = None, *, q_num_heads: int = 0, kv_num_heads: int = 0,
+    scale: float | None = None, softcap: float = 0.0, is_causal: int = 0, left_window_size: int = -1,
+    right_window_size: int = -1, qk_matmul_output_mode: int = 0,
 ) -> tuple[Array, ...]:  # fmt: skip
     is_flat = q.ndim == 3
     if is_flat:
-        q, k, v = (
-            split_heads(x, call.get(n)) for x, n in ((q, "q_num_heads"), (k, "kv_num_heads"), (v, "kv_num_heads"))
-        )
+        q, k, v = split_heads(q, q_num_heads), split_heads(k, kv_num_heads), split_heads(v, kv_num_heads)
     past = 0
     if past_key is not None and past_value is not None:
         past = past_key.shape[2]
@@ -49,10 +53,9 @@ def _attention(
     present = (k, v)
     queries, keys, repeats = q.shape[2], k.shape[2], q.shape[1] // k.shape[1]
     k, v = (np.repeat(x, repeats, axis=1) for x in (k, v))
-    scale = call.get("scale", 1 / np.sqrt(q.shape[-1]))
-    stages = [(q * scale) @ np.swapaxes(k, -1, -2)]
-    cap = call.get("softcap", 0.0)
-    capped = cap * np.tanh(stages[0] / cap) if cap else stages[0]
+    factor = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
+    stages = [(q * factor) @ np.swapaxes(k, -1, -2)]
+    capped = softcap * np.tanh(stages[0] / softcap) if softcap else stages[0]
     bias: Any = 0.0
     if mask is not None:
         bias = additive_mask(mask)
@@ -62,17 +65,17 @@ def _attention(
     at, of = np.arange(keys), np.arange(queries).reshape(-1, 1)
     first: Any = past if ends is None or past_key is not None else ends - queries
     allowed: Any = np.ones((queries, keys), np.bool_)
-    if call.get("is_causal"):
+    if is_causal:
         allowed = allowed & (at <= of + first)
-    for name, sign in (("left_window_size", 1), ("right_window_size", -1)):
-        if (size := call.get(name, -1)) is not None and size >= 0:
+    for size, sign in ((left_window_size, 1), (right_window_size, -1)):
+        if size >= 0:
             allowed = allowed & (sign * (of + first - at) <= size)
     if ends is not None:
         allowed = allowed & (at < ends)
     masked = capped + np.where(allowed, 0.0, -np.inf) + bias
     stages += [capped, masked, attention_weights(masked)]
     y = stages[3] @ v
-    return (join_heads(y) if is_flat else y, *present, stages[call.get("qk_matmul_output_mode", 0)])
+    return (join_heads(y) if is_flat else y, *present, stages[qk_matmul_output_mode])
 
 
 def rotated(x: Array, cos: Array, sin: Array, *, interleaved: bool) -> Array:
@@ -88,11 +91,15 @@ def rotated(x: Array, cos: Array, sin: Array, *, interleaved: bool) -> Array:
     return np.concatenate((turned, rest), axis=-1)
 
 
-def _rotary_embedding(call: KernelCall, x: Array, cos: Array, sin: Array, positions: Array | None = None) -> Array:
-    heads = split_heads(x, call.get("num_heads")) if x.ndim == 3 else x
+@ATTENTION.operator("RotaryEmbedding", T.SAME_SHAPE | T.SAME_DTYPE, roles={3: "index"})
+def _rotary_embedding(
+    x: Array, cos: Array, sin: Array, positions: Array | None = None, *, num_heads: int = 0, interleaved: int = 0
+) -> Array:
+    heads = split_heads(x, num_heads) if x.ndim == 3 else x
     cos, sin = (t if positions is None else t[positions] for t in (cos, sin))
-    y = rotated(heads, cos[:, None], sin[:, None], interleaved=bool(call.get("interleaved")))
+    y = rotated(heads, cos[:, None], sin[:, None], interleaved=bool(interleaved))
     return join_heads(y) if x.ndim == 3 else y
 
 
-KERNELS: Mapping[str, Kernel] = {"Attention": _attention, "RotaryEmbedding": _rotary_embedding}
+ATTENTION.declare("CausalConvWithState LinearAttention", T.SAME_DTYPE)
+ATTENTION.declare("SwiGLU", T.SAME_SHAPE | T.SAME_DTYPE)

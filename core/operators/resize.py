@@ -1,16 +1,20 @@
-"""Float64 kernels of Resize, Upsample and GridSample, as onnxruntime interprets them, and of AffineGrid."""
+"""Resize, Upsample and GridSample, as onnxruntime interprets them, and AffineGrid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from .kernel_call import Array, Kernel, KernelCall
-from .reduction_kernels import axes_of
+from .declaration import Family
+from .declaration import Trait as T
+from .element_types import Array
+from .reduction import axes_of
+
+RESIZE = Family()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +58,23 @@ ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
 }
 
 
-def _nearest(call: KernelCall, axis: _Axis, mode: str) -> Array:
-    rounding = call.get("nearest_mode", "round_prefer_floor") if call.version >= 11 else ""
-    x = axis.coordinates(mode, np.float32)
+@dataclass(frozen=True, slots=True)
+class _Interpolation:
+    """The attributes of a Resize of these names; without a `nearest_mode` the nearest element is that of opset 10."""
+
+    mode: str
+    transform: str
+    nearest_mode: str = ""
+    cubic_coeff_a: float = -0.75
+    antialias: bool = False
+    exclude_outside: bool = False
+    extrapolation_value: float = 0.0
+
+
+def _nearest(how: _Interpolation, axis: _Axis) -> Array:
+    x = axis.coordinates(how.transform, np.float32)
     legacy = np.ceil if axis.scale < 1 else np.floor
-    found = (ROUNDINGS[rounding] if rounding else legacy)(x)
+    found = (ROUNDINGS[how.nearest_mode] if how.nearest_mode else legacy)(x)
     return np.clip(found, 0, axis.size - 1).astype(np.int64)
 
 
@@ -69,19 +85,19 @@ def _cubic(x: Array, a: float) -> Array:
     return np.where(x <= 1, near, np.where(x < 2, ((x - 5) * x + 8) * x * a - 4 * a, 0))
 
 
-def _weights(call: KernelCall, axis: _Axis, mode: str, transform: str) -> Array:
+def _weights(how: _Interpolation, axis: _Axis) -> Array:
     """The matrix (new extent, extent) of an interpolation along an axis."""
-    x = axis.coordinates(transform, np.float64)
-    is_cubic, a = mode == "cubic", call.get("cubic_coeff_a", -0.75)
-    shrink = min(float(axis.scale), 1.0) if call.get("antialias") else 1.0
-    if not is_cubic and not call.get("antialias"):
+    x = axis.coordinates(how.transform, np.float64)
+    is_cubic = how.mode == "cubic"
+    shrink = min(float(axis.scale), 1.0) if how.antialias else 1.0
+    if not is_cubic and not how.antialias:
         x = np.clip(x, 0, axis.size - 1)
     reach = int(np.ceil((2 if is_cubic else 1) / shrink)) + 1
     places = np.floor(x).reshape(-1, 1) + np.arange(-reach, reach + 1)
     steps = (places - x.reshape(-1, 1)) * shrink
-    values = _cubic(steps, a) if is_cubic else np.clip(1 - np.abs(steps), 0, None)
+    values = _cubic(steps, how.cubic_coeff_a) if is_cubic else np.clip(1 - np.abs(steps), 0, None)
     inside = (places >= 0) & (places < axis.size)
-    if call.get("exclude_outside"):
+    if how.exclude_outside:
         values = np.where(inside, values, 0)
     values = values / values.sum(axis=1, keepdims=True)
     found = np.zeros((axis.new_size, axis.size))
@@ -90,29 +106,27 @@ def _weights(call: KernelCall, axis: _Axis, mode: str, transform: str) -> Array:
     return found
 
 
-def _interpolated(call: KernelCall, x: Array, axes: Mapping[int, _Axis], transform: str) -> Array:
-    given: str = call.get("mode", "nearest")
-    mode = "linear" if given == "bilinear" else given
+def _interpolated(how: _Interpolation, x: Array, axes: Mapping[int, _Axis]) -> Array:
     y, outside = x.astype(np.float64), np.zeros((1,) * x.ndim, np.bool_)
+    is_crop = how.transform == "tf_crop_and_resize"
     for i, axis in axes.items():
-        if axis.scale != 1 or axis.new_size != axis.size or transform == "tf_crop_and_resize":
-            if mode == "nearest":
-                y = np.take(y, _nearest(call, axis, transform), i)
+        if axis.scale != 1 or axis.new_size != axis.size or is_crop:
+            if how.mode == "nearest":
+                y = np.take(y, _nearest(how, axis), i)
             else:
-                y = np.moveaxis(np.moveaxis(y, i, -1) @ _weights(call, axis, mode, transform).T, -1, i)
-        if transform == "tf_crop_and_resize":
-            at = axis.coordinates(transform, np.float32)
+                y = np.moveaxis(np.moveaxis(y, i, -1) @ _weights(how, axis).T, -1, i)
+        if is_crop:
+            at = axis.coordinates(how.transform, np.float32)
             beyond = (at < 0) | (at > axis.size - 1)
             outside = outside | beyond.reshape(-1, *(1,) * (x.ndim - i - 1))
-    if transform == "tf_crop_and_resize":
-        y = np.where(outside, call.get("extrapolation_value", 0.0), y)
+    if is_crop:
+        y = np.where(outside, how.extrapolation_value, y)
     return y.astype(x.dtype) if x.dtype.kind == "f" else np.rint(y).astype(x.dtype)
 
 
-def _sizes(call: KernelCall, extents: list[int], sizes: list[int]) -> tuple[list[int], list[np.float32]]:
+def _sizes(policy: str, extents: list[int], sizes: list[int]) -> tuple[list[int], list[np.float32]]:
     """The new extents and scales of given sizes."""
     scales = [np.float32(m) / np.float32(n) for m, n in zip(sizes, extents, strict=True)]
-    policy = call.get("keep_aspect_ratio_policy", "stretch")
     if policy != "stretch":
         scale = min(scales) if policy == "not_larger" else max(scales)
         sizes = [int(np.floor(np.float64(scale) * n + 0.5)) for n in extents]
@@ -120,42 +134,62 @@ def _sizes(call: KernelCall, extents: list[int], sizes: list[int]) -> tuple[list
     return sizes, scales
 
 
-def _resize(call: KernelCall, x: Array, *rest: Array | None) -> Array:
-    roi, scales, sizes = (None, *rest, None)[:3] if call.version < 11 else (*rest, None, None, None)[:3]
-    along = list(axes_of(call, None, x.ndim) or range(x.ndim))
+def _scaled(n: int, scale: np.float32) -> int:
+    return int(np.floor(scale * np.float32(n)))
+
+
+@RESIZE.operator("Resize", T.SAME_DTYPE | T.EMPTY_SAFE, roles={2: "scales", 3: "extent"}, since=11)
+def _resize(
+    x: Array, roi: Array | None = None, scales: Array | None = None, sizes: Array | None = None, *,
+    mode: str = "nearest", coordinate_transformation_mode: str = "half_pixel",
+    nearest_mode: str = "round_prefer_floor", cubic_coeff_a: float = -0.75, antialias: int = 0,
+    exclude_outside: int = 0, extrapolation_value: float = 0.0, axes: Sequence[int] | None = None,
+    keep_aspect_ratio_policy: str = "stretch",
+) -> Array:  # fmt: skip
+    along = list(axes_of(axes, x.ndim) or range(x.ndim))
     extents = [x.shape[a] for a in along]
     if sizes is not None and sizes.size:
-        wanted, factors = _sizes(call, extents, sizes.tolist())
+        wanted, factors = _sizes(keep_aspect_ratio_policy, extents, sizes.tolist())
     else:
         factors = [np.float32(s) for s in np.asarray(scales).tolist()]
-        wanted = [int(np.floor(s * np.float32(n))) for s, n in zip(factors, extents, strict=True)]
-    transform = call.get("coordinate_transformation_mode", "asymmetric" if call.version < 11 else "half_pixel")
+        wanted = [_scaled(n, s) for s, n in zip(factors, extents, strict=True)]
     bounds = [0.0] * len(along) + [1.0] * len(along) if roi is None or not roi.size else roi.tolist()
-    axes = {
+    resized = {
         a: _Axis(n, m, s, (bounds[i], bounds[i + len(along)]))
         for i, (a, n, m, s) in enumerate(zip(along, extents, wanted, factors, strict=True))
     }
-    return _interpolated(call, x, axes, transform)
+    how = _Interpolation(
+        mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(antialias), bool(exclude_outside),
+        extrapolation_value,
+    )  # fmt: skip
+    return _interpolated(how, x, resized)
 
 
-def _upsample(call: KernelCall, x: Array, scales: Array | None = None) -> Array:
-    given = call.get("scales") if scales is None else scales
-    if given is None:
-        given = [1.0, 1.0, call.get("height_scale"), call.get("width_scale")]
-    factors = [np.float32(s) for s in np.asarray(given).tolist()]
-    axes = {
-        i: _Axis(n, int(np.floor(s * np.float32(n))), s, (0, 1))
-        for i, (n, s) in enumerate(zip(x.shape, factors, strict=True))
-    }
-    return _interpolated(call, x, axes, "asymmetric")
+def _resize_by_scales(x: Array, scales: Any, mode: str) -> Array:
+    factors = [np.float32(s) for s in np.asarray(scales).tolist()]
+    axes = {i: _Axis(n, _scaled(n, s), s, (0, 1)) for i, (n, s) in enumerate(zip(x.shape, factors, strict=True))}
+    return _interpolated(_Interpolation("linear" if mode == "bilinear" else mode, "asymmetric"), x, axes)
 
 
-def _affine_grid(call: KernelCall, theta: Array, size: Array) -> Array:
+@RESIZE.operator("Upsample", T.SAME_DTYPE, roles={1: "scales"})
+def _upsample(
+    x: Array, scales: Any = None, *, mode: str = "nearest", height_scale: float = 1.0, width_scale: float = 1.0
+) -> Array:
+    return _resize_by_scales(x, [1.0, 1.0, height_scale, width_scale] if scales is None else scales, mode)
+
+
+@RESIZE.older("Resize", since=10)
+def _resize_10(x: Array, scales: Array, *, mode: str = "nearest") -> Array:
+    return _resize_by_scales(x, scales, mode)
+
+
+@RESIZE.operator("AffineGrid", T.SAME_DTYPE, roles={1: "extent"})
+def _affine_grid(theta: Array, size: Array, *, align_corners: int = 0) -> Array:
     extents = size.tolist()[2:]
     steps = []
     for n in extents:
-        at = np.linspace(-1, 1, n) if call.get("align_corners") else (2 * np.arange(n) + 1) / n - 1
-        steps.append(at if n > 1 or not call.get("align_corners") else np.zeros(1))
+        at = np.linspace(-1, 1, n) if align_corners else (2 * np.arange(n) + 1) / n - 1
+        steps.append(at if n > 1 or not align_corners else np.zeros(1))
     grids = np.meshgrid(*steps, indexing="ij")[::-1]  # x is the last dim
     points = np.stack([*grids, np.ones_like(grids[0])], axis=-1).reshape(-1, len(extents) + 1)
     found = points @ np.swapaxes(theta, 1, 2)
@@ -198,9 +232,11 @@ def _taps(mode: str, at: Array) -> list[tuple[Array, Array]]:
     return [(first + n, _cubic(t - n, -0.75)) for n in (-1, 0, 1, 2)]
 
 
-def _grid_sample(call: KernelCall, x: Array, grid: Array) -> Array:
-    mode = call.get("mode", "bilinear").removeprefix("bi")
-    padding, align = call.get("padding_mode", "zeros"), bool(call.get("align_corners"))
+@RESIZE.operator("GridSample", T.SAME_DTYPE)
+def _grid_sample(
+    x: Array, grid: Array, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: int = 0
+) -> Array:
+    mode, padding, align = mode.removeprefix("bi"), padding_mode, bool(align_corners)
     extents = x.shape[2:]
     axes = [
         _SampledAxis(n, 0.0, n - 1.0, padding) if align else _SampledAxis(n, -0.5, n - 0.5, padding) for n in extents
@@ -222,7 +258,3 @@ def _grid_sample(call: KernelCall, x: Array, grid: Array) -> Array:
         y += weight[..., None] * channels_last[(batch, *(index for index, _ in held))]
     return np.moveaxis(y, -1, 1)
 
-
-KERNELS: Mapping[str, Kernel] = {
-    "AffineGrid": _affine_grid, "GridSample": _grid_sample, "Resize": _resize, "Upsample": _upsample,
-}  # fmt: skip

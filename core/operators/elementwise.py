@@ -1,0 +1,323 @@
+"""Operators on single elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ..ir.dtypes import INTEGERS
+from . import reference
+from .declaration import ALL_INPUTS, Family
+from .declaration import Trait as T
+from .element_types import NUMPY_DTYPES, Array, dtype_of, type_at
+
+Unary = Callable[[Array], Array]
+Binary = Callable[[Array, Array], Array]
+ELEMENTWISE = Family()
+INVARIANT = T.UNARY | T.LAYOUT_INVARIANT
+SELECTING = INVARIANT | T.SELECTS | T.KEEPS_FINITE
+STEP = SELECTING | T.JUMPS
+FOLDED = T.BINARY | T.COMMUTATIVE | T.KEEPS_FINITE
+CONVERSION = T.ELEMENTWISE | T.LAYOUT_INVARIANT | T.SAME_SHAPE | T.EMPTY_SAFE | T.JUMPS
+CLASSIFICATION = T.ELEMENTWISE | T.TOTAL | T.LAYOUT_INVARIANT | T.SAME_SHAPE | T.QUERIES | T.EMPTY_SAFE
+_erf_of_numbers = np.frompyfunc(math.erf, 1, 1)
+SELU = (np.float64(np.float32(1.67326319217681884765625)), np.float64(np.float32(1.05070102214813232421875)))
+
+
+def erf(x: Array) -> Array:
+    """The error function to full double precision."""
+    return np.asanyarray(_erf_of_numbers(x), np.float64)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)), without overflow."""
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, e) / (1 + e)
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)), without overflow."""
+    return np.logaddexp(x, 0)
+
+
+def softsign(x: Array) -> Array:
+    """X / (1 + |x|)."""
+    return x / (1 + np.abs(x))
+
+
+@ELEMENTWISE.operator("Elu", T.UNARY | T.KEEPS_FINITE)
+def elu(x: Array, *, alpha: float = 1.0) -> Array:
+    """The exponential linear unit (operator Elu)."""
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+@ELEMENTWISE.operator("LeakyRelu", INVARIANT | T.KEEPS_FINITE)
+def leaky_relu(x: Array, *, alpha: float = 0.01) -> Array:
+    """`alpha` * x below 0, and x elsewhere."""
+    return np.where(x < 0, alpha * x, x)
+
+
+@ELEMENTWISE.operator("HardSigmoid", T.UNARY | T.BOUNDED)
+def hard_sigmoid(x: Array, *, alpha: float = 0.2, beta: float = 0.5) -> Array:
+    """`alpha` * x + `beta` between 0 and 1."""
+    return np.clip(alpha * x + beta, 0, 1)
+
+
+@ELEMENTWISE.operator("ThresholdedRelu", STEP)
+def thresholded_relu(x: Array, *, alpha: float = 1.0) -> Array:
+    """X above `alpha`, and 0 elsewhere."""
+    return np.where(x > alpha, x, 0)
+
+
+@ELEMENTWISE.operator("Swish", T.UNARY | T.KEEPS_FINITE)
+def swish(x: Array, *, alpha: float = 1.0) -> Array:
+    """X * sigmoid(`alpha` * x)."""
+    return x * sigmoid(alpha * x)
+
+
+for names, traits, unary in (
+    ("Abs", SELECTING, np.abs),
+    ("Acos", T.UNARY | T.BOUNDED, np.arccos),
+    ("Acosh", T.UNARY, np.arccosh),
+    ("Asin", T.UNARY | T.BOUNDED, np.arcsin),
+    ("Asinh", T.UNARY, np.arcsinh),
+    ("Atan", T.UNARY | T.BOUNDED, np.arctan),
+    ("Atanh", T.UNARY, np.arctanh),
+    ("BitwiseNot", INVARIANT, np.bitwise_not),
+    ("Ceil", STEP, np.ceil),
+    ("Cos", T.UNARY | T.BOUNDED, np.cos),
+    ("Cosh", T.UNARY, np.cosh),
+    ("Erf", T.UNARY | T.BOUNDED | T.APPROXIMATED, erf),
+    ("Exp", T.UNARY, np.exp),
+    ("Floor", STEP, np.floor),
+    ("Log", T.UNARY, np.log),
+    ("Neg", SELECTING, np.negative),
+    ("Not", INVARIANT | T.SELECTS, np.logical_not),
+    ("Round", STEP, np.rint),
+    ("Sigmoid", T.UNARY | T.BOUNDED | T.APPROXIMATED, sigmoid),
+    ("Sign", INVARIANT | T.QUERIES | T.BOUNDED | T.JUMPS, np.sign),
+    ("Sin", T.UNARY | T.BOUNDED, np.sin),
+    ("Sinh", T.UNARY, np.sinh),
+    ("Softplus", T.UNARY | T.KEEPS_FINITE, softplus),
+    ("Softsign", T.UNARY | T.BOUNDED, softsign),
+    ("Sqrt", INVARIANT, np.sqrt),
+    ("Tan", T.UNARY, np.tan),
+    ("Tanh", T.UNARY | T.BOUNDED | T.APPROXIMATED, np.tanh),
+):
+    ELEMENTWISE.declare(names, traits, unary)
+
+
+def with_axis(function: Binary) -> Binary:
+    """A function of two arrays as before opset 7: the second one starts at the dim `axis` of the first one.
+
+    By default its dims are the last ones.
+    """
+
+    def aligned(a: Array, b: Array, *, broadcast: int = 0, axis: int | None = None) -> Array:
+        if broadcast and axis is not None:
+            b = b.reshape(b.shape + (1,) * (a.ndim - axis % a.ndim - b.ndim))
+        return function(a, b)
+
+    return aligned
+
+
+def divide(a: Array, b: Array) -> Array:
+    """A / b; the quotient of integers is truncated towards zero."""
+    if a.dtype.kind not in "iu":
+        return a / b
+    safe = np.where(b == 0, 1, b).astype(b.dtype)
+    quotient = a // safe
+    inexact = (quotient * safe != a) & ((a < 0) != (safe < 0))
+    return (quotient + inexact).astype(a.dtype)
+
+
+def power(a: Array, b: Array) -> Array:
+    """A ** b in the type of `a`."""
+    found = np.power(a.astype(np.float64), b.astype(np.float64))
+    return found.astype(a.dtype)
+
+
+def _equal(a: Array, b: Array) -> Array:
+    return np.asarray(a == b)
+
+
+for name, traits, binary in (
+    ("Add", FOLDED, np.add),
+    ("And", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_and),
+    ("BitwiseAnd", T.BINARY | T.COMMUTATIVE, np.bitwise_and),
+    ("BitwiseOr", T.BINARY | T.COMMUTATIVE, np.bitwise_or),
+    ("BitwiseXor", T.BINARY | T.COMMUTATIVE, np.bitwise_xor),
+    ("Equal", T.COMPARES | T.COMMUTATIVE, _equal),
+    ("Greater", T.COMPARES, np.greater),
+    ("GreaterOrEqual", T.COMPARES, np.greater_equal),
+    ("Less", T.COMPARES, np.less),
+    ("LessOrEqual", T.COMPARES, np.less_equal),
+    ("Mul", FOLDED, np.multiply),
+    ("Or", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_or),
+    ("Pow", T.BROADCASTING | T.SAME_DTYPE | T.EMPTY_SAFE, power),
+    ("Sub", T.BINARY | T.KEEPS_FINITE, np.subtract),
+    ("Xor", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_xor),
+):
+    ELEMENTWISE.declare(name, traits, binary, since=7)
+    ELEMENTWISE.older(name)(with_axis(binary))
+
+ELEMENTWISE.declare(
+    "Div", T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE, divide, roles={1: "divisor"}, since=7
+)
+ELEMENTWISE.older("Div")(with_axis(divide))
+
+
+@ELEMENTWISE.operator(
+    "Mod", T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE | T.JUMPS, roles={1: "divisor"}
+)
+def _mod(a: Array, b: Array, *, fmod: int = 0) -> Array:
+    return np.fmod(a, b) if fmod else np.mod(a, b)
+
+
+@ELEMENTWISE.operator("Sum", FOLDED)
+def _sum(*inputs: Array) -> Array:
+    return reduce(np.add, inputs)
+
+
+@ELEMENTWISE.operator("Mean", FOLDED)
+def _mean(*inputs: Array) -> Array:
+    return reduce(np.add, inputs) / len(inputs)
+
+
+@ELEMENTWISE.operator("Max", FOLDED, data=ALL_INPUTS)
+def _max(*inputs: Array) -> Array:
+    return reduce(np.maximum, inputs)
+
+
+@ELEMENTWISE.operator("Min", FOLDED, data=ALL_INPUTS)
+def _min(*inputs: Array) -> Array:
+    return reduce(np.minimum, inputs)
+
+
+@ELEMENTWISE.operator(
+    "Where", T.BROADCASTING | T.TOTAL | T.LAYOUT_INVARIANT | T.EMPTY_SAFE | T.KEEPS_FINITE, data=(1, 2)
+)
+def _where(condition: Array, a: Array, b: Array) -> Array:
+    return np.where(condition, a, b)
+
+
+@ELEMENTWISE.operator("Identity", INVARIANT | T.MOVES_DATA | T.KEEPS_FINITE, data=(0,))
+def _identity(x: Any) -> Any:
+    return x
+
+
+@ELEMENTWISE.operator("Clip", INVARIANT, data=(0,))
+def _clip(x: Array, min: Array | float | None = None, max: Array | float | None = None) -> Array:
+    x = x if min is None else np.maximum(x, np.asanyarray(min, x.dtype))
+    return x if max is None else np.minimum(x, np.asanyarray(max, x.dtype))
+
+
+PRELU = T.LAYOUT_INVARIANT | T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE | T.KEEPS_FINITE
+
+
+@ELEMENTWISE.operator("PRelu", PRELU, since=7)
+def _prelu(x: Array, slope: Array) -> Array:
+    return np.where(x < 0, x * slope, x).astype(x.dtype)
+
+
+@ELEMENTWISE.older("PRelu")
+def _prelu_of_channels(x: Array, slope: Array) -> Array:
+    if slope.ndim == 1 and x.ndim > 1 and slope.size > 1:
+        slope = slope.reshape(-1, *(1,) * (x.ndim - 2))
+    return _prelu(x, slope)
+
+
+@ELEMENTWISE.operator("Relu", SELECTING)
+def _relu(x: Array) -> Array:
+    return np.maximum(x, np.zeros((), x.dtype))
+
+
+@ELEMENTWISE.operator("Reciprocal", T.UNARY)
+def _reciprocal(x: Array) -> Array:
+    return 1 / x
+
+
+@ELEMENTWISE.operator("Gelu", T.UNARY | T.KEEPS_FINITE)
+def gelu(x: Array, *, approximate: str = "none") -> Array:
+    """Gaussian error linear unit (operator Gelu)."""
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * x * (1 + erf(x / math.sqrt(2)))
+
+
+@ELEMENTWISE.operator("Mish", T.UNARY | T.KEEPS_FINITE)
+def _mish(x: Array) -> Array:
+    return x * np.tanh(softplus(x))
+
+
+@ELEMENTWISE.operator("HardSwish", T.UNARY | T.KEEPS_FINITE)
+def _hard_swish(x: Array) -> Array:
+    return x * np.clip(x * np.float64(np.float32(1 / 6)) + 0.5, 0, 1)
+
+
+@ELEMENTWISE.operator("Selu", T.UNARY | T.KEEPS_FINITE)
+def _selu(x: Array, *, alpha: float = SELU[0], gamma: float = SELU[1]) -> Array:
+    return gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+@ELEMENTWISE.operator("Celu", T.UNARY)
+def _celu(x: Array, *, alpha: float = 1.0) -> Array:
+    return np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(x / alpha))
+
+
+@ELEMENTWISE.operator("Shrink", T.UNARY | T.JUMPS)
+def _shrink(x: Array, *, lambd: float = 0.5, bias: float = 0.0) -> Array:
+    return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0)).astype(x.dtype)
+
+
+@ELEMENTWISE.operator("IsInf", CLASSIFICATION)
+def _is_inf(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -> Array:
+    if x.dtype != np.float64:
+        return np.isinf(x.astype(np.float64))
+    return np.isinf(x) & (((x > 0) & bool(detect_positive)) | ((x < 0) & bool(detect_negative)))
+
+
+@ELEMENTWISE.operator("IsNaN", CLASSIFICATION)
+def _is_nan(x: Array) -> Array:
+    return np.isnan(x.astype(np.float64))
+
+
+@ELEMENTWISE.operator(
+    "BitShift", T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE, roles={1: "shift"}
+)
+def _bit_shift(a: Array, b: Array, *, direction: str) -> Array:
+    shift = np.left_shift if direction == "LEFT" else np.right_shift
+    width = 8 * a.dtype.itemsize
+    return np.where(b < width, shift(a, np.minimum(b, width - 1).astype(a.dtype)), 0).astype(a.dtype)
+
+
+@ELEMENTWISE.operator("BitCast", T.ELEMENTWISE | T.LAYOUT_INVARIANT | T.SAME_SHAPE)
+def _bit_cast(x: Array, *, to: int, input_types: Sequence[int]) -> Array:
+    held = x.astype(NUMPY_DTYPES.get(type_at(input_types, 0), x.dtype))
+    return held.view(dtype_of(to))
+
+
+def converted(x: Array, source: int, to: int, *, saturate: bool) -> Array:
+    """`x`, of the type `source` in the model, with elements of type `to`; floats of 16 to 64 bits keep the number."""
+    if to in NUMPY_DTYPES and x.dtype.kind in "biuf":
+        return x.astype(np.float64)
+    if x.dtype == np.float64 and to in INTEGERS:
+        return x.astype(np.int64).astype(dtype_of(to))
+    held = x.astype(NUMPY_DTYPES[source]) if x.dtype == np.float64 and source else x
+    return reference.cast(held, to, saturate=saturate)
+
+
+@ELEMENTWISE.operator("Cast", CONVERSION, data=(0,))
+def _cast(x: Array, *, to: int | str, saturate: int = 1, input_types: Sequence[int]) -> Array:
+    code = TensorProto.DataType.Value(to) if isinstance(to, str) else to
+    return converted(x, type_at(input_types, 0), code, saturate=bool(saturate))
+
+
+@ELEMENTWISE.operator("CastLike", CONVERSION, data=(0,))
+def _cast_like(x: Array, _: Array, *, saturate: int = 1, input_types: Sequence[int]) -> Array:
+    return converted(x, type_at(input_types, 0), type_at(input_types, 1), saturate=bool(saturate))

@@ -1,0 +1,40 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .declaration import Family
+from .declaration import Trait as T
+from .element_types import Array
+
+LINEAR = Family()
+
+
+@LINEAR.operator("MatMul", T.SAME_DTYPE | T.EMPTY_SAFE)
+def _matmul(a: Array, b: Array) -> Array:
+    return np.asanyarray(np.matmul(a, b))
+
+
+@LINEAR.operator("Gemm", T.SAME_DTYPE | T.EMPTY_SAFE)
+def gemm(
+    a: Array, b: Array, c: Array | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
+    transB: int = 0,
+) -> Array:  # fmt: skip
+    """`alpha` * a @ b + `beta` * c; integers have no factors."""
+    product = (a.T if transA else a) @ (b.T if transB else b)
+    if product.dtype != np.float64:
+        return product if c is None else product + c
+    y = alpha * product
+    return y if c is None else y + beta * c
+
+
+@LINEAR.operator("Einsum", T.SAME_DTYPE)
+def _einsum(*inputs: Array, equation: str) -> Array:
+    found: Array = np.einsum(equation.replace(" ", ""), *inputs, optimize=True)
+    return found
+
+
+@LINEAR.operator("Det", T.SAME_DTYPE)
+def _det(x: Array) -> Array:
+    return np.asarray(np.linalg.det(x))

@@ -1,0 +1,351 @@
+"""Operators that move, select or make elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from .declaration import ALL_INPUTS, Family
+from .declaration import Trait as T
+from .element_types import NUMPY_DTYPES, Array, type_at, widened
+from .reduction import axes_of
+
+MOVEMENT = Family()
+MOVES = T.MOVES | T.EMPTY_SAFE
+Integers = Array | Sequence[int]
+"""Integers of an input, or of the attribute that an older opset has for it."""
+
+
+def integers(given: Integers | None) -> list[int]:
+    """The integers of an input or an attribute; none where there is neither."""
+    return [] if given is None else [int(v) for v in np.reshape(given, -1).tolist()]
+
+
+@MOVEMENT.operator("Reshape", MOVES, data=(0,), roles={1: "factors"})
+def _reshape(x: Array, shape: Integers, *, allowzero: int = 0) -> Array:
+    wanted = integers(shape)
+    if not allowzero:
+        wanted = [x.shape[i] if n == 0 else n for i, n in enumerate(wanted)]
+    if x.size == 0 and -1 in wanted:
+        rest = int(np.prod([n for n in wanted if n != -1]))
+        wanted[wanted.index(-1)] = x.size // rest if rest else 0
+    return x.reshape(wanted)
+
+
+def flat(x: Array, axis: int) -> Array:
+    """A matrix whose rows are the dims before `axis`, counted from the end if negative."""
+    axis = axis + x.ndim if axis < 0 else axis
+    rows, columns = (int(np.prod(part, dtype=np.int64)) for part in (x.shape[:axis], x.shape[axis:]))
+    return x.reshape(rows, columns)
+
+
+@MOVEMENT.operator("Flatten", MOVES | T.HAS_AXIS, data=(0,))
+def _flatten(x: Array, *, axis: int = 1) -> Array:
+    return flat(x, axis)
+
+
+@MOVEMENT.operator("Squeeze", MOVES, data=(0,), roles={1: "unit axes"})
+def _squeeze(x: Array, axes: Integers | None = None) -> Array:
+    return np.squeeze(x, axes_of(axes, x.ndim))
+
+
+@MOVEMENT.operator("Unsqueeze", MOVES, data=(0,), roles={1: "new axes"})
+def _unsqueeze(x: Array, axes: Integers) -> Array:
+    chosen = integers(axes)
+    return np.expand_dims(x, tuple(a % (x.ndim + len(chosen)) for a in chosen))
+
+
+@MOVEMENT.operator("Transpose", MOVES, data=(0,))
+def _transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
+    return np.transpose(x, perm)
+
+
+@MOVEMENT.operator("Concat", T.SAME_DTYPE | T.EMPTY_SAFE | T.HAS_AXIS | T.KEEPS_FINITE, data=ALL_INPUTS)
+def _concat(*inputs: Array, axis: int = 1) -> Array:
+    return np.concatenate(inputs, axis=axis)
+
+
+@MOVEMENT.operator("Split", MOVES | T.HAS_AXIS, data=(0,), roles={1: "parts"})
+def _split(
+    x: Array, split: Integers | None = None, *, axis: int = 0, num_outputs: int = 0, output_count: int
+) -> tuple[Array, ...]:
+    axis %= x.ndim
+    sizes = integers(split)
+    if split is None:
+        count = num_outputs or output_count
+        each = -(-x.shape[axis] // count)
+        sizes = [min(each, max(x.shape[axis] - each * i, 0)) for i in range(count)]
+    return tuple(np.split(x, np.cumsum(sizes)[:-1].astype(np.int64), axis))
+
+
+@MOVEMENT.operator("Slice", MOVES, data=(0,), roles={1: "start", 2: "end", 3: "axes", 4: "step"})
+def _slice(
+    x: Array, starts: Integers, ends: Integers, axes: Integers | None = None, steps: Integers | None = None
+) -> Array:
+    first, last = integers(starts), integers(ends)
+    along = integers(axes) or range(len(first))
+    by = integers(steps) if steps is not None else [1] * len(first)
+    window = [slice(None)] * x.ndim
+    for start, end, axis, step in zip(first, last, along, by, strict=True):
+        extent = x.shape[axis]
+        begin, stop = start + extent * (start < 0), end + extent * (end < 0)
+        if step > 0:
+            window[axis] = slice(min(max(begin, 0), extent), min(max(stop, 0), extent), step)
+        else:
+            begin, stop = min(max(begin, 0), extent - 1), min(max(stop, -1), extent - 1)
+            window[axis] = slice(begin, stop if stop >= 0 else None, step)
+    return x[tuple(window)]
+
+
+def _checked(indices: Array, extent: int) -> Array:
+    """Indices from 0. Raises IndexError for one out of range."""
+    if indices.size and (indices.min() < -extent or indices.max() >= extent):
+        raise IndexError(f"an index is out of range of {extent} elements")
+    return np.where(indices < 0, indices + extent, indices)
+
+
+@MOVEMENT.operator("Gather", MOVES | T.HAS_AXIS, data=(0,), roles={1: "index"})
+def _gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
+    return np.take(x, _checked(indices, x.shape[axis]), axis)
+
+
+@MOVEMENT.operator("GatherElements", MOVES | T.HAS_AXIS, data=(0,), roles={1: "index"})
+def _gather_elements(x: Array, indices: Array, *, axis: int = 0) -> Array:
+    axis %= x.ndim
+    at: list[Any] = list(np.indices(indices.shape, sparse=True))
+    at[axis] = _checked(indices, x.shape[axis])
+    return x[tuple(at)]
+
+
+@MOVEMENT.operator("GatherND", MOVES, data=(0,), roles={1: "index"})
+def _gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
+    batch = batch_dims
+    count = int(np.prod(x.shape[:batch], dtype=np.int64))
+    rows, places = x.reshape(count, *x.shape[batch:]), indices.reshape(count, *indices.shape[batch:])
+    found = np.stack([row[tuple(np.moveaxis(at, -1, 0))] for row, at in zip(rows, places, strict=True)])
+    return found.reshape(*x.shape[:batch], *found.shape[1:])
+
+
+REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def _store(out: Array, at: tuple[Any, ...], updates: Array, reduction: str) -> Array:
+    if reduction in REDUCTIONS:
+        REDUCTIONS[reduction].at(out, at, updates)
+    else:
+        out[at] = updates
+    return out
+
+
+SCATTERS = T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE
+
+
+@MOVEMENT.operator("Scatter", T.SAME_SHAPE | T.SAME_DTYPE | T.HAS_AXIS, data=(0, 2), roles={1: "index"})
+@MOVEMENT.operator("ScatterElements", SCATTERS | T.HAS_AXIS, data=(0, 2), roles={1: "index"})
+def _scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str = "none") -> Array:
+    axis %= x.ndim
+    at: list[Any] = list(np.indices(indices.shape))
+    at[axis] = _checked(indices, x.shape[axis])
+    return _store(x.copy(), tuple(at), updates, reduction)
+
+
+@MOVEMENT.operator("ScatterND", SCATTERS, data=(0, 2), roles={1: "index"})
+def _scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Array:
+    at = tuple(np.moveaxis(indices, -1, 0))
+    return _store(x.copy(), at, updates, reduction)
+
+
+@MOVEMENT.operator("TensorScatter", T.SAME_SHAPE | T.SAME_DTYPE, data=(0, 1))
+def _tensor_scatter(
+    past: Array, update: Array, starts: Array | None = None, *, axis: int = -2, mode: str = "linear"
+) -> Array:
+    axis %= past.ndim
+    out, count = past.copy(), update.shape[axis]
+    first = np.zeros(past.shape[0], np.int64) if starts is None else starts
+    for row, new, start in zip(out, update, first.tolist(), strict=True):
+        at = start + np.arange(count)
+        if mode == "circular":
+            at %= past.shape[axis]
+        np.moveaxis(row, axis - 1, 0)[at] = np.moveaxis(new, axis - 1, 0)
+    return out
+
+
+@MOVEMENT.operator("Expand", MOVES, data=(0,), roles={1: "stretch"})
+def _expand(x: Array, shape: Array) -> Array:
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape.tolist()))).copy()
+
+
+@MOVEMENT.operator("Tile", MOVES, data=(0,), roles={1: "extent"})
+def _tile(x: Array, repeats: Array, axis: Array | None = None) -> Array:
+    if axis is not None:  # opset 1: so many tiles along an axis
+        return np.concatenate([x] * int(repeats.reshape(-1)[0]), axis=int(axis.reshape(-1)[0]))
+    return np.tile(x, repeats.tolist())
+
+
+@MOVEMENT.operator("Pad", T.SAME_DTYPE | T.EMPTY_SAFE, data=(0,), roles={1: "pads", 3: "axes"}, since=2)
+def _pad(
+    x: Array, pads: Integers, constant: Array | None = None, axes: Integers | None = None, *,
+    mode: Any = "constant", value: float = 0.0,
+) -> Array:  # fmt: skip
+    widths = integers(pads)
+    along = range(x.ndim) if axes is None else [a % x.ndim for a in integers(axes)]
+    each = [(0, 0)] * x.ndim
+    for i, axis in enumerate(along):
+        each[axis] = (widths[i], widths[i + len(along)])
+    # Negative widths cut off: before the others are added, as in onnxruntime.
+    window = tuple(slice(max(-low, 0), n - max(-high, 0)) for (low, high), n in zip(each, x.shape, strict=True))
+    x, added = x[window], [(max(low, 0), max(high, 0)) for low, high in each]
+    if mode != "constant":  # reflect, edge, wrap: NumPy has the same names
+        return np.asanyarray(np.pad(x, added, mode=mode))
+    filler: Any = value if constant is None else constant.reshape(-1)[0]
+    extents = [n + low + high for n, (low, high) in zip(x.shape, added, strict=True)]
+    out = np.full_like(x, filler, shape=extents)
+    out[tuple(slice(low, low + n) for n, (low, _) in zip(x.shape, added, strict=True))] = x
+    return out
+
+
+@MOVEMENT.older("Pad")
+def _pad_by_paddings(x: Array, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Array:
+    return _pad(x, paddings, mode=mode, value=value)
+
+
+@MOVEMENT.operator("CenterCropPad", T.SAME_DTYPE, data=(0,), roles={1: "extent"})
+def _center_crop_pad(x: Array, shape: Array, *, axes: Sequence[int] | None = None) -> Array:
+    for axis, wanted in zip(axes_of(axes, x.ndim) or range(x.ndim), shape.tolist(), strict=True):
+        extent = x.shape[axis]
+        if wanted <= extent:
+            start = (extent - wanted) // 2
+            x = np.take(x, range(start, start + wanted), axis)
+        else:
+            widths = [(0, 0)] * x.ndim
+            before = (wanted - extent) // 2
+            widths[axis] = (before, wanted - extent - before)
+            x = np.pad(x, widths)
+    return x
+
+
+@MOVEMENT.operator("DepthToSpace", MOVES, data=(0,))
+def _depth_to_space(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
+    b, (n, c, h, w) = blocksize, x.shape
+    if mode == "DCR":
+        parts = x.reshape(n, b, b, c // (b * b), h, w).transpose(0, 3, 4, 1, 5, 2)
+    else:
+        parts = x.reshape(n, c // (b * b), b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
+    return parts.reshape(n, c // (b * b), h * b, w * b)
+
+
+@MOVEMENT.operator("SpaceToDepth", MOVES, data=(0,))
+def _space_to_depth(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
+    b, (n, c, h, w) = blocksize, x.shape
+    parts = x.reshape(n, c, h // b, b, w // b, b)
+    order = (0, 1, 3, 5, 2, 4) if mode == "CRD" else (0, 3, 5, 1, 2, 4)
+    return parts.transpose(order).reshape(n, c * b * b, h // b, w // b)
+
+
+@MOVEMENT.operator("ReverseSequence", T.MOVES | T.SAME_SHAPE, data=(0,), roles={1: "count"})
+def _reverse_sequence(x: Array, lengths: Array, *, time_axis: int = 0, batch_axis: int = 1) -> Array:
+    moved = np.moveaxis(x, (batch_axis, time_axis), (0, 1))
+    out = moved.copy()
+    for row, source, length in zip(out, moved, lengths.tolist(), strict=True):
+        row[:length] = source[:length][::-1]
+    return np.moveaxis(out, (0, 1), (batch_axis, time_axis))
+
+
+@MOVEMENT.operator("Trilu", T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE | T.KEEPS_FINITE, data=(0,))
+def trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
+    """The upper or lower triangle of matrices, from the diagonal `k` on."""
+    offset = 0 if k is None else int(k.reshape(-1)[0])
+    keep = np.tri(*x.shape[-2:], k=offset - bool(upper), dtype=bool)
+    return np.where(~keep if upper else keep, x, np.zeros((), x.dtype))
+
+
+@MOVEMENT.operator("EyeLike", T.SAME_SHAPE | T.READS_SHAPE)
+def _eye_like(x: Array, *, dtype: int = 0, k: int = 0, input_types: Sequence[int]) -> Array:
+    kind = dtype or type_at(input_types, 0) or TensorProto.FLOAT
+    return widened(np.eye(*x.shape, k=k, dtype=helper.tensor_dtype_to_np_dtype(kind)))
+
+
+@MOVEMENT.operator("Range", T.SAME_DTYPE | T.EMPTY_SAFE, roles={0: "start", 1: "limit", 2: "step"})
+def _range(start: Array, limit: Array, delta: Array, *, input_types: Sequence[int]) -> Array:
+    # The extent is that of the type in the model: 0.1 in float32 is not the nearest float64.
+    dtype = NUMPY_DTYPES.get(type_at(input_types, 0), start.dtype)
+    first, last, step = (a.reshape(-1)[0].astype(dtype).astype(start.dtype) for a in (start, limit, delta))
+    count = max(int(np.ceil((float(last) - float(first)) / float(step))), 0)
+    return (first + np.arange(count).astype(start.dtype) * step).astype(start.dtype)
+
+
+@MOVEMENT.operator("Shape", T.TOTAL | T.QUERIES | T.READS_SHAPE | T.EMPTY_SAFE)
+def _shape(x: Any, *, start: int = 0, end: int | None = None) -> Array:
+    return np.array(np.shape(x)[start:end], np.int64)
+
+
+@MOVEMENT.operator("Size", T.TOTAL | T.QUERIES | T.READS_SHAPE | T.EMPTY_SAFE)
+def _size(x: Array) -> Array:
+    return np.array(x.size, np.int64)
+
+
+@MOVEMENT.operator("ConstantOfShape", T.EMPTY_SAFE, roles={0: "extent"})
+def _constant_of_shape(shape: Array, *, value: Array | None = None) -> Array:
+    filler = np.zeros(1, np.float32) if value is None else value.reshape(-1)
+    return np.full(shape.tolist(), filler[0], filler.dtype)
+
+
+@MOVEMENT.operator("Constant", T.EMPTY_SAFE)
+def _constant(
+    *, value: Any = None, sparse_value: Any = None, value_float: float | None = None,
+    value_floats: Sequence[float] | None = None, value_int: int | None = None, value_ints: Sequence[int] | None = None,
+    value_string: str | None = None, value_strings: Sequence[str] | None = None,
+) -> Any:  # fmt: skip
+    if value is not None:
+        return value
+    if sparse_value is not None:
+        return sparse_value
+    for given, dtype in (
+        (value_float, np.float32),
+        (value_floats, np.float32),
+        (value_int, np.int64),
+        (value_ints, np.int64),
+    ):
+        if given is not None:
+            return np.array(given, dtype)
+    return np.array(value_strings if value_string is None else value_string, object)
+
+
+@MOVEMENT.operator("OneHot", T.SELECTS | T.EMPTY_SAFE, roles={0: "index", 1: "extent"})
+def _one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Array:
+    count, at = int(depth.reshape(-1)[0]), indices.astype(np.int64)
+    axis = axis + indices.ndim + 1 if axis < 0 else axis
+    codes = np.arange(count).reshape(-1, *(1,) * (indices.ndim - axis))
+    at = np.where(at < 0, at + count, at)
+    return np.where(np.expand_dims(at, axis) == codes, values[1], values[0])
+
+
+@MOVEMENT.operator("Compress", T.MOVES | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS, data=(0,))
+def _compress(x: Array, condition: Array, *, axis: int | None = None) -> Array:
+    kept = np.flatnonzero(condition)
+    return np.take(x.reshape(-1) if axis is None else x, kept, 0 if axis is None else axis)
+
+
+@MOVEMENT.operator("Unique", T.SAME_DTYPE | T.SELECTS | T.DATA_DEPENDENT | T.HAS_AXIS | T.JUMPS)
+def _unique(x: Array, *, axis: int | None = None, sorted: int = 1) -> tuple[Array, ...]:
+    found, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    inverse = inverse.reshape(-1)
+    if not sorted:
+        order = np.argsort(first)
+        found = np.take(found, order, 0 if axis is None else axis)
+        first, counts = first[order], counts[order]
+        inverse = np.argsort(order)[inverse]
+    return (found, *(v.astype(np.int64) for v in (first, inverse, counts)))
+
+
+@MOVEMENT.operator("NonZero", T.QUERIES | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.JUMPS)
+def _non_zero(x: Array) -> Array:
+    return np.stack(np.nonzero(np.atleast_1d(x))).astype(np.int64)
+
+
+MOVEMENT.declare("Multinomial RandomNormal RandomUniform", T.RANDOM)
+MOVEMENT.declare("RandomNormalLike RandomUniformLike", T.SAME_SHAPE | T.READS_SHAPE | T.RANDOM)
+MOVEMENT.declare("Bernoulli", T.SAME_SHAPE | T.RANDOM, roles={0: "share"})

@@ -1,0 +1,146 @@
+"""Reductions, cumulations along an axis, and searches for extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .declaration import Family
+from .declaration import Trait as T
+from .element_types import Array
+
+Axes = tuple[int, ...]
+Reduction = Callable[[Array, Axes], Array]
+REDUCTION = Family()
+SEARCH = T.QUERIES | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS
+
+
+def axes_of(axes: Any, rank: int) -> Axes | None:
+    """The axes of an input or attribute, counted from 0; None where there is neither."""
+    return None if axes is None else tuple(int(axis) % max(rank, 1) for axis in np.reshape(axes, -1).tolist())
+
+
+def log_sum_exp(x: Array, axes: Axes) -> Array:
+    """log(sum(exp(x))) over axes, which are kept, without overflow."""
+    top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, 0)
+    return np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True)) + top
+
+
+def _mean(x: Array, axes: Axes) -> Array:
+    count = int(np.prod([x.shape[a] for a in axes]))
+    total = np.sum(x, axis=axes, keepdims=True)
+    return total / count if x.dtype.kind == "f" else total // max(count, 1)
+
+
+def _extreme(function: Any) -> Reduction:
+    def reduce(x: Array, axes: Axes) -> Array:
+        if all(x.shape[a] for a in axes):
+            return function(x, axis=axes, keepdims=True)
+        is_max = function is np.max
+        info = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
+        ends = (np.inf, -np.inf) if info is None else (info.max, info.min)
+        return function(x, axis=axes, keepdims=True, initial=ends[is_max])
+
+    return reduce
+
+
+def _sum(x: Array, axes: Axes) -> Array:
+    return np.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
+
+
+def _sum_square(x: Array, axes: Axes) -> Array:
+    return _sum(x * x, axes)
+
+
+def _product(x: Array, axes: Axes) -> Array:
+    return np.prod(x, axis=axes, keepdims=True, dtype=x.dtype)
+
+
+def _norm_1(x: Array, axes: Axes) -> Array:
+    return _sum(np.abs(x), axes)
+
+
+def _norm_2(x: Array, axes: Axes) -> Array:
+    return np.sqrt(_sum_square(x, axes))
+
+
+def _log_sum(x: Array, axes: Axes) -> Array:
+    return np.log(_sum(x, axes))
+
+
+def _reducing(function: Reduction) -> Callable[..., Array]:
+    """The meaning of a function of an array and the axes that it keeps with extent 1."""
+
+    def reduced(x: Array, axes: Any = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Array:
+        chosen = axes_of(axes, x.ndim)
+        if not chosen and noop_with_empty_axes:
+            return x
+        chosen = chosen or tuple(range(x.ndim))
+        found = function(x, chosen).astype(x.dtype)
+        return found if keepdims else found.reshape([n for i, n in enumerate(x.shape) if i not in chosen])
+
+    return reduced
+
+
+for name, traits, reduction in (
+    ("ReduceL1", T.REDUCES, _norm_1),
+    ("ReduceL2", T.REDUCES, _norm_2),
+    ("ReduceLogSum", T.REDUCES, _log_sum),
+    ("ReduceLogSumExp", T.REDUCES, log_sum_exp),
+    ("ReduceMax", T.REDUCES | T.SELECTS, _extreme(np.max)),
+    ("ReduceMean", T.REDUCES | T.KEEPS_FINITE, _mean),
+    ("ReduceMin", T.REDUCES | T.SELECTS, _extreme(np.min)),
+    ("ReduceProd", T.REDUCES, _product),
+    ("ReduceSum", T.REDUCES, _sum),
+    ("ReduceSumSquare", T.REDUCES, _sum_square),
+):
+    REDUCTION.declare(name, traits, _reducing(reduction), roles={1: "axes"})
+
+
+def _searching(function: Any) -> Callable[..., Array]:
+    def found(x: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Array:
+        if select_last_index:
+            index = x.shape[axis] - 1 - function(np.flip(x, axis), axis=axis)
+        else:
+            index = function(x, axis=axis)
+        return np.expand_dims(index, axis) if keepdims else np.asarray(index)
+
+    return found
+
+
+REDUCTION.declare("ArgMax", SEARCH, _searching(np.argmax))
+REDUCTION.declare("ArgMin", SEARCH, _searching(np.argmin))
+
+
+def _cumulating(function: Any, neutral: int) -> Callable[..., Array]:
+    def cumulated(x: Array, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> Array:
+        along = int(axis.reshape(-1)[0]) % x.ndim
+        x = np.flip(x, along) if reverse else x
+        if exclusive:
+            first = np.full_like(np.take(x, [0], along), neutral)
+            x = np.concatenate([first, np.delete(x, -1, along)], axis=along)
+        found = function(x, axis=along, dtype=x.dtype)
+        return np.flip(found, along) if reverse else found
+
+    return cumulated
+
+
+REDUCTION.declare("CumProd", T.SAME_SHAPE | T.SAME_DTYPE, _cumulating(np.cumprod, 1), roles={1: "axes"})
+REDUCTION.declare("CumSum", T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE, _cumulating(np.cumsum, 0), roles={1: "axes"})
+
+
+@REDUCTION.operator(
+    "TopK", T.SAME_DTYPE | T.SELECTS | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS, roles={1: "count"}
+)
+def _top_k(x: Array, k: Any, *, axis: int = -1, largest: int = 1) -> tuple[Array, Array]:
+    count, axis = int(np.reshape(k, -1)[0]), axis % x.ndim
+    # Equal elements stay in the order of their indices.
+    if largest:
+        order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+    else:
+        order = np.argsort(x, axis, kind="stable")
+    chosen = np.take(order, range(count), axis)
+    return np.take_along_axis(x, chosen, axis), chosen.astype(np.int64)

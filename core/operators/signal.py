@@ -1,0 +1,13 @@
+"""Operators on signals."""
+
+from __future__ import annotations
+
+from .declaration import Family
+from .declaration import Trait as T
+from .reference import by_reference
+
+SIGNAL = Family()
+SIGNAL.declare("BlackmanWindow HammingWindow HannWindow", meaning=by_reference, roles={0: "extent"})
+SIGNAL.declare("DFT", T.SAME_DTYPE, by_reference, roles={1: "extent", 2: "axes"})
+SIGNAL.declare("MelWeightMatrix", meaning=by_reference, roles={0: "extent", 1: "extent"})
+SIGNAL.declare("STFT", T.SAME_DTYPE, by_reference, roles={1: "extent", 3: "extent"})

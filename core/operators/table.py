@@ -1,0 +1,77 @@
+"""All declared operators, and queries of their facts."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from functools import cache
+from types import MappingProxyType
+
+from . import (
+    attention,
+    contrib,
+    control,
+    elementwise,
+    linear,
+    ml,
+    movement,
+    normalization,
+    quantization,
+    recurrent,
+    reduction,
+    resize,
+    signal,
+    text,
+    window,
+)
+from .declaration import Meaning, Operator, Trait
+
+OPERATORS: Mapping[str, Operator] = MappingProxyType({
+    name: operator
+    for family in (
+        attention.ATTENTION, contrib.STANDARD_DOMAIN, control.CONTROL, elementwise.ELEMENTWISE, linear.LINEAR,
+        movement.MOVEMENT, normalization.NORMALIZATION, quantization.QUANTIZATION, recurrent.RECURRENT,
+        reduction.REDUCTION, resize.RESIZE, signal.SIGNAL, text.TEXT, window.WINDOW,
+    )
+    for name, operator in sorted(family.operators.items())
+})  # fmt: skip
+"""The operators of the standard domain by name."""
+DOMAINS: Mapping[str, Mapping[str, Operator]] = {
+    "": OPERATORS,
+    "ai.onnx.ml": ml.ML.operators,
+    "com.microsoft": contrib.CONTRIB.operators,
+}
+"""The operators by domain and name."""
+UNKNOWN = Operator()
+
+
+def find_operator(domain: str, op_type: str) -> Operator | None:
+    """The declaration of an operator, or None where there is none."""
+    return DOMAINS.get(domain, {}).get(op_type)
+
+
+def find_kernel(domain: str, op_type: str) -> Meaning | None:
+    """A function of a `KernelCall` and the inputs that evaluates an operator, or None where there is none."""
+    operator = find_operator(domain, op_type)
+    return operator.run if operator is not None and operator.meanings else None
+
+
+@cache
+def ops_with(traits: Trait) -> frozenset[str]:
+    """The operators of the standard domain that have all of `traits`."""
+    wanted = traits.value
+    return frozenset(op_type for op_type, row in OPERATORS.items() if row.traits.value & wanted == wanted)
+
+
+def data_inputs(op_type: str) -> Container[int]:
+    """The inputs of an operator of the standard domain whose elements appear, nearly unchanged, in its outputs."""
+    return OPERATORS.get(op_type, UNKNOWN).data
+
+
+def roles(op_type: str) -> Mapping[int, str]:
+    """The roles of the inputs of an operator of the standard domain, by index."""
+    return OPERATORS.get(op_type, UNKNOWN).roles
+
+
+def ops_with_role(role: str) -> frozenset[str]:
+    """The operators of which some input has the role."""
+    return frozenset(op_type for op_type, row in OPERATORS.items() if role in row.roles.values())

@@ -1,0 +1,13 @@
+"""Operators on strings."""
+
+from __future__ import annotations
+
+from .declaration import Family
+from .declaration import Trait as T
+from .reference import by_reference
+
+TEXT = Family()
+TEXT.declare("RegexFullMatch", T.SAME_SHAPE, by_reference)
+TEXT.declare("StringConcat", T.SAME_DTYPE, by_reference)
+TEXT.declare("StringNormalizer StringSplit", T.SAME_DTYPE | T.DATA_DEPENDENT | T.JUMPS, by_reference)
+TEXT.declare("TfIdfVectorizer", meaning=by_reference)

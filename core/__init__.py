@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from .inference.shape_functions import broadcasts_to, same_extent, same_extent_if_broadcast
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
-    from .ir.effects import is_pure
     from .ir.graph import Graph
     from .ir.op import Op, is_known, made_from, may_drop
     from .ir.quantization_spec import QuantizationSpec, Range
     from .ir.tensor import Tensor
     from .ir.values import Value
+    from .operators.effects import is_pure
     from .ort.evaluation import evaluate
     from .plugins.plugin import PassPlacement, Plugin
     from .rewriting.builder import RewriteBuilder
@@ -42,7 +42,7 @@ _MODULES = {
         "to_onnx",
     ),
     "io.model": ("Model",),
-    "ir.effects": ("is_pure",),
+    "operators.effects": ("is_pure",),
     "ir.graph": ("Graph",),
     "ir.op": ("Op", "is_known", "made_from", "may_drop"),
     "ir.quantization_spec": (

@@ -17,7 +17,7 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.reference.ops import op_pool_common
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import EvaluationError
-from passwright.core.ir.effects import uses_16_bit_floats
+from passwright.core.operators.effects import uses_16_bit_floats
 from passwright.core.verify.output_comparison import compare_outputs
 from passwright.core.verify.seeded_session import SINGLE_THREADED
 from passwright.passes.pipelines import PIPELINES

@@ -6,7 +6,7 @@ import node_cases
 import pytest
 from node_cases import FREEZE_MODES, cases
 from passwright.core import from_onnx, is_known
-from passwright.core.ir.effects import is_random
+from passwright.core.operators.effects import is_random
 from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes
 from tiers import slow_unless

@@ -12,11 +12,11 @@ from node_cases import RANDOM, BackendCase, cases, model_outputs
 from onnx import defs
 from opset_cases import at_older_opsets, opset_of
 from passwright.core.errors import EvaluationError
-from passwright.core.ir.op_schemas import is_nondeterministic
+from passwright.core.operators.effects import is_nondeterministic
+from passwright.core.operators.table import DOMAINS, find_kernel
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
 from passwright.core.verify.noise import float_info
 from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64
-from passwright.core.verify.reference.kernel_table import KERNELS
 from rewriting import load
 from tiers import slow_unless
 
@@ -150,11 +150,11 @@ def test_exceptions_differ() -> None:
 
 def test_operators_without_kernel_are_known() -> None:
     """All others have one, or are defined by functions, or random."""
-    specs = [s for s in defs.get_all_schemas() if s.domain in KERNELS and not s.deprecated]
+    specs = [s for s in defs.get_all_schemas() if s.domain in DOMAINS and not s.deprecated]
     missing = {
         s.name
         for s in specs
-        if s.name not in KERNELS[s.domain]
+        if find_kernel(s.domain, s.name) is None
         and not s.has_function
         and not s.has_context_dependent_function
         and not is_nondeterministic(s.name, s.domain, s.since_version)

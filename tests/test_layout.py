@@ -19,6 +19,7 @@ SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob
 CORE_FLOORS = (
     {"errors", "support"},
     {"ir"},
+    {"operators"},
     {"serialization"},
     {"inference", "rewriting"},
     {"io"},

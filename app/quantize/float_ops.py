@@ -9,9 +9,9 @@ from ...core.io.model_source import model_source
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.graph import Graph, defined_values
 from ...core.ir.op import Op
+from ...core.ir.values import Value
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
-from ...core.ir.values import Value
 from ...core.rewriting.rules import Rule
 from ...passes.quantization.weights import store_int8_weights
 from ..explain.match_report import diagnose_match

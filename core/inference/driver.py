@@ -15,9 +15,9 @@ from ..errors import MatchFailure
 from ..ir.dims import Shape, possible_dim
 from ..ir.expressions import DeclaredSymbol, SymInt
 from ..ir.op import Op
+from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
-from ..ir.values import Value
 from .element_inference import infer_elements, is_tracked
 from .input_queries import INVALID_OPERAND_ERRORS
 from .schema_inference import infer_from_schema

@@ -10,8 +10,6 @@ from typing import Any, cast
 import onnx
 from onnx import defs, helper
 
-from .traits import TRAITS, Trait, ops_with
-
 ONNX_DOMAIN = ""
 DOMAIN_ALIASES = {"ai.onnx": ONNX_DOMAIN}  # the standard domain has two names (ONNX IR, Operator Sets)
 
@@ -122,16 +120,6 @@ def since_versions(domain: str) -> Mapping[str, int]:
         if s.domain == domain:
             found[s.name] = min(found.get(s.name, s.since_version), s.since_version)
     return found
-
-
-@cache
-def is_nondeterministic(op_type: str, domain: str, version: int) -> bool:
-    """Whether the same inputs may give different outputs; subgraphs and training forms aside."""
-    spec = schema(op_type, domain, version)
-    if domain == ONNX_DOMAIN and op_type in TRAITS:
-        return spec is not None and op_type in ops_with(Trait.RANDOM)
-    stated: Any = getattr(spec, "node_determinism", None)  # as of onnx 1.20
-    return getattr(stated, "name", "") == "NonDeterministic"
 
 
 def decode_strings(value: Any) -> Any:

@@ -7,10 +7,7 @@ from typing import cast
 
 from .graph import Graph
 from .op import Op
-from .traits import Trait, ops_with
 from .values import Value
-
-CAPTURING_OPS = ops_with(Trait.HAS_SUBGRAPHS) - {"SequenceMap"}  # defined by a function, and those capture nothing
 
 
 def is_counted(op: Op) -> bool:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .declaration import Family
-from .declaration import Trait as T
+from .declaration import Family, T
 from .element_types import Array
 from .normalization import softmax
 

@@ -8,22 +8,19 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto
 
-from .declaration import ALL_INPUTS, LOOP_CONDITION, BodyRunner, Family
-from .declaration import Trait as T
+from .declaration import ALL_INPUTS, LOOP_CONDITION, BodyRunner, Family, T
 from .element_types import Array, dtype_of
 
 CONTROL = Family()
 
 
-@CONTROL.operator("If", T.SELECTS | T.HAS_SUBGRAPHS | T.EMPTY_SAFE, roles={0: "truth"})
-def _if(
-    condition: Array, *, then_branch: GraphProto, else_branch: GraphProto, run_body: BodyRunner
-) -> tuple[Any, ...]:
+@CONTROL.operator("If", T.SELECTS | T.HAS_SUBGRAPHS | T.CAPTURES | T.EMPTY_SAFE, roles={0: "truth"})
+def _if(condition: Array, *, then_branch: GraphProto, else_branch: GraphProto, run_body: BodyRunner) -> tuple[Any, ...]:
     return tuple(run_body(then_branch if bool(condition.reshape(-1)[0]) else else_branch, ()))
 
 
 @CONTROL.operator(
-    "Loop", T.SELECTS | T.HAS_SUBGRAPHS | T.EMPTY_SAFE | T.STEPWISE,
+    "Loop", T.SELECTS | T.HAS_SUBGRAPHS | T.CAPTURES | T.EMPTY_SAFE | T.STEPWISE,
     roles={0: "trips", 1: "truth", LOOP_CONDITION: "truth"},
 )  # fmt: skip
 def _loop(
@@ -51,7 +48,7 @@ def _nothing(output: Any) -> Array:
     return np.zeros((0, *shape), dtype_of(tensor.elem_type))
 
 
-SCAN = T.SELECTS | T.HAS_SUBGRAPHS | T.STEPWISE
+SCAN = T.SELECTS | T.HAS_SUBGRAPHS | T.CAPTURES | T.STEPWISE
 
 
 @CONTROL.operator("Scan", SCAN, since=9)

@@ -59,6 +59,8 @@ class Trait(Flag):
     """Draws random numbers for any inputs and attributes."""
     HAS_SUBGRAPHS = auto()
     """Has attributes that are graphs."""
+    CAPTURES = auto()
+    """Its graphs may read values of the graph around it; not those of operators that a function defines."""
     EMPTY_SAFE = auto()
     """onnxruntime ran it on empty tensors of all sorts, and the process survived.
 
@@ -92,6 +94,8 @@ class Trait(Flag):
 
 
 NO_TRAITS = Trait(0)
+T = Trait
+"""The name of traits in declarations."""
 Meaning = Callable[..., Any]
 AnyMeaning = TypeVar("AnyMeaning", bound=Meaning)
 BodyRunner = Callable[[onnx.GraphProto, Sequence[Any]], list[Any]]
@@ -125,8 +129,9 @@ class Operator:
     """The facts of an operator.
 
     Elements of the inputs in `data` appear among those of the outputs nearly unchanged: cast, clipped or beside others.
-    `roles` are those of other inputs that do not take all numbers (`core.verify.input_roles`). `meanings` are functions,
-    each with the opset version from which on it holds, the newest first; none for an operator that is not evaluated.
+    `roles` are those of other inputs that do not take all numbers (`core.verify.input_roles`). `meanings` are
+    functions, each behind the opset version from which on it holds, the newest first; none for an operator that is not
+    evaluated.
     """
 
     traits: Trait = NO_TRAITS

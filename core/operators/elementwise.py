@@ -12,8 +12,7 @@ from onnx import TensorProto
 
 from ..ir.dtypes import INTEGERS
 from . import reference
-from .declaration import ALL_INPUTS, Family
-from .declaration import Trait as T
+from .declaration import ALL_INPUTS, Family, T
 from .element_types import NUMPY_DTYPES, Array, dtype_of, type_at
 
 Unary = Callable[[Array], Array]
@@ -112,18 +111,13 @@ for names, traits, unary in (
     ELEMENTWISE.declare(names, traits, unary)
 
 
-def with_axis(function: Binary) -> Binary:
-    """A function of two arrays as before opset 7: the second one starts at the dim `axis` of the first one.
+def aligned(a: Array, b: Array, broadcast: int = 0, axis: int | None = None) -> Array:
+    """`b` shaped to broadcast to `a` as before opset 7: from the dim `axis` of `a`, by default to the last ones."""
+    return b.reshape(b.shape + (1,) * (a.ndim - axis % a.ndim - b.ndim)) if broadcast and axis is not None else b
 
-    By default its dims are the last ones.
-    """
 
-    def aligned(a: Array, b: Array, *, broadcast: int = 0, axis: int | None = None) -> Array:
-        if broadcast and axis is not None:
-            b = b.reshape(b.shape + (1,) * (a.ndim - axis % a.ndim - b.ndim))
-        return function(a, b)
-
-    return aligned
+def _with_axis(function: Binary) -> Callable[..., Array]:
+    return lambda a, b, *, broadcast=0, axis=None: function(a, aligned(a, b, broadcast, axis))
 
 
 def divide(a: Array, b: Array) -> Array:
@@ -164,12 +158,12 @@ for name, traits, binary in (
     ("Xor", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_xor),
 ):
     ELEMENTWISE.declare(name, traits, binary, since=7)
-    ELEMENTWISE.older(name)(with_axis(binary))
+    ELEMENTWISE.older(name)(_with_axis(binary))
 
 ELEMENTWISE.declare(
     "Div", T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE, divide, roles={1: "divisor"}, since=7
 )
-ELEMENTWISE.older("Div")(with_axis(divide))
+ELEMENTWISE.older("Div")(_with_axis(divide))
 
 
 @ELEMENTWISE.operator(
@@ -287,9 +281,7 @@ def _is_nan(x: Array) -> Array:
     return np.isnan(x.astype(np.float64))
 
 
-@ELEMENTWISE.operator(
-    "BitShift", T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE, roles={1: "shift"}
-)
+@ELEMENTWISE.operator("BitShift", T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE, roles={1: "shift"})
 def _bit_shift(a: Array, b: Array, *, direction: str) -> Array:
     shift = np.left_shift if direction == "LEFT" else np.right_shift
     width = 8 * a.dtype.itemsize

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .declaration import Family
-from .declaration import Trait as T
+from .declaration import Family, T
 from .element_types import Array
 
 LINEAR = Family()

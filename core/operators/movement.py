@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from .declaration import ALL_INPUTS, Family
-from .declaration import Trait as T
+from .declaration import ALL_INPUTS, Family, T
 from .element_types import NUMPY_DTYPES, Array, type_at, widened
 from .reduction import axes_of
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from .declaration import Family
-from .declaration import Trait as T
+from .declaration import Family, T
 from .element_types import Array
 from .movement import flat
 from .reduction import Axes, log_sum_exp
@@ -168,9 +167,7 @@ def _mean_variance_normalization(x: Array, *, axes: Sequence[int] = (0, 2, 3)) -
     return centred / (deviation + 1e-9)
 
 
-@NORMALIZATION.operator(
-    "Dropout", SAME | T.EMPTY_SAFE | T.KEEPS_FINITE, data=(0,), roles={1: "share"}
-)
+@NORMALIZATION.operator("Dropout", SAME | T.EMPTY_SAFE | T.KEEPS_FINITE, data=(0,), roles={1: "share"})
 def _dropout(
     x: Array, ratio: Any = None, training: Array | None = None, *, is_test: int = 0, version: int
 ) -> tuple[Array, Array]:

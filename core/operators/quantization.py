@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from .declaration import Family
-from .declaration import Trait as T
+from .declaration import Family, T
 from .element_types import Array, dtype_of, integer_range, type_at
 from .reference import cast
 from .window import convolve
@@ -51,9 +50,7 @@ def quantize(
 
 
 @QUANTIZATION.operator("DequantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.HAS_AXIS)
-def dequantize(
-    x: Array, scale: Array, zero: Array | None = None, *, axis: int = 1, block_size: int = 0
-) -> Array:
+def dequantize(x: Array, scale: Array, zero: Array | None = None, *, axis: int = 1, block_size: int = 0) -> Array:
     """Numbers of codes (operator DequantizeLinear)."""
     codes = x.astype(np.float64)
     if zero is not None:
@@ -116,4 +113,3 @@ def _qlinear_conv(
         total = total + _channels(bias, x.ndim - 1)
     real = total * sx.reshape(()) * _channels(sw, x.ndim - 1)
     return saturated(np.rint(real / sy.reshape(())) + zy.astype(np.float64).reshape(()), type_at(input_types, 7))
-

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .declaration import Family
-from .declaration import Trait as T
+from .declaration import Family, T
 from .element_types import Array
 from .elementwise import elu, hard_sigmoid, leaky_relu, sigmoid, softplus, softsign, thresholded_relu
 
@@ -54,8 +52,7 @@ def _activations(names: Sequence[str], alphas: list[float], betas: list[float]) 
     return made
 
 
-@dataclass(frozen=True)
-class _Weights:
+class _Weights(NamedTuple):
     """Weights and activations of one direction, and `clip` of the inputs of activations."""
 
     w: Array
@@ -74,9 +71,7 @@ def _rnn_step(k: _Weights, x: Array, state: tuple[Array, ...]) -> tuple[Array, .
     return (k.functions[0](k.clipped(x @ k.w + state[0] @ k.r + k.wb + k.rb)),)
 
 
-def _gru_step(
-    k: _Weights, x: Array, state: tuple[Array, ...], *, linear_before_reset: int = 0
-) -> tuple[Array, ...]:
+def _gru_step(k: _Weights, x: Array, state: tuple[Array, ...], *, linear_before_reset: int = 0) -> tuple[Array, ...]:
     (h,), (f, g) = state, k.functions
     size = h.shape[1]
     xs, rs = x @ k.w + k.wb, h @ k.r + k.rb

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .declaration import Family
-from .declaration import Trait as T
+from .declaration import Family, T
 from .element_types import Array
 
 Axes = tuple[int, ...]

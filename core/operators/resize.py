@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .declaration import Family
-from .declaration import Trait as T
+from .declaration import Family, T
 from .element_types import Array
 from .reduction import axes_of
 
 RESIZE = Family()
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
+class _Axis(NamedTuple):
     """One axis: extents before and after, the scale in float32, and the region of interest."""
 
     size: int
@@ -58,8 +55,7 @@ ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Interpolation:
+class _Interpolation(NamedTuple):
     """The attributes of a Resize of these names; without a `nearest_mode` the nearest element is that of opset 10."""
 
     mode: str
@@ -196,8 +192,7 @@ def _affine_grid(theta: Array, size: Array, *, align_corners: int = 0) -> Array:
     return found.reshape(theta.shape[0], *extents, len(extents))
 
 
-@dataclass(frozen=True, slots=True)
-class _SampledAxis:
+class _SampledAxis(NamedTuple):
     """An axis of `extent` elements that GridSample reads, with its lower and upper border."""
 
     extent: int
@@ -257,4 +252,3 @@ def _grid_sample(
         weight = np.prod([w for _, w in taps], axis=0) * np.logical_and.reduce([inside for _, inside in held])
         y += weight[..., None] * channels_last[(batch, *(index for index, _ in held))]
     return np.moveaxis(y, -1, 1)
-

@@ -28,7 +28,7 @@ from .declaration import Meaning, Operator, Trait
 OPERATORS: Mapping[str, Operator] = MappingProxyType({
     name: operator
     for family in (
-        attention.ATTENTION, contrib.STANDARD_DOMAIN, control.CONTROL, elementwise.ELEMENTWISE, linear.LINEAR,
+        attention.ATTENTION, control.CONTROL, elementwise.ELEMENTWISE, linear.LINEAR,
         movement.MOVEMENT, normalization.NORMALIZATION, quantization.QUANTIZATION, recurrent.RECURRENT,
         reduction.REDUCTION, resize.RESIZE, signal.SIGNAL, text.TEXT, window.WINDOW,
     )
@@ -36,7 +36,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType({
 })  # fmt: skip
 """The operators of the standard domain by name."""
 DOMAINS: Mapping[str, Mapping[str, Operator]] = {
-    "": OPERATORS,
+    "": {**OPERATORS, **contrib.STANDARD_DOMAIN.operators},
     "ai.onnx.ml": ml.ML.operators,
     "com.microsoft": contrib.CONTRIB.operators,
 }

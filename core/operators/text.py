@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .declaration import Family
-from .declaration import Trait as T
+from .declaration import Family, T
 from .reference import by_reference
 
 TEXT = Family()

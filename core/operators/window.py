@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from .declaration import Family
-from .declaration import Trait as T
+from .declaration import Family, T
 from .element_types import Array
 from .reference import by_reference, run_node
 
@@ -21,8 +19,7 @@ WINDOW = Family()
 Integers = Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(NamedTuple):
     """Windows over spatial extents: `kernel`, `strides` and `dilations` by axis, `pads` before and after each."""
 
     kernel: tuple[int, ...]

@@ -16,12 +16,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..ir import op_schemas
-from ..operators.declaration import Trait
-from ..operators.table import data_inputs, ops_with
+from ..operators.declaration import KernelCall, Trait
+from ..operators.elementwise import aligned
+from ..operators.table import data_inputs, find_kernel, ops_with
 from ..serialization.proto_queries import has_subgraphs, opset_versions
-from ..verify.reference.elementwise_kernels import align_legacy
-from ..verify.reference.kernel_call import KernelCall
-from ..verify.reference.kernel_table import find_kernel
 from .obligation import ExactArray, Fragment, NotApplicable
 from .smt_functions import Functions
 from .smt_kernels import (
@@ -366,8 +364,7 @@ class NodeCall:
         elif self.version < 7 and len(given) == 2 and given[1] is not None:
             if op == "PRelu" and given[1].ndim == 1 and given[1].size > 1:
                 given[1] = given[1].reshape(-1, *(1,) * (first.ndim - 2))
-            call = KernelCall(self.node, self.version, self.attributes, (), lambda _, __: [])
-            given[1] = align_legacy(call, first, given[1])
+            given[1] = aligned(first, given[1], self.attributes.get("broadcast", 0), self.attributes.get("axis"))
 
     def _mapped(self, kernel: ElementKernel, given: Sequence[Array | None]) -> TermTensor:
         present = [a for a in given if a is not None]

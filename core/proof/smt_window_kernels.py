@@ -10,8 +10,7 @@ from typing import cast
 import numpy as np
 from onnx import TensorProto
 
-from ..verify.reference.kernel_call import KernelCall
-from ..verify.reference.window_kernels import Windows, windows_of
+from ..operators.window import Windows, windows_of
 from .obligation import NotApplicable
 from .smt_evaluation import MAX_OPAQUE_ARGUMENTS, Array, NodeCall, TensorKernel, TermTensor, Value
 from .smt_kernels import extreme_of_two
@@ -21,9 +20,9 @@ WINDOW_ATTRIBUTES = frozenset({"auto_pad", "pads", "strides", "dilations", "kern
 """The attributes that say which elements are in a window, and nothing else."""
 
 
-def _windows(call: NodeCall, x: TermTensor, kernel: Sequence[int], *, is_pool: bool) -> Windows:
-    numbers = KernelCall(call.node, call.version, call.attributes, (), lambda _, __: [])
-    return windows_of(numbers, x.elements.shape[2:], kernel, is_pool=is_pool)
+def _windows(call: NodeCall, x: TermTensor, kernel: Sequence[int]) -> Windows:
+    names = (WINDOW_ATTRIBUTES - {"kernel_shape"} | {"ceil_mode"}) & call.attributes.keys()
+    return windows_of(x.elements.shape[2:], kernel, **{name: call.attributes[name] for name in names})
 
 
 def _places(x: TermTensor, windows: Windows) -> Array:
@@ -40,7 +39,7 @@ def _max_pool(call: NodeCall) -> Sequence[Value]:
     has_places = len(call.node.output) > 1 and call.node.output[1]
     if not isinstance(kind, IntegerKind) or has_places or not x.elements.size:
         return call.opaque()
-    places = _places(x, _windows(call, x, call.attributes["kernel_shape"], is_pool=True))
+    places = _places(x, _windows(call, x, call.attributes["kernel_shape"]))
     elements, element_call = _elements(x), call.element_call()
     found = np.empty(places.shape[:-1], object)
     for at in np.ndindex(*found.shape):
@@ -59,7 +58,7 @@ def _conv_of_integers(call: NodeCall) -> Sequence[Value]:
     beside = [v for v in given_beside if isinstance(v, TermTensor)]
     if not x.elements.size or not w.elements.size:
         return call.opaque()
-    places = _places(x, _windows(call, x, w.elements.shape[2:], is_pool=False))
+    places = _places(x, _windows(call, x, w.elements.shape[2:]))
     group, rows = call.attributes.get("group", 1), w.elements.shape[0]
     batch, counts = places.shape[0], places.shape[2:-1]
     grouped = places.reshape(batch, group, -1, *places.shape[2:])

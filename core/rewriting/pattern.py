@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol
 from ..errors import RuleError
 from ..ir import op_schemas
 from ..ir.op import Op
+from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
-from ..ir.values import Value
 
 COMMUTATIVE = ops_with(Trait.COMMUTATIVE)
 MAX_TRIED_POSITIONS = 64  # of the inputs of one op, at which a pattern after a variadic variable is tried

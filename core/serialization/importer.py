@@ -17,9 +17,9 @@ from ..ir.expressions import DeclaredSymbol
 from ..ir.graph import Declarations, Graph, GraphContext
 from ..ir.op import Op, attribute_value
 from ..ir.tensor import KNOWN_DTYPES, SMALL_TENSOR_BYTES, STRING, Tensor
+from ..ir.values import Value, declared_shape
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
-from ..ir.values import Value, declared_shape
 from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES, copy_without
 
 STRIPPED_ATTRIBUTE_TYPES = frozenset({

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..ir.op import Op
 from ..ir.tensor import Tensor
+from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import data_inputs, ops_with
-from ..ir.values import Value
 from .transitive_uses import MAX_FOLLOWED_VALUES, Use, transitive_uses
 
 MAX_BOUNDARIES = 8  # boundaries of one input; more, as in tree ensembles, are subsampled

@@ -14,9 +14,9 @@ from ..io.split_models import Loadable, SplitModel
 from ..ir.dims import Shape
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
-from ..ir.values import Value
 from ..serialization.proto_queries import used_operators
 
 EMPTY_SUM_ERROR = "sums over no elements, for which onnxruntime gives wrong results"

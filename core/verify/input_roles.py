@@ -13,9 +13,9 @@ from ..ir.dtypes import INTEGER_DTYPES
 from ..ir.expressions import is_symbolic_only
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import data_inputs, ops_with, ops_with_role, roles
-from ..ir.values import Value
 from .decision_boundaries import evenly_spread, vocabulary
 from .transitive_uses import MAX_FOLLOWED_VALUES, Use, transitive_uses
 from .word_generation import words_of_operator

@@ -14,9 +14,9 @@ from ..io.model import Model
 from ..ir.dims import Dim
 from ..ir.op import Op
 from ..ir.tensor import KNOWN_DTYPES, Tensor
+from ..ir.values import Value, declared_shape
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
-from ..ir.values import Value, declared_shape
 from . import dim_expressions
 from .decision_boundaries import NO_BOUNDARIES, DecisionBoundaries, decision_boundaries
 from .empty_tensor_support import has_nonempty_filters, supports_empty_tensors

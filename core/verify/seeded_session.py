@@ -22,10 +22,10 @@ from ..errors import ModelLoadError, UnverifiableError
 from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
 from ..ir import op_schemas
-from ..ir.effects import is_random
 from ..ir.graph import FRESH_NAME_MARK, Graph, enclosing_op
 from ..ir.op_schemas import canonical_domain
 from ..ir.values import Value
+from ..operators.effects import is_nondeterministic, is_random
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.sessions import SessionConfig
 from ..serialization.proto_queries import all_nodes, opset_versions
@@ -116,7 +116,7 @@ def _randomness(node: onnx.NodeProto, versions: Mapping[str, int]) -> tuple[bool
     schema = op_schemas.schema(node.op_type, domain, version)
     has_seed = schema is not None and SEED in schema.attributes
     if node.op_type != "Dropout" or domain:
-        return op_schemas.is_nondeterministic(node.op_type, domain, version), has_seed
+        return is_nondeterministic(node.op_type, domain, version), has_seed
     if version < 7:
         return not any(a.name == "is_test" and a.i for a in node.attribute), has_seed
     return len(node.input) > 2 and bool(node.input[2]), has_seed

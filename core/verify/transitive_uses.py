@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.values import Value
 from ..operators.declaration import LOOP_CONDITION, Trait
 from ..operators.table import data_inputs, ops_with
-from ..ir.values import Value
 
 MAX_FOLLOWED_VALUES = 400  # values followed from one before giving up
 MAX_USES_PER_VALUE = 8  # uses of the followed values, on average

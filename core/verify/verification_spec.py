@@ -12,9 +12,9 @@ from typing import Literal, get_args
 from ..errors import UnverifiableError
 from ..io.model import Model
 from ..ir.dims import as_integers
-from ..ir.effects import is_stateful, uses_16_bit_floats
 from ..ir.graph import Graph
 from ..ir.tensor import STRING, element_bits
+from ..operators.effects import is_stateful, uses_16_bit_floats
 from ..ort.process_limits import default_memory
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes

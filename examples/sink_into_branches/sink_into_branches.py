@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 from passwright.core import Graph, Ledger, Op, PassPlacement, Plugin, Value
-from passwright.core.ir.effects import is_pure
+from passwright.core.operators.effects import is_pure
 
 EXIT = "exit"
 """The node behind all nodes that have to be computed whichever branch is taken."""

@@ -9,10 +9,11 @@ import numpy as np
 
 from ...core import Graph, Ledger, Op, Tensor, Value, made_from
 from ...core.errors import UsageError
-from ...core.ir.effects import writes_inputs
 from ...core.ir.op_schemas import schema
-from ...core.ir.subgraphs import CAPTURING_OPS
 from ...core.ir.tensor import SAMPLE_BYTES, STRING, digest, element_bits, sample_key
+from ...core.operators.declaration import Trait
+from ...core.operators.effects import writes_inputs
+from ...core.operators.table import ops_with
 from ..structure.body_rewriting import NameDisambiguator
 
 
@@ -114,7 +115,7 @@ class ConstantTable:
 def may_capture_constants(g: Graph) -> bool:
     """Whether a graph, and each that it is in, may read any constant from outside."""
     owners = (inner.owner for inner in g.with_enclosing())
-    capture = all(op is None or (op.type in CAPTURING_OPS and not op.domain) for op in owners)
+    capture = all(op is None or (op.type in ops_with(Trait.CAPTURES) and not op.domain) for op in owners)
     return capture and not g.context.initializers_are_inputs
 
 

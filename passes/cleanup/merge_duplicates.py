@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...core import Graph, Ledger, Op, is_pure
-from ...core.ir.subgraphs import CAPTURING_OPS
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..support.value_numbering import NodeKey, ValueNumbering, attribute_key, canonical_inputs, operator_key
 
 
@@ -70,7 +71,7 @@ class Scope:
 
     def child(self, op: Op) -> Scope:
         """The scope of a body of `op`."""
-        sees_outside = op.type in CAPTURING_OPS and not op.domain
+        sees_outside = op.type in ops_with(Trait.CAPTURES) and not op.domain
         return Scope(self.scopes, self.numbering) if sees_outside else Scope()
 
     def find_equal(self, op: Op) -> Op:

@@ -18,9 +18,11 @@ from onnx import helper
 
 from ...core import Op, Tensor, Value
 from ...core.ir.dtypes import INTEGERS
-from ...core.verify.reference.kernel_call import Array, Kernel, KernelCall
-from ...core.verify.reference.movement_kernels import KERNELS as MOVEMENT_KERNELS
-from ...core.verify.reference.reduction_kernels import axes_of
+from ...core.operators.declaration import KernelCall
+from ...core.operators.declaration import Meaning as Kernel
+from ...core.operators.element_types import Array
+from ...core.operators.movement import MOVEMENT
+from ...core.operators.reduction import axes_of
 
 FLOAT_DTYPES = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 INTEGER_DTYPES = frozenset(helper.tensor_dtype_to_np_dtype(dtype) for dtype in INTEGERS)
@@ -125,7 +127,7 @@ def _require_size(call: KernelCall, inputs: Sequence[Array], max_bytes: int) -> 
 
 
 def _gathered_elements(call: KernelCall, x: Array, indices: Array) -> int:
-    extent = x.shape[call.get("axis", 0)]
+    extent = x.shape[call.attributes.get("axis", 0)]
     return x.size // extent * indices.size if extent else 0
 
 
@@ -205,7 +207,7 @@ def _div(call: KernelCall, a: Array, b: Array) -> Array:
 
 
 def _mod(call: KernelCall, a: Array, b: Array) -> Array:
-    _require(not call.get("fmod"))
+    _require(not call.attributes.get("fmod"))
     _require_plain_divisor(a, b)
     return a % b  # of the sign of b, as in ONNX
 
@@ -230,7 +232,7 @@ CASTS = FLOAT_DTYPES | INTEGER_DTYPES | {BOOL, np.dtype(np.float16)}
 
 
 def _cast_to(call: KernelCall, x: Array, like: Array | None = None) -> Array:
-    return _cast(x, helper.tensor_dtype_to_np_dtype(call.get("to")) if like is None else like.dtype)
+    return _cast(x, helper.tensor_dtype_to_np_dtype(call.attributes["to"]) if like is None else like.dtype)
 
 
 def _integer_reduction(function: np.ufunc, magnitude: np.ufunc) -> Kernel:
@@ -241,11 +243,11 @@ def _integer_reduction(function: np.ufunc, magnitude: np.ufunc) -> Kernel:
 
     def kernel(call: KernelCall, x: Array, axes: Array | None = None) -> Array:
         _require(x.dtype in INTEGER_DTYPES and x.size > 0)
-        chosen = axes_of(call, axes, x.ndim)
-        _require(bool(chosen) or not call.get("noop_with_empty_axes"))
+        chosen = axes_of(call.attributes.get("axes") if axes is None else axes, x.ndim)
+        _require(bool(chosen) or not call.attributes.get("noop_with_empty_axes"))
         largest = magnitude.reduce(np.maximum(np.abs(x.astype(np.float64)), 1), axis=chosen or None)
         _require(bool(np.all(largest <= min(np.iinfo(x.dtype).max, MAX_EXACT_INTEGER))))
-        return function.reduce(x, axis=chosen or None, keepdims=bool(call.get("keepdims", 1)), dtype=x.dtype)
+        return function.reduce(x, axis=chosen or None, keepdims=bool(call.attributes.get("keepdims", 1)), dtype=x.dtype)
 
     return kernel
 
@@ -255,10 +257,10 @@ def _identity(_: KernelCall, x: Array) -> Array:
 
 
 def _split(call: KernelCall, x: Array, sizes: Array | None = None) -> tuple[Array, ...]:
-    parts = MOVEMENT_KERNELS["Split"](call, x, sizes)
-    extents = [p.shape[call.get("axis", 0)] for p in parts]
-    given = call.get("split") if sizes is None else _numbers(sizes)
-    _require(len(parts) == call.output_count and sum(extents) == x.shape[call.get("axis", 0)])
+    parts = MOVEMENT.operators["Split"].run(call, x, sizes)
+    extents = [p.shape[call.attributes.get("axis", 0)] for p in parts]
+    given = call.attributes.get("split") if sizes is None else _numbers(sizes)
+    _require(len(parts) == call.output_count and sum(extents) == x.shape[call.attributes.get("axis", 0)])
     _require(given is None or list(given) == extents)
     return parts
 
@@ -320,6 +322,6 @@ KERNELS: Mapping[str, Kernel] = {
     "ReduceSum": _integer_reduction(np.add, np.add),
     "Split": _split,
     "Tile": _tile,
-    **{op_type: MOVEMENT_KERNELS[op_type] for op_type in PLAIN_MOVEMENT},
+    **{op_type: MOVEMENT.operators[op_type].run for op_type in PLAIN_MOVEMENT},
 }
 """The kernels by operator of the standard domain."""

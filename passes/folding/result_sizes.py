@@ -12,7 +12,7 @@ from ...core import Op, Value
 from ...core.ir.dims import as_integers
 from ...core.ir.tensor import STRING, element_bits
 from ...core.operators.declaration import Trait
-from ...core.operators.table import TRAITS, ops_with
+from ...core.operators.table import OPERATORS, ops_with
 
 SEQUENCE_OPS = ("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence")
 OUT_OF_SEQUENCE_OPS = ("ConcatFromSequence", "SequenceAt")
@@ -22,7 +22,7 @@ STRING_BYTES = 64  # of a string besides its text
 NUMBER_LENGTH = 64  # characters of a number, at most
 KEEPING_TEXT = (
     ops_with(Trait.MOVES_DATA)
-    | {op_type for op_type, row in TRAITS.items() if row.data != ()}
+    | {op_type for op_type, row in OPERATORS.items() if row.data != ()}
     | {"StringSplit", "Unique"}
 )
 MAX_CASE_GROWTH = 3  # characters for one, in a change of case (Unicode, SpecialCasing)

@@ -15,12 +15,12 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from ...errors import EvaluationError
 from ...ir import op_schemas
 from ...ir.tensor import Tensor, first_line
-from ...operators.declaration import Trait
-from ...operators.table import ops_with
+from ...operators.declaration import KernelCall, Trait
+from ...operators.element_types import Array, widened
+from ...operators.table import find_kernel, ops_with
 from ...serialization.proto_queries import needed_nodes, opset_versions, read_names
 from ..noise import NOISE_MULTIPLE
-from .kernel_call import Array, KernelCall
-from .rounding import Policy, narrowed, of_matrices, perturbation, rounded, unchanged, widened
+from .rounding import Policy, narrowed, of_matrices, perturbation, rounded, unchanged
 
 Constant = onnx.TensorProto | Tensor
 EXACT = (
@@ -331,8 +331,6 @@ class _Evaluation:
             decoded = _DecodedNode.of(_resolved_node(decoded.node, scope))
         node, domain = decoded.node, decoded.domain
         version = scope.opsets.get(domain, 1)
-        from .kernel_table import find_kernel  # noqa: PLC0415 - seldom needed and slow to import
-
         kernel = find_kernel(domain, node.op_type)
         schema = op_schemas.schema(node.op_type, domain, version)
         if kernel is None:

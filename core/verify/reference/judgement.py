@@ -13,13 +13,12 @@ import onnx
 
 from ...errors import EvaluationError
 from ...operators.declaration import Trait
+from ...operators.element_types import WIDENED, Array
 from ...operators.table import ops_with
 from ...serialization.proto_queries import all_nodes
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
 from ..output_comparison import describe_nonfinite, distances, min_tolerance, to_64_bit
 from .float64_evaluation import Float64Value, Float64Values
-from .kernel_call import Array
-from .rounding import WIDENED
 
 RARE_ONE_IN = 100  # one integer in so many may round to another one
 FAR = 0.05  # share of the largest magnitude by which an original is far from its float64 value

@@ -1,4 +1,4 @@
-"""Floats as float64: conversion, rounding back to a narrower type, and perturbation."""
+"""Floats evaluated as float64: rounding back to a narrower type, and perturbation."""
 
 from __future__ import annotations
 
@@ -7,35 +7,14 @@ from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
-from onnx import TensorProto
 
-from .kernel_call import Array
+from ...operators.element_types import NUMPY_DTYPES, Array
 
-NUMPY_DTYPES: dict[int, np.dtype[Any]] = {
-    TensorProto.FLOAT16: np.dtype(np.float16),
-    TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
-    TensorProto.FLOAT: np.dtype(np.float32),
-    TensorProto.DOUBLE: np.dtype(np.float64),
-}
-"""The float types whose values are evaluated as float64; narrower ones are exact codes, as integers are."""
-WIDENED = frozenset(NUMPY_DTYPES.values())
 Policy = Callable[[Array, int, bool], Array]
 """Makes the result of an op, given in float64, the value that others read.
 
 It is given the element type in the model, and whether the op is exact: it moves or selects elements.
 """
-
-
-def widened(value: Any) -> Any:
-    """A value with its floats as float64 and its complex numbers as complex128; parts of sequences and maps too."""
-    if isinstance(value, list):
-        return [widened(v) for v in cast("Sequence[Any]", value)]
-    if isinstance(value, np.ndarray):
-        array = cast("Array", value)
-        if array.dtype in WIDENED:
-            return array.astype(np.float64, copy=False)
-        return array.astype(np.complex128, copy=False) if array.dtype.kind == "c" else array
-    return widened(np.asarray(cast("Any", value))) if isinstance(value, np.generic) else value
 
 
 def narrowed(value: Any, element_type: int) -> Any:

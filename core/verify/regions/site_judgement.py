@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from ...errors import EvaluationError
+from ...operators.element_types import Array
 from ...ort.backends import Arrays
 from ..noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, float_info, has_floats, is_float, perturb
 from ..output_comparison import (
@@ -23,7 +24,6 @@ from ..output_comparison import (
 )
 from ..reference.float64_evaluation import Float64Values
 from ..reference.judgement import Decision, Judgement, are_same, is_decided_by_rounding, judge
-from ..reference.kernel_call import Array
 from ..reference.narrowing import narrows
 from ..verdict import OutputDifference
 from .loaded_region import LoadedRegion

@@ -13,8 +13,8 @@ from ....core import MatchFailure, Op, Value, broadcasts_to, require, same_exten
 from ....core.inference.input_queries import normalize_axes, normalized_axis
 from ....core.ir.dims import Dim, Shape
 from ....core.ir.dtypes import DISCRETE_TYPES, FLOATS
-from ....core.ir.effects import writes_inputs
 from ....core.operators.declaration import Trait
+from ....core.operators.effects import writes_inputs
 from ....core.operators.table import ops_with
 from ...support.operand_queries import constant_numbers, known, operand, require_numpy_broadcasting
 from .layout import (

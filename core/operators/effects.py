@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from . import op_schemas
-from .dtypes import FLOAT16_DTYPES
-from .graph import Graph
-from .op import Op, is_known
+from functools import cache
+from typing import Any
+
+from ..ir.dtypes import FLOAT16_DTYPES
+from ..ir.graph import Graph
+from ..ir.op import Op, is_known
+from ..ir.op_schemas import ONNX_DOMAIN, schema
+from .declaration import Trait
+from .table import OPERATORS
+
+
+@cache
+def is_nondeterministic(op_type: str, domain: str, version: int) -> bool:
+    """Whether the same inputs may give different outputs; subgraphs and training forms aside."""
+    spec = schema(op_type, domain, version)
+    if domain == ONNX_DOMAIN and (known := OPERATORS.get(op_type)) is not None:
+        return spec is not None and Trait.RANDOM in known.traits
+    stated: Any = getattr(spec, "node_determinism", None)  # as of onnx 1.20
+    return getattr(stated, "name", "") == "NonDeterministic"
 
 
 def is_pure(op: Op) -> bool:
@@ -22,7 +37,7 @@ def is_random(op: Op) -> bool:
 
 def _is_random_op(op: Op) -> bool:
     """Whether the op itself, apart from its subgraphs, generates random numbers."""
-    return op_schemas.is_nondeterministic(op.type, op.domain, op.version) or is_training_dropout(op)
+    return is_nondeterministic(op.type, op.domain, op.version) or is_training_dropout(op)
 
 
 def writes_inputs(op: Op) -> bool:
@@ -52,7 +67,7 @@ def uses_16_bit_floats(graph: Graph) -> bool:
 
 def is_training_dropout(op: Op) -> bool:
     """Whether a Dropout may be in training form (operator Dropout, versions 1, 6 and 12)."""
-    if op.type != "Dropout" or op.domain != op_schemas.ONNX_DOMAIN:
+    if op.type != "Dropout" or op.domain != ONNX_DOMAIN:
         return False
     if op.version < 7:
         return op.attr("is_test", 0) == 0

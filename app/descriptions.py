@@ -1,7 +1,8 @@
-"""Values, ops and attributes in words."""
+"""Passes, values, ops and attributes in words."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -9,6 +10,8 @@ from ..core.ir.graph import Graph
 from ..core.ir.op import Op
 from ..core.ir.tensor import Tensor, dims_text, element_type
 from ..core.ir.values import Value
+from ..core.run.pipeline import Fixpoint, Pass, Pipeline, RulePass
+from ..core.run.transforms import definition
 
 MAX_LISTED = 4
 MAX_VALUE_LENGTH = 60  # characters of an attribute
@@ -27,6 +30,15 @@ def join_alternatives(names: Sequence[str]) -> str:
 def join_truncated(texts: Sequence[str]) -> str:
     """Join at most MAX_LISTED texts."""
     return ", ".join([*texts[:MAX_LISTED], *(["..."] if len(texts) > MAX_LISTED else [])])
+
+
+def pass_doc(p: Pass) -> str:
+    """The docstring of a pass; the names of the passes of a group; empty for rules, which have their own."""
+    if isinstance(p, Pipeline | Fixpoint | RulePass):
+        return "" if isinstance(p, RulePass) else ", ".join(q.name for q in p.passes)
+    written = cast(type[object], type(definition(p)))
+    doc = inspect.getdoc(written) or ""
+    return "" if doc.startswith(f"{written.__name__}(") else doc  # a dataclass without one has its signature
 
 
 def describe_origin(value: Value | None, graph: Graph) -> str:

@@ -15,13 +15,13 @@ from ..core.errors import EvaluationError, ModelError, ModelLoadError, Unverifia
 from ..core.io.convert import from_onnx
 from ..core.io.model import Model
 from ..core.ort.backends import Arrays, OnnxReference
+from ..core.ort.empty_tensors import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
 from ..core.proof.obligation import NotApplicable
 from ..core.proof.rule_condition import condition_of
 from ..core.rewriting.pattern import match_op
 from ..core.rewriting.rules import CONDITIONAL, EXACT, ROUNDING, Contract, Rule
 from ..core.serialization.proto_queries import subgraphs
 from ..core.verify.comparison_options import ComparisonOptions
-from ..core.verify.empty_tensor_support import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
 from ..core.verify.input_sets import InputSet, ReferenceRun
 from ..core.verify.oracle import Oracle
 from ..core.verify.reference.float64_evaluation import evaluate_in_float64

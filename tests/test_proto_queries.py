@@ -13,7 +13,7 @@ from passwright.core.serialization.proto_queries import (
     undefined_operators,
     used_operators,
 )
-from passwright.core.verify.empty_tensor_support import serialized_supports_empty_tensors
+from passwright.core.verify.oracle import serialized_supports_empty_tensors
 from passwright.core.verify.seeded_session import add_seeds
 
 NESTED = """<ir_version: 10, opset_import: ["" : 17]> g (bool c, float x) => (float y) {

@@ -30,8 +30,8 @@ from ...core.run.verified_run import VerifiedRun
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
+from ..descriptions import pass_doc
 from ..environment import versions
-from ..listing.listing import pass_doc
 from ..progress import phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline

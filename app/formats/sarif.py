@@ -14,8 +14,8 @@ from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import leaves, rules_in
 from ...core.support.printable_text import json_text, printable, printable_lines
 from ...passes.pipelines import BUILT_IN
+from ..descriptions import pass_doc
 from ..environment import versions
-from ..listing.listing import pass_doc
 from .finding import Finding, relative_path
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

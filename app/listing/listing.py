@@ -6,20 +6,20 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import cast
 
 from ...core.errors import UnknownNameError
 from ...core.plugins.discovery import LoadErrors
 from ...core.plugins.pass_registry import Opsets, PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import options_of
 from ...core.rewriting.rules import ROUNDING, Rule
-from ...core.run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
+from ...core.run.pipeline import Fixpoint, Pass, Pipeline, leaves, rules_in
 from ...core.run.report import option_of
-from ...core.run.transforms import TransformPass, definition
+from ...core.run.transforms import TransformPass
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import STAGES
 from .. import adapters
+from ..descriptions import pass_doc
 from ..environment import versions
 from ..registry.guarantees import NO_GUARANTEE, recorded_proof
 from ..registry.name_resolver import FilePipeline, NameResolver
@@ -196,15 +196,6 @@ def _pass_info(entry: PassEntry, registry: PassRegistry) -> PassInfo:
         tuple(OptionInfo(o.name, o.type, o.value, o.doc) for o in options_of(p)),
         tuple(r for q in leaves(p) for r in _rule_infos(q)),
     )
-
-
-def pass_doc(p: Pass) -> str:
-    """The docstring of a pass; the names of the passes of a group; empty for rules, which have their own."""
-    if isinstance(p, Pipeline | Fixpoint | RulePass):
-        return "" if isinstance(p, RulePass) else ", ".join(q.name for q in p.passes)
-    written = cast(type[object], type(definition(p)))
-    doc = inspect.getdoc(written) or ""
-    return "" if doc.startswith(f"{written.__name__}(") else doc  # a dataclass without one has its signature
 
 
 def _rule_infos(p: Pass) -> Iterator[RuleInfo]:

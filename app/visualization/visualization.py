@@ -14,6 +14,7 @@ from ...core.rewriting.changes import Change
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, leaves, rules_in
 from ...core.serialization.provenance import source_names
+from ..descriptions import pass_doc
 from ..drawing.graph_layout import GraphLayout, Link, graph_layout
 from ..drawing.op_pictures import source_box, value_box
 from ..drawing.picture import Box, BoxKind, Picture, box_size
@@ -26,7 +27,6 @@ from ..drawing.picture_text import (
     tensor_text,
     type_text,
 )
-from ..listing.listing import pass_doc
 from .snapshots import SnapshotObserver
 
 MAX_DETAILS, MAX_LINE_CHARS = 40, 200

@@ -17,9 +17,9 @@ from ..ir.tensor import KNOWN_DTYPES, Tensor
 from ..ir.values import Value, declared_shape
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
+from ..ort.empty_tensors import has_nonempty_filters, supports_empty_tensors
 from . import dim_expressions
 from .decision_boundaries import NO_BOUNDARIES, DecisionBoundaries, decision_boundaries
-from .empty_tensor_support import has_nonempty_filters, supports_empty_tensors
 from .input_roles import InputRole, control_values, dim_at, input_role, stable_input_shape
 from .transitive_uses import MAX_FOLLOWED_VALUES, is_selection_only, transitive_uses
 

@@ -16,15 +16,17 @@ from typing import Any, cast
 import numpy as np
 
 from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
+from ..io.convert import from_onnx
 from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
 from ..ir.dims import Shape
 from ..ir.values import declared_shape
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
+from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, EMPTY_SUM_ERROR, has_nonempty_filters
 from ..ort.process_limits import default_memory
+from ..serialization.proto_queries import used_operators
 from .comparison_options import USUAL, ComparisonOptions
-from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
 from .input_search import CHEAP_ELEMENTS, InputSearch, OutOfTime, TimeBudget
 from .input_sets import InputSet, ReferenceRun
 from .input_specs import SEQUENCE
@@ -775,3 +777,15 @@ def _is_partly_finite(result: Any) -> bool:
 
 def _element_count(input_set: InputSet) -> int:
     return sum(np.size(v) for v in input_set.feeds.values())
+
+
+def serialized_supports_empty_tensors(model: Loadable | SplitModel) -> bool:
+    """Whether all ops of a model are known to run on empty tensors, and no filter of its convolutions can be empty."""
+    proto = split_model(model).message
+    operators = used_operators(proto.graph)
+    if not all(not domain and op_type in EMPTY_SAFE_OPS for domain, op_type in operators):
+        return False
+    try:
+        return CONVOLUTIONS.isdisjoint(t for _, t in operators) or has_nonempty_filters(from_onnx(proto).graph)
+    except ModelError:
+        return False

@@ -15,10 +15,10 @@ from ..ir.dims import as_integers
 from ..ir.graph import Graph
 from ..ir.tensor import STRING, element_bits
 from ..operators.effects import is_stateful, uses_16_bit_floats
+from ..ort.empty_tensors import require_nonempty_filters
 from ..ort.process_limits import default_memory
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
-from .empty_tensor_support import require_nonempty_filters
 from .given_inputs import sizes_from_shapes, with_given_shapes
 from .given_samples import GivenSamples, Inputs, read_inputs
 from .input_sets import InputSet

@@ -27,8 +27,8 @@ from ...core.inference.element_inference import ELEMENT_FUNCTIONS
 from ...core.inference.input_queries import INT64_MAX, slice_bounds
 from ...core.ir.dims import Dim, Elements, as_integers
 from ...core.ir.expressions import divide
+from ...core.ort.empty_tensors import supports_empty_tensors
 from ...core.rewriting.driver import Worklist, rewrite
-from ...core.verify.empty_tensor_support import supports_empty_tensors
 from ..support.operand_queries import known, same_shape
 
 

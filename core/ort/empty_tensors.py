@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import ModelError, UnverifiableError
-from ..io.convert import from_onnx
-from ..io.files import split_model
-from ..io.split_models import Loadable, SplitModel
+from ..errors import UnverifiableError
 from ..ir.dims import Shape
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
-from ..serialization.proto_queries import used_operators
 
 EMPTY_SUM_ERROR = "sums over no elements, for which onnxruntime gives wrong results"
 CONVOLUTIONS = ops_with(Trait.CONVOLUTION)
@@ -50,15 +46,3 @@ def _convolutions(graph: Graph) -> Iterator[tuple[Op, Shape]]:
 def supports_empty_tensors(graph: Graph) -> bool:
     """Whether all ops of a graph, and of those inside it, are known to run on empty tensors."""
     return all(not op.domain and op.type in EMPTY_SAFE_OPS for g in graph.with_subgraphs() for op in g.ops())
-
-
-def serialized_supports_empty_tensors(model: Loadable | SplitModel) -> bool:
-    """The same for a serialized model, and whether no filter of its convolutions can be empty."""
-    proto = split_model(model).message
-    operators = used_operators(proto.graph)
-    if not all(not domain and op_type in EMPTY_SAFE_OPS for domain, op_type in operators):
-        return False
-    try:
-        return CONVOLUTIONS.isdisjoint(t for _, t in operators) or has_nonempty_filters(from_onnx(proto).graph)
-    except ModelError:
-        return False

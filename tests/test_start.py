@@ -41,6 +41,22 @@ SELDOM_NEEDED = {
 """Modules that the process of a small run does not need; some are for the worker."""
 
 
+NOT_FOR_RUNS = tuple(
+    f"passwright.{name}"
+    for name in ("app.drawing", "app.quantize", "app.tune", "app.visualization", "core.proof", "passes.quantization")
+)
+"""Packages that no process of a plain run imports: proofs, tuning, quantization and drawing."""
+IMPORT_LOG = """
+import os, sys
+log = os.open(os.path.join(os.path.dirname(__file__), f"{os.getpid()}.log"), os.O_WRONLY | os.O_CREAT)
+class Log:
+    def find_spec(name, path=None, target=None):
+        os.write(log, f"{name}\\n".encode())
+sys.meta_path.insert(0, Log)
+"""
+"""A module that each process imports as it starts, and that logs its imports."""
+
+
 def start_of(folder: Path, *arguments: str) -> dict[str, Any]:
     """The start of a command: its modules but those of the standard library, and what else takes time."""
     code = f"""
@@ -114,6 +130,19 @@ def test_start_of_a_small_run(tmp_path: Path) -> None:
     assert start["collections"] == 0
     assert start["frozen"] > 50_000  # objects among which Python looks for no garbage as it ends
     assert start["idle"] == "4"
+
+
+def test_a_plain_run_imports_no_other_features(tmp_path: Path) -> None:
+    onnx.save(load("g (float[2] x) => (float[2] y) { a = Identity(x) y = Relu(a) }"), tmp_path / "m.onnx")
+    (tmp_path / "sitecustomize.py").write_text(IMPORT_LOG, encoding="utf-8")
+    command = [sys.executable, "-m", "passwright", "run", "m.onnx"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True, timeout=300)
+    logs = [set(log.read_text(encoding="utf-8").split()) for log in tmp_path.glob("*.log")]
+    of_command, of_worker = sorted(logs, key=lambda names: "onnxruntime" in names)
+    assert "passwright.app.run.command" in of_command
+    assert "passwright.core.verify.oracle" in of_worker
+    assert {name for name in of_command | of_worker if name.startswith(NOT_FOR_RUNS)} == set()
 
 
 def test_modules_of_the_worker() -> None:

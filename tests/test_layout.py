@@ -126,6 +126,12 @@ def test_core_layers_import_only_lower_ones() -> None:
     assert circles(parts.values()) == []
 
 
+def test_passes_do_not_import_verification() -> None:
+    found = {f"{m} imports {i}" for m, found in imports_by_module().items() for i in found if m.startswith("passes.")}
+    lower = ("core.proof", "core.verify")
+    assert {edge for edge in found if edge.partition(" imports ")[2].startswith(lower)} == set()
+
+
 def test_no_import_cycles() -> None:
     edges = [(m, i) for m in MODULES for i in imports_by_module()[m] if i != m.rpartition(".")[0]]
     assert len(edges) > len(MODULES)

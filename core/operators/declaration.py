@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import onnx
 
+ANY_KIND = "biufcOSUV"
+"""The kinds of all types of arrays, of which elements are moved unchanged."""
 ALL_INPUTS = range(1 << 31)  # INT_MAX is how schemas write "any number of inputs"
 LOOP_CONDITION = -1  # the "input" of a Loop for the condition that its body computes
 
@@ -99,7 +101,7 @@ T = Trait
 Meaning = Callable[..., Any]
 AnyMeaning = TypeVar("AnyMeaning", bound=Meaning)
 BodyRunner = Callable[[onnx.GraphProto, Sequence[Any]], list[Any]]
-CONTEXT = ("node", "version", "output_count", "input_types", "run_body")
+CONTEXT = ("node", "version", "output_count", "input_types", "run_body", "own_types")
 """Parameters of meanings that are facts of a `KernelCall` other than attributes."""
 
 
@@ -109,7 +111,7 @@ class KernelCall:
 
     Tensors in attributes are arrays, their floats float64. `input_types` are the element types
     (`onnx.TensorProto.DataType`) that the model has for the inputs, whose floats are all float64 here; 0 where unknown.
-    `run_body` evaluates a graph in an attribute on its inputs.
+    `run_body` evaluates a graph in an attribute on its inputs. With `own_types`, floats have the types in the model.
     """
 
     node: onnx.NodeProto
@@ -117,6 +119,7 @@ class KernelCall:
     attributes: Mapping[str, Any]
     input_types: Sequence[int]
     run_body: BodyRunner
+    own_types: bool = False
 
     @property
     def output_count(self) -> int:
@@ -132,31 +135,43 @@ class Operator:
     `roles` are those of other inputs that do not take all numbers (`core.verify.input_roles`). `meanings` are
     functions, each behind the opset version from which on it holds, the newest first; none for an operator that is not
     evaluated.
+
+    On arrays of their types in the model, the meaning has the bits of onnxruntime's results, NaN aside, for operands of
+    one of the kinds `exact` (of floats, float32 and float64), if `is_exact` is not False for the same arguments.
+    `elements` gives from them how many elements there are in results that may have more than the inputs.
     """
 
     traits: Trait = NO_TRAITS
     data: Container[int] = ()
     roles: Mapping[int, str] = field(default_factory=dict[int, str])
     meanings: Sequence[tuple[int, Meaning]] = ()
+    exact: str = ""
+    is_exact: Meaning | None = None
+    elements: Meaning | None = None
 
     def meaning(self, version: int) -> Meaning | None:
         """The function that holds at an opset; None if there is none."""
         return next((function for since, function in self.meanings if since <= version), None)
 
     def run(self, call: KernelCall, *inputs: Any) -> Any:
-        """The outputs of a call. Raises NotImplementedError if its opset has no meaning.
-
-        An attribute whose place an input took in a later opset is passed as that input.
-        """
+        """The outputs of a call. Raises NotImplementedError if its opset has no meaning."""
         function = self.meaning(call.version)
         if function is None:
             raise NotImplementedError(f"without a meaning at opset {call.version}")
-        positional, named, context = _parameters(function)
-        given = {name: getattr(call, name) for name in context}
-        if call.attributes:
-            names = call.attributes if named is None else (*positional[len(inputs) :], *named)
-            given |= {name: call.attributes[name] for name in names if name in call.attributes}
-        return function(*inputs, **given)
+        return apply(function, call, *inputs)
+
+
+def apply(function: Meaning, call: KernelCall, *inputs: Any) -> Any:
+    """The result of a function of the inputs of a call, and of those of its attributes and facts that it names.
+
+    An attribute whose place an input took in a later opset is passed as that input.
+    """
+    positional, named, context = _parameters(function)
+    given = {name: getattr(call, name) for name in context}
+    if call.attributes:
+        names = call.attributes if named is None else (*positional[len(inputs) :], *named)
+        given |= {name: call.attributes[name] for name in names if name in call.attributes}
+    return function(*inputs, **given)
 
 
 @cache
@@ -189,10 +204,11 @@ class Family:
         data: Container[int] = (),
         roles: Mapping[int, str] = MappingProxyType({}),
         since: int = 1,
+        exact: str = "",
     ) -> None:
         """Declare operators with the same facts; the meaning holds from the opset `since` on."""
         meanings = () if meaning is None else ((since, meaning),)
-        self.operators.update(dict.fromkeys(names.split(), Operator(traits, data, roles, meanings)))
+        self.operators.update(dict.fromkeys(names.split(), Operator(traits, data, roles, meanings, exact)))
 
     def operator(
         self,
@@ -202,22 +218,42 @@ class Family:
         data: Container[int] = (),
         roles: Mapping[int, str] = MappingProxyType({}),
         since: int = 1,
+        exact: str = "",
     ) -> Callable[[AnyMeaning], AnyMeaning]:
         """Declare operators whose meaning is the decorated function."""
 
         def decorate(function: AnyMeaning) -> AnyMeaning:
-            self.declare(names, traits, function, data=data, roles=roles, since=since)
+            self.declare(names, traits, function, data=data, roles=roles, since=since, exact=exact)
             return function
 
         return decorate
 
-    def older(self, names: str, since: int = 1) -> Callable[[AnyMeaning], AnyMeaning]:
-        """Add the meaning that declared operators have from the opset `since` on, before those added so far."""
+    def older(self, name: str, since: int = 1) -> Callable[[AnyMeaning], AnyMeaning]:
+        """Add the meaning that a declared operator has from the opset `since` on, before those added so far."""
 
         def decorate(function: AnyMeaning) -> AnyMeaning:
-            for name in names.split():
-                held = self.operators[name]
-                self.operators[name] = replace(held, meanings=(*held.meanings, (since, function)))
+            self._add(name, meanings=(*self.operators[name].meanings, (since, function)))
             return function
 
         return decorate
+
+    def is_exact(self, names: str) -> Callable[[AnyMeaning], AnyMeaning]:
+        """Add the condition under which the meaning of declared operators is exact."""
+
+        def decorate(function: AnyMeaning) -> AnyMeaning:
+            self._add(names, is_exact=function)
+            return function
+
+        return decorate
+
+    def elements(self, name: str) -> Callable[[AnyMeaning], AnyMeaning]:
+        """Add the number of elements of the result of a declared operator."""
+
+        def decorate(function: AnyMeaning) -> AnyMeaning:
+            self._add(name, elements=function)
+            return function
+
+        return decorate
+
+    def _add(self, names: str, **facts: Any) -> None:
+        self.operators.update({name: replace(self.operators[name], **facts) for name in names.split()})

@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from ..ir.dtypes import INTEGERS
 from . import reference
-from .declaration import ALL_INPUTS, Family, T
+from .declaration import ALL_INPUTS, ANY_KIND, Family, T
 from .element_types import NUMPY_DTYPES, Array, dtype_of, type_at
 
 Unary = Callable[[Array], Array]
@@ -79,36 +79,36 @@ def swish(x: Array, *, alpha: float = 1.0) -> Array:
     return x * sigmoid(alpha * x)
 
 
-for names, traits, unary in (
-    ("Abs", SELECTING, np.abs),
-    ("Acos", T.UNARY | T.BOUNDED, np.arccos),
-    ("Acosh", T.UNARY, np.arccosh),
-    ("Asin", T.UNARY | T.BOUNDED, np.arcsin),
-    ("Asinh", T.UNARY, np.arcsinh),
-    ("Atan", T.UNARY | T.BOUNDED, np.arctan),
-    ("Atanh", T.UNARY, np.arctanh),
-    ("BitwiseNot", INVARIANT, np.bitwise_not),
-    ("Ceil", STEP, np.ceil),
-    ("Cos", T.UNARY | T.BOUNDED, np.cos),
-    ("Cosh", T.UNARY, np.cosh),
-    ("Erf", T.UNARY | T.BOUNDED | T.APPROXIMATED, erf),
-    ("Exp", T.UNARY, np.exp),
-    ("Floor", STEP, np.floor),
-    ("Log", T.UNARY, np.log),
-    ("Neg", SELECTING, np.negative),
-    ("Not", INVARIANT | T.SELECTS, np.logical_not),
-    ("Round", STEP, np.rint),
-    ("Sigmoid", T.UNARY | T.BOUNDED | T.APPROXIMATED, sigmoid),
-    ("Sign", INVARIANT | T.QUERIES | T.BOUNDED | T.JUMPS, np.sign),
-    ("Sin", T.UNARY | T.BOUNDED, np.sin),
-    ("Sinh", T.UNARY, np.sinh),
-    ("Softplus", T.UNARY | T.KEEPS_FINITE, softplus),
-    ("Softsign", T.UNARY | T.BOUNDED, softsign),
-    ("Sqrt", INVARIANT, np.sqrt),
-    ("Tan", T.UNARY, np.tan),
-    ("Tanh", T.UNARY | T.BOUNDED | T.APPROXIMATED, np.tanh),
+for name, traits, unary, exact in (
+    ("Abs", SELECTING, np.abs, "iuf"),
+    ("Acos", T.UNARY | T.BOUNDED, np.arccos, ""),
+    ("Acosh", T.UNARY, np.arccosh, ""),
+    ("Asin", T.UNARY | T.BOUNDED, np.arcsin, ""),
+    ("Asinh", T.UNARY, np.arcsinh, ""),
+    ("Atan", T.UNARY | T.BOUNDED, np.arctan, ""),
+    ("Atanh", T.UNARY, np.arctanh, ""),
+    ("BitwiseNot", INVARIANT, np.bitwise_not, ""),
+    ("Ceil", STEP, np.ceil, "f"),
+    ("Cos", T.UNARY | T.BOUNDED, np.cos, ""),
+    ("Cosh", T.UNARY, np.cosh, ""),
+    ("Erf", T.UNARY | T.BOUNDED | T.APPROXIMATED, erf, ""),
+    ("Exp", T.UNARY, np.exp, ""),
+    ("Floor", STEP, np.floor, "f"),
+    ("Log", T.UNARY, np.log, ""),
+    ("Neg", SELECTING, np.negative, "iuf"),
+    ("Not", INVARIANT | T.SELECTS, np.logical_not, "b"),
+    ("Round", STEP, np.rint, "f"),
+    ("Sigmoid", T.UNARY | T.BOUNDED | T.APPROXIMATED, sigmoid, ""),
+    ("Sign", INVARIANT | T.QUERIES | T.BOUNDED | T.JUMPS, np.sign, "iuf"),
+    ("Sin", T.UNARY | T.BOUNDED, np.sin, ""),
+    ("Sinh", T.UNARY, np.sinh, ""),
+    ("Softplus", T.UNARY | T.KEEPS_FINITE, softplus, ""),
+    ("Softsign", T.UNARY | T.BOUNDED, softsign, ""),
+    ("Sqrt", INVARIANT, np.sqrt, "f"),
+    ("Tan", T.UNARY, np.tan, ""),
+    ("Tanh", T.UNARY | T.BOUNDED | T.APPROXIMATED, np.tanh, ""),
 ):
-    ELEMENTWISE.declare(names, traits, unary)
+    ELEMENTWISE.declare(name, traits, unary, exact=exact)
 
 
 def aligned(a: Array, b: Array, broadcast: int = 0, axis: int | None = None) -> Array:
@@ -140,37 +140,51 @@ def _equal(a: Array, b: Array) -> Array:
     return np.asarray(a == b)
 
 
-for name, traits, binary in (
-    ("Add", FOLDED, np.add),
-    ("And", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_and),
-    ("BitwiseAnd", T.BINARY | T.COMMUTATIVE, np.bitwise_and),
-    ("BitwiseOr", T.BINARY | T.COMMUTATIVE, np.bitwise_or),
-    ("BitwiseXor", T.BINARY | T.COMMUTATIVE, np.bitwise_xor),
-    ("Equal", T.COMPARES | T.COMMUTATIVE, _equal),
-    ("Greater", T.COMPARES, np.greater),
-    ("GreaterOrEqual", T.COMPARES, np.greater_equal),
-    ("Less", T.COMPARES, np.less),
-    ("LessOrEqual", T.COMPARES, np.less_equal),
-    ("Mul", FOLDED, np.multiply),
-    ("Or", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_or),
-    ("Pow", T.BROADCASTING | T.SAME_DTYPE | T.EMPTY_SAFE, power),
-    ("Sub", T.BINARY | T.KEEPS_FINITE, np.subtract),
-    ("Xor", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_xor),
+for name, traits, binary, exact in (
+    ("Add", FOLDED, np.add, "iuf"),
+    ("And", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_and, "b"),
+    ("BitwiseAnd", T.BINARY | T.COMMUTATIVE, np.bitwise_and, ""),
+    ("BitwiseOr", T.BINARY | T.COMMUTATIVE, np.bitwise_or, ""),
+    ("BitwiseXor", T.BINARY | T.COMMUTATIVE, np.bitwise_xor, ""),
+    ("Equal", T.COMPARES | T.COMMUTATIVE, _equal, "biuf"),
+    ("Greater", T.COMPARES, np.greater, "iuf"),
+    ("GreaterOrEqual", T.COMPARES, np.greater_equal, "iuf"),
+    ("Less", T.COMPARES, np.less, "iuf"),
+    ("LessOrEqual", T.COMPARES, np.less_equal, "iuf"),
+    ("Mul", FOLDED, np.multiply, "iuf"),
+    ("Or", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_or, "b"),
+    ("Pow", T.BROADCASTING | T.SAME_DTYPE | T.EMPTY_SAFE, power, ""),
+    ("Sub", T.BINARY | T.KEEPS_FINITE, np.subtract, "iuf"),
+    ("Xor", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_xor, "b"),
 ):
-    ELEMENTWISE.declare(name, traits, binary, since=7)
+    ELEMENTWISE.declare(name, traits, binary, since=7, exact=exact)
     ELEMENTWISE.older(name)(_with_axis(binary))
 
 ELEMENTWISE.declare(
-    "Div", T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE, divide, roles={1: "divisor"}, since=7
+    "Div",
+    T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE,
+    divide,
+    roles={1: "divisor"},
+    since=7,
+    exact="iuf",
 )
 ELEMENTWISE.older("Div")(_with_axis(divide))
 
 
 @ELEMENTWISE.operator(
-    "Mod", T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE | T.JUMPS, roles={1: "divisor"}
+    "Mod",
+    T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE | T.JUMPS,
+    roles={1: "divisor"},
+    exact="iu",
 )
 def _mod(a: Array, b: Array, *, fmod: int = 0) -> Array:
     return np.fmod(a, b) if fmod else np.mod(a, b)
+
+
+@ELEMENTWISE.is_exact("Div Mod")
+def _is_plain_division(a: Array, b: Array, *, fmod: int = 0) -> bool:
+    """Whether a division of integers is defined and does not overflow."""
+    return a.dtype == b.dtype and not fmod and (a.dtype.kind == "f" or not np.isin(b, (0, -1)).any())
 
 
 @ELEMENTWISE.operator("Sum", FOLDED)
@@ -183,24 +197,29 @@ def _mean(*inputs: Array) -> Array:
     return reduce(np.add, inputs) / len(inputs)
 
 
-@ELEMENTWISE.operator("Max", FOLDED, data=ALL_INPUTS)
+@ELEMENTWISE.operator("Max", FOLDED, data=ALL_INPUTS, exact="iu")
 def _max(*inputs: Array) -> Array:
     return reduce(np.maximum, inputs)
 
 
-@ELEMENTWISE.operator("Min", FOLDED, data=ALL_INPUTS)
+@ELEMENTWISE.operator("Min", FOLDED, data=ALL_INPUTS, exact="iu")
 def _min(*inputs: Array) -> Array:
     return reduce(np.minimum, inputs)
 
 
 @ELEMENTWISE.operator(
-    "Where", T.BROADCASTING | T.TOTAL | T.LAYOUT_INVARIANT | T.EMPTY_SAFE | T.KEEPS_FINITE, data=(1, 2)
+    "Where", T.BROADCASTING | T.TOTAL | T.LAYOUT_INVARIANT | T.EMPTY_SAFE | T.KEEPS_FINITE, data=(1, 2), exact=ANY_KIND
 )
 def _where(condition: Array, a: Array, b: Array) -> Array:
     return np.where(condition, a, b)
 
 
-@ELEMENTWISE.operator("Identity", INVARIANT | T.MOVES_DATA | T.KEEPS_FINITE, data=(0,))
+@ELEMENTWISE.is_exact("Where")
+def _has_one_type(_: Array, a: Array, b: Array) -> bool:
+    return a.dtype == b.dtype
+
+
+@ELEMENTWISE.operator("Identity", INVARIANT | T.MOVES_DATA | T.KEEPS_FINITE, data=(0,), exact=ANY_KIND)
 def _identity(x: Any) -> Any:
     return x
 
@@ -304,12 +323,40 @@ def converted(x: Array, source: int, to: int, *, saturate: bool) -> Array:
     return reference.cast(held, to, saturate=saturate)
 
 
-@ELEMENTWISE.operator("Cast", CONVERSION, data=(0,))
-def _cast(x: Array, *, to: int | str, saturate: int = 1, input_types: Sequence[int]) -> Array:
+@ELEMENTWISE.operator("Cast", CONVERSION, data=(0,), exact=ANY_KIND)
+def _cast(x: Array, *, to: int | str, saturate: int = 1, input_types: Sequence[int], own_types: bool) -> Array:
     code = TensorProto.DataType.Value(to) if isinstance(to, str) else to
-    return converted(x, type_at(input_types, 0), code, saturate=bool(saturate))
+    return (
+        x.astype(dtype_of(code)) if own_types else converted(x, type_at(input_types, 0), code, saturate=bool(saturate))
+    )
 
 
-@ELEMENTWISE.operator("CastLike", CONVERSION, data=(0,))
-def _cast_like(x: Array, _: Array, *, saturate: int = 1, input_types: Sequence[int]) -> Array:
+@ELEMENTWISE.operator("CastLike", CONVERSION, data=(0,), exact=ANY_KIND)
+def _cast_like(x: Array, like: Array, *, saturate: int = 1, input_types: Sequence[int], own_types: bool) -> Array:
+    if own_types:
+        return x.astype(like.dtype)
     return converted(x, type_at(input_types, 0), type_at(input_types, 1), saturate=bool(saturate))
+
+
+@ELEMENTWISE.is_exact("Cast")
+def _is_cast_exact(x: Array, *, to: int) -> bool:
+    return is_conversion_exact(x, dtype_of(to))
+
+
+@ELEMENTWISE.is_exact("CastLike")
+def _is_cast_like_exact(x: Array, like: Array) -> bool:
+    return is_conversion_exact(x, like.dtype)
+
+
+def is_conversion_exact(x: Array, to: np.dtype[Any]) -> bool:
+    """Whether ONNX defines all elements of `x` as another type, and the type is not rounded to twice."""
+    if {x.dtype.kind, to.kind} - set("biuf") or to == np.float16:
+        return False
+    if x.dtype.kind != "f":
+        return True
+    if np.isnan(x).any():
+        return False
+    if to.kind not in "iu":
+        return True
+    wide, info = x.astype(np.float64), np.iinfo(to)
+    return bool(np.all((wide >= float(info.min)) & (wide < 2.0 ** (info.bits - (info.min < 0)))))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 
-from .declaration import ALL_INPUTS, Family, T
+from .declaration import ALL_INPUTS, ANY_KIND, Family, T
 from .element_types import NUMPY_DTYPES, Array, type_at, widened
 from .reduction import axes_of
 
@@ -23,7 +24,7 @@ def integers(given: Integers | None) -> list[int]:
     return [] if given is None else [int(v) for v in np.reshape(given, -1).tolist()]
 
 
-@MOVEMENT.operator("Reshape", MOVES, data=(0,), roles={1: "factors"})
+@MOVEMENT.operator("Reshape", MOVES, data=(0,), roles={1: "factors"}, exact=ANY_KIND)
 def _reshape(x: Array, shape: Integers, *, allowzero: int = 0) -> Array:
     wanted = integers(shape)
     if not allowzero:
@@ -41,33 +42,33 @@ def flat(x: Array, axis: int) -> Array:
     return x.reshape(rows, columns)
 
 
-@MOVEMENT.operator("Flatten", MOVES | T.HAS_AXIS, data=(0,))
+@MOVEMENT.operator("Flatten", MOVES | T.HAS_AXIS, data=(0,), exact=ANY_KIND)
 def _flatten(x: Array, *, axis: int = 1) -> Array:
     return flat(x, axis)
 
 
-@MOVEMENT.operator("Squeeze", MOVES, data=(0,), roles={1: "unit axes"})
+@MOVEMENT.operator("Squeeze", MOVES, data=(0,), roles={1: "unit axes"}, exact=ANY_KIND)
 def _squeeze(x: Array, axes: Integers | None = None) -> Array:
     return np.squeeze(x, axes_of(axes, x.ndim))
 
 
-@MOVEMENT.operator("Unsqueeze", MOVES, data=(0,), roles={1: "new axes"})
+@MOVEMENT.operator("Unsqueeze", MOVES, data=(0,), roles={1: "new axes"}, exact=ANY_KIND)
 def _unsqueeze(x: Array, axes: Integers) -> Array:
     chosen = integers(axes)
     return np.expand_dims(x, tuple(a % (x.ndim + len(chosen)) for a in chosen))
 
 
-@MOVEMENT.operator("Transpose", MOVES, data=(0,))
+@MOVEMENT.operator("Transpose", MOVES, data=(0,), exact=ANY_KIND)
 def _transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
     return np.transpose(x, perm)
 
 
-@MOVEMENT.operator("Concat", T.SAME_DTYPE | T.EMPTY_SAFE | T.HAS_AXIS | T.KEEPS_FINITE, data=ALL_INPUTS)
+@MOVEMENT.operator("Concat", T.SAME_DTYPE | T.EMPTY_SAFE | T.HAS_AXIS | T.KEEPS_FINITE, data=ALL_INPUTS, exact=ANY_KIND)
 def _concat(*inputs: Array, axis: int = 1) -> Array:
     return np.concatenate(inputs, axis=axis)
 
 
-@MOVEMENT.operator("Split", MOVES | T.HAS_AXIS, data=(0,), roles={1: "parts"})
+@MOVEMENT.operator("Split", MOVES | T.HAS_AXIS, data=(0,), roles={1: "parts"}, exact=ANY_KIND)
 def _split(
     x: Array, split: Integers | None = None, *, axis: int = 0, num_outputs: int = 0, output_count: int
 ) -> tuple[Array, ...]:
@@ -80,7 +81,17 @@ def _split(
     return tuple(np.split(x, np.cumsum(sizes)[:-1].astype(np.int64), axis))
 
 
-@MOVEMENT.operator("Slice", MOVES, data=(0,), roles={1: "start", 2: "end", 3: "axes", 4: "step"})
+@MOVEMENT.is_exact("Split")
+def _splits_all(
+    x: Array, split: Integers | None = None, *, axis: int = 0, num_outputs: int = 0, output_count: int
+) -> bool:
+    sizes = integers(split)
+    if split is None:
+        return num_outputs in {0, output_count}
+    return len(sizes) == output_count and min(sizes, default=0) >= 0 and sum(sizes) == x.shape[axis]
+
+
+@MOVEMENT.operator("Slice", MOVES, data=(0,), roles={1: "start", 2: "end", 3: "axes", 4: "step"}, exact=ANY_KIND)
 def _slice(
     x: Array, starts: Integers, ends: Integers, axes: Integers | None = None, steps: Integers | None = None
 ) -> Array:
@@ -106,9 +117,15 @@ def _checked(indices: Array, extent: int) -> Array:
     return np.where(indices < 0, indices + extent, indices)
 
 
-@MOVEMENT.operator("Gather", MOVES | T.HAS_AXIS, data=(0,), roles={1: "index"})
+@MOVEMENT.operator("Gather", MOVES | T.HAS_AXIS, data=(0,), roles={1: "index"}, exact=ANY_KIND)
 def _gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
     return np.take(x, _checked(indices, x.shape[axis]), axis)
+
+
+@MOVEMENT.elements("Gather")
+def _gathered_elements(x: Array, indices: Array, *, axis: int = 0) -> int:
+    extent = x.shape[axis]
+    return x.size // extent * indices.size if extent else 0
 
 
 @MOVEMENT.operator("GatherElements", MOVES | T.HAS_AXIS, data=(0,), roles={1: "index"})
@@ -172,16 +189,33 @@ def _tensor_scatter(
     return out
 
 
-@MOVEMENT.operator("Expand", MOVES, data=(0,), roles={1: "stretch"})
+@MOVEMENT.operator("Expand", MOVES, data=(0,), roles={1: "stretch"}, exact=ANY_KIND)
 def _expand(x: Array, shape: Array) -> Array:
     return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape.tolist()))).copy()
 
 
-@MOVEMENT.operator("Tile", MOVES, data=(0,), roles={1: "extent"})
+@MOVEMENT.elements("Expand")
+def _expanded_elements(x: Array, shape: Array) -> int:
+    return prod(np.broadcast_shapes(x.shape, tuple(shape.tolist())))
+
+
+@MOVEMENT.operator("Tile", MOVES, data=(0,), roles={1: "extent"}, exact=ANY_KIND)
 def _tile(x: Array, repeats: Array, axis: Array | None = None) -> Array:
     if axis is not None:  # opset 1: so many tiles along an axis
         return np.concatenate([x] * int(repeats.reshape(-1)[0]), axis=int(axis.reshape(-1)[0]))
-    return np.tile(x, repeats.tolist())
+    counts = integers(repeats)
+    kept = x[tuple(slice(None if n else 0) for n in counts)]  # NumPy repeats one dim after the other, also before a 0
+    return np.tile(kept, [n or 1 for n in counts])
+
+
+@MOVEMENT.is_exact("Tile")
+def _repeats_each_dim(x: Array, repeats: Array) -> bool:
+    return repeats.shape == (x.ndim,) and min(integers(repeats), default=0) >= 0
+
+
+@MOVEMENT.elements("Tile")
+def _tiled_elements(x: Array, repeats: Array) -> int:
+    return x.size * prod(integers(repeats))
 
 
 @MOVEMENT.operator("Pad", T.SAME_DTYPE | T.EMPTY_SAFE, data=(0,), roles={1: "pads", 3: "axes"}, since=2)
@@ -267,29 +301,46 @@ def _eye_like(x: Array, *, dtype: int = 0, k: int = 0, input_types: Sequence[int
     return widened(np.eye(*x.shape, k=k, dtype=helper.tensor_dtype_to_np_dtype(kind)))
 
 
-@MOVEMENT.operator("Range", T.SAME_DTYPE | T.EMPTY_SAFE, roles={0: "start", 1: "limit", 2: "step"})
+@MOVEMENT.operator("Range", T.SAME_DTYPE | T.EMPTY_SAFE, roles={0: "start", 1: "limit", 2: "step"}, exact="iu")
 def _range(start: Array, limit: Array, delta: Array, *, input_types: Sequence[int]) -> Array:
     # The extent is that of the type in the model: 0.1 in float32 is not the nearest float64.
     dtype = NUMPY_DTYPES.get(type_at(input_types, 0), start.dtype)
     first, last, step = (a.reshape(-1)[0].astype(dtype).astype(start.dtype) for a in (start, limit, delta))
+    if start.dtype.kind in "iu":
+        return np.array(range(int(first), int(last), int(step)), start.dtype)
     count = max(int(np.ceil((float(last) - float(first)) / float(step))), 0)
     return (first + np.arange(count).astype(start.dtype) * step).astype(start.dtype)
 
 
-@MOVEMENT.operator("Shape", T.TOTAL | T.QUERIES | T.READS_SHAPE | T.EMPTY_SAFE)
+@MOVEMENT.is_exact("Range")
+def _is_range_of_integers(start: Array, limit: Array, delta: Array) -> bool:
+    return start.dtype.kind in "iu" and start.dtype == limit.dtype == delta.dtype
+
+
+@MOVEMENT.elements("Range")
+def _range_elements(start: Array, limit: Array, delta: Array) -> int:
+    return len(range(*(int(a.reshape(-1)[0]) for a in (start, limit, delta))))
+
+
+@MOVEMENT.operator("Shape", T.TOTAL | T.QUERIES | T.READS_SHAPE | T.EMPTY_SAFE, exact=ANY_KIND)
 def _shape(x: Any, *, start: int = 0, end: int | None = None) -> Array:
     return np.array(np.shape(x)[start:end], np.int64)
 
 
-@MOVEMENT.operator("Size", T.TOTAL | T.QUERIES | T.READS_SHAPE | T.EMPTY_SAFE)
+@MOVEMENT.operator("Size", T.TOTAL | T.QUERIES | T.READS_SHAPE | T.EMPTY_SAFE, exact=ANY_KIND)
 def _size(x: Array) -> Array:
     return np.array(x.size, np.int64)
 
 
-@MOVEMENT.operator("ConstantOfShape", T.EMPTY_SAFE, roles={0: "extent"})
+@MOVEMENT.operator("ConstantOfShape", T.EMPTY_SAFE, roles={0: "extent"}, exact=ANY_KIND)
 def _constant_of_shape(shape: Array, *, value: Array | None = None) -> Array:
     filler = np.zeros(1, np.float32) if value is None else value.reshape(-1)
     return np.full(shape.tolist(), filler[0], filler.dtype)
+
+
+@MOVEMENT.elements("ConstantOfShape")
+def _filled_elements(shape: Array) -> int:
+    return prod(integers(shape))
 
 
 @MOVEMENT.operator("Constant", T.EMPTY_SAFE)

@@ -84,19 +84,42 @@ def _reducing(function: Reduction) -> Callable[..., Array]:
     return reduced
 
 
-for name, traits, reduction in (
-    ("ReduceL1", T.REDUCES, _norm_1),
-    ("ReduceL2", T.REDUCES, _norm_2),
-    ("ReduceLogSum", T.REDUCES, _log_sum),
-    ("ReduceLogSumExp", T.REDUCES, log_sum_exp),
-    ("ReduceMax", T.REDUCES | T.SELECTS, _extreme(np.max)),
-    ("ReduceMean", T.REDUCES | T.KEEPS_FINITE, _mean),
-    ("ReduceMin", T.REDUCES | T.SELECTS, _extreme(np.min)),
-    ("ReduceProd", T.REDUCES, _product),
-    ("ReduceSum", T.REDUCES, _sum),
-    ("ReduceSumSquare", T.REDUCES, _sum_square),
+for name, traits, reduction, exact in (
+    ("ReduceL1", T.REDUCES, _norm_1, ""),
+    ("ReduceL2", T.REDUCES, _norm_2, ""),
+    ("ReduceLogSum", T.REDUCES, _log_sum, ""),
+    ("ReduceLogSumExp", T.REDUCES, log_sum_exp, ""),
+    ("ReduceMax", T.REDUCES | T.SELECTS, _extreme(np.max), "iu"),
+    ("ReduceMean", T.REDUCES | T.KEEPS_FINITE, _mean, ""),
+    ("ReduceMin", T.REDUCES | T.SELECTS, _extreme(np.min), "iu"),
+    ("ReduceProd", T.REDUCES, _product, "iu"),
+    ("ReduceSum", T.REDUCES, _sum, "iu"),
+    ("ReduceSumSquare", T.REDUCES, _sum_square, ""),
 ):
-    REDUCTION.declare(name, traits, _reducing(reduction), roles={1: "axes"})
+    REDUCTION.declare(name, traits, _reducing(reduction), roles={1: "axes"}, exact=exact)
+
+
+MAX_EXACT_INTEGER = 2**53  # of float64
+
+
+def _stays_within(magnitude: np.ufunc) -> Callable[..., bool]:
+    """Whether no number of a reduction of integers is too large, as `magnitude` of those of the elements bounds them.
+
+    onnxruntime 1.31 computes some of them in float64, and saturates.
+    """
+
+    def is_exact(x: Array, axes: Any = None, *, noop_with_empty_axes: int = 0) -> bool:
+        chosen = axes_of(axes, x.ndim) or None
+        if not x.size or (not chosen and noop_with_empty_axes):
+            return False
+        largest = magnitude.reduce(np.maximum(np.abs(x.astype(np.float64)), 1), axis=chosen)
+        return bool(np.all(largest <= min(np.iinfo(x.dtype).max, MAX_EXACT_INTEGER)))
+
+    return is_exact
+
+
+for names, magnitude in (("ReduceMax ReduceMin", np.maximum), ("ReduceProd", np.multiply), ("ReduceSum", np.add)):
+    REDUCTION.is_exact(names)(_stays_within(magnitude))
 
 
 def _searching(function: Any) -> Callable[..., Array]:

@@ -16,7 +16,7 @@ from ...core.ir.graph import enclosing_op
 from ...core.ir.subgraphs import constant_bytes
 from ...core.ort.evaluation_process import EvaluationLimits
 from ..support.operand_queries import known_scalar
-from .array_kernels import evaluate_arrays
+from .array_evaluation import evaluate_arrays
 from .folding_limits import (
     MAX_LIVE_BYTES,
     MAX_TRANSIENT_BYTES,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ..core.errors import EvaluationError, ModelError, UnverifiableError
 from ..core.rewriting.rules import Rule
-from ..core.verify.input_generation import KIND_ORDER
+from ..core.verify.input_generation import KINDS
 from .application import apply_rule
 from .case import Case, Fault
 from .fault_report import CheckResult
@@ -142,7 +142,7 @@ class RuleTester:
         """A fault of the same kind on a smaller case than that of `choice_sequence`, if hypothesis finds one."""
         known: dict[bytes, Fault | None] = {}
         shown_by = fault.mismatch.input_set if fault.mismatch is not None else None
-        part = ALL_COMBINED if shown_by is not None and shown_by.kind not in KIND_ORDER else NO_COMBINED
+        part = ALL_COMBINED if shown_by is not None and shown_by.kind not in KINDS else NO_COMBINED
 
         def test(case: Case) -> None:
             key = case.model.SerializeToString(deterministic=True) + repr((case.place, case.no_fire_reason)).encode()

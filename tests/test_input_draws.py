@@ -166,15 +166,13 @@ def test_numbers_near_constants() -> None:
 
 def test_special_numbers_meet_in_pairs() -> None:
     text = "g (float[N] a, float[N] b, int32[N] i) => (y) { y = Add(a, b) }"
-    feeds = drawn(text, dict.fromkeys("abi", "special"))
-    assert len({*zip(feeds["a"].tolist(), feeds["b"].tolist(), strict=True)}) > 40
-    assert np.isfinite(feeds["a"]).all()
-    assert {0, 1} < set(feeds["i"].tolist())
+    assert {0, 1, -8, 255} < set(drawn(text, {"i": "mixed"})["i"].tolist())
     feeds = drawn(text, dict.fromkeys("ab", "nonfinite"))
+    assert len({*zip(feeds["a"].tolist(), feeds["b"].tolist(), strict=True)}) > 40
     assert np.isnan(feeds["a"]).any()
     assert np.isinf(feeds["b"]).any()
     oracle = oracle_of(load(text.replace("int32[N] i", "float[2] i")))
-    assert {a.input_set.kind for a in oracle.answers} >= {"special", "nonfinite"}
+    assert "nonfinite" in {a.input_set.kind for a in oracle.answers}
 
 
 def test_halves_of_one_sign_and_magnitude() -> None:
@@ -258,11 +256,11 @@ def test_plans_for_a_result_use_its_constants_alone() -> None:
 
 def test_kinds_that_are_refused_are_dropped() -> None:
     record = KindRecord()
-    plan = Plan("combined", {}, {"x": "extremes", "z": "ties"}, 0)
+    plan = Plan("combined", {}, {"x": "extremes", "z": "mixed"}, 0)
     for _ in range(4):
         record.add(plan, accepted=False)
-    record.add(plan._replace(kinds={"z": "ties"}), accepted=True)
-    assert record.useful_part(plan) == plan._replace(kinds={"z": "ties"})
+    record.add(plan._replace(kinds={"z": "mixed"}), accepted=True)
+    assert record.useful_part(plan) == plan._replace(kinds={"z": "mixed"})
     assert record.useful_part(plan._replace(kinds={"x": "extremes"})) is None
 
 

@@ -19,16 +19,16 @@ from .size_assignments import MANY_ROWS, combined_sizes, element_count, sizes_ne
 
 # Plans of each kind at the default effort; kinds that no input of the model has are left out.
 COUNTS = {
-    "sizes": 42, "constants": 14, "combined": 20, "adjacent": 6, "whole": 4, "magnitudes": 8, "far": 8, "lengths": 10,
-    "boundaries": 10, "special": 6, "nonfinite": 3,
+    "sizes": 42, "constants": 14, "combined": 26, "adjacent": 6, "whole": 4, "magnitudes": 8, "far": 8, "lengths": 10,
+    "boundaries": 10, "nonfinite": 3,
 }  # fmt: skip
 MAX_COMBINED_SIZES = 6  # of the plans of sizes, and of sums and products of constants
 MAX_GROWN_ELEMENTS = 1 << 20  # of the inputs of plans with unusual sizes
 NORMAL_SHARE = 0.5  # of the inputs beside those with the kind of the plan
 RARE_KINDS = frozenset({"nan", "inf", "nonfinite"})  # they hide others, so they are drawn half as often
 # Some rows of these show a mistake; indices lie in larger extents.
-MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "special", "whole"})
-PAIRED_KINDS = frozenset({"boundaries", "nonfinite", "special"})
+MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "whole"})
+PAIRED_KINDS = frozenset({"boundaries", "nonfinite"})
 VARIED_KINDS = frozenset({"far", "lengths"})  # each set has another range or length, which may be accepted
 MAX_DRAWN_KINDS = 100_000  # of inputs in the plans of one kind, which are fewer where a model has many inputs
 MAX_REFUSALS = 4  # of a kind of an input, before it is no longer drawn

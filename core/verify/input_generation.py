@@ -1,25 +1,23 @@
 """Generation of input sets with several kinds of numbers.
 
 Each kind shows other mistakes. *normal*: most of them. *negative*: identities that hold for positive numbers only.
-*wide*: 64 rows with three times the spread, for rare events. *large*: saturation. *tiny*: lost numbers, a misplaced
-epsilon. *zeros*, *signed zeros*: divisions, signs, defaults. *ties*: order among equals. *extremes*: clipping, casts,
-overflow. *boundaries*: the wrong side of a comparison. *nan*, *inf*: lost or new special values; the first rows stay
-finite, so that a leak between rows shows. *mixed*: several kinds in one input, for inputs so large that a run for
-each would cost too much.
+*wide*: 64 rows with three times the spread, for rare events. *mixed*: runs of large numbers for saturation, tiny ones
+for a misplaced epsilon, ties for order among equals, zeros of both signs. *zeros*: divisions, signs, defaults.
+*extremes*: clipping, casts, overflow. *boundaries*: the wrong side of a comparison. *nan*, *inf*: lost or new special
+values; the first rows stay finite, so that a leak between rows shows.
 
 In combined input sets each input has a kind of its own (`core.verify.input_draws`); further kinds are for those.
 *sizes*: extents beside constants of the models. *constants*: numbers at and beside their constants, words of their
-vocabularies. *special*: zeros, ones, small and large numbers, of which two inputs have all pairs; *nonfinite*: NaN and
-infinities among them. *adjacent*: numbers that nearly coincide, in one input or in several. *whole*: whole floats and
-halves. *magnitudes*: log-uniform ones, of integers up to the limits of the type. *far*: indices and positions from the
-end and out of range, negative pads. *lengths*: sequences of 0 to 7 tensors, absent optionals, up to 65 iterations.
+vocabularies. *nonfinite*: zeros, ones, NaN and infinities, of which two inputs have all pairs. *adjacent*: numbers
+that nearly coincide, in one input or in several. *whole*: whole floats and halves. *magnitudes*: log-uniform ones, of
+integers up to the limits of the type. *far*: indices and positions from the end and out of range, negative pads.
+*lengths*: sequences of 0 to 7 tensors, absent optionals, up to 65 iterations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -35,7 +33,7 @@ from .model_constants import NO_CONSTANTS, ModelConstants
 from .noise import is_float
 from .number_generation import (
     MIXED,
-    MIXED_KINDS,
+    MIXED_PARTS,
     Range,
     adjacent_floats,
     adjacent_integers,
@@ -54,37 +52,34 @@ from .number_generation import (
     integers_of_all_magnitudes,
     kinds_without_special_values,
     nearly_equal,
-    special_floats,
+    nonfinite_floats,
     special_integers,
     to_finite,
     whole_floats,
 )
+from .size_assignments import element_count
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
-KINDS = (
-    "normal", "negative", "wide", "large", "tiny", "zeros", "ties", "signed zeros", "extremes", "boundaries", "nan",
-    "inf",
-)  # fmt: skip
-KIND_ORDER = (*KINDS, MIXED)
+KINDS = ("normal", "negative", "wide", MIXED, "zeros", "extremes", "boundaries", "nan", "inf")
 COMBINED_KINDS = (
-    "sizes", "constants", "combined", "special", "adjacent", "whole", "magnitudes", "far", "lengths", "nonfinite",
+    "sizes", "constants", "combined", "adjacent", "whole", "magnitudes", "far", "lengths", "nonfinite",
 )  # fmt: skip
 """The kinds of input sets in which each input has a kind of its own, besides further ones of *boundaries*."""
 ALL_KINDS = (*KINDS, *COMBINED_KINDS)
-LARGE_INPUT_KINDS = ("normal", "large", "nan")  # for large inputs of floats, beside mixed ones
+LARGE_INPUT_KINDS = ("normal", MIXED, "nan")  # for large inputs of floats
 # The value of a scalar bool: one bit of the position of the kind here, another bit for each such input, so that two of
 # them meet in every combination, and from the fourth on the parity of several bits. Zeros are all false, negative
 # numbers all true.
-TRUTH_KIND_ORDER = (
-    MIXED, "normal", "large", "ties", "tiny", "signed zeros", "extremes", "boundaries", "nan", "inf", "wide",
-)  # fmt: skip
+TRUTH_KIND_ORDER = ("extremes", "normal", MIXED, "wide", "nan", "inf", "boundaries")
 TRUTH_MASKS = (1, 2, 4, 3, 5, 6, 7)
 EXTREME_KINDS = frozenset({"extremes", "nan", "inf"})
-SEQUENCE_LENGTHS = {"negative": 1, "large": 3, "ties": 0}  # of sequences, 2 in other kinds
+SEQUENCE_LENGTHS = {"negative": 1, MIXED: 3, "zeros": 0}  # of sequences, 2 in other kinds
 LENGTHS, TRIPS = (0, 7, 3, 1, 5, 4, 6), (0, 33, 65, 1, 2)  # of sequences, and trip counts, in turn
 MAX_VARIANT = 1 << 16
+MIXED_VARIANTS = 3  # input sets of mixed numbers
+FEW_ELEMENTS = 4 * MIXED_PARTS  # of all inputs, which do not hold all mixed numbers
 MAX_CONTROL = 2048  # the largest magnitude of integers that control a run
 USUAL_WORDS = ("passwright", "", "Two words", "b")  # the order of two shows in a text made of both
 MAX_SINGLE_ELEMENT_POINTS = 3  # boundaries on, between and beyond which inputs of one element are put, one at a time
@@ -153,7 +148,7 @@ def _generate_booleans(i: InputSpec, kind: str, shape: Shape, params: _Generatio
 
 def _generate_unit_interval(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
     """Probabilities and ratios; small, large or zero in the kinds of these names."""
-    low, high = {"negative": (0.01, 0.1), "large": (0.9, 0.99), "zeros": (0.0, 0.0)}.get(kind, (0.1, 0.9))
+    low, high = {"negative": (0.01, 0.1), MIXED: (0.9, 0.99), "zeros": (0.0, 0.0)}.get(kind, (0.1, 0.9))
     return to_finite(np.asarray(params.rng.uniform(low, high, shape)), _numpy_dtype(i))
 
 
@@ -201,8 +196,10 @@ def _far_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limits:
     return np.asarray(params.rng.integers(max(low, limits[0]), high, shape, endpoint=True))
 
 
-def _special_integers(_: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array:
-    return special_integers(shape, params.rng, limits)
+def _mixed_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array | None:
+    """Small and large integers; None where a role or a use as a size limits them."""
+    is_any = i.role.kind == "free" and not i.is_size and not params.restriction
+    return special_integers(shape, params.rng, limits) if is_any else None
 
 
 def _trip_counts(_: InputSpec, shape: Shape, params: _GenerationParams, __: Range) -> Array:
@@ -215,7 +212,7 @@ FAR_RANGES = {
 }  # fmt: skip
 SPECIAL_INTEGERS: dict[str, Callable[[InputSpec, Shape, _GenerationParams, Range], Array | None]] = {
     "constants": _integers_near_constants, "magnitudes": _integers_of_all_magnitudes, "adjacent": _adjacent_integers,
-    "far": _far_integers, "lengths": _trip_counts, "special": _special_integers,
+    "far": _far_integers, "lengths": _trip_counts, MIXED: _mixed_integers,
 }  # fmt: skip
 """The generators of the kinds in which an integer input serves a purpose of its own."""
 
@@ -228,7 +225,7 @@ def _generate_free_floats(i: InputSpec, kind: str, shape: Shape, params: _Genera
         return SPECIAL_FLOATS[kind](shape, dtype, rng)
     if kind in {MIXED, "boundaries"} and points and dtype.kind != "c":
         if kind == MIXED:  # the last run of numbers is at the boundaries
-            last = prod(shape) // (len(MIXED_KINDS) + 1)
+            last = prod(shape) // (MIXED_PARTS + 1)
             mixed = generate_floats(MIXED, (prod(shape) - last,), dtype, rng)
             return np.concatenate([mixed, floats_near_points(points, (last,), dtype, rng)]).reshape(shape)
         if _decides_branch(i, shape):
@@ -259,12 +256,11 @@ def _numbers_in_interval(
 
 SPECIAL_FLOATS: dict[str, Callable[[Shape, np.dtype[Any], np.random.Generator], Array]] = {
     "adjacent": adjacent_floats, "magnitudes": floats_of_all_magnitudes, "whole": whole_floats,
-    "special": partial(special_floats, finite=True), "nonfinite": partial(special_floats, finite=False),
+    "nonfinite": nonfinite_floats,
 }  # fmt: skip
-BOOLEAN_KINDS = frozenset({"normal", "negative", "large", "zeros"})
+ROLE_KINDS = frozenset({"normal", "negative", MIXED, "zeros"})
 STRING_KINDS = frozenset({"constants", "adjacent"})
-ROLE_KINDS = BOOLEAN_KINDS | {"ties"}
-FREE_INTEGER_KINDS = frozenset({"constants", "magnitudes", "adjacent", "special"})
+FREE_INTEGER_KINDS = frozenset({"constants", "magnitudes", "adjacent"})
 ROLES_OF_KIND = {
     "far": {*FAR_RANGES, "index"}, "lengths": {"trips"}, "magnitudes": {"divisor"}, "constants": {"index", "divisor"},
 }  # fmt: skip
@@ -297,12 +293,12 @@ def _input_class(i: InputSpec) -> _InputClass:
     """The class of an input, with the kinds that its type and use allow."""
     is_integer, role = i.dtype in INTEGER_DTYPES, i.role.kind
     if i.default is not None:  # two kinds, as one may hide the effect
-        kinds = {"negative", "large"} if i.default.array.dtype.kind in "fbiu" else set[str]()
+        kinds = {"negative", MIXED} if i.default.array.dtype.kind in "fbiu" else set[str]()
         return _InputClass(_generate_override, frozenset(kinds))
     if i.dtype == onnx.TensorProto.STRING:
         return _InputClass(_generate_strings, frozenset({"normal", "negative"}), is_restrictable=bool(i.role.words))
     if i.dtype == onnx.TensorProto.BOOL:
-        return _InputClass(_generate_booleans, BOOLEAN_KINDS, is_restrictable=False)
+        return _InputClass(_generate_booleans, ROLE_KINDS, is_restrictable=False)
     if role == "share" and not is_integer:
         return _InputClass(_generate_unit_interval, ROLE_KINDS)
     if role == "truth" and is_integer:
@@ -316,22 +312,23 @@ def _input_class(i: InputSpec) -> _InputClass:
     if is_integer:
         return _InputClass(_generate_integers, (ROLE_KINDS | {"extremes", "boundaries"}) - omitted)
     omitted |= kinds_without_special_values(_numpy_dtype(i))
-    return _InputClass(_generate_free_floats, frozenset(KIND_ORDER) - omitted, is_restrictable=False)
+    return _InputClass(_generate_free_floats, frozenset(KINDS) - omitted, is_restrictable=False)
 
 
 def distinct_kinds(inputs: list[InputSpec], *, are_large: bool) -> tuple[str, ...]:
-    """The distinct kinds of input sets, the normal one first; with `are_large`, only mixed numbers for floats."""
-    classes = [_input_class(i).kinds for i in inputs]
-    found = [kind for kind in KINDS if kind == "normal" or any(kind in kinds for kinds in classes)]
-    if are_large and any(MIXED in kinds for kinds in classes):
-        others = [kinds for kinds in classes if MIXED not in kinds]
+    """The distinct kinds of input sets, the normal one first; with `are_large`, few for floats."""
+    classes = [_input_class(i) for i in inputs]
+    found = [kind for kind in KINDS if kind == "normal" or any(kind in c.kinds for c in classes)]
+    if are_large:
+        others = [c.kinds for c in classes if c.generate is not _generate_free_floats]
         found = [k for k in found if k in LARGE_INPUT_KINDS or any(k in kinds for kinds in others)]
-        found.insert(1, MIXED)
     return tuple(found)
 
 
 def variant_count(inputs: list[InputSpec], kind: str, sizes: Sizes) -> int:
-    """The number of input sets of a kind: several if single elements, or a reduction, decide the result."""
+    """The number of input sets of a kind: several if there are few elements, or if some of them decide the result."""
+    if kind == MIXED:
+        return MIXED_VARIANTS if element_count(inputs, sizes) < FEW_ELEMENTS else 1
     if kind != "boundaries":
         return 1
     affected = [i for i in inputs if kind in _input_class(i).kinds]

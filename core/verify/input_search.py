@@ -16,7 +16,7 @@ from ..errors import EvaluationError, UnverifiableError
 from .dim_expressions import Sizes
 from .input_draws import KindRecord, Plan, combined_plans, plans_near
 from .input_generation import (
-    KIND_ORDER,
+    KINDS,
     distinct_kinds,
     generate_combined,
     generate_input_sets,
@@ -54,7 +54,7 @@ class OutOfTime(Exception):
 
 
 TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
-ROTATING_KINDS = ("normal", "negative", "large", "zeros")  # kinds drawn at the accepted sizes in turn
+ROTATING_KINDS = ("normal", "zeros", "extremes")  # kinds drawn at the accepted sizes in turn
 MAX_EMPTY_ANSWERS = 2
 MAX_GROUPS = 24  # of symbols that are made to differ from others
 MIN_SIZE_PLANS, MAX_PLANNED_SIZES = 8, 20_000  # assignments with a size of 1, and the sizes in all of them
@@ -201,9 +201,9 @@ class InputSearch:
         unusual = unusual_sizes(kind, plans[0], self._fixed_symbols())
         tried = [p for p in unusual if element_count(self.inputs, p) <= CHEAP_ELEMENTS] + [in_turn, plans[0]]
         found = False
-        for variant in range(variant_count(self.inputs, kind, in_turn)):
+        for variant in range(variant_count(self.inputs, kind, tried[0])):
             for plan in dict.fromkeys(tuple(sizes.items()) for sizes in tried):
-                answer, _ = self._first_accepted(kind, dict(plan), KIND_ORDER.index(kind) + 1, variant=variant)
+                answer, _ = self._first_accepted(kind, dict(plan), KINDS.index(kind) + 1, variant=variant)
                 if answer is not None:
                     found = True
                     yield answer

@@ -18,9 +18,9 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 DType = np.dtype[Any]
 
-TIED_VALUES = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+TIED_VALUES = (-0.0, 0.0, -1.0, -0.5, 0.5, 1.0)
 MIXED = "mixed"
-MIXED_KINDS = ("negative", "tiny", "zeros", "ties", "signed zeros", "normal")  # side by side, in runs of equal length
+MIXED_PARTS = 6  # runs of equal length
 NONFINITE_VALUES = {"nan": (np.nan,), "inf": (np.inf, -np.inf)}
 MIN_ROWS_TO_HALVE = 8
 MIN_POSITIVE = 0.01
@@ -45,10 +45,6 @@ def generate_floats(
         with np.errstate(all="ignore"):
             real, imaginary = (generate_floats(kind, shape, part, rng, selection_only=selection_only) for _ in range(2))
             return _cast((real + 1j * imaginary) if kind not in NONFINITE_VALUES else real + 0j, dtype)
-    if kind == MIXED:
-        sizes = [r.size for r in np.array_split(np.zeros(prod(shape), np.bool_), len(MIXED_KINDS))]
-        runs = [generate_floats(k, (size,), dtype, rng) for k, size in zip(MIXED_KINDS, sizes, strict=True)]
-        return np.concatenate(runs).reshape(shape)
     if kind == "extremes" or kind in NONFINITE_VALUES:
         normal = generate_floats("normal", shape, dtype, rng)
         special = NONFINITE_VALUES.get(kind) or extreme_values(dtype, selection_only=selection_only)
@@ -73,8 +69,8 @@ def shuffled(table: Array, shape: Shape, rng: np.random.Generator) -> Array:
 
 @cache
 def kinds_without_special_values(dtype: DType) -> frozenset[str]:
-    """The kinds whose special values the type lacks: NaN, infinities or negative zero."""
-    probes = {"nan": (np.nan, np.isnan), "inf": (np.inf, np.isinf), "signed zeros": (-0.0, np.signbit)}
+    """The kinds whose special values the type lacks: NaN or infinities."""
+    probes = {"nan": (np.nan, np.isnan), "inf": (np.inf, np.isinf)}
     with np.errstate(all="ignore"):
         in_dtype = {kind: _cast(value, dtype).astype(np.complex128).real for kind, (value, _) in probes.items()}
     return frozenset(kind for kind, (_, has) in probes.items() if not has(in_dtype[kind]))
@@ -90,30 +86,30 @@ def _generate_wide(shape: Shape, _: DType, rng: np.random.Generator) -> Array:
     return drawn
 
 
-def _generate_signed_zeros(shape: Shape, _: DType, rng: np.random.Generator) -> Array:
-    """Zeros of both signs, the first one negative, with a few ones between them."""
-    flat = rng.choice(np.array([-0.0, 0.0, -1.0, 1.0]), shape, p=(0.4, 0.4, 0.1, 0.1)).reshape(-1)
-    flat[:2] = (-0.0, 0.0)[: flat.size]
-    return flat.reshape(shape)
+def _generate_mixed(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
+    """Runs of numbers below zero, large and tiny ones, zeros, ties with zeros of both signs, and normal ones.
 
-
-def _generate_tiny(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
-    """Numbers of both signs with log-uniform magnitudes from the least subnormal to 1e-6."""
+    Tiny ones have both signs and log-uniform magnitudes from the least subnormal to 1e-6. The runs have equal lengths
+    and any order, so that those of two inputs meet in other pairs each time.
+    """
+    size = prod(shape)
+    drawn = rng.standard_normal(size)
     low = float(float_info(dtype).smallest_subnormal)
-    high = max(1e-6, 4.0 * low)
-    magnitude = np.exp2(np.asarray(rng.uniform(np.log2(low), np.log2(high), shape)))
-    return rng.choice(np.array([-1.0, 1.0]), shape) * np.maximum(magnitude, low)
+    tiny = np.exp2(rng.uniform(np.log2(low), np.log2(max(1e-6, 4.0 * low)), size))
+    parts = (
+        drawn - 3.0, drawn * (100.0 if dtype.itemsize < 4 else 1000.0), np.copysign(tiny, drawn), np.zeros(size),
+        rng.choice(TIED_VALUES, size), drawn,
+    )  # fmt: skip
+    part_of = np.arange(size) * MIXED_PARTS // max(size, 1)
+    return np.choose(rng.permutation(MIXED_PARTS)[part_of], parts).reshape(shape)
 
 
 FINITE_FLOATS: dict[str, Callable[[Shape, DType, np.random.Generator], Any]] = {
     "normal": lambda shape, _, rng: rng.standard_normal(shape),
     "negative": lambda shape, _, rng: rng.standard_normal(shape) - 3.0,
-    "large": lambda shape, dtype, rng: rng.standard_normal(shape) * (100.0 if dtype.itemsize < 4 else 1000.0),
     "wide": _generate_wide,
-    "tiny": _generate_tiny,
+    "mixed": _generate_mixed,
     "zeros": lambda shape, _, __: np.zeros(shape),
-    "ties": lambda shape, _, rng: np.resize(rng.permutation(np.resize(TIED_VALUES, max(prod(shape), 5))), shape),
-    "signed zeros": _generate_signed_zeros,
 }
 """The generator of each finite kind but extremes, before its numbers are cast to the type."""
 
@@ -165,20 +161,20 @@ RESTRICTED_RANGES: dict[str, tuple[Range, Range, Range]] = {
 }  # fmt: skip
 # The least and greatest number by role and kind; "" means all other kinds.
 ROLE_RANGES: dict[str, dict[str, Range]] = {
-    "free": {"": (0, 10), "negative": (-10, -1), "large": (100, 1000), "zeros": (0, 0), "ties": (0, 1)},
+    "free": {"": (0, 10), "negative": (-10, -1), "mixed": (100, 1000), "zeros": (0, 0)},
     "mask": {"": (0, 1), "zeros": (0, 0), "negative": (1, 1)},
     "truth": {"": (0, 1), "zeros": (0, 0), "negative": (1, 1)},
     "share": {"": (0, 1), "zeros": (0, 0)},
-    "trips": {"": (1, 3), "zeros": (0, 0), "large": (17, 17), "ties": (0, 1)},
-    "extent": {"": (1, 2), "zeros": (1, 1), "large": (2, 3)},
+    "trips": {"": (1, 3), "zeros": (0, 0), "mixed": (17, 17)},
+    "extent": {"": (1, 2), "zeros": (1, 1), "mixed": (2, 3)},
     "scales": {"": (1, 2), "zeros": (1, 1)},
-    "pads": {"": (0, 2), "zeros": (0, 0), "large": (1, 2), "ties": (0, 1), "negative": (-1, 1)},
-    "position": {"": (0, 1), "zeros": (0, 0), "large": (2, 2), "negative": (-1, -1), "ties": (0, 0)},
-    "divisor": {"": (1, 10), "zeros": (1, 1), "negative": (-10, -1), "large": (100, 1000), "ties": (1, 2)},
-    "shift": {"": (0, 3), "zeros": (0, 0), "large": (4, 7), "ties": (0, 1)},
-    "start": {"": (0, 1), "zeros": (0, 0), "negative": (-2, -1), "ties": (0, 0)},
-    "end": {"": (2, 3), "zeros": (1, 1), "negative": (-1, -1), "large": (100, 1000)},
-    "limit": {"": (2, 5), "zeros": (1, 1), "negative": (-5, -3), "large": (20, 40)},
+    "pads": {"": (0, 2), "zeros": (0, 0), "mixed": (1, 2), "negative": (-1, 1)},
+    "position": {"": (0, 1), "zeros": (0, 0), "mixed": (2, 2), "negative": (-1, -1)},
+    "divisor": {"": (1, 10), "zeros": (1, 1), "negative": (-10, -1), "mixed": (100, 1000)},
+    "shift": {"": (0, 3), "zeros": (0, 0), "mixed": (4, 7)},
+    "start": {"": (0, 1), "zeros": (0, 0), "negative": (-2, -1)},
+    "end": {"": (2, 3), "zeros": (1, 1), "negative": (-1, -1), "mixed": (100, 1000)},
+    "limit": {"": (2, 5), "zeros": (1, 1), "negative": (-5, -3), "mixed": (20, 40)},
     "step": {"": (1, 2), "zeros": (1, 1), "negative": (-1, -1)},
 }
 
@@ -202,7 +198,7 @@ def generate_integers(
         bounds = _role_range(role, kind, sizes, limits)
     low, high = (min(max(n, limits[0]), limits[1]) for n in bounds)
     drawn = np.asarray(rng.integers(low, high, shape, endpoint=True, dtype=_widest_dtype(limits)))
-    if role.kind == "index" and kind == "large" and not restriction and drawn.size > 1:
+    if role.kind == "index" and kind == MIXED and not restriction and drawn.size > 1:
         evenly_spaced = np.linspace(index_limits(role, sizes, limits)[1], 0, drawn.size)
         return evenly_spaced.round().astype(np.int64).reshape(shape)
     if role.kind == "index":
@@ -228,14 +224,11 @@ def integers_near_points(
     return clipped_integers(shuffled(np.stack([down, up, down - 1, up + 1, down - 5, up + 5]), shape, rng), limits)
 
 
-def special_floats(shape: Shape, dtype: DType, rng: np.random.Generator, *, finite: bool) -> Array:
-    """Numbers at which functions change and operands matter to each other, each element another one."""
-    top = float(float_info(dtype).max) ** 0.25
-    ends = (top, -top, top**-1.0) if finite else (np.inf, -np.inf, np.nan)
-    drawn = np.asarray(rng.choice(np.array([*SPECIAL_NUMBERS, *ends]), shape))
+def nonfinite_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
+    """NaN, infinities, and numbers at which functions change and operands matter to each other."""
+    drawn = np.asarray(rng.choice(np.array([*SPECIAL_NUMBERS, np.inf, -np.inf, np.nan]), shape))
     normal = np.asarray(rng.standard_normal(shape))
-    found = np.where(np.asarray(rng.uniform(0, 1, shape)) < 0.2, normal, drawn)
-    return to_finite(found, dtype) if finite else _cast(found, dtype)
+    return _cast(np.where(np.asarray(rng.uniform(0, 1, shape)) < 0.2, normal, drawn), dtype)
 
 
 def special_integers(shape: Shape, rng: np.random.Generator, limits: Range) -> Array:
@@ -366,10 +359,10 @@ def _role_range(role: InputRole, kind: str, sizes: Sizes, limits: Range) -> Rang
         least, top = index_limits(role, sizes, limits)
         if kind == "negative" and least < 0:
             return least, -1
-        return {"zeros": (0, 0), "large": (top, top), "ties": (0, min(1, top))}.get(kind, (0, top))
+        return {"zeros": (0, 0), MIXED: (top, top)}.get(kind, (0, top))
     if role.kind == "count":
         top = max(extent(role.bound, sizes), 1) if role.bound is not None else 2
-        return {"zeros": (1, 1), "large": (top, top), "ties": (1, min(2, top))}.get(kind, (1, top))
+        return {"zeros": (1, 1), MIXED: (top, top)}.get(kind, (1, top))
     ranges = ROLE_RANGES.get(role.kind)
     if ranges is None or role.kind == "free":
         return _free_range(kind, limits)
@@ -412,8 +405,8 @@ def _axis_permutation(
     rank = (len(dims) if dims is not None else count) + (count if role.kind == "new axes" else 0)
     fit = [a for a, d in enumerate(dims or ()) if d in {1, None}] if role.kind == "unit axes" else list(range(rank))
     fit = fit if len(fit) >= count else list(range(max(rank, count)))
-    if kind in {"zeros", "negative", "large"}:
-        chosen = np.array(fit[len(fit) - count :] if kind == "large" else fit[:count], np.int64)
+    if kind in {"zeros", "negative", MIXED}:
+        chosen = np.array(fit[len(fit) - count :] if kind == MIXED else fit[:count], np.int64)
     else:
         chosen = rng.permutation(np.array(fit, np.int64))[:count]
     return chosen - rank if kind == "negative" and role.signed else chosen
@@ -423,7 +416,7 @@ def _split_sizes(total: int, count: int, kind: str, rng: np.random.Generator) ->
     """Numbers with the sum `total`; equal ones, or all in the last, in some kinds."""
     if kind == "zeros":
         return np.array([0] * (count - 1) + [total])
-    if kind == "ties" and total % count == 0:
+    if kind == MIXED and total % count == 0:
         return np.full(count, total // count)
     least = 1 if total >= count else 0
     cuts = np.sort(rng.integers(0, total - least * count, count - 1, endpoint=True))
@@ -438,7 +431,7 @@ def _reshape_target(dims: list[int], count: int, kind: str, rng: np.random.Gener
     while total > 1 and count:
         while total % divisor:
             divisor += 1
-        found[0 if kind == "large" else rng.integers(count)] *= divisor
+        found[0 if kind == MIXED else rng.integers(count)] *= divisor
         total //= divisor
     if kind == "negative" and count and prod(dims):
         found[rng.integers(count)] = -1
@@ -448,6 +441,6 @@ def _reshape_target(dims: list[int], count: int, kind: str, rng: np.random.Gener
 def _broadcast_target(dims: list[int], count: int, kind: str, rng: np.random.Generator) -> Array:
     """A shape that broadcasts with `dims`: 1 or the same extent, and up to 3 where that is 1."""
     aligned = ([1] * count + dims)[-count:] if count else []
-    free = {"zeros": (1, 1), "large": (2, 3)}.get(kind, (1, 2))
-    own = [d if kind == "large" else rng.choice([1, d]) for d in aligned]
+    free = {"zeros": (1, 1), MIXED: (2, 3)}.get(kind, (1, 2))
+    own = [d if kind == MIXED else rng.choice([1, d]) for d in aligned]
     return np.array([rng.integers(*free, endpoint=True) if d == 1 else o for d, o in zip(aligned, own, strict=True)])

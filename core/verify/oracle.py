@@ -59,7 +59,7 @@ SEGMENTED_REGION_SETS = 2  # input sets on which its changed regions are compare
 MAX_SEGMENTED_GROWTH = 4  # its inputs have at most this number of times the elements of its first
 MAX_KEPT_WEIGHT_BYTES = 16 << 20  # bytes of weights up to which sessions with perturbed weights are kept
 MAX_COMBINED_CRASHES = 3  # of the original, before combined input sets are given up
-GENERIC_KINDS = frozenset({"normal", "negative", "wide", "large", "sizes", "combined", "far", "lengths"})
+GENERIC_KINDS = frozenset({"normal", "negative", "wide", "sizes", "combined", "far", "lengths"})
 
 
 def has_generic_values(input_set: InputSet) -> bool:

@@ -156,14 +156,14 @@ def with_zeros(inputs: list[InputSpec], base: Sizes, fixed: Collection[str]) -> 
 def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
     """Preferred sizes for a kind of input set, the best first, to find mistakes that the usual sizes do not show.
 
-    Large numbers: 17 everywhere, as a rewrite may be correct for the first 16 only. Wide ones: 64 for the first symbol,
-    usually the batch, if possible with 17 for the others. Ties: equal sizes, or each one larger: some mistakes take
-    three rows to show.
+    Mixed numbers: 17 everywhere, as a rewrite may be correct for the first 16 only. Wide ones: 64 for the first symbol,
+    usually the batch, if possible with 17 for the others. Negative ones: equal sizes, or each one larger: some mistakes
+    take three rows to show.
     """
     free = [s for s in base if s not in fixed]
     if not free:
         return
-    if kind == "large":
+    if kind == "mixed":
         large = base | dict.fromkeys(free, LARGE_SIZE)
         yield large
         yield from islice(_with_sums(base, large, free), MAX_VARIATIONS)
@@ -171,7 +171,7 @@ def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Si
     elif kind == "wide":
         yield base | dict.fromkeys(free, LARGE_SIZE) | {free[0]: MANY_ROWS}
         yield base | {free[0]: MANY_ROWS}
-    elif kind == "ties":
+    elif kind == "negative":
         equal = base | dict.fromkeys(free, EQUAL_SIZE)
         yield equal
         yield from islice(_with_sums(base, equal, free), MAX_VARIATIONS)

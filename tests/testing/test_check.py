@@ -13,7 +13,7 @@ from onnx import TensorProto, parser
 from passwright.core import EXACT, ROUNDING, Contract, Op, Value, conditional, from_onnx, require, rule
 from passwright.core.errors import UsageError
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.input_generation import KIND_ORDER
+from passwright.core.verify.input_generation import KINDS
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
 from passwright.testing import CheckInconclusive, RuleIsWrong, check_rule, examine
@@ -286,7 +286,7 @@ def test_parts_of_combined_inputs() -> None:
 
     def combined(part: tuple[int, int]) -> list[str]:
         oracle = Oracle(model.SerializeToString(), replace(spec, combined_part=part))
-        return [str(a.input_set) for a in oracle.answers if a.input_set.kind not in KIND_ORDER]
+        return [str(a.input_set) for a in oracle.answers if a.input_set.kind not in KINDS]
 
     everything = len(combined((0, 1)))
     parts = [len(combined((first, 6))) for first in range(6)]

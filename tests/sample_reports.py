@@ -19,7 +19,7 @@ from passwright.app.profile.profile_report import NodeTime, Profile, ProfileRepo
 from passwright.app.visualization.visualization import GraphView, NodeView, Rewrite, Visualization
 from passwright.core.errors import FailureKind
 from passwright.core.rewriting.changes import Change
-from passwright.core.run.quarantine import RejectedChange
+from passwright.core.run.failures import RejectedChange
 from passwright.core.run.report import PassRecord, Report, Stats
 from passwright.core.run.transforms import SkippedPass
 from passwright.core.verify.verdict import OutputDifference, Verdict

@@ -19,7 +19,7 @@ from passwright.app.pages.card import Card
 from passwright.app.run.card import keyword_of, run_card
 from passwright.app.run.render import change_text
 from passwright.core.errors import FailureKind
-from passwright.core.run.quarantine import RejectedChange
+from passwright.core.run.failures import RejectedChange
 from passwright.core.run.report import PassRecord, RunHint, Stats, TransformRecord
 from passwright.core.verify.verdict import OutputDifference, Verdict
 from rewriting import load

@@ -14,7 +14,7 @@ from passwright.app.cli import app
 from passwright.core import Graph, Ledger, Pass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
 from passwright.core.rewriting.ledger import BisectLimit
-from passwright.core.run.pass_manager import PassManager
+from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.run.report import Plan, Savings, graph_size
 from passwright.passes.pipelines import PIPELINES
 from random_models import models
@@ -112,18 +112,18 @@ def test_savings_of_random_models_are_exact(model: onnx.ModelProto) -> None:
 def test_savings_match_replays(name: str) -> None:
     """After a replay up to a change, the size is that of the original minus all savings so far."""
     source = model_source(GOLDEN / f"{name}.onnx", inline=True)
-    manager = PassManager(source.load, PIPELINES["basic"])
+    run = PipelineRun(source.load, PIPELINES["basic"], record_changes=True)
     left = graph_size(source.load().graph)
-    for change in manager.run(record=True, account_sizes=True).ledger.changes:
+    for change in run.rewrite().ledger.changes:
         left = left - Savings.of_change(change)
-        assert graph_size(manager.run(limit=BisectLimit(after_changes=change.ordinal + 1)).model.graph) == left, change
+        assert graph_size(run.replay(BisectLimit(after_changes=change.ordinal + 1)).model.graph) == left, change
 
 
 def test_other_runs_do_not_account_sizes() -> None:
     source = model_source(load(TEXT, weights=WEIGHTS), inline=True)
-    attempt = PassManager(source.load, PIPELINES["basic"]).run(record=True)
-    assert (attempt.ledger.accounting, attempt.model.graph.context.mutation_log) == (None, None)
-    assert {c.nodes_saved for c in attempt.ledger.changes} == {0}
+    result = PipelineRun(source.load, PIPELINES["basic"]).replay()
+    assert (result.ledger.accounting, result.model.graph.context.mutation_log) == (None, None)
+    assert {c.nodes_saved for c in result.ledger.changes} == {0}
     assert optimize(load(TEXT, weights=WEIGHTS)).report.plan is None
 
 

@@ -11,7 +11,7 @@ from onnx import AttributeProto, numpy_helper
 from passwright.core import Pass, from_onnx, leaves
 from passwright.core.errors import PassesError
 from passwright.core.plugins.discovery import all_rules
-from passwright.core.run.pass_manager import PassManager, static_failure
+from passwright.core.run.pipeline_run import PipelineRun
 from passwright.passes.pipelines import BUILT_IN
 from record import load_examples
 from tiers import slow_unless
@@ -76,8 +76,8 @@ def failure(p: Pass, model: onnx.ModelProto) -> str:
         from_onnx(model)
     except PassesError:
         return ""
-    attempt = PassManager(lambda: from_onnx(model), p, no_progress_timeout=10.0).run()
-    found = static_failure(attempt, try_export=True)
+    result = PipelineRun(lambda: from_onnx(model), p, no_progress_timeout=10.0).replay(tries_export=True)
+    found = result.failure
     return "" if found is None else f"{found.message} in {onnx.printer.to_text(model)}"
 
 

@@ -221,12 +221,12 @@ def test_hints_for_many_models(folder: Path) -> None:
 def test_mistakes_of_this_program_end_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     from passwright.app.run import optimize
 
-    real = optimize.run_pipeline
+    real = optimize.optimize_model
 
     def fail(model: Any, *options: Any) -> Any:
         return real(model, *options) if "a.onnx" not in str(model) else 1 / 0
 
-    monkeypatch.setattr(optimize, "run_pipeline", fail)
+    monkeypatch.setattr(optimize, "optimize_model", fail)
     result = run("a.onnx", "c.onnx", "--check", code=BAD)
     assert "error: a.onnx: ZeroDivisionError: division by zero" in result.stderr
     assert "Traceback" in result.stderr

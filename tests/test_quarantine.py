@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -43,11 +42,11 @@ from passwright.core.errors import (
     UnverifiableError,
     VerificationError,
 )
-from passwright.core.run.pass_manager import CheckOptions, PassManager
-from passwright.core.run.quarantine import Quarantine
+from passwright.core.run.failures import RewriteFailure
+from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.support.binary_search import first_bad, first_bad_at
 from passwright.core.verify import seeded_session as performer
-from passwright.core.verify.verdict import Mismatch
+from passwright.core.verify.verdict import Mismatch, Verdict
 from rewriting import LocalOracle, load, op_types, require_equivalent
 from small_pipeline import SMALL_PIPELINE
 from tiers import slow_unless
@@ -252,12 +251,12 @@ def test_invalid_changes_are_quarantined_without_verification(plugin: Pass) -> N
 
 
 def test_hanging_pass_is_ended() -> None:
-    manager = PassManager(lambda: from_onnx(load(TEXT)), Custom(spins_for_ever), no_progress_timeout=0.2)
-    attempt = manager.run()
-    assert attempt.error is not None
-    culprit = Quarantine(manager, CheckOptions()).quarantine_next(CheckOptions().check(attempt))
+    run = PipelineRun(lambda: from_onnx(load(TEXT)), Custom(spins_for_ever), no_progress_timeout=0.2)
+    result = run.replay()
+    assert result.error is not None
+    culprit = run.reject(result)
     assert (culprit.by, culprit.failure_kind) == ("custom", "endless")
-    assert CheckOptions().check(manager.run()).failure is None
+    assert run.replay().failure is None
 
 
 def test_pass_that_broke_the_graph_is_named() -> None:
@@ -277,19 +276,23 @@ def test_unreadable_weights_blame_no_pass() -> None:
         optimize(load(TEXT), plugins=[Custom(reads)])
 
 
+def reject_for(mismatch: Mismatch) -> None:
+    """Reject a change of a run whose every model has this mismatch with the original."""
+    run = PipelineRun(lambda: from_onnx(load(TEXT)), RulePass("right", (drop_elu,)))
+    failed = run.replay().failing(RewriteFailure.of_mismatch(mismatch))
+    run.reject(failed, lambda *_: Verdict("onnxruntime", exact=False, input_sets=(), differences={}, failure=mismatch))
+
+
 def test_failure_before_any_pass_blames_none() -> None:
-    manager = PassManager(lambda: from_onnx(load(TEXT)), RulePass("right", (drop_elu,)))
-    look = CheckOptions(compare=lambda *_: Mismatch("", "it is another", None, None))
+    mismatch = Mismatch("", "it is another", None, None)
     with pytest.raises(VerificationError, match="with no pass run: the rewritten model does not load: it is another"):
-        Quarantine(manager, look).quarantine_next(look.check(manager.run()))
+        reject_for(mismatch)
 
 
 def test_lack_of_memory_without_any_change_is_no_fault() -> None:
-    manager = PassManager(lambda: from_onnx(load(TEXT)), RulePass("right", (drop_elu,)))
     mismatch = Mismatch("", "onnxruntime needs more memory than there is", None, None)
-    look = CheckOptions(compare=lambda *_: mismatch)
     with pytest.raises(UnverifiableError, match="needs more memory than there is"):
-        Quarantine(manager, look).quarantine_next(look.check(manager.run()))
+        reject_for(mismatch)
 
 
 def chain(*steps: str) -> onnx.ModelProto:
@@ -332,7 +335,7 @@ def test_several_wrong_changes_are_found_in_one_run() -> None:
 @pytest.fixture
 def cap(monkeypatch: pytest.MonkeyPatch) -> int:
     """The number of wrong changes before a rule is excluded as a whole, lower than usual."""
-    monkeypatch.setattr("passwright.app.run.attempts.Quarantine", partial(Quarantine, max_failures_per_rule=4))
+    monkeypatch.setattr("passwright.core.run.pipeline_run.MAX_FAILURES_PER_RULE", 4)
     return 4
 
 
@@ -606,16 +609,16 @@ def test_pass_that_catches_the_watchdog_is_ended() -> None:
         while monotonic() < end:
             pass
 
-    attempt = PassManager(lambda: from_onnx(load(TEXT)), Custom(stubborn), no_progress_timeout=0.2).run()
-    assert attempt.error is not None
-    assert (attempt.error.pass_name, attempt.error.kind) == ("custom", "endless")
+    result = PipelineRun(lambda: from_onnx(load(TEXT)), Custom(stubborn), no_progress_timeout=0.2).replay()
+    assert result.error is not None
+    assert (result.error.pass_name, result.error.kind) == ("custom", "endless")
 
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs a hundred times longer than the first run time out."""
     monkeypatch.setattr(performer, "MIN_RUN_TIMEOUT", 0.2)
-    monkeypatch.setattr("passwright.app.run.attempts.OracleProcess", LocalOracle)
+    monkeypatch.setattr("passwright.app.run.run_setup.OracleProcess", LocalOracle)
 
 
 LOOP = """g (float[N] x) => (float[] y) <int64 n = {1000000000000}, bool t = {1}, float two = {2}, float most = {100}> {

@@ -20,8 +20,8 @@ from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions, RewrittenModel
 from passwright.core.proof.region_proofs import SMALL_EXTENTS, ProofSeconds, RegionProofs, prove_regions
 from passwright.core.proof.verdict import Verdict
-from passwright.core.run.pass_manager import PassManager
 from passwright.core.run.pipeline import selectable_names
+from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.verify.guarantee import Guarantee
 from rewriting import load
 from typer.testing import CliRunner
@@ -228,11 +228,11 @@ def test_small_regions_come_first() -> None:
 def test_a_repeated_run_makes_the_changes_alone(tmp_path: Path) -> None:
     onnx.save(load(f"{TYPES} {BEFORE}", weights=WEIGHT), tmp_path / "a.onnx")
     source, pipeline = model_source(tmp_path / "a.onnx", inline=True), resolve_pipeline("basic").pipeline
-    manager = PassManager(source.load, pipeline)
-    first = manager.run()
-    repeated = changing_run(manager, first.ledger)
+    run = PipelineRun(source.load, pipeline)
+    first = run.replay()
+    repeated = changing_run(run, first.ledger)
     assert len(selectable_names(repeated.pipeline)) < len(selectable_names(pipeline)) / 4
-    second = repeated.run()
+    second = repeated.replay()
     assert second.ledger.counts == first.ledger.counts
     assert [op.type for op in second.model.graph.ops()] == [op.type for op in first.model.graph.ops()]
 

@@ -16,7 +16,7 @@ from passwright.core.io.model_source import model_source
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions
 from passwright.core.proof.region_proofs import ProofSeconds, prove_regions
-from passwright.core.run.pass_manager import PassManager
+from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.verify.regions.sites import SharedValues
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.passes.pipelines import PIPELINES
@@ -31,8 +31,8 @@ Fault = Callable[[onnx.ModelProto], bool]
 def regions_of(name: str, pipeline: str, rewritten: onnx.ModelProto) -> Regions:
     """The regions in which a golden model differs from a model that a pipeline may have made."""
     source = model_source(GOLDEN / f"{name}.onnx", inline=True)
-    manager = PassManager(source.load, PIPELINES[pipeline])
-    models = ProvedModels(source.load(), source.loadable(), split_model(rewritten.SerializeToString()), [manager])
+    run = PipelineRun(source.load, PIPELINES[pipeline])
+    models = ProvedModels(source.load(), source.loadable(), split_model(rewritten.SerializeToString()), [run])
     return models.regions()
 
 

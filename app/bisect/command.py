@@ -66,7 +66,7 @@ def bisect(
     """Find the changes of a pipeline that break a model, or onnxruntime's own; nothing but --repro is written."""
     with one_line_errors():
         start_oracle_worker()
-        from ..run.optimize import run_pipeline  # noqa: PLC0415 - imports onnx and numpy
+        from ..run.optimize import optimize_model  # noqa: PLC0415 - imports onnx and numpy
         from ..run_options import known_effort  # noqa: PLC0415 - imports onnx when it is called
         from .ort_bisect import bisect_ort  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_bisection, show_ort_bisect  # noqa: PLC0415 - imports rich
@@ -75,7 +75,7 @@ def bisect(
             run_options = options.run_options(pipeline, verification, json)
 
             def compute(progress: Callable[[str], None]) -> Report:
-                return run_pipeline(model, replace(run_options, progress=progress)).report
+                return optimize_model(model, replace(run_options, progress=progress)).report
 
             is_wrong = bool(show_progress_and_report(json, compute, show_bisection).quarantined)
         else:

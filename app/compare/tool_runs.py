@@ -13,7 +13,7 @@ from ...core.run.phase_timer import PhaseTimer, seconds_of_verification
 from ..adapters.adapter_names import ORT, PACKAGES, install_hint, installed_version, require_installed
 from ..adapters.tool_functions import COMPARED_LEVELS
 from ..environment import versions
-from ..run.optimize import Result, run_pipeline
+from ..run.optimize import Result, optimize_model
 from ..run_options import RunOptions
 from .row import OURS, Row
 
@@ -99,9 +99,9 @@ def run_own(
     notes: list[str] = []
     with timer.phase("optimizing and verifying"):
         try:
-            result = run_pipeline(model, replace(options, output=file))
+            result = optimize_model(model, replace(options, output=file))
         except UnverifiableError as e:
-            result = run_pipeline(model, replace(options, output=file, verify=False, inputs=None))
+            result = optimize_model(model, replace(options, output=file, verify=False, inputs=None))
             notes.append(f"{OURS} could not verify its result: {e}")
     timer.seconds["verifying"] = round(seconds_of_verification(result.report.seconds), 6)
     with timer.phase("optimizing once more, timed"):

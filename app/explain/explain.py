@@ -22,11 +22,10 @@ from ...core.ir.op import Op
 from ...core.rewriting.changes import Change
 from ...core.rewriting.pattern import OpPattern
 from ...core.rewriting.rules import Rule
-from ...core.run.pass_manager import CheckOptions, PassManager
+from ...core.run.failures import RejectedChange
 from ...core.run.phase_timer import PhaseTimer
 from ...core.run.pipeline import Pass, Pipeline, RemarkingPass, rule_names
-from ...core.run.quarantine import Quarantine, RejectedChange
-from ...core.run.verified_run import VerifiedRun
+from ...core.run.pipeline_run import PipelineRun
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
@@ -35,7 +34,7 @@ from ..environment import versions
 from ..progress import phase_callback, shows_progress
 from ..registry.pass_sources import PluginLike, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
-from ..run.optimize import optional_transforms
+from ..run.run_setup import optional_transforms
 from ..run_options import SharedOptions, plugin_files, with_keywords
 from .match_report import MatchReport, report_matches
 
@@ -196,11 +195,9 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
 
 def _run(source: ModelSource, original: Model, pipeline: Pass, timer: PhaseTimer, exact: bool) -> _RunOutcome:
     """Run the pipeline, without passes that raise, do not end or break the graph."""
-    quarantine = Quarantine(PassManager(source.load, pipeline, exact), CheckOptions())
-    run = VerifiedRun(source, quarantine, timer, record_changes=True)
-    model = run.start(original)
-    ledger = run.attempt.ledger
-    return _RunOutcome(model, ledger.changes, ledger.declines, quarantine.quarantined)
+    run = PipelineRun(source.load, pipeline, exact, timer, record_changes=True)
+    result = run.rewrite(original)
+    return _RunOutcome(result.model, result.ledger.changes, result.ledger.declines, run.rejected)
 
 
 def _explain_rule(

@@ -16,7 +16,7 @@ from ...core.ir.values import Value
 from ...core.rewriting.driver import is_live, try_build
 from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
-from ...core.run.pass_manager import NO_PROGRESS_TIMEOUT
+from ...core.run.pipeline_run import NO_PROGRESS_TIMEOUT
 from ...core.support.suggestions import did_you_mean
 from ...core.support.watchdog import NoProgress, progress_watchdog
 from ..descriptions import describe_binding, join_alternatives

@@ -23,8 +23,8 @@ from ...core.ir.tensor import chunk_bytes
 from ...core.rewriting.changes import Change, ChangeKey
 from ...core.rewriting.ledger import Exclusions
 from ...core.rewriting.rules import LOSSY, Rule
-from ...core.run.pass_manager import PassManager, static_failure
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
+from ...core.run.pipeline_run import PipelineRun
 from ...passes.quantization.static_groups import added_bias
 from ...passes.support.operand_queries import unless_declined
 
@@ -132,17 +132,16 @@ class CandidateBuilder:
             pair for by, place in left for pair in product(sources if by in stores else sources - stores, [place])
         }
         exclusions = Exclusions(changes=dict.fromkeys(excluded, 0))
-        manager = PassManager(
-            self.source.load, self.scheme.pipeline(self.spec), exclusions=exclusions, value_info="strip"
+        pipeline = self.scheme.pipeline(self.spec)
+        result = PipelineRun(self.source.load, pipeline, exclusions=exclusions, value_info="strip").replay(
+            tries_export=True
         )
-        attempt = manager.run(record=True)
-        failure = static_failure(attempt, try_export=True)
-        if failure is not None:
-            raise attempt.error or PassesError(failure.message)
-        made = tuple(c for c in attempt.ledger.changes if c.by in self.scheme.sources)
-        declined = (attempt.ledger.declines.get(p.name, {}) for p in (*self.scheme.lossy, *self.scheme.stores))
+        if result.failure is not None:
+            raise result.error or PassesError(result.failure.message)
+        made = tuple(c for c in result.ledger.changes if c.by in self.scheme.sources)
+        declined = (result.ledger.declines.get(p.name, {}) for p in (*self.scheme.lossy, *self.scheme.stores))
         reasons = {place: reason for found in declined for place, reason in found.items()}
-        return Candidate(attempt.model, made, self.source.is_external, reasons)
+        return Candidate(result.model, made, self.source.is_external, reasons)
 
 
 def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, str]:

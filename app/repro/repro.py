@@ -25,9 +25,9 @@ from ...core.ir.tensor import join_chunks
 from ...core.ir.values import Value, inferred_type_proto
 from ...core.ort.backends import OnnxRuntime
 from ...core.plugins.pass_spec import PassSpec
-from ...core.run.pass_manager import Attempt, PassManager, static_failure
+from ...core.run.failures import RejectedChange
 from ...core.run.pipeline import Pass, leaves, selectable_rules
-from ...core.run.quarantine import RejectedChange
+from ...core.run.pipeline_run import PipelineRun, RewriteResult
 from ...core.serialization.exporter import node_bytes
 from ...core.support.folders import OpenFolder
 from ...core.support.printable_text import file_name, printable
@@ -107,7 +107,7 @@ def extract_model(
     return proto
 
 
-def mismatch_files(before: Attempt, after: Attempt) -> ReproFiles:
+def mismatch_files(before: RewriteResult, after: RewriteResult) -> ReproFiles:
     """Two models and inputs on which they differ: of the changed ops alone if these differ in the same way."""
     first, second = before.model, after.model
     mismatch = after.failure.mismatch if after.failure is not None else None
@@ -207,10 +207,8 @@ def _failing_subgraph(
 
 def failure_alone(load: Callable[[], Model], culprit: Pass, *, exact_only: bool = False) -> FailureKind | None:
     """The failure of a run of this pass alone, short of verification; None if there is none."""
-    failure = static_failure(
-        PassManager(load, culprit, exact_only, no_progress_timeout=NO_PROGRESS_TIMEOUT).run(validate_graphs=True),
-        try_export=True,
-    )
+    run = PipelineRun(load, culprit, exact_only, no_progress_timeout=NO_PROGRESS_TIMEOUT)
+    failure = run.replay(validates_graphs=True, tries_export=True).failure
     return failure.kind if failure is not None else None
 
 
@@ -257,32 +255,32 @@ class ReproFolder:
     command_options: CommandOptions = CommandOptions()
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def write(self, quarantined: RejectedChange, before: Attempt, after: Attempt | None) -> RejectedChange:
+    def write(self, rejected: RejectedChange, before: RewriteResult, after: RewriteResult | None) -> RejectedChange:
         """Write the folder of one change; returns it with the folder's name, or as it is where none can be written."""
-        culprit = next((p for p in leaves(self.pipeline) if p.name == quarantined.pass_name), None)
-        kind, exact_only = quarantined.failure_kind, self.command_options.exact_only
+        culprit = next((p for p in leaves(self.pipeline) if p.name == rejected.pass_name), None)
+        kind, exact_only = rejected.failure_kind, self.command_options.exact_only
         if kind in COMPARISON_FAILURES and after is not None:
             files = mismatch_files(before, after)
         else:
-            files = exception_files(before.model, culprit, quarantined.place, kind, exact_only=exact_only)
+            files = exception_files(before.model, culprit, rejected.place, kind, exact_only=exact_only)
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            name = file_name(f"{quarantined.by}-{quarantined.place or 'whole'}")
+            name = file_name(f"{rejected.by}-{rejected.place or 'whole'}")
             number = next(n for n in count(1) if not any(self.root.glob(f"{n:02}-*")))
             folder = self.root / f"{number:02}-{name}"
             with staging_folder(OpenFolder(self.root)) as temporary:
                 stage = temporary / folder.name
                 stage.mkdir()
                 lost = write_files(stage, files)
-                command = self._command(quarantined, stage, culprit, exact=after is not None and after.exact)
-                (stage / "README.md").write_bytes(encode_text(self._readme(folder, quarantined, command, lost)))
+                command = self._command(rejected, stage, culprit, exact=after is not None and after.exact)
+                (stage / "README.md").write_bytes(encode_text(self._readme(folder, rejected, command, lost)))
                 stage.rename(folder)
         except OSError as e:
             LOG.warning("warning: cannot write a repro to %s: %s", self.root, e.strerror)
-            return quarantined
-        return replace(quarantined, repro=str(folder))
+            return rejected
+        return replace(rejected, repro=str(folder))
 
-    def _command(self, quarantined: RejectedChange, stage: Path, culprit: Pass | None, *, exact: bool) -> str:
+    def _command(self, rejected: RejectedChange, stage: Path, culprit: Pass | None, *, exact: bool) -> str:
         """The command that shows the failure with the files in `stage`; empty if they do not suffice."""
         before, after, inputs = (stage / name for name in ("before.onnx", "after.onnx", "inputs.npz"))
         if not before.exists():
@@ -290,7 +288,7 @@ class ReproFolder:
         if after.exists():
             given = ["--inputs inputs.npz"] if inputs.exists() else []
             return " ".join(("passes verify before.onnx after.onnx", *given, *["--exact"] * exact))
-        fails_alone = culprit is not None and self._fails_alone(before, culprit, quarantined.failure_kind)
+        fails_alone = culprit is not None and self._fails_alone(before, culprit, rejected.failure_kind)
         arguments = self.command_options.arguments(culprit if fails_alone else None)
         return " ".join(("passes bisect before.onnx", *arguments))
 
@@ -304,14 +302,14 @@ class ReproFolder:
         except Exception:  # noqa: BLE001 - a pass may leave a model that does not load again
             return False
 
-    def _readme(self, folder: Path, quarantined: RejectedChange, command: str, unwritten: Sequence[str]) -> str:
+    def _readme(self, folder: Path, rejected: RejectedChange, command: str, unwritten: Sequence[str]) -> str:
         """The contents of the folder, and two lines that reproduce the failure."""
         installed = [f"{name} {version}" for name, version in self.versions.items()]
-        sections = {"Replaced:": quarantined.replaced, "Not written:": unwritten, "Seen with:": installed}
+        sections = {"Replaced:": rejected.replaced, "Not written:": unwritten, "Seen with:": installed}
         replaced, missing, seen = (
             f"{title}\n" + "".join(f"\n- {printable(line)}" for line in lines) if lines else ""
             for title, lines in sections.items()
         )
         reproduce = f"To reproduce it:\n\n    cd {shlex.quote(str(folder))}\n    {command}" if command else ""
-        title = f"# {printable(quarantined.label)}\n\n{quarantined.failure_kind}: {printable(quarantined.message)}"
+        title = f"# {printable(rejected.label)}\n\n{rejected.failure_kind}: {printable(rejected.message)}"
         return "\n\n".join(filter(None, (title, replaced, missing, reproduce, seen))) + "\n"

@@ -1,8 +1,8 @@
-"""`optimize`: verified and reported runs of a pipeline on a model."""
+"""`optimize`: a model is rewritten, verified against the original, and written."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -11,13 +11,13 @@ import onnx
 
 from ...core.io.files import ModelFile, in_memory
 from ...core.io.graph_interface import default_values
-from ...core.io.model_source import ModelSource, model_source, transformed_source
+from ...core.io.model_source import ModelSource
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
-from ...core.run.name_map import log_replacements
-from ...core.run.phase_timer import DRAWING, LOADING, PROVING, WRITING, PhaseTimer
-from ...core.run.pipeline import Pass
+from ...core.run.model_writer import ExportedModel, RunOutcome
+from ...core.run.phase_timer import DRAWING, PROVING, PhaseTimer
+from ...core.run.pipeline_run import PipelineRun
 from ...core.run.report import (
     MissingOperators,
     Plan,
@@ -28,32 +28,23 @@ from ...core.run.report import (
     pass_records,
     run_hints,
 )
-from ...core.run.transforms import ModelTransform, RequestedTransform
-from ...core.run.verified_run import Candidate, VerifiedRun
+from ...core.run.transforms import SkippedPass
+from ...core.run.verifier import Verifier
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
 from ...core.support.watchdog import lift_time_limit, time_limit
-from ...core.transform.specialize import Specialize
 from ...core.verify.guarantee import ProofCounts
-from ...core.verify.oracle_process import preload_original
 from ...core.verify.oracle_start import start_oracle_worker
-from ...core.verify.verification_spec import VerificationSpec
-from ...passes.transforms.extraction import CutInputs, DropUnusedInputs, KeepOutputs
-from ...passes.transforms.initializers import FreezeInitializers
 from ..environment import versions
-from ..measure.python_data import read_given
 from ..notebook_cards import card_html
 from ..progress import phase_callback, shows_progress
 from ..registry.guarantees import guarantee_counts
-from ..registry.resolved_pipeline import resolve_pipeline
-from ..run_options import ConversionOptions, RunOptions, SharedOptions, with_keywords
-from .attempts import Attempts
+from ..run_options import ConversionOptions, RunOptions, with_keywords
+from .run_setup import RunSetup
 
 if TYPE_CHECKING:
     from ..visualization.visualization import Visualization
     from .speed_check import SpeedRaces
-
-LARGE_BYTES = 200_000_000  # of a model of which it is reported how much is written
 
 
 @dataclass(repr=False)
@@ -62,13 +53,13 @@ class Result:
 
     report: Report
     _source: ModelSource
-    _candidate: Candidate
+    _exported: ExportedModel
     visualization: Visualization | None = None
 
     @cached_property
     def model(self) -> onnx.ModelProto:
         """The optimized model, with all its weights."""
-        return self._candidate.exported.to_proto()
+        return self._exported.serialized.to_proto()
 
     def save(self, path: str | Path) -> None:
         """Write the model to `path`, whole or not at all; with external data if the original has some.
@@ -78,12 +69,12 @@ class Result:
         paths = OutputPaths.of(model=path)
         paths.require_distinct(self._source.files)
         with Publication(paths.model) as publication:
-            self._candidate.stage(publication)
+            self._exported.stage(publication)
             publication.publish()
 
     def write(self, file: BinaryIO) -> None:
         """Write the model to an open file as one message, with all its weights. Raises ModelError beyond 2 GB."""
-        file.writelines(chunk_bytes(chunk) for chunk in self._candidate.exported.chunks())
+        file.writelines(chunk_bytes(chunk) for chunk in self._exported.serialized.chunks())
 
     def __repr__(self) -> str:
         """The sizes and the verdict, in a line."""
@@ -97,7 +88,7 @@ class Result:
         return card_html(self.report)
 
 
-def run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:
+def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:
     """Rewrite a model, and verify with onnxruntime that its outputs stay the same.
 
     `pipeline`: names of pipelines and passes, as in `basic,my-pass{n=3}`, or a Pass. `plugins`: Python files, Plugins,
@@ -146,141 +137,115 @@ def run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunOp
     For an `opset` that an op cannot be converted to ModelError, if its conversion is wrong VerificationError, and
     UnverifiableError if onnxruntime runs it there no more, unless `verify` is False.
     """
+    if options.verify:
+        start_oracle_worker()
     timer = PhaseTimer(phase_callback(options.progress))
     label = model.name if isinstance(model, ModelFile) else "the model" if isinstance(model, onnx.ModelProto) else model
     with time_limit(options.time_limit, lambda: f"{label}: {timer.current}"):
-        return _run_pipeline(model, options, timer)
+        setup = RunSetup.of(model, options, timer)
+        source, races = setup.source, _speed_races(setup)
+        with setup.publication() as publication, source.blamed_if_changed():
+            choices = setup.with_fallbacks()
+            while True:
+                choice = next(choices)
+                run, unfit = choice.pipeline_run()
+                writer = choice.model_writer(run.pipeline, publication, races)
+                with choice.oracle(run.pipeline) as oracle:  # runs the original meanwhile
+                    result = run.rewrite(choice.original)
+                    if oracle is None or setup.spec is None:
+                        outcome = writer.write(run, result)
+                    else:
+                        verifier = Verifier(oracle, timer, options.exact, setup.spec.uses_half)
+                        outcome = verifier.verify(run, result, writer)
+                if races is None or not races.has_lost or not choice.options.check_speed:
+                    break
+            visualization = run_visualization(setup, run, outcome)
+            report = _report(setup, run, outcome, races, unfit)
+            names = outcome.result.name_map() if setup.paths.name_map is not None else None
+            if setup.paths.model is not None and options.wants(report):
+                report.written_to = str(setup.paths.model.path)
+            elif setup.paths.model is not None:
+                publication.discard_model()
+            publication.add_text(setup.paths.report, report.to_json)
+            publication.add_text(setup.paths.name_map, lambda: json_text(names))
+            if visualization is not None and setup.paths.page is not None:
+                from .page import run_page  # noqa: PLC0415 - seldom needed
+
+                publication.add_text(setup.paths.page, partial(run_page, report, visualization))
+            source.require_unchanged(keep_open=options.in_place)
+            lift_time_limit()
+            publication.publish()
+    return Result(report, source, outcome.exported, visualization)
 
 
-def _run_pipeline(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, timer: PhaseTimer) -> Result:
-    effort = options.effort
-    if options.verify:
-        start_oracle_worker()
-    source = model_source(model, inline=not options.keep_functions)
-    paths = OutputPaths.of(
-        model=options.place_of_result(source.files[0] if source.files else None),
-        report=options.report_to,
-        name_map=options.map_to,
-        repro_folder=options.repro_to,
-        page=options.page_to,
+def _report(
+    setup: RunSetup, run: PipelineRun, outcome: RunOutcome, races: SpeedRaces | None, unfit: list[SkippedPass]
+) -> Report:
+    """The report of a run without the passes that are `unfit` for the model."""
+    ledger, model = outcome.result.ledger, outcome.exported.model
+    report = Report(
+        setup.source.label,
+        run.pipeline.name,
+        setup.before,
+        Stats.of(model, outcome.exported.serialized.size),
+        pass_records(run.pipeline, ledger),
+        outcome.verdict,
+        run.rejected,
+        run.replays,
+        setup.timer.seconds,
+        versions(),
+        None if setup.size_before is None else Plan.of(ledger.changes, setup.size_before, graph_size(model.graph)),
+        [*(e.unfit for e in setup.transforms if e.unfit is not None), *unfit],
+        races.speed_check() if races is not None else None,
+        ledger.notes,
+        MissingOperators.of(ledger, model.graph.opsets.get("", 0)),
+        len(default_values(model.graph)),
+        [TransformRecord(e.item.name, e.changes) for e in setup.transforms if e.unfit is None],
     )
-    read_files = options.input_files
-    paths.require_distinct((*_files_to_keep(source, options), *read_files))
-    with gc_paused():
-        choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
-        transforms = [*optional_transforms(options), *choice.transforms]
-        with timer.phase(LOADING):
-            if options.verify and not transforms:
-                preload_original(source, options.memory)
-            original = source.load()
-            before = Stats.of(original, source.size)
-            if transforms:
-                source = transformed_source(source, [*[log_replacements] * (options.map_to is not None), *transforms])
-                original = source.load()
-            size_before = graph_size(original.graph) if options.plan else None
-            is_specified = options.verify or options.inputs is not None  # given inputs are checked in any case
-            spec = None
-            if is_specified:
-                options = replace(options, inputs=read_given(options.inputs, original))
-                spec = VerificationSpec.of(original, options.inputs, effort=effort, memory=options.memory)
-    paths.require_distinct((*_files_to_keep(source, options), *read_files, *choice.read_files))
-    races = _speed_races(source, options, timer)
-    with (
-        Publication(
-            paths.model, source.files[1:] if options.in_place else (), partial(_report_bytes, timer)
-        ) as publication,
-        source.blamed_if_changed(),
-    ):
-        attempt = Attempts(source, spec, options, timer, races, publication).first_accepted(choice, original)
-        pipeline, run, candidate = attempt.pipeline, attempt.run, attempt.candidate
-        visualization = run_visualization(run, pipeline, candidate)
-        ledger = run.attempt.ledger
-        report = Report(
-            source.label,
-            pipeline.name,
-            before,
-            Stats.of(candidate.model, candidate.exported.size),
-            pass_records(pipeline, ledger),
-            attempt.verdict,
-            run.quarantine.quarantined,
-            run.quarantine.replays,
-            timer.seconds,
-            versions(),
-            Plan.of(ledger.changes, size_before, graph_size(candidate.model.graph))
-            if size_before is not None
-            else None,
-            [*(e.unfit for e in transforms if e.unfit is not None), *attempt.unfit],
-            races.speed_check() if races is not None else None,
-            ledger.notes,
-            MissingOperators.of(ledger, candidate.model.graph.opsets.get("", 0)),
-            len(default_values(candidate.model.graph)),
-            [TransformRecord(e.item.name, e.changes) for e in transforms if e.unfit is None],
-        )
-        report.guarantees = guarantee_counts(report.passes)
-        report.proofs = _proof_counts(run, candidate, options, timer)
-        report.hints = run_hints(choice.others, candidate.model, report)
-        names = run.name_map() if paths.name_map is not None else None
-        if paths.model is not None and options.wants(report):
-            report.written_to = str(paths.model.path)
-        elif paths.model is not None:
-            publication.discard_model()
-        publication.add_text(paths.report, report.to_json)
-        publication.add_text(paths.name_map, lambda: json_text(names))
-        if visualization is not None and paths.page is not None:
-            from .page import run_page  # noqa: PLC0415 - seldom needed
-
-            publication.add_text(paths.page, partial(run_page, report, visualization))
-        source.require_unchanged(keep_open=options.in_place)
-        lift_time_limit()
-        publication.publish()
-    return Result(report, source, candidate, visualization)
+    report.guarantees = guarantee_counts(report.passes)
+    report.proofs = _proof_counts(setup, run, outcome) if setup.options.prove else None
+    report.hints = run_hints(setup.choice.others, model, report)
+    return report
 
 
-def _proof_counts(run: VerifiedRun, candidate: Candidate, options: RunOptions, timer: PhaseTimer) -> ProofCounts | None:
-    """The numbers of proved regions, if that is wanted."""
-    if not options.prove:
-        return None
+def _proof_counts(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) -> ProofCounts:
+    """The numbers of proved regions."""
     from ..verify.region_proofs import ProvedModels, changing_run, proofs_of  # noqa: PLC0415 - imports z3
 
-    with timer.phase(PROVING):
-        rewritten = in_memory(candidate.model, candidate.exported)
-        rewrites = [changing_run(run.quarantine.manager, run.attempt.ledger)]
-        models = ProvedModels(run.source.load(), run.source.loadable(), rewritten, rewrites)
-        return proofs_of(models, timer.verification_seconds).counts
+    with setup.timer.phase(PROVING):
+        rewritten = in_memory(outcome.exported.model, outcome.exported.serialized)
+        rewrites = [changing_run(run, outcome.result.ledger)]
+        models = ProvedModels(run.load(), setup.source.loadable(), rewritten, rewrites)
+        return proofs_of(models, setup.timer.verification_seconds).counts
 
 
-def _speed_races(source: ModelSource, options: RunOptions, timer: PhaseTimer) -> SpeedRaces | None:
+def _speed_races(setup: RunSetup) -> SpeedRaces | None:
     """The races of results against the original, if they are wanted."""
-    if not options.check_speed:
+    if not setup.options.check_speed:
         return None
     from .speed_check import SpeedRaces  # noqa: PLC0415 - seldom needed
 
-    return SpeedRaces(source, options, timer)
+    return SpeedRaces(setup.source, setup.options, setup.timer)
 
 
-def optional_transforms(options: SharedOptions) -> list[RequestedTransform]:
-    """The transforms with options of their own, in order; those that `explain` has too."""
-    transforms: list[ModelTransform] = []
-    given = options if isinstance(options, RunOptions) else RunOptions()
-    if given.freeze_initializers:
-        transforms.append(FreezeInitializers())
-    if options.shapes or options.dims:
-        transforms.append(Specialize(options.shapes or {}, options.dims or {}))
-    if given.cut_inputs:
-        transforms.append(CutInputs(tuple(given.cut_inputs)))
-    if given.outputs:
-        transforms.append(KeepOutputs(tuple(given.outputs)))
-    if given.drop_unused_inputs:
-        transforms.append(DropUnusedInputs())
-    return list(map(RequestedTransform, transforms))
+def run_visualization(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) -> Visualization | None:
+    """The drawings of an accepted run, None without an observer. Raises the observer's failure."""
+    observer, ledger = outcome.result.observer, outcome.result.ledger
+    if observer is None:
+        return None
+    if ledger.accounting is not None and ledger.accounting.observer_failure is not None:
+        raise ledger.accounting.observer_failure
+    from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
+    from ..visualization.visualization import build_visualization  # noqa: PLC0415 - seldom needed
+
+    assert isinstance(observer, SnapshotObserver)
+    with gc_paused(), setup.timer.phase(DRAWING):
+        return build_visualization(
+            run.pipeline, ledger.changes, observer, run.load().graph, outcome.exported.model.graph
+        )
 
 
-def _files_to_keep(source: ModelSource, options: RunOptions) -> tuple[Path, ...]:
-    """The files of the original that no output may replace."""
-    return () if options.in_place else source.files
-
-
-optimize = shows_progress(with_keywords(RunOptions, "optimize")(run_pipeline))
+optimize = shows_progress(with_keywords(RunOptions, "optimize")(optimize_model))
 
 
 @shows_progress
@@ -295,27 +260,4 @@ def convert_opset(model: onnx.ModelProto | str | Path, options: ConversionOption
     the installed onnx does not know, VerificationError for a wrong conversion, UnverifiableError if onnxruntime does
     not run the model at that opset, or on any input.
     """
-    return run_pipeline(model, options.run_options)
-
-
-def _report_bytes(timer: PhaseTimer, written: int, total: int) -> None:
-    """Report how much of a large model is written."""
-    if total >= LARGE_BYTES:
-        timer.report(lambda: f"{written / 1e9:.1f} of {total / 1e9:.1f} GB", phase=WRITING)
-
-
-def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) -> Visualization | None:
-    """The drawings of an accepted run, None without an observer. Raises the observer's failure."""
-    if run.observer is None:
-        return None
-    ledger = run.attempt.ledger
-    if ledger.accounting is not None and ledger.accounting.observer_failure is not None:
-        raise ledger.accounting.observer_failure
-    from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
-    from ..visualization.visualization import build_visualization  # noqa: PLC0415 - seldom needed
-
-    assert isinstance(run.observer, SnapshotObserver)
-    with gc_paused(), run.timer.phase(DRAWING):
-        return build_visualization(
-            pipeline, ledger.changes, run.observer, run.source.load().graph, candidate.model.graph
-        )
+    return optimize_model(model, options.run_options)

@@ -15,7 +15,7 @@ from .run_exchange import RunContent, options_from_text
 def run_job(request: Message, output: Path | None) -> JobReply:
     """Run a model; the content of the reply is a RunContent. Raises PassesError."""
     from .declines import recorded_declines  # noqa: PLC0415 - the worker for verification is started first
-    from .optimize import run_pipeline  # noqa: PLC0415 - as above
+    from .optimize import optimize_model  # noqa: PLC0415 - as above
 
     options = options_from_text(request["options"])
     if output is not None and not options.in_place:
@@ -23,7 +23,7 @@ def run_job(request: Message, output: Path | None) -> JobReply:
         options = replace(options, output=output)
     model = Path(request["model"])
     with recorded_declines() if request["verbose"] else nullcontext() as declines:
-        report = run_pipeline(model, options).report
+        report = optimize_model(model, options).report
     return JobReply(RunContent(report, tuple(declines.lines()) if declines is not None else ()))
 
 

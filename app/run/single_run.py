@@ -42,9 +42,9 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
             given = replace(options, output=output, **progress)
             if options.verify:
                 start_oracle_worker()
-            from .optimize import run_pipeline  # noqa: PLC0415 - the worker for verification is started first
+            from .optimize import optimize_model  # noqa: PLC0415 - the worker for verification is started first
 
-            result = run_pipeline(model, given)
+            result = optimize_model(model, given)
             if is_streamed:
                 write_to_standard_output(result, stream)
             return result.report

@@ -16,8 +16,8 @@ from ...core.proof.region_proofs import ProofSeconds, RegionProofs, prove_region
 from ...core.proof.smt import SmtProver, is_available
 from ...core.proof.traced_array import TracedArray, trace_constants, traced_constants
 from ...core.rewriting.ledger import Ledger
-from ...core.run.pass_manager import PassManager
 from ...core.run.pipeline import Pipeline, select, selectable_names
+from ...core.run.pipeline_run import PipelineRun
 from ..registry.resolved_pipeline import resolve_pipeline
 
 FIELD_SECONDS = 2.0
@@ -38,7 +38,7 @@ class ProvedModels:
     model: Model
     original: Loadable | SplitModel
     rewritten: Loadable | SplitModel
-    rewrites: Sequence[PassManager]
+    rewrites: Sequence[PipelineRun]
 
     def regions(self) -> Regions:
         """The regions in which the models differ."""
@@ -61,24 +61,24 @@ def proofs_of(models: ProvedModels, seconds: float, *, exact: bool = False) -> R
         return prove_regions(models.regions(), techniques, exact=exact, seconds=limits)
 
 
-def changing_run(manager: PassManager, ledger: Ledger) -> PassManager:
+def changing_run(run: PipelineRun, ledger: Ledger) -> PipelineRun:
     """The run without the passes and rules that changed nothing; those left change the same."""
-    known = selectable_names(manager.pipeline)
+    known = selectable_names(run.pipeline)
     names = {by if by in known else name for name, counts in ledger.counts.items() for by in counts}
-    return replace(manager, pipeline=select(manager.pipeline, names & known) if names else Pipeline("none", ()))
+    return replace(run, pipeline=select(run.pipeline, names & known) if names else Pipeline("none", ()))
 
 
-def repeated_weights(manager: PassManager, loaded: Model | None) -> Mapping[str, TracedArray]:
+def repeated_weights(run: PipelineRun, loaded: Model | None) -> Mapping[str, TracedArray]:
     """The weights that a repeated rewrite computes of others, which rewrites `loaded` if given; none if it fails."""
-    model = manager.load() if loaded is None else loaded
+    model = run.load() if loaded is None else loaded
     trace_constants(model.graph)
     try:
-        manager.run(model)
+        run.replay(model=model)
     except PassesError:
         return {}
     return traced_constants(model.graph)
 
 
-def built_in_rewrites(load: Callable[[], Model], opsets: Mapping[str, int]) -> list[PassManager]:
+def built_in_rewrites(load: Callable[[], Model], opsets: Mapping[str, int]) -> list[PipelineRun]:
     """The built-in pipelines on a model."""
-    return [PassManager(load, resolve_pipeline(p).for_opsets(opsets)[0]) for p in PIPELINES]
+    return [PipelineRun(load, resolve_pipeline(p).for_opsets(opsets)[0]) for p in PIPELINES]

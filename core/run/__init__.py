@@ -1,1 +1,1 @@
-"""Pipelines of passes, replayable runs, quarantine of wrong changes, and verified runs."""
+"""Pipelines of passes, runs that are repeated without wrong changes, their verification, and their reports."""

@@ -25,7 +25,7 @@ def seconds_of_verification(seconds: Mapping[str, float]) -> float:
 class PhaseTimer:
     """Seconds by phase; each phase and its details are reported to `progress`; `current` is the last one that began."""
 
-    progress: Callable[[str], None]
+    progress: Callable[[str], None] = lambda _: None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     current: str = field(default="loading", init=False)
     _inner: float = field(default=0.0, init=False)

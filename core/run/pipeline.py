@@ -230,6 +230,12 @@ def rule_names(p: Pass) -> frozenset[str]:
     return frozenset(str(r.name) for r in rules_in(p))
 
 
+def has_rule(p: Pass, pass_name: str, name: str) -> bool:
+    """Whether the pass of that name, in `p` or `p` itself, records changes under `name`."""
+    item = find_pass(p, pass_name)
+    return item is not None and name in rule_names(item)
+
+
 def selectable_rules(p: Pass) -> tuple[Any, ...]:
     """The rules of a single pass that can be deselected: those in a field of it."""
     is_field = is_dataclass(p) and any(f.name == "rules" and f.init for f in fields(p))

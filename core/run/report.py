@@ -18,8 +18,8 @@ from ..support.intervals import RatioInterval
 from ..support.printable_text import json_text
 from ..verify.guarantee import ProofCounts
 from ..verify.verdict import Verdict
+from .failures import RejectedChange
 from .pipeline import Pass, leaves
-from .quarantine import RejectedChange
 from .transforms import SkippedPass, definition
 
 

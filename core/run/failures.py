@@ -1,0 +1,80 @@
+"""Failures of runs, and the changes that are rejected for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from ..errors import FailureKind
+from ..verify.verdict import Mismatch
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteFailure:
+    """The failure of a run: its kind, a one-line message, and the mismatch if outputs differ."""
+
+    kind: FailureKind
+    message: str
+    mismatch: Mismatch | None = None
+
+    @classmethod
+    def of_mismatch(cls, mismatch: Mismatch) -> Self:
+        """The failure of a model that does not load, or differs from the original."""
+        kind = FailureKind.REFUSED if mismatch.input_set is None else FailureKind.WRONG
+        return cls(kind, str(mismatch), mismatch)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedChange:
+    """A change that was found wrong, and left out: its author and place, the failure, and the inputs that show it.
+
+    `place` is the name of a value, or "" where a pass (or rule) is excluded as a whole. `error` and `allowed` are
+    absolute; `input_kind` and `input_set` describe the inputs. `condition`: the condition of the rule's contract, if
+    the failure shows only beyond finite numbers.
+    """
+
+    pass_name: str
+    by: str
+    place: str
+    failure_kind: FailureKind
+    message: str
+    ordinal: int | None = None
+    replaced: tuple[str, ...] = ()
+    output: str = ""
+    error: float | None = None
+    allowed: float | None = None
+    input_kind: str = ""
+    input_set: str = ""
+    repro: str = ""
+    condition: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        failure: RewriteFailure,
+        pass_name: str,
+        by: str = "",
+        place: str = "",
+        *,
+        ordinal: int | None = None,
+        replaced: tuple[str, ...] = (),
+    ) -> RejectedChange:
+        """The entry for a failure: of a change, or of a rule or pass as a whole, with the mismatch of the outputs."""
+        found = cls(pass_name, by or pass_name, place, failure.kind, failure.message, ordinal, replaced)
+        if failure.mismatch is None or (shown_by := failure.mismatch.input_set) is None:
+            return found
+        found = replace(found, output=failure.mismatch.output, input_kind=shown_by.kind, input_set=str(shown_by))
+        off = failure.mismatch.difference
+        return replace(found, error=off.error, allowed=off.allowed) if off is not None and off.error else found
+
+    @property
+    def label(self) -> str:
+        """Author and place."""
+        who = self.by if self.by == self.pass_name else f"{self.pass_name}/{self.by}"
+        number = f" #{self.ordinal}" if self.ordinal is not None else ""
+        return f"{who}{number} at {self.place}" if self.place else f"{who}{number}, as a whole"
+
+    @property
+    def description(self) -> str:
+        """Label and message in one line, the place once."""
+        return f"{self.label}: {self.message.removeprefix(f'{self.place}: ')}"

@@ -1,0 +1,120 @@
+"""Serialization of rewritten models, and files for those that are right and accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..errors import FailureKind, GraphError
+from ..io.files import in_memory, weight_bytes
+from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
+from ..io.publishing import Publication
+from ..io.split_models import Loadable, SplitModel
+from ..ir.tensor import SMALL_TENSOR_BYTES
+from ..support.gc_pause import gc_paused
+from ..verify.verdict import Verdict
+from .failures import RewriteFailure
+from .phase_timer import EXPORTING, WRITING, PhaseTimer
+from .pipeline_run import PipelineRun, RewriteResult
+
+MAX_WRITTEN_FIRST_BYTES = 1 << 30  # bytes of weights up to which a model is written to be compared as it is in its file
+
+Accept = Callable[[Path], bool]
+"""Whether to write a model, which is in that file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalData:
+    """Whether weights are written to a file of their own: beyond 2 GB if None, else always or never.
+
+    `above`: the size in bytes above which a tensor is written there.
+    """
+
+    choice: bool | None = None
+    above: int = SMALL_TENSOR_BYTES
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """A rewritten model, ready to be written."""
+
+    model: Model
+    serialized: SerializedModel
+    external_data: ExternalData = field(default_factory=ExternalData)
+
+    def stage(self, publication: Publication) -> Path:
+        """Add the model to the files of `publication`; returns the staged file."""
+        choice = self.external_data.choice
+        is_external = weight_bytes(self.model) > MAX_MESSAGE_BYTES if choice is None else choice
+        model = self.model if is_external else self.serialized
+        return publication.add_model(model, external=is_external, external_above=self.external_data.above)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """The result of a run, as it is written, and the verdict on it, if it was compared with the original."""
+
+    result: RewriteResult
+    exported: ExportedModel
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWriter:
+    """Serializes the model of a run, and adds it to `publication`, if given, when it is right and accepted.
+
+    Without a place for a model in the publication, it is staged for `accept` alone.
+    """
+
+    timer: PhaseTimer
+    external_data: ExternalData = field(default_factory=ExternalData)
+    publication: Publication | None = None
+    accept: Accept = lambda _: True
+
+    def without_files(self) -> ModelWriter:
+        """A writer that only serializes."""
+        return replace(self, publication=None)
+
+    def export(self, run: PipelineRun, result: RewriteResult) -> tuple[RewriteResult, ExportedModel]:
+        """Serialize the model of a result, or of the first repetition without a change that cannot be written."""
+        while True:
+            try:
+                with gc_paused(), self.timer.phase(EXPORTING):
+                    return result, ExportedModel(result.model, serialize(result.model), self.external_data)
+            except GraphError as e:
+                run.reject(result.failing(RewriteFailure(FailureKind.INVALID, str(e))))
+                result = run.rewrite()
+
+    def write(self, run: PipelineRun, result: RewriteResult) -> RunOutcome:
+        """Write the model of a result, or of the first repetition that can be written, without a comparison."""
+        result, exported = self.export(run, result)
+        self._stage_accepted(exported)
+        return RunOutcome(result, exported)
+
+    def write_verified(self, exported: ExportedModel, compare: Callable[[Loadable | SplitModel], Verdict]) -> Verdict:
+        """Compare a model with the original, and add it to the publication if it is right and accepted.
+
+        With more than 1 GB of weights it is written only then, as these are copied from file to file.
+        """
+        if self.publication is None or weight_bytes(exported.model) > MAX_WRITTEN_FIRST_BYTES:
+            verdict = compare(in_memory(exported.model, exported.serialized))
+            if verdict.failure is None:
+                self._stage_accepted(exported)
+            return verdict
+        with self.timer.phase(WRITING):
+            path = exported.stage(self.publication)
+            verdict = compare(path)
+            if verdict.failure is not None or not self._keeps(path):
+                self.publication.discard_model()
+        return verdict
+
+    def _stage_accepted(self, exported: ExportedModel) -> None:
+        if self.publication is not None:
+            with self.timer.phase(WRITING):
+                if not self._keeps(exported.stage(self.publication)):
+                    self.publication.discard_model()
+
+    def _keeps(self, stage: Path) -> bool:
+        """Whether a staged model stays in the publication."""
+        return self.accept(stage) and self.publication is not None and self.publication.model is not None

@@ -1,0 +1,490 @@
+"""Runs of a pipeline on a model, repeated without the changes that are found to be wrong.
+
+Passes are deterministic, so the first wrong change is found by bisection over replays with a limit; it is excluded, and
+the pipeline runs again without it. A correct run has no extra cost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ..errors import (
+    FailureKind,
+    GraphError,
+    InterfaceError,
+    ModelError,
+    NoFixpoint,
+    PassesError,
+    PassFailed,
+    RuleError,
+    UnverifiableError,
+    VerificationError,
+    format_error,
+)
+from ..io.files import in_memory
+from ..io.model import Model, serialize
+from ..io.split_models import Loadable, SplitModel
+from ..ir.graph import FRESH_NAME_MARK, ValueInfo
+from ..rewriting.changes import Change, ChangeObserver, SizeAccounting
+from ..rewriting.ledger import NO_LIMIT, BisectLimit, Exclusions, Ledger
+from ..rewriting.rules import Contract, Rule
+from ..support.binary_search import first_bad, first_bad_at
+from ..support.gc_pause import gc_paused
+from ..support.watchdog import NoProgress, progress_watchdog
+from ..verify.comparison_options import ComparisonOptions
+from ..verify.input_sets import InputSet
+from ..verify.verdict import Verdict
+from .failures import RejectedChange, RewriteFailure
+from .interface import Interface
+from .name_map import NameTracker, name_map
+from .phase_timer import BISECTING, DRAWING, REWRITING, PhaseTimer
+from .pipeline import Pass, RulePass, find_pass, has_rule, leaves, rules_in, run_pass
+
+NO_PROGRESS_TIMEOUT = 300.0  # seconds; constant folding may be busy that long with one large op
+MAX_FAILURES_PER_RULE = 20  # wrong changes of one rule, or of a pass without rules, before it is excluded altogether
+
+Comparer = Callable[[Loadable | SplitModel, ComparisonOptions], Verdict]
+"""Compares a model with the original."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteResult:
+    """The model after a run, the ledger of its changes, and the failure, if there is one.
+
+    `error`: the exception of a pass. `exact`: whether outputs had to be bit-identical in the comparison that found the
+    failure. `tracker`: of names, if they were tracked; `observer`: of the changes, if there was one.
+    """
+
+    model: Model
+    ledger: Ledger
+    failure: RewriteFailure | None = None
+    error: PassFailed | None = None
+    exact: bool = False
+    tracker: NameTracker | None = None
+    observer: ChangeObserver | None = None
+
+    @property
+    def may_round(self) -> bool:
+        """Whether a change may round."""
+        return not self.ledger.is_exact
+
+    def failing(self, failure: RewriteFailure, *, exact: bool = False) -> RewriteResult:
+        """The result with a failure that shows in export, or in a comparison."""
+        return replace(self, failure=failure, exact=exact)
+
+    def name_map(self) -> dict[str, object]:
+        """The name map, after export, if names were tracked."""
+        assert self.tracker is not None
+        return name_map(self.tracker, self.model, self.ledger.changes)
+
+
+OnRejected = Callable[[RejectedChange, RewriteResult, RewriteResult | None], RejectedChange]
+"""Called for each rejected change with the results just before and, if known, just after it; returns the entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The wrong change, the limit of a replay that stops just before it, and the result just after it, if it is known.
+
+    `good`: an input set, and a change up to which it shows no fault. `condition`: the model of what the rule assumes,
+    where that is why the change counts as right under a condition.
+    """
+
+    change: RejectedChange
+    stop: BisectLimit
+    after: RewriteResult | None = None
+    good: tuple[InputSet | None, int] | None = None
+    condition: Loadable | SplitModel | None = None
+
+
+@dataclass(slots=True)
+class PipelineRun:
+    """The run of `pipeline` on the model that `load` returns, and its repetitions without wrong changes.
+
+    `exclusions` are omitted from all repetitions, and grow as wrong changes are found; `rejected` lists these, and
+    `replays` counts the runs that it took to find them. `strict`: the first wrong change raises VerificationError, as
+    one of the passes in `required`, which are not left out, does in any case. A pass that changes nothing for
+    `no_progress_timeout` seconds, and does not return, is interrupted. `value_info`: the policy for the written model.
+
+    `track_names`: for a name map. `record_changes`: with their savings. With `new_observer`, the changes of each
+    repetition are observed by a new one.
+
+    `conditional` are the rejected changes of rules whose contract has a condition, one for each rule, if the outputs
+    differ only beyond finite numbers, or where the expression of the condition is false, whose models are in
+    `conditions`. Their rules are excluded until everything else is correct, then readmitted.
+    """
+
+    load: Callable[[], Model]
+    pipeline: Pass
+    exact_only: bool = False
+    timer: PhaseTimer = field(default_factory=PhaseTimer)
+    exclusions: Exclusions = field(default_factory=Exclusions)
+    no_progress_timeout: float = NO_PROGRESS_TIMEOUT
+    value_info: ValueInfo = "keep"
+    strict: bool = False
+    required: Collection[str] = ()
+    track_names: bool = False
+    record_changes: bool = False
+    new_observer: Callable[[], ChangeObserver] | None = None
+    on_rejected: OnRejected | None = None
+    rejected: list[RejectedChange] = field(default_factory=list[RejectedChange], init=False)
+    conditional: list[RejectedChange] = field(default_factory=list[RejectedChange], init=False)
+    conditions: list[Loadable | SplitModel] = field(default_factory=list["Loadable | SplitModel"], init=False)
+    replays: int = field(default=0, init=False)
+    trusts_conditions: bool = field(default=True, init=False)
+    known_good: tuple[InputSet | None, int] = field(default=(None, -1), init=False)
+    """An input set, and a change up to which it shows no fault."""
+    _failure_counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]], init=False)
+
+    @property
+    def keeps_names(self) -> bool:
+        """Whether names keep their meaning: all changes so far were requested, so they are rewrites of the graph."""
+        return not self.exclusions.atomic_passes
+
+    def rewrite(self, model: Model | None = None) -> RewriteResult:
+        """Run the pipeline without the changes that raise, do not end or break the graph: all that are found so far.
+
+        `model`, if given, must be as returned by `load`; it is rewritten in place. Raises VerificationError, see
+        `reject`.
+        """
+        while True:
+            with gc_paused(), self.timer.phase(REWRITING):
+                model = self.load() if model is None else model
+                observer = self.new_observer() if self.new_observer is not None else None
+                weighs = self.record_changes or observer is not None
+                ledger = Ledger(
+                    self.exact_only,
+                    weighs or self.track_names,
+                    self.exclusions,
+                    accounting=SizeAccounting(observer=observer) if weighs else None,
+                    report=self.timer.report,
+                )
+                tracker = NameTracker.of(model) if self.track_names else None
+                result = replace(self._run(model, ledger), tracker=tracker, observer=observer)
+            self.timer.transfer(REWRITING, DRAWING, ledger.observer_seconds)
+            if result.failure is None:
+                return result
+            self.reject(result)
+            model = None
+
+    def replay(
+        self,
+        limit: BisectLimit = NO_LIMIT,
+        *,
+        model: Model | None = None,
+        validates_graphs: bool = False,
+        tries_export: bool = False,
+    ) -> RewriteResult:
+        """Run the pipeline once, to its end or up to `limit`, and record its changes.
+
+        `model`, if given, must be as returned by `load`; it is rewritten in place. `validates_graphs`: the graph is
+        validated after each pass. `tries_export`: the model is serialized too.
+        """
+        self.replays += 1
+        ledger = Ledger(self.exact_only, True, self.exclusions, limit, validates_graphs, report=self.timer.report)
+        return self._run(self.load() if model is None else model, ledger, tries_export=tries_export)
+
+    def _run(self, model: Model, ledger: Ledger, *, tries_export: bool = False) -> RewriteResult:
+        """Rewrite `model`; the result has the failure that shows without running the model."""
+        interface = Interface.of(model)
+        if ledger.accounting is not None:
+            model.graph.context.mutation_log = ledger.accounting.log
+        failed = None
+        try:
+            with progress_watchdog(
+                lambda: (model.graph.context.mutation_count, ledger.change_count, len(ledger.passes_run)),
+                self.no_progress_timeout,
+            ):
+                run_pass(self.pipeline, model.graph, ledger)
+        except PassFailed as e:
+            failed = e
+        except NoProgress as e:  # it came between two passes
+            failed = PassFailed(self.pipeline.name, FailureKind.ENDLESS, "nothing changes, and it does not return")
+            failed.__cause__ = e
+        ledger.finish()
+        model.graph.context.value_info = self.value_info  # passes that hand the model to other tools kept it
+        if failed is not None:
+            return RewriteResult(model, ledger, RewriteFailure(failed.kind, str(failed)), failed)
+        return RewriteResult(model, ledger, static_failure(model, interface, tries_export=tries_export))
+
+    def reject(self, failed: RewriteResult, compare: Comparer | None = None) -> RejectedChange:
+        """Find the first wrong change, and exclude it from repetitions; wrong outputs are found by `compare`.
+
+        Raises VerificationError if no pass is the cause, or the change must not be left out.
+        """
+        with gc_paused(), self.timer.phase(BISECTING):
+            fault = ChangeBisector(self, failed, compare).locate()
+            found = self._conditional(fault) if fault.change.condition else self._reject(fault)
+        if (self.strict or found.by in self.required) and not found.condition:
+            raise VerificationError(f"{found.message}; first broken by {found.label}")
+        return found
+
+    def readmit_conditional(self) -> tuple[list[RejectedChange], list[Loadable | SplitModel]]:
+        """Readmit the rules of `conditional`, and return these and the `conditions`."""
+        self.exclusions.rules.difference_update(q.by for q in self.conditional)
+        found = self.conditional, self.conditions
+        self.conditional, self.conditions = [], []
+        return found
+
+    def distrust_conditions(self) -> None:
+        """Exclude changes from now on whatever the condition of their rule, as the outputs do not bear it out."""
+        self.trusts_conditions = False
+
+    def _conditional(self, fault: Fault) -> RejectedChange:
+        """Exclude the rule of a change that is wrong only where its condition is false, at all places."""
+        self.conditional.append(fault.change)
+        if fault.condition is not None:
+            self.conditions.append(fault.condition)
+        self.exclusions.rules.add(fault.change.by)
+        self._lower_ordinals(fault.change.ordinal or 0)
+        self.known_good = (None, -1)  # earlier changes have other ordinals now
+        return fault.change
+
+    def _reject(self, fault: Fault) -> RejectedChange:
+        found = fault.change
+        if fault.good is not None:
+            self.known_good = fault.good
+        if self.on_rejected is not None:
+            found = self.on_rejected(found, self.replay(fault.stop), fault.after)
+        if found.failure_kind != FailureKind.RAISED:
+            self._readmit_raising()
+        self._exclude(found)
+        who = found.pass_name, found.by
+        self._failure_counts[who] += 1
+        if self._failure_counts[who] == MAX_FAILURES_PER_RULE:
+            much = f"{MAX_FAILURES_PER_RULE} of its changes were wrong"
+            self._exclude(RejectedChange(*who, "", found.failure_kind, much))
+        return found
+
+    def _exclude(self, found: RejectedChange) -> None:
+        self.rejected.append(found)
+        bans = self.exclusions
+        if found.ordinal is not None:
+            # Ordinals of later changes shrink, so their exclusions start here too. One that raises is excluded always.
+            ordinal = 0 if found.failure_kind == FailureKind.RAISED else found.ordinal
+            self._lower_ordinals(ordinal)
+            bans.changes[found.by, found.place] = ordinal
+            if ordinal < self.known_good[1]:
+                self.known_good = (None, -1)
+            return
+        names = bans.rules if has_rule(self.pipeline, found.pass_name, found.by) else bans.passes
+        if found.by in names:
+            raise VerificationError(f"{found.message}; also without {found.by}")
+        names.add(found.by)
+        self.known_good = (None, -1)  # earlier changes have other ordinals now
+
+    def _lower_ordinals(self, ordinal: int) -> None:
+        """Let the exclusions of later changes start at `ordinal`."""
+        changes = self.exclusions.changes
+        changes.update({k: ordinal for k, other in changes.items() if other > ordinal})
+
+    def _readmit_raising(self) -> None:
+        """Readmit changes that raised, as an excluded earlier change may have been the cause."""
+        bans = self.exclusions
+        for q in (q for q in self.rejected if q.failure_kind == FailureKind.RAISED):
+            bans.passes.discard(q.by)
+            bans.rules.discard(q.by)
+            bans.changes.pop((q.by, q.place), None)
+        self.rejected[:] = [q for q in self.rejected if q.failure_kind != FailureKind.RAISED]
+
+
+def static_failure(model: Model, interface: Interface, *, tries_export: bool) -> RewriteFailure | None:
+    """The failure of a rewritten model that shows without running it, with `tries_export` in export too. O(V + E)."""
+    try:
+        model.graph.validate()
+        interface.require(model)
+        if tries_export:
+            serialize(model)
+    except InterfaceError as e:
+        return RewriteFailure(FailureKind.INTERFACE, str(e))
+    except (ModelError, MemoryError, OSError):
+        raise
+    except Exception as e:  # noqa: BLE001 - a pass may leave anything
+        return RewriteFailure(FailureKind.INVALID, format_error(e))
+    return None
+
+
+Replay = Callable[[BisectLimit], RewriteResult]
+"""Replays a run up to a limit, with the checks that show a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBisector:
+    """The search of the first wrong change of a run that `failed`; wrong outputs are found by `compare`."""
+
+    run: PipelineRun
+    failed: RewriteResult
+    compare: Comparer | None = None
+
+    def locate(self) -> Fault:
+        """The fault, with the condition of its rule if it shows only where that may be false.
+
+        Raises VerificationError if no pass is the cause, UnverifiableError if that is a lack of memory.
+        """
+        return self._under_condition(self._fault())
+
+    @property
+    def _failure(self) -> RewriteFailure:
+        assert self.failed.failure is not None
+        return self.failed.failure
+
+    def _fault(self) -> Fault:
+        error = self.failed.error
+        if error is None:
+            again = self._reproduce()
+            if again.failure is None:
+                return self._nondeterministic_pass(again)
+            return self._first_wrong_change(again, self._reproduce)
+        if not isinstance(error.__cause__, NoProgress):  # which would take as long again
+            replay = partial(self.run.replay, validates_graphs=True)
+            checked = replay()
+            if checked.failure is not None and checked.failure.kind == FailureKind.INVALID:
+                return self._first_wrong_change(checked, replay)
+        return self._fault_of_exception(error)
+
+    def _reproduce(self, limit: BisectLimit = NO_LIMIT) -> RewriteResult:
+        """Replay the run up to a limit, with the checks that suffice to reproduce the failure."""
+        if self._failure.kind not in {FailureKind.WRONG, FailureKind.REFUSED}:
+            return self.run.replay(limit, tries_export=True)
+        return self._compared(self.run.replay(limit))
+
+    def _compared(self, result: RewriteResult, conditions: Sequence[Loadable | SplitModel] = ()) -> RewriteResult:
+        """The result with the failure that the comparison on the input set of the failure shows, if any."""
+        if result.failure is not None:
+            return result
+        assert self.compare is not None
+        mismatch, exact = self._failure.mismatch, self.failed.exact
+        options = ComparisonOptions(
+            exact=exact,
+            input_sets=(mismatch.input_set,) if mismatch is not None and mismatch.input_set is not None else (),
+            compare_regions=self.run.keeps_names,
+            may_round=self.failed.may_round,
+            conditions=conditions,
+        )
+        try:
+            found = self.compare(in_memory(result.model), options).failure
+        except GraphError as e:  # it cannot be written
+            return result.failing(RewriteFailure(FailureKind.INVALID, str(e)), exact=exact)
+        return result if found is None else result.failing(RewriteFailure.of_mismatch(found), exact=exact)
+
+    def _under_condition(self, fault: Fault) -> Fault:
+        """The fault with the condition of its rule, if the outputs differ only where that may be false."""
+        change, mismatch = fault.change, self._failure.mismatch
+        if not self.run.trusts_conditions or mismatch is None or not mismatch.output or change.ordinal is None:
+            return fault
+        item = find_pass(self.run.pipeline, change.pass_name)
+        r = next((r for r in (rules_in(item) if item is not None else ()) if r.name == change.by), None)
+        if not isinstance(r, Rule):  # but one of another tool
+            return fault
+        contracts = (c for c in (r.contract, r.contract.for_dtypes) if isinstance(c, Contract))
+        words = next((c.condition for c in contracts if c.condition), "")
+        if not words:
+            return fault
+        condition = None if mismatch.is_outside_finite else self._excusing_condition(r, fault.stop)
+        is_excused = mismatch.is_outside_finite or condition is not None
+        return replace(fault, change=replace(change, condition=words), condition=condition) if is_excused else fault
+
+    def _excusing_condition(self, rule: Rule, stop: BisectLimit) -> Loadable | SplitModel | None:
+        """A model of what a rule assumes of the model at `stop`, if the failure shows only where that is false."""
+        if not rule.contract.assumptions:  # without two replays
+            return None
+        from ..proof.obligation import NotApplicable  # noqa: PLC0415 - seldom needed
+        from ..proof.rule_condition import keep_condition  # noqa: PLC0415 - seldom needed
+
+        model, rewritten = (self.run.replay(stop).model for _ in range(2))
+        try:
+            if not keep_condition(rule, model, rewritten):
+                return None
+        except (NotApplicable, PassesError):
+            return None
+        condition = in_memory(model)
+        unproven = replace(self.failed, failure=None)
+        return condition if self._compared(unproven, (condition,)).failure is None else None
+
+    def _nondeterministic_pass(self, again: RewriteResult) -> Fault:
+        """The first pass with another result in a second run. Raises VerificationError if there is none."""
+        counts = [t.ledger.counts for t in (self.failed, again)]
+        for name in dict.fromkeys(self.failed.ledger.passes_run):
+            if counts[0].get(name) != counts[1].get(name):
+                found = replace(self._failure, message=f"{self._failure.message}; it is not deterministic")
+                return Fault(RejectedChange.of(found, name), BisectLimit(after_runs=0))
+        _require_memory(self._failure)
+        raise VerificationError(f"{self._failure.message}; but not in a second run: a pass keeps state")
+
+    def _fault_of_exception(self, error: PassFailed) -> Fault:
+        """The cause that an exception names: a rule at a place, a non-terminating rule or pass, or the failed pass."""
+        cause, ledger, pipeline = error.__cause__, self.failed.ledger, self.run.pipeline
+        if isinstance(cause, RuleError) and cause.place and has_rule(pipeline, error.pass_name, cause.rule):
+            ordinal = ledger.change_count
+            found = RejectedChange.of(self._failure, error.pass_name, cause.rule, cause.place, ordinal=ordinal)
+            return Fault(found, BisectLimit(before_change=ordinal))
+        by = self._nonterminating(error, cause.suspects) if isinstance(cause, NoFixpoint) else error.pass_name
+        holder = error.pass_name if has_rule(pipeline, error.pass_name, by) else by
+        return Fault(RejectedChange.of(self._failure, holder, by), BisectLimit(after_runs=len(ledger.passes_run)))
+
+    def _nonterminating(self, error: PassFailed, suspects: Sequence[str]) -> str:
+        """The first suspect without which the run terminates: a rule of the pass, or a pass of the group."""
+        item = find_pass(self.run.pipeline, error.pass_name)
+        bans = self.run.exclusions
+        if isinstance(item, RulePass):
+            names, rules = bans.rules, {r.name for r in item.rules}
+            chosen = [s for s in suspects if s in rules]
+        else:
+            names = bans.passes
+            inner = [find_pass(item, s) for s in suspects] if item is not None else []
+            chosen = [leaf.name for q in inner if q is not None and q is not item for leaf in leaves(q)[::-1]]
+        for suspect in chosen:
+            names.add(suspect)
+            again = self.run.replay().error
+            names.discard(suspect)
+            if again is None or again.pass_name != error.pass_name:
+                return suspect
+        return chosen[0] if chosen else error.pass_name
+
+    def _first_wrong_change(self, failed: RewriteResult, replay: Replay) -> Fault:
+        """The first change after which a replay fails."""
+        assert failed.failure is not None
+        mismatch, ledger = failed.failure.mismatch, failed.ledger
+        shown_by = mismatch.input_set if mismatch is not None else None
+        set_of_good, good = self.run.known_good
+        start = good if shown_by is not None and shown_by is set_of_good else -1
+        suspects = [c.ordinal for c in ledger.changes if mismatch is not None and _is_within(c, mismatch.region)]
+
+        def is_bad(number: int) -> bool:
+            return replay(BisectLimit(before_change=number)).failure is not None
+
+        number = first_bad_at(sorted({n for s in suspects for n in (s, s + 1)}), start, ledger.change_count, is_bad)
+        after = replay(BisectLimit(after_changes=number)) if number > 0 else failed
+        if number > 0 and after.failure is not None:
+            c = after.ledger.changes[-1]
+            found = RejectedChange.of(after.failure, c.pass_name, c.by, c.place, ordinal=c.ordinal, replaced=c.replaced)
+            return Fault(found, BisectLimit(before_change=number - 1), after, (shown_by, number - 1))
+        return self._first_wrong_pass_run(failed, replay)
+
+    def _first_wrong_pass_run(self, failed: RewriteResult, replay: Replay) -> Fault:
+        """The first run of a pass after which a replay fails, for mutations without permission of the ledger."""
+        assert failed.failure is not None
+        if (untouched := replay(BisectLimit(after_runs=0)).failure) is not None:
+            _require_memory(untouched)
+            raise VerificationError(f"even with no pass run: {untouched.message}")
+        ran = failed.ledger.passes_run
+        run = first_bad(0, len(ran), lambda n: replay(BisectLimit(after_runs=n)).failure is not None)
+        return Fault(RejectedChange.of(failed.failure, ran[run - 1]), BisectLimit(after_runs=run - 1))
+
+
+def _require_memory(failure: RewriteFailure) -> None:
+    """Raise UnverifiableError if the failure, which no change explains, is a lack of memory."""
+    if failure.mismatch is not None and failure.mismatch.lacks_memory:
+        raise UnverifiableError(failure.message)
+
+
+def _is_within(change: Change, region: frozenset[str]) -> bool:
+    """Whether a change is in a region: its place, or something that it replaced, by names in either model.
+
+    A name that a rewrite generated counts as the one that it is made from.
+    """
+    names = (change.place, *(label.rpartition(" ")[2] for label in change.replaced))
+    return any(name in region or name.partition(FRESH_NAME_MARK)[0] in region for name in names if name)

@@ -1,0 +1,89 @@
+"""Verification of runs: comparison of their results with the original, until one is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ..io.split_models import Loadable, SplitModel
+from ..verify.comparison_options import ComparisonOptions
+from ..verify.oracle_process import OracleProcess
+from ..verify.verdict import Verdict
+from .failures import RewriteFailure
+from .model_writer import ExportedModel, ModelWriter, RunOutcome
+from .phase_timer import COMPARING, RUNNING_ORIGINAL, PhaseTimer
+from .pipeline_run import PipelineRun, RewriteResult
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """The original, which `oracle` runs in another process meanwhile, and the comparison of results with it.
+
+    `exact`: outputs have to be bit-identical, whatever the rules guarantee. `uses_half`: the original computes 16-bit
+    floats, which are not reproduced to the bit.
+    """
+
+    oracle: OracleProcess
+    timer: PhaseTimer
+    exact: bool = False
+    uses_half: bool = False
+
+    def verify(self, run: PipelineRun, result: RewriteResult, writer: ModelWriter) -> RunOutcome:
+        """The first result that is right: `result`, or that of a repetition without wrong changes; `writer` writes it.
+
+        Changes that are right under the condition of their rule, as everything else is right without them, are in it.
+        """
+        while True:
+            if not run.conditional:
+                result, exported, verdict = self._check(run, result, writer)
+                if verdict.failure is None:
+                    return RunOutcome(result, exported, verdict)
+            else:
+                result, _, verdict = self._check(run, result, writer.without_files())
+                if verdict.failure is None:
+                    kept, conditions = run.readmit_conditional()
+                    result, exported, verdict = self._check(
+                        run, run.rewrite(), writer, finite_only=True, conditions=conditions
+                    )
+                    if verdict.failure is None and verdict.input_sets:
+                        notes = (f"{q.label} holds on condition that {q.condition}; else {q.message}" for q in kept)
+                        return RunOutcome(result, exported, replace(verdict, notes=(*verdict.notes, *notes)))
+                    run.distrust_conditions()
+            if result.failure is not None:
+                run.reject(result, self.oracle.compare)
+                result = run.rewrite()
+
+    def _check(
+        self,
+        run: PipelineRun,
+        result: RewriteResult,
+        writer: ModelWriter,
+        *,
+        finite_only: bool = False,
+        conditions: Sequence[Loadable | SplitModel] = (),
+    ) -> tuple[RewriteResult, ExportedModel, Verdict]:
+        """The result, with its failure if it is wrong, as it is written, and the verdict on it.
+
+        `finite_only`: input sets with NaN and infinities are left out, and those on which one of `conditions` is false.
+        """
+        result, exported = writer.export(run, result)
+        options = ComparisonOptions(
+            exact=self.exact or not (result.may_round or self.uses_half),
+            compare_regions=run.keeps_names,
+            finite_only=finite_only,
+            may_round=result.may_round,
+            conditions=conditions,
+        )
+        verdict = writer.write_verified(exported, partial(self.compare, options=options))
+        if verdict.failure is not None:
+            result = result.failing(RewriteFailure.of_mismatch(verdict.failure), exact=options.exact)
+        return result, exported, verdict
+
+    def compare(self, model: Loadable | SplitModel, options: ComparisonOptions) -> Verdict:
+        """Compare a model with the original, when that has run."""
+        if not self.oracle.is_open:
+            with self.timer.phase(RUNNING_ORIGINAL):
+                self.oracle.wait()
+        with self.timer.phase(COMPARING):
+            return self.oracle.compare(model, options)

@@ -90,7 +90,7 @@ def rotated(x: Array, cos: Array, sin: Array, *, interleaved: bool) -> Array:
     return np.concatenate((turned, rest), axis=-1)
 
 
-@ATTENTION.operator("RotaryEmbedding", T.SAME_SHAPE | T.SAME_DTYPE, roles={3: "index"})
+@ATTENTION.operator("RotaryEmbedding", T.SAME_SHAPE | T.SAME_DTYPE | T.LINEAR_TIME, roles={3: "index"})
 def _rotary_embedding(
     x: Array, cos: Array, sin: Array, positions: Array | None = None, *, num_heads: int = 0, interleaved: int = 0
 ) -> Array:
@@ -101,4 +101,4 @@ def _rotary_embedding(
 
 
 ATTENTION.declare("CausalConvWithState LinearAttention", T.SAME_DTYPE)
-ATTENTION.declare("SwiGLU", T.SAME_SHAPE | T.SAME_DTYPE)
+ATTENTION.declare("SwiGLU", T.SAME_SHAPE | T.SAME_DTYPE | T.LINEAR_TIME)

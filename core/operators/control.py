@@ -110,27 +110,27 @@ def _position(index: Array | None, default: int) -> int:
     return default if index is None else int(index.reshape(-1)[0])
 
 
-@CONTROL.operator("SequenceInsert", data=(0, 1), roles={2: "position"})
+@CONTROL.operator("SequenceInsert", T.PLACES | T.LINEAR_TIME, data=(0, 1), roles={2: "position"})
 def _sequence_insert(sequence: list[Any], value: Any, position: Array | None = None) -> list[Any]:
     found, at = list(sequence), _position(position, len(sequence))
     found.insert(at if at >= 0 else at + len(found), value)
     return found
 
 
-@CONTROL.operator("SequenceErase", data=(0,), roles={1: "position"})
+@CONTROL.operator("SequenceErase", T.PLACES | T.LINEAR_TIME, data=(0,), roles={1: "position"})
 def _sequence_erase(sequence: list[Any], position: Array | None = None) -> list[Any]:
     found = list(sequence)
     del found[_position(position, -1)]
     return found
 
 
-@CONTROL.operator("ConcatFromSequence", data=(0,))
+@CONTROL.operator("ConcatFromSequence", T.PLACES | T.LINEAR_TIME, data=(0,))
 def _concat_from_sequence(sequence: list[Array], *, axis: int, new_axis: int = 0) -> Array:
     join = np.stack if new_axis else np.concatenate
     return join(sequence, axis=axis)
 
 
-@CONTROL.operator("SplitToSequence", T.HAS_AXIS, data=(0,), roles={1: "parts"})
+@CONTROL.operator("SplitToSequence", T.HAS_AXIS | T.PLACES | T.LINEAR_TIME, data=(0,), roles={1: "parts"})
 def _split_to_sequence(x: Array, split: Array | None = None, *, axis: int = 0, keepdims: int = 1) -> list[Array]:
     extent = x.shape[axis]
     if split is not None and split.ndim:
@@ -142,14 +142,14 @@ def _split_to_sequence(x: Array, split: Array | None = None, *, axis: int = 0, k
     return parts
 
 
-@CONTROL.operator("OptionalGetElement", data=(0,))
+@CONTROL.operator("OptionalGetElement", T.PLACES, data=(0,))
 def _optional_get(value: Any) -> Any:
     if value is None:
         raise ValueError("the optional is empty")
     return value
 
 
-@CONTROL.operator("Optional", data=(0,))
+@CONTROL.operator("Optional", T.PLACES, data=(0,))
 def _optional(value: Any = None) -> Any:
     return value
 
@@ -159,21 +159,21 @@ def _optional_has(value: Any = None) -> Array:
     return np.array(value is not None)
 
 
-@CONTROL.operator("SequenceAt", data=(0,), roles={1: "position"})
+@CONTROL.operator("SequenceAt", T.PLACES | T.LINEAR_TIME, data=(0,), roles={1: "position"})
 def _sequence_at(sequence: list[Any], position: Array) -> Any:
     return sequence[_position(position, 0)]
 
 
-@CONTROL.operator("SequenceConstruct", data=ALL_INPUTS)
+@CONTROL.operator("SequenceConstruct", T.PLACES | T.LINEAR_TIME, data=ALL_INPUTS)
 def _sequence_construct(*values: Any) -> list[Any]:
     return list(values)
 
 
-@CONTROL.operator("SequenceEmpty")
+@CONTROL.operator("SequenceEmpty", T.LINEAR_TIME)
 def _sequence_empty() -> list[Any]:
     return []
 
 
-@CONTROL.operator("SequenceLength", T.QUERIES | T.JUMPS)
+@CONTROL.operator("SequenceLength", T.QUERIES | T.JUMPS | T.LINEAR_TIME)
 def _sequence_length(sequence: list[Any]) -> Array:
     return np.array(len(sequence), np.int64)

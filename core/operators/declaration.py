@@ -46,6 +46,13 @@ class Trait(Flag):
     """Compares two inputs; the outputs are truth values."""
     MOVES_DATA = auto()
     """Every element of every output is an element of the first input, unchanged."""
+    PERMUTES = auto()
+    """The output has each element of the first input once."""
+    PLACES = auto()
+    """Every element of every output is an element of an input in `data`, unchanged, or a constant.
+
+    The attribute `reduction` aside, with which an operator computes. Not repeated for ops that move data.
+    """
     SELECTS = auto()
     """Results are numbers that were given or have been rounded to integers, perhaps negated, or constants.
 
@@ -85,6 +92,17 @@ class Trait(Flag):
     """onnxruntime approximates it, or functions in it, with an absolute error, which is large beside tiny results."""
     STEPWISE = auto()
     """Computes in steps, each from the result of the one before, over which rounding accumulates."""
+    SMOOTH = auto()
+    """Is one formula for all numbers, or chooses between forms of one that are equal."""
+    DECIDES = auto()
+    """Compares numbers of its inputs: results are others on either side, of which random numbers say nothing."""
+    RING = auto()
+    """Adds and multiplies elements of the inputs without a role, and does nothing else with them."""
+    LINEAR_TIME = auto()
+    """Does a few operations, or log(n), for each of n elements that it reads or writes.
+
+    Not repeated for elementwise operators, reductions, normalizations, queries, and those that move data.
+    """
     JUMPS = auto()
     """Results may jump where elements of the inputs move by an ulp, unless their types allow no such move."""
 

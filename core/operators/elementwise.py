@@ -67,7 +67,7 @@ def hard_sigmoid(x: Array, *, alpha: float = 0.2, beta: float = 0.5) -> Array:
     return np.clip(alpha * x + beta, 0, 1)
 
 
-@ELEMENTWISE.operator("ThresholdedRelu", STEP)
+@ELEMENTWISE.operator("ThresholdedRelu", STEP | T.DECIDES)
 def thresholded_relu(x: Array, *, alpha: float = 1.0) -> Array:
     """X above `alpha`, and 0 elsewhere."""
     return np.where(x > alpha, x, 0)
@@ -91,22 +91,22 @@ for name, traits, unary, exact in (
     ("Ceil", STEP, np.ceil, "f"),
     ("Cos", T.UNARY | T.BOUNDED, np.cos, ""),
     ("Cosh", T.UNARY, np.cosh, ""),
-    ("Erf", T.UNARY | T.BOUNDED | T.APPROXIMATED, erf, ""),
-    ("Exp", T.UNARY, np.exp, ""),
+    ("Erf", T.UNARY | T.BOUNDED | T.APPROXIMATED | T.SMOOTH, erf, ""),
+    ("Exp", T.UNARY | T.SMOOTH, np.exp, ""),
     ("Floor", STEP, np.floor, "f"),
     ("Log", T.UNARY, np.log, ""),
-    ("Neg", SELECTING, np.negative, "iuf"),
-    ("Not", INVARIANT | T.SELECTS, np.logical_not, "b"),
+    ("Neg", SELECTING | T.SMOOTH | T.RING, np.negative, "iuf"),
+    ("Not", INVARIANT | T.SELECTS | T.DECIDES, np.logical_not, "b"),
     ("Round", STEP, np.rint, "f"),
-    ("Sigmoid", T.UNARY | T.BOUNDED | T.APPROXIMATED, sigmoid, ""),
-    ("Sign", INVARIANT | T.QUERIES | T.BOUNDED | T.JUMPS, np.sign, "iuf"),
+    ("Sigmoid", T.UNARY | T.BOUNDED | T.APPROXIMATED | T.SMOOTH, sigmoid, ""),
+    ("Sign", INVARIANT | T.QUERIES | T.BOUNDED | T.JUMPS | T.DECIDES, np.sign, "iuf"),
     ("Sin", T.UNARY | T.BOUNDED, np.sin, ""),
     ("Sinh", T.UNARY, np.sinh, ""),
     ("Softplus", T.UNARY | T.KEEPS_FINITE, softplus, ""),
     ("Softsign", T.UNARY | T.BOUNDED, softsign, ""),
-    ("Sqrt", INVARIANT, np.sqrt, "f"),
+    ("Sqrt", INVARIANT | T.SMOOTH, np.sqrt, "f"),
     ("Tan", T.UNARY, np.tan, ""),
-    ("Tanh", T.UNARY | T.BOUNDED | T.APPROXIMATED, np.tanh, ""),
+    ("Tanh", T.UNARY | T.BOUNDED | T.APPROXIMATED | T.SMOOTH, np.tanh, ""),
 ):
     ELEMENTWISE.declare(name, traits, unary, exact=exact)
 
@@ -141,20 +141,20 @@ def _equal(a: Array, b: Array) -> Array:
 
 
 for name, traits, binary, exact in (
-    ("Add", FOLDED, np.add, "iuf"),
+    ("Add", FOLDED | T.SMOOTH | T.RING, np.add, "iuf"),
     ("And", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_and, "b"),
     ("BitwiseAnd", T.BINARY | T.COMMUTATIVE, np.bitwise_and, ""),
     ("BitwiseOr", T.BINARY | T.COMMUTATIVE, np.bitwise_or, ""),
     ("BitwiseXor", T.BINARY | T.COMMUTATIVE, np.bitwise_xor, ""),
-    ("Equal", T.COMPARES | T.COMMUTATIVE, _equal, "biuf"),
-    ("Greater", T.COMPARES, np.greater, "iuf"),
-    ("GreaterOrEqual", T.COMPARES, np.greater_equal, "iuf"),
-    ("Less", T.COMPARES, np.less, "iuf"),
-    ("LessOrEqual", T.COMPARES, np.less_equal, "iuf"),
-    ("Mul", FOLDED, np.multiply, "iuf"),
+    ("Equal", T.COMPARES | T.COMMUTATIVE | T.DECIDES, _equal, "biuf"),
+    ("Greater", T.COMPARES | T.DECIDES, np.greater, "iuf"),
+    ("GreaterOrEqual", T.COMPARES | T.DECIDES, np.greater_equal, "iuf"),
+    ("Less", T.COMPARES | T.DECIDES, np.less, "iuf"),
+    ("LessOrEqual", T.COMPARES | T.DECIDES, np.less_equal, "iuf"),
+    ("Mul", FOLDED | T.SMOOTH | T.RING, np.multiply, "iuf"),
     ("Or", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_or, "b"),
     ("Pow", T.BROADCASTING | T.SAME_DTYPE | T.EMPTY_SAFE, power, ""),
-    ("Sub", T.BINARY | T.KEEPS_FINITE, np.subtract, "iuf"),
+    ("Sub", T.BINARY | T.KEEPS_FINITE | T.SMOOTH | T.RING, np.subtract, "iuf"),
     ("Xor", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_xor, "b"),
 ):
     ELEMENTWISE.declare(name, traits, binary, since=7, exact=exact)
@@ -162,7 +162,7 @@ for name, traits, binary, exact in (
 
 ELEMENTWISE.declare(
     "Div",
-    T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE,
+    T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH,
     divide,
     roles={1: "divisor"},
     since=7,
@@ -187,7 +187,7 @@ def _is_plain_division(a: Array, b: Array, *, fmod: int = 0) -> bool:
     return a.dtype == b.dtype and not fmod and (a.dtype.kind == "f" or not np.isin(b, (0, -1)).any())
 
 
-@ELEMENTWISE.operator("Sum", FOLDED)
+@ELEMENTWISE.operator("Sum", FOLDED | T.SMOOTH | T.RING)
 def _sum(*inputs: Array) -> Array:
     return reduce(np.add, inputs)
 
@@ -208,7 +208,10 @@ def _min(*inputs: Array) -> Array:
 
 
 @ELEMENTWISE.operator(
-    "Where", T.BROADCASTING | T.TOTAL | T.LAYOUT_INVARIANT | T.EMPTY_SAFE | T.KEEPS_FINITE, data=(1, 2), exact=ANY_KIND
+    "Where",
+    T.BROADCASTING | T.TOTAL | T.LAYOUT_INVARIANT | T.EMPTY_SAFE | T.KEEPS_FINITE | T.PLACES,
+    data=(1, 2),
+    exact=ANY_KIND,
 )
 def _where(condition: Array, a: Array, b: Array) -> Array:
     return np.where(condition, a, b)
@@ -219,7 +222,7 @@ def _has_one_type(_: Array, a: Array, b: Array) -> bool:
     return a.dtype == b.dtype
 
 
-@ELEMENTWISE.operator("Identity", INVARIANT | T.MOVES_DATA | T.KEEPS_FINITE, data=(0,), exact=ANY_KIND)
+@ELEMENTWISE.operator("Identity", INVARIANT | T.MOVES_DATA | T.KEEPS_FINITE | T.PERMUTES, data=(0,), exact=ANY_KIND)
 def _identity(x: Any) -> Any:
     return x
 
@@ -233,7 +236,7 @@ def _clip(x: Array, min: Array | float | None = None, max: Array | float | None 
 PRELU = T.LAYOUT_INVARIANT | T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE | T.KEEPS_FINITE
 
 
-@ELEMENTWISE.operator("PRelu", PRELU, since=7)
+@ELEMENTWISE.operator("PRelu", PRELU | T.LINEAR_TIME, since=7)
 def _prelu(x: Array, slope: Array) -> Array:
     return np.where(x < 0, x * slope, x).astype(x.dtype)
 
@@ -250,12 +253,12 @@ def _relu(x: Array) -> Array:
     return np.maximum(x, np.zeros((), x.dtype))
 
 
-@ELEMENTWISE.operator("Reciprocal", T.UNARY)
+@ELEMENTWISE.operator("Reciprocal", T.UNARY | T.SMOOTH)
 def _reciprocal(x: Array) -> Array:
     return 1 / x
 
 
-@ELEMENTWISE.operator("Gelu", T.UNARY | T.KEEPS_FINITE)
+@ELEMENTWISE.operator("Gelu", T.UNARY | T.KEEPS_FINITE | T.SMOOTH)
 def gelu(x: Array, *, approximate: str = "none") -> Array:
     """Gaussian error linear unit (operator Gelu)."""
     if approximate == "tanh":
@@ -283,19 +286,19 @@ def _celu(x: Array, *, alpha: float = 1.0) -> Array:
     return np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(x / alpha))
 
 
-@ELEMENTWISE.operator("Shrink", T.UNARY | T.JUMPS)
+@ELEMENTWISE.operator("Shrink", T.UNARY | T.JUMPS | T.DECIDES)
 def _shrink(x: Array, *, lambd: float = 0.5, bias: float = 0.0) -> Array:
     return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0)).astype(x.dtype)
 
 
-@ELEMENTWISE.operator("IsInf", CLASSIFICATION)
+@ELEMENTWISE.operator("IsInf", CLASSIFICATION | T.DECIDES)
 def _is_inf(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -> Array:
     if x.dtype != np.float64:
         return np.isinf(x.astype(np.float64))
     return np.isinf(x) & (((x > 0) & bool(detect_positive)) | ((x < 0) & bool(detect_negative)))
 
 
-@ELEMENTWISE.operator("IsNaN", CLASSIFICATION)
+@ELEMENTWISE.operator("IsNaN", CLASSIFICATION | T.DECIDES)
 def _is_nan(x: Array) -> Array:
     return np.isnan(x.astype(np.float64))
 
@@ -323,7 +326,7 @@ def converted(x: Array, source: int, to: int, *, saturate: bool) -> Array:
     return reference.cast(held, to, saturate=saturate)
 
 
-@ELEMENTWISE.operator("Cast", CONVERSION, data=(0,), exact=ANY_KIND)
+@ELEMENTWISE.operator("Cast", CONVERSION | T.SMOOTH, data=(0,), exact=ANY_KIND)
 def _cast(x: Array, *, to: int | str, saturate: int = 1, input_types: Sequence[int], own_types: bool) -> Array:
     code = TensorProto.DataType.Value(to) if isinstance(to, str) else to
     return (

@@ -10,12 +10,12 @@ from .element_types import Array
 LINEAR = Family()
 
 
-@LINEAR.operator("MatMul", T.SAME_DTYPE | T.EMPTY_SAFE)
+@LINEAR.operator("MatMul", T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH | T.RING)
 def _matmul(a: Array, b: Array) -> Array:
     return np.asanyarray(np.matmul(a, b))
 
 
-@LINEAR.operator("Gemm", T.SAME_DTYPE | T.EMPTY_SAFE)
+@LINEAR.operator("Gemm", T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH)
 def gemm(
     a: Array, b: Array, c: Array | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
     transB: int = 0,
@@ -28,7 +28,7 @@ def gemm(
     return y if c is None else y + beta * c
 
 
-@LINEAR.operator("Einsum", T.SAME_DTYPE)
+@LINEAR.operator("Einsum", T.SAME_DTYPE | T.RING)
 def _einsum(*inputs: Array, equation: str) -> Array:
     found: Array = np.einsum(equation.replace(" ", ""), *inputs, optimize=True)
     return found

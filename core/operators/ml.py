@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from .declaration import Family
+from .declaration import Family, T
 from .element_types import Array
 from .reference import by_reference
 
 ML = Family()
 ML.declare(
-    "ArrayFeatureExtractor Binarizer DictVectorizer FeatureVectorizer Imputer LabelEncoder LinearClassifier "
-    "LinearRegressor Normalizer OneHotEncoder SVMClassifier SVMRegressor Scaler TreeEnsemble TreeEnsembleClassifier "
-    "TreeEnsembleRegressor",
+    "ArrayFeatureExtractor DictVectorizer FeatureVectorizer LabelEncoder LinearRegressor Normalizer OneHotEncoder "
+    "SVMRegressor Scaler",
     meaning=by_reference,
+)
+ML.declare(
+    "Binarizer Imputer LinearClassifier SVMClassifier TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor",
+    T.DECIDES,
+    by_reference,
 )
 
 

@@ -24,7 +24,7 @@ def integers(given: Integers | None) -> list[int]:
     return [] if given is None else [int(v) for v in np.reshape(given, -1).tolist()]
 
 
-@MOVEMENT.operator("Reshape", MOVES, data=(0,), roles={1: "factors"}, exact=ANY_KIND)
+@MOVEMENT.operator("Reshape", MOVES | T.PERMUTES, data=(0,), roles={1: "factors"}, exact=ANY_KIND)
 def _reshape(x: Array, shape: Integers, *, allowzero: int = 0) -> Array:
     wanted = integers(shape)
     if not allowzero:
@@ -42,28 +42,33 @@ def flat(x: Array, axis: int) -> Array:
     return x.reshape(rows, columns)
 
 
-@MOVEMENT.operator("Flatten", MOVES | T.HAS_AXIS, data=(0,), exact=ANY_KIND)
+@MOVEMENT.operator("Flatten", MOVES | T.HAS_AXIS | T.PERMUTES, data=(0,), exact=ANY_KIND)
 def _flatten(x: Array, *, axis: int = 1) -> Array:
     return flat(x, axis)
 
 
-@MOVEMENT.operator("Squeeze", MOVES, data=(0,), roles={1: "unit axes"}, exact=ANY_KIND)
+@MOVEMENT.operator("Squeeze", MOVES | T.PERMUTES, data=(0,), roles={1: "unit axes"}, exact=ANY_KIND)
 def _squeeze(x: Array, axes: Integers | None = None) -> Array:
     return np.squeeze(x, axes_of(axes, x.ndim))
 
 
-@MOVEMENT.operator("Unsqueeze", MOVES, data=(0,), roles={1: "new axes"}, exact=ANY_KIND)
+@MOVEMENT.operator("Unsqueeze", MOVES | T.PERMUTES, data=(0,), roles={1: "new axes"}, exact=ANY_KIND)
 def _unsqueeze(x: Array, axes: Integers) -> Array:
     chosen = integers(axes)
     return np.expand_dims(x, tuple(a % (x.ndim + len(chosen)) for a in chosen))
 
 
-@MOVEMENT.operator("Transpose", MOVES, data=(0,), exact=ANY_KIND)
+@MOVEMENT.operator("Transpose", MOVES | T.PERMUTES, data=(0,), exact=ANY_KIND)
 def _transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
     return np.transpose(x, perm)
 
 
-@MOVEMENT.operator("Concat", T.SAME_DTYPE | T.EMPTY_SAFE | T.HAS_AXIS | T.KEEPS_FINITE, data=ALL_INPUTS, exact=ANY_KIND)
+@MOVEMENT.operator(
+    "Concat",
+    T.SAME_DTYPE | T.EMPTY_SAFE | T.HAS_AXIS | T.KEEPS_FINITE | T.SMOOTH | T.PLACES | T.LINEAR_TIME,
+    data=ALL_INPUTS,
+    exact=ANY_KIND,
+)
 def _concat(*inputs: Array, axis: int = 1) -> Array:
     return np.concatenate(inputs, axis=axis)
 
@@ -159,8 +164,8 @@ def _store(out: Array, at: tuple[Any, ...], updates: Array, reduction: str) -> A
 SCATTERS = T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE
 
 
-@MOVEMENT.operator("Scatter", T.SAME_SHAPE | T.SAME_DTYPE | T.HAS_AXIS, data=(0, 2), roles={1: "index"})
-@MOVEMENT.operator("ScatterElements", SCATTERS | T.HAS_AXIS, data=(0, 2), roles={1: "index"})
+@MOVEMENT.operator("Scatter", T.SAME_SHAPE | T.SAME_DTYPE | T.HAS_AXIS | T.LINEAR_TIME, data=(0, 2), roles={1: "index"})
+@MOVEMENT.operator("ScatterElements", SCATTERS | T.HAS_AXIS | T.PLACES | T.LINEAR_TIME, data=(0, 2), roles={1: "index"})
 def _scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str = "none") -> Array:
     axis %= x.ndim
     at: list[Any] = list(np.indices(indices.shape))
@@ -168,13 +173,13 @@ def _scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int = 0
     return _store(x.copy(), tuple(at), updates, reduction)
 
 
-@MOVEMENT.operator("ScatterND", SCATTERS, data=(0, 2), roles={1: "index"})
+@MOVEMENT.operator("ScatterND", SCATTERS | T.PLACES | T.LINEAR_TIME, data=(0, 2), roles={1: "index"})
 def _scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Array:
     at = tuple(np.moveaxis(indices, -1, 0))
     return _store(x.copy(), at, updates, reduction)
 
 
-@MOVEMENT.operator("TensorScatter", T.SAME_SHAPE | T.SAME_DTYPE, data=(0, 1))
+@MOVEMENT.operator("TensorScatter", T.SAME_SHAPE | T.SAME_DTYPE | T.LINEAR_TIME, data=(0, 1))
 def _tensor_scatter(
     past: Array, update: Array, starts: Array | None = None, *, axis: int = -2, mode: str = "linear"
 ) -> Array:
@@ -218,7 +223,9 @@ def _tiled_elements(x: Array, repeats: Array) -> int:
     return x.size * prod(integers(repeats))
 
 
-@MOVEMENT.operator("Pad", T.SAME_DTYPE | T.EMPTY_SAFE, data=(0,), roles={1: "pads", 3: "axes"}, since=2)
+@MOVEMENT.operator(
+    "Pad", T.SAME_DTYPE | T.EMPTY_SAFE | T.PLACES | T.LINEAR_TIME, data=(0,), roles={1: "pads", 3: "axes"}, since=2
+)
 def _pad(
     x: Array, pads: Integers, constant: Array | None = None, axes: Integers | None = None, *,
     mode: Any = "constant", value: float = 0.0,
@@ -245,7 +252,7 @@ def _pad_by_paddings(x: Array, *, paddings: Sequence[int], mode: str = "constant
     return _pad(x, paddings, mode=mode, value=value)
 
 
-@MOVEMENT.operator("CenterCropPad", T.SAME_DTYPE, data=(0,), roles={1: "extent"})
+@MOVEMENT.operator("CenterCropPad", T.SAME_DTYPE | T.PLACES, data=(0,), roles={1: "extent"})
 def _center_crop_pad(x: Array, shape: Array, *, axes: Sequence[int] | None = None) -> Array:
     for axis, wanted in zip(axes_of(axes, x.ndim) or range(x.ndim), shape.tolist(), strict=True):
         extent = x.shape[axis]
@@ -260,7 +267,7 @@ def _center_crop_pad(x: Array, shape: Array, *, axes: Sequence[int] | None = Non
     return x
 
 
-@MOVEMENT.operator("DepthToSpace", MOVES, data=(0,))
+@MOVEMENT.operator("DepthToSpace", MOVES | T.PERMUTES, data=(0,))
 def _depth_to_space(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
     b, (n, c, h, w) = blocksize, x.shape
     if mode == "DCR":
@@ -270,7 +277,7 @@ def _depth_to_space(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
     return parts.reshape(n, c // (b * b), h * b, w * b)
 
 
-@MOVEMENT.operator("SpaceToDepth", MOVES, data=(0,))
+@MOVEMENT.operator("SpaceToDepth", MOVES | T.PERMUTES, data=(0,))
 def _space_to_depth(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
     b, (n, c, h, w) = blocksize, x.shape
     parts = x.reshape(n, c, h // b, b, w // b, b)
@@ -278,7 +285,9 @@ def _space_to_depth(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
     return parts.transpose(order).reshape(n, c * b * b, h // b, w // b)
 
 
-@MOVEMENT.operator("ReverseSequence", T.MOVES | T.SAME_SHAPE, data=(0,), roles={1: "count"})
+@MOVEMENT.operator(
+    "ReverseSequence", T.MOVES | T.SAME_SHAPE | T.PERMUTES | T.LINEAR_TIME, data=(0,), roles={1: "count"}
+)
 def _reverse_sequence(x: Array, lengths: Array, *, time_axis: int = 0, batch_axis: int = 1) -> Array:
     moved = np.moveaxis(x, (batch_axis, time_axis), (0, 1))
     out = moved.copy()
@@ -287,7 +296,9 @@ def _reverse_sequence(x: Array, lengths: Array, *, time_axis: int = 0, batch_axi
     return np.moveaxis(out, (0, 1), (batch_axis, time_axis))
 
 
-@MOVEMENT.operator("Trilu", T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE | T.KEEPS_FINITE, data=(0,))
+@MOVEMENT.operator(
+    "Trilu", T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE | T.KEEPS_FINITE | T.PLACES | T.LINEAR_TIME, data=(0,)
+)
 def trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
     """The upper or lower triangle of matrices, from the diagonal `k` on."""
     offset = 0 if k is None else int(k.reshape(-1)[0])
@@ -301,7 +312,9 @@ def _eye_like(x: Array, *, dtype: int = 0, k: int = 0, input_types: Sequence[int
     return widened(np.eye(*x.shape, k=k, dtype=helper.tensor_dtype_to_np_dtype(kind)))
 
 
-@MOVEMENT.operator("Range", T.SAME_DTYPE | T.EMPTY_SAFE, roles={0: "start", 1: "limit", 2: "step"}, exact="iu")
+@MOVEMENT.operator(
+    "Range", T.SAME_DTYPE | T.EMPTY_SAFE | T.LINEAR_TIME, roles={0: "start", 1: "limit", 2: "step"}, exact="iu"
+)
 def _range(start: Array, limit: Array, delta: Array, *, input_types: Sequence[int]) -> Array:
     # The extent is that of the type in the model: 0.1 in float32 is not the nearest float64.
     dtype = NUMPY_DTYPES.get(type_at(input_types, 0), start.dtype)
@@ -332,7 +345,7 @@ def _size(x: Array) -> Array:
     return np.array(x.size, np.int64)
 
 
-@MOVEMENT.operator("ConstantOfShape", T.EMPTY_SAFE, roles={0: "extent"}, exact=ANY_KIND)
+@MOVEMENT.operator("ConstantOfShape", T.EMPTY_SAFE | T.LINEAR_TIME, roles={0: "extent"}, exact=ANY_KIND)
 def _constant_of_shape(shape: Array, *, value: Array | None = None) -> Array:
     filler = np.zeros(1, np.float32) if value is None else value.reshape(-1)
     return np.full(shape.tolist(), filler[0], filler.dtype)
@@ -343,7 +356,7 @@ def _filled_elements(shape: Array) -> int:
     return prod(integers(shape))
 
 
-@MOVEMENT.operator("Constant", T.EMPTY_SAFE)
+@MOVEMENT.operator("Constant", T.EMPTY_SAFE | T.LINEAR_TIME)
 def _constant(
     *, value: Any = None, sparse_value: Any = None, value_float: float | None = None,
     value_floats: Sequence[float] | None = None, value_int: int | None = None, value_ints: Sequence[int] | None = None,
@@ -364,7 +377,7 @@ def _constant(
     return np.array(value_strings if value_string is None else value_string, object)
 
 
-@MOVEMENT.operator("OneHot", T.SELECTS | T.EMPTY_SAFE, roles={0: "index", 1: "extent"})
+@MOVEMENT.operator("OneHot", T.SELECTS | T.EMPTY_SAFE | T.DECIDES | T.LINEAR_TIME, roles={0: "index", 1: "extent"})
 def _one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Array:
     count, at = int(depth.reshape(-1)[0]), indices.astype(np.int64)
     axis = axis + indices.ndim + 1 if axis < 0 else axis
@@ -379,7 +392,9 @@ def _compress(x: Array, condition: Array, *, axis: int | None = None) -> Array:
     return np.take(x.reshape(-1) if axis is None else x, kept, 0 if axis is None else axis)
 
 
-@MOVEMENT.operator("Unique", T.SAME_DTYPE | T.SELECTS | T.DATA_DEPENDENT | T.HAS_AXIS | T.JUMPS)
+@MOVEMENT.operator(
+    "Unique", T.SAME_DTYPE | T.SELECTS | T.DATA_DEPENDENT | T.HAS_AXIS | T.JUMPS | T.DECIDES | T.LINEAR_TIME
+)
 def _unique(x: Array, *, axis: int | None = None, sorted: int = 1) -> tuple[Array, ...]:
     found, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
     inverse = inverse.reshape(-1)
@@ -391,7 +406,7 @@ def _unique(x: Array, *, axis: int | None = None, sorted: int = 1) -> tuple[Arra
     return (found, *(v.astype(np.int64) for v in (first, inverse, counts)))
 
 
-@MOVEMENT.operator("NonZero", T.QUERIES | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.JUMPS)
+@MOVEMENT.operator("NonZero", T.QUERIES | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.JUMPS | T.DECIDES)
 def _non_zero(x: Array) -> Array:
     return np.stack(np.nonzero(np.atleast_1d(x))).astype(np.int64)
 

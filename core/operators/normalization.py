@@ -67,15 +67,15 @@ def _over_rows(function: Callable[[Array, int], Array]) -> Callable[..., Array]:
 
 
 for name, traits, function in (
-    ("Hardmax", ALONG_AXIS | T.QUERIES | T.BOUNDED | T.JUMPS, _hardmax),
-    ("LogSoftmax", ALONG_AXIS, _log_softmax),
-    ("Softmax", ALONG_AXIS | T.BOUNDED, softmax),
+    ("Hardmax", ALONG_AXIS | T.QUERIES | T.BOUNDED | T.JUMPS | T.DECIDES, _hardmax),
+    ("LogSoftmax", ALONG_AXIS | T.SMOOTH | T.LINEAR_TIME, _log_softmax),
+    ("Softmax", ALONG_AXIS | T.BOUNDED | T.SMOOTH | T.LINEAR_TIME, softmax),
 ):
     NORMALIZATION.declare(name, traits, _along_axis(function), since=13)
     NORMALIZATION.older(name)(_over_rows(function))
 
 
-@NORMALIZATION.operator("BatchNormalization", SAME | T.EMPTY_SAFE)
+@NORMALIZATION.operator("BatchNormalization", SAME | T.EMPTY_SAFE | T.SMOOTH | T.LINEAR_TIME)
 def _batch_normalization(
     x: Array, scale: Array, bias: Array, mean: Array, variance: Array, *, epsilon: float = 1e-5,
     momentum: float = 0.9, training_mode: int = 0, spatial: int = 1, version: int, node: onnx.NodeProto,
@@ -97,7 +97,7 @@ def _batch_normalization(
     return (y, *running)[: max(len(node.output), 1)]
 
 
-@NORMALIZATION.operator("InstanceNormalization", SAME | T.EMPTY_SAFE | T.NORMALIZATION)
+@NORMALIZATION.operator("InstanceNormalization", SAME | T.EMPTY_SAFE | T.NORMALIZATION | T.SMOOTH)
 def _instance_normalization(x: Array, scale: Array, bias: Array, *, epsilon: float = 1e-5) -> Array:
     y, _, _ = normalized(x, tuple(range(2, x.ndim)), epsilon)
     return y * per_channel(scale, x.ndim) + per_channel(bias, x.ndim)
@@ -124,7 +124,7 @@ def last_axes(x: Array, axis: int) -> Axes:
     return tuple(range(axis % x.ndim, x.ndim))
 
 
-@NORMALIZATION.operator("LayerNormalization", SAME | T.EMPTY_SAFE | T.NORMALIZATION | T.HAS_AXIS)
+@NORMALIZATION.operator("LayerNormalization", SAME | T.EMPTY_SAFE | T.NORMALIZATION | T.HAS_AXIS | T.SMOOTH)
 def _layer_normalization(
     x: Array, scale: Array, bias: Array | None = None, *, axis: int = -1, epsilon: float = 1e-5
 ) -> tuple[Array, ...]:
@@ -143,7 +143,7 @@ def _rms_normalization(x: Array, scale: Array, *, axis: int = -1, epsilon: float
     return x / root_mean_square(x, last_axes(x, axis), epsilon) * scale
 
 
-@NORMALIZATION.operator("LpNormalization", ALONG_AXIS)
+@NORMALIZATION.operator("LpNormalization", ALONG_AXIS | T.LINEAR_TIME)
 def _lp_normalization(x: Array, *, axis: int = -1, p: float = 2) -> Array:
     norm = np.linalg.norm(x, ord=p, axis=axis, keepdims=True)
     return np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm))
@@ -159,7 +159,7 @@ def _lrn(x: Array, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: 
     return x / (bias + alpha / size * total) ** beta
 
 
-@NORMALIZATION.operator("MeanVarianceNormalization", SAME)
+@NORMALIZATION.operator("MeanVarianceNormalization", SAME | T.LINEAR_TIME)
 def _mean_variance_normalization(x: Array, *, axes: Sequence[int] = (0, 2, 3)) -> Array:
     along = tuple(a % x.ndim for a in axes)
     centred = x - np.mean(x, axis=along, keepdims=True)
@@ -167,7 +167,7 @@ def _mean_variance_normalization(x: Array, *, axes: Sequence[int] = (0, 2, 3)) -
     return centred / (deviation + 1e-9)
 
 
-@NORMALIZATION.operator("Dropout", SAME | T.EMPTY_SAFE | T.KEEPS_FINITE, data=(0,), roles={1: "share"})
+@NORMALIZATION.operator("Dropout", SAME | T.EMPTY_SAFE | T.KEEPS_FINITE | T.LINEAR_TIME, data=(0,), roles={1: "share"})
 def _dropout(
     x: Array, ratio: Any = None, training: Array | None = None, *, is_test: int = 0, version: int
 ) -> tuple[Array, Array]:

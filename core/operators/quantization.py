@@ -34,7 +34,7 @@ def saturated(numbers: Array, element_type: int, *, saturate: bool = True) -> Ar
     return np.clip(numbers, *limits).astype(dtype_of(element_type))
 
 
-@QUANTIZATION.operator("QuantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS)
+@QUANTIZATION.operator("QuantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS | T.LINEAR_TIME)
 def quantize(
     x: Array, scale: Array, zero: Array | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0,
     saturate: int = 1, input_types: Sequence[int],
@@ -49,7 +49,7 @@ def quantize(
     return saturated(codes, kind, saturate=bool(saturate))
 
 
-@QUANTIZATION.operator("DequantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.HAS_AXIS)
+@QUANTIZATION.operator("DequantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.HAS_AXIS | T.LINEAR_TIME)
 def dequantize(x: Array, scale: Array, zero: Array | None = None, *, axis: int = 1, block_size: int = 0) -> Array:
     """Numbers of codes (operator DequantizeLinear)."""
     codes = x.astype(np.float64)
@@ -58,7 +58,7 @@ def dequantize(x: Array, scale: Array, zero: Array | None = None, *, axis: int =
     return codes * _spread(scale, x, axis, block_size)
 
 
-@QUANTIZATION.operator("DynamicQuantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.JUMPS)
+@QUANTIZATION.operator("DynamicQuantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.JUMPS | T.LINEAR_TIME)
 def quantize_dynamically(x: Array) -> tuple[Array, Array, Array]:
     """Codes of 8 bits, their scale and zero point (operator DynamicQuantizeLinear)."""
     low, high = min(float(x.min(initial=0)), 0.0), max(float(x.max(initial=0)), 0.0)

@@ -88,13 +88,13 @@ for name, traits, reduction, exact in (
     ("ReduceL1", T.REDUCES, _norm_1, ""),
     ("ReduceL2", T.REDUCES, _norm_2, ""),
     ("ReduceLogSum", T.REDUCES, _log_sum, ""),
-    ("ReduceLogSumExp", T.REDUCES, log_sum_exp, ""),
+    ("ReduceLogSumExp", T.REDUCES | T.SMOOTH, log_sum_exp, ""),
     ("ReduceMax", T.REDUCES | T.SELECTS, _extreme(np.max), "iu"),
-    ("ReduceMean", T.REDUCES | T.KEEPS_FINITE, _mean, ""),
+    ("ReduceMean", T.REDUCES | T.KEEPS_FINITE | T.SMOOTH, _mean, ""),
     ("ReduceMin", T.REDUCES | T.SELECTS, _extreme(np.min), "iu"),
-    ("ReduceProd", T.REDUCES, _product, "iu"),
-    ("ReduceSum", T.REDUCES, _sum, "iu"),
-    ("ReduceSumSquare", T.REDUCES, _sum_square, ""),
+    ("ReduceProd", T.REDUCES | T.RING, _product, "iu"),
+    ("ReduceSum", T.REDUCES | T.SMOOTH | T.RING, _sum, "iu"),
+    ("ReduceSumSquare", T.REDUCES | T.RING, _sum_square, ""),
 ):
     REDUCTION.declare(name, traits, _reducing(reduction), roles={1: "axes"}, exact=exact)
 
@@ -133,8 +133,8 @@ def _searching(function: Any) -> Callable[..., Array]:
     return found
 
 
-REDUCTION.declare("ArgMax", SEARCH, _searching(np.argmax))
-REDUCTION.declare("ArgMin", SEARCH, _searching(np.argmin))
+REDUCTION.declare("ArgMax", SEARCH | T.DECIDES, _searching(np.argmax))
+REDUCTION.declare("ArgMin", SEARCH | T.DECIDES, _searching(np.argmin))
 
 
 def _cumulating(function: Any, neutral: int) -> Callable[..., Array]:
@@ -150,12 +150,19 @@ def _cumulating(function: Any, neutral: int) -> Callable[..., Array]:
     return cumulated
 
 
-REDUCTION.declare("CumProd", T.SAME_SHAPE | T.SAME_DTYPE, _cumulating(np.cumprod, 1), roles={1: "axes"})
-REDUCTION.declare("CumSum", T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE, _cumulating(np.cumsum, 0), roles={1: "axes"})
+REDUCTION.declare("CumProd", T.SAME_SHAPE | T.SAME_DTYPE | T.LINEAR_TIME, _cumulating(np.cumprod, 1), roles={1: "axes"})
+REDUCTION.declare(
+    "CumSum",
+    T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE | T.RING | T.LINEAR_TIME,
+    _cumulating(np.cumsum, 0),
+    roles={1: "axes"},
+)
 
 
 @REDUCTION.operator(
-    "TopK", T.SAME_DTYPE | T.SELECTS | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS, roles={1: "count"}
+    "TopK",
+    T.SAME_DTYPE | T.SELECTS | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS | T.DECIDES | T.LINEAR_TIME,
+    roles={1: "count"},
 )
 def _top_k(x: Array, k: Any, *, axis: int = -1, largest: int = 1) -> tuple[Array, Array]:
     count, axis = int(np.reshape(k, -1)[0]), axis % x.ndim

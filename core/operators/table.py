@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from functools import cache
 from types import MappingProxyType
+
+import onnx
 
 from . import (
     attention,
@@ -56,10 +58,18 @@ def find_kernel(domain: str, op_type: str) -> Meaning | None:
 
 
 @cache
-def ops_with(traits: Trait) -> frozenset[str]:
-    """The operators of the standard domain that have all of `traits`."""
+def ops_with(traits: Trait, domain: str = "") -> frozenset[str]:
+    """The operators of a domain that have all of `traits`."""
     wanted = traits.value
-    return frozenset(op_type for op_type, row in OPERATORS.items() if row.traits.value & wanted == wanted)
+    return frozenset(op_type for op_type, row in DOMAINS[domain].items() if row.traits.value & wanted == wanted)
+
+
+def moved_inputs(node: onnx.NodeProto) -> Collection[int]:
+    """The inputs of a node of the standard domain whose elements it moves and never computes with; none if it does."""
+    if node.op_type not in MOVING or any(a.name == "reduction" and a.s not in (b"", b"none") for a in node.attribute):
+        return ()
+    data = data_inputs(node.op_type)
+    return [i for i in range(len(node.input)) if i in data or (node.op_type == "Pad" and i == PAD_VALUE)]
 
 
 def data_inputs(op_type: str) -> Container[int]:
@@ -75,3 +85,7 @@ def roles(op_type: str) -> Mapping[int, str]:
 def ops_with_role(role: str) -> frozenset[str]:
     """The operators of which some input has the role."""
     return frozenset(op_type for op_type, row in OPERATORS.items() if role in row.roles.values())
+
+
+MOVING = ops_with(Trait.MOVES_DATA) | ops_with(Trait.PLACES)
+PAD_VALUE = 2  # the input of a Pad that fills new places

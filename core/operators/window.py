@@ -98,13 +98,13 @@ def convolve(x: Array, w: Array, *, group: int = 1, kernel_shape: Integers = (),
     return total.reshape(n, m, *windows.counts)
 
 
-@WINDOW.operator("Conv", T.SAME_DTYPE | T.EMPTY_SAFE | T.CONVOLUTION)
+@WINDOW.operator("Conv", T.SAME_DTYPE | T.EMPTY_SAFE | T.CONVOLUTION | T.SMOOTH)
 def _conv(x: Array, w: Array, bias: Array | None = None, **settings: Any) -> Array:
     y = convolve(x, w, **settings)
     return y if bias is None else y + bias.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-@WINDOW.operator("ConvTranspose", T.SAME_DTYPE | T.CONVOLUTION)
+@WINDOW.operator("ConvTranspose", T.SAME_DTYPE | T.CONVOLUTION | T.SMOOTH)
 def _conv_transpose(
     x: Array, w: Array, bias: Array | None = None, *, group: int = 1, strides: Integers = (),
     dilations: Integers = (), pads: Integers = (), auto_pad: str = "NOTSET", output_padding: Integers = (),
@@ -160,7 +160,7 @@ def average_pool(x: Array, *, count_include_pad: int = 0, **settings: Any) -> Ar
     return total / sum((counted[span] for _, span in windows.positions()), np.zeros((1, 1, *windows.counts)))
 
 
-@WINDOW.operator("MaxPool", T.SAME_DTYPE | T.SELECTS | T.EMPTY_SAFE)
+@WINDOW.operator("MaxPool", T.SAME_DTYPE | T.SELECTS | T.EMPTY_SAFE | T.DECIDES)
 def _max_pool(x: Array, *, storage_order: int = 0, output_count: int, **settings: Any) -> Any:
     windows = windows_of(x.shape[2:], **settings)
     lowest = -np.inf if x.dtype == np.float64 else np.iinfo(x.dtype).min

@@ -9,15 +9,13 @@ import onnx
 
 from ..ir import op_schemas
 from ..operators.declaration import Trait
-from ..operators.table import data_inputs, ops_with
+from ..operators.table import moved_inputs, ops_with
 from ..serialization.proto_queries import has_subgraphs
 from .obligation import NotApplicable
 
 ELEMENTWISE = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | {"DequantizeLinear", "QuantizeLinear"}
 """Operators whose elements depend on those at the same place; quantization by constant scales among them."""
-PERMUTATIONS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-"""Operators whose output has each element of the first input once."""
-MOVES = ops_with(Trait.MOVES_DATA) | {"Concat", "Expand", "Pad", "Tile", "Trilu"}
+PERMUTATIONS = ops_with(Trait.PERMUTES)
 READS_SHAPE = ops_with(Trait.READS_SHAPE)
 
 
@@ -63,7 +61,7 @@ def _of_node(node: onnx.NodeProto, found: Mapping[str, Dependence], constants: M
             return varying[0] if keeps_shape else Dependence.ONE
         if keeps_shape and all(g is Dependence.SAME_PLACE for g in varying):
             return Dependence.SAME_PLACE
-    moved = range(len(given)) if node.op_type in {"Concat", "Pad"} else data_inputs(node.op_type)
-    if node.op_type in MOVES and all(i in moved for i, g in enumerate(given) if g is not Dependence.NONE):
+    moved = moved_inputs(node)
+    if all(i in moved for i, g in enumerate(given) if g is not Dependence.NONE):
         return Dependence.ONE
     raise NotApplicable(f"elements may depend on several through {node.op_type}")

@@ -6,7 +6,7 @@ all: such inputs are drawn as field elements. Others, such as indices, are drawn
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -14,21 +14,12 @@ import onnx
 
 from ..ir.dtypes import FLOATS, INTEGERS
 from ..operators.declaration import Trait
-from ..operators.table import data_inputs, ops_with
+from ..operators.table import moved_inputs, ops_with, roles
 from ..serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 from .obligation import Obligation
 
 MAX_TRIED = 5  # inputs of which all sets are tried
-DATA_POSITIONS: Mapping[str, Collection[int]] = {
-    "CenterCropPad": (0,), "ConcatFromSequence": (0,), "Optional": (0,), "OptionalGetElement": (0,), "Pad": (0, 2),
-    "ScatterElements": (0, 2), "ScatterND": (0, 2), "SequenceAt": (0,), "SequenceErase": (0,), "SequenceInsert": (0, 1),
-    "SplitToSequence": (0,), "Trilu": (0,), "Where": (1, 2),
-}  # fmt: skip
-MOVING = ops_with(Trait.MOVES_DATA) | {"Concat", "SequenceConstruct", *DATA_POSITIONS}
-COMPUTING = frozenset({"Add", "Sub", "Mul", "Neg", "Sum", "MatMul", "Einsum"})
-VARIADIC = COMPUTING | {"Concat", "SequenceConstruct"}
-REDUCTIONS = frozenset({"CumSum", "ReduceSum", "ReduceSumSquare", "ReduceProd"})
-RING = COMPUTING | REDUCTIONS
+RING = ops_with(Trait.RING)
 READS_SHAPE = frozenset({"OptionalHasElement", "SequenceLength", "Shape", "Size"})
 
 
@@ -50,13 +41,9 @@ def data_positions(node: onnx.NodeProto) -> Collection[int]:
     """The inputs of a node whose elements are moved, added or multiplied; none for other operators."""
     if node.domain not in ("", "ai.onnx"):
         return ()
-    if node.op_type in VARIADIC:
-        return range(len(node.input))
-    if node.op_type in REDUCTIONS:
-        return (0,)
-    if node.op_type in MOVING and not any(a.name == "reduction" and a.s not in (b"", b"none") for a in node.attribute):
-        return DATA_POSITIONS.get(node.op_type) or [i for i in range(len(node.input)) if i in data_inputs(node.op_type)]
-    return ()
+    if node.op_type in RING:
+        return [i for i in range(len(node.input)) if i not in roles(node.op_type)]
+    return moved_inputs(node)
 
 
 def symbols_of(model: onnx.ModelProto, inputs: frozenset[str]) -> Symbols:

@@ -50,18 +50,11 @@ OFFSETS = (0.0, 0.0, 4.0, -4.0)  # of all elements, in standard deviations
 SCALES = (1.0, 4.0, 0.25, 32.0)
 INTEGER_LIMITS = (3, 2, 1, 6, 2, 1)  # integers are drawn below these in turn
 RELATIVE_AGREEMENT = 1e-9  # of two results in float64 that differ in the field only
-STEPS = frozenset({
-    "ArgMax", "ArgMin", "Binarizer", "Equal", "Greater", "GreaterOrEqual", "Hardmax", "Imputer", "IsInf", "IsNaN",
-    "Less", "LessOrEqual", "LinearClassifier",
-    "MaxPool", "NonZero", "Not", "OneHot", "SVMClassifier", "Shrink", "Sign", "ThresholdedRelu", "TopK",
-    "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "Unique",
-})  # fmt: skip
+STEPS = ops_with(Trait.DECIDES) | ops_with(Trait.DECIDES, "ai.onnx.ml")
 """Operators that jump, of which random points say nothing."""
 CONTINUOUS_STEPS = frozenset({"MaxPool"})
 ROUNDING_OPS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "BitCast", "StringNormalizer", "TfIdfVectorizer"})
-RANDOM_OPS = frozenset(
-    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
+RANDOM_OPS = ops_with(Trait.RANDOM)
 
 
 DIFFERENT_NUMBERS = "elements differ"
@@ -332,12 +325,7 @@ def decides_by_numbers(obligation: Obligation) -> bool:
     return False
 
 
-SMOOTH = (
-    ops_with(Trait.MOVES_DATA)
-    | {"Add", "BatchNormalization", "Cast", "Concat", "Conv", "ConvTranspose", "Div", "Erf", "Exp", "Expand", "Gelu"}
-    | {"Gemm", "InstanceNormalization", "LayerNormalization", "LogSoftmax", "MatMul", "Mul", "Neg", "Reciprocal"}
-    | {"ReduceLogSumExp", "ReduceMean", "ReduceSum", "Sigmoid", "Softmax", "Sqrt", "Sub", "Sum", "Tanh"}
-)
+SMOOTH = ops_with(Trait.MOVES_DATA) | ops_with(Trait.SMOOTH)
 """Operators that are one formula for all numbers, or whose kernels choose between forms of one that are equal."""
 
 

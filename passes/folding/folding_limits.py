@@ -29,18 +29,14 @@ BYTES_PER_WEIGHT_BYTE = 32
 MAX_MULTIPLICATIONS = 10**11  # of a run, besides so many for each byte of the weights:
 MULTIPLICATIONS_PER_WEIGHT_BYTE = 25  # so an update of rank 64, as wide as each matrix, is folded
 OP_BYTES = 4096  # the time of an op on few numbers, in bytes that an op reads and writes in that time
-LINEAR = (
-    ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | ops_with(Trait.MOVES_DATA) | ops_with(Trait.REDUCTION)
-    | ops_with(Trait.NORMALIZATION) | ops_with(Trait.READS_SHAPE) | ops_with(Trait.QUERIES)
-    | {
-        "BatchNormalization", "BlackmanWindow", "Clip", "Concat", "ConcatFromSequence", "Constant", "ConstantOfShape",
-        "CumProd", "CumSum", "DequantizeLinear", "Dropout", "DynamicQuantizeLinear", "HammingWindow", "HannWindow",
-        "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "NonZero", "OneHot", "PRelu", "Pad", "Pow",
-        "QuantizeLinear", "Range", "ReverseSequence", "RotaryEmbedding", "Scatter", "ScatterElements", "ScatterND",
-        "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
-        "Softmax", "SplitToSequence", "StringConcat", "StringNormalizer", "SwiGLU", "TensorScatter", "TopK", "Trilu",
-        "Unique", "Where",
-    }
+LINEAR = frozenset[str]().union(
+    *map(
+        ops_with,
+        (
+            Trait.ELEMENTWISE, Trait.BROADCASTING, Trait.MOVES_DATA, Trait.REDUCTION, Trait.NORMALIZATION,
+            Trait.READS_SHAPE, Trait.QUERIES, Trait.LINEAR_TIME,
+        ),
+    )
 )  # fmt: skip
 """Operators that do a few operations, or log(n), for each of n elements that they read or write."""
 MAX_TAPS = 64  # elements of which an interpolated one is the mean, without those for antialiasing

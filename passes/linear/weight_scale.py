@@ -9,6 +9,8 @@ import numpy as np
 
 from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, RulePass, Value, made_from, require, rule
 from ...core.ir.op import replaced
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
 from ..support.operand_queries import (
     Array,
     downcast_constant,
@@ -81,8 +83,7 @@ FOLD_BATCHNORM_INTO_GEMM = RulePass("fold-batchnorm-into-gemm", (fold_batchnorm_
 """Folding of BatchNormalization before or behind a product with constant weights."""
 
 
-# Operators that only move the elements of their first input.
-DATA_MOVEMENT_OPS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+DATA_MOVEMENT_OPS = ops_with(Trait.PERMUTES)
 MAX_OPS = 32  # ops looked at
 
 Path = tuple[tuple[Op, Value], ...]

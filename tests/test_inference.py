@@ -12,7 +12,7 @@ import onnx
 import pytest
 from extreme_models import extreme_models
 from passwright.core import Model, Op, PassesError, Value, from_onnx, to_onnx
-from passwright.core.inference import driver
+from passwright.core.inference import type_inference
 from passwright.core.ir.dims import Shape, is_unresolved
 from passwright.core.ir.expressions import MAX_EXPR_SIZE, Atom, Expr, SymInt, Unknown, atoms, expr_size, substitute
 from passwright.core.ort.backends import OnnxRuntime
@@ -383,8 +383,8 @@ def test_equal_declared_symbols_are_one_extent() -> None:
 
 def test_element_types_are_found_without_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     inferred = list[str]()
-    infer_op = driver._infer_op
-    monkeypatch.setattr(driver, "_infer_op", lambda op: (inferred.append(op.type), infer_op(op)))
+    infer_op = type_inference._infer_op
+    monkeypatch.setattr(type_inference, "_infer_op", lambda op: (inferred.append(op.type), infer_op(op)))
     text = """g (float[4] x, int64[1] k, seq(double[N]) s) => (y, seq(double[N]) t, int64[M] u) {
         r = Reshape(x, k) e = Relu(r) c = Greater(e, x) y = Where(c, e, x) t = Identity(s) u = Shape(e)
     }"""

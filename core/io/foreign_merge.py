@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import onnx
 
 from ..errors import ModelError
-from ..inference.inferred_types import forget_inferred_types
+from ..inference.type_inference import forget_inferred_types
 from ..ir.graph import Graph, force_remove
 from ..ir.op import Op, inherit_name, set_origin
 from ..ir.tensor import Tensor, tensors_equal

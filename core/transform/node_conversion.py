@@ -10,25 +10,46 @@ import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper, version_converter
+from onnx import AttributeProto, defs, helper, numpy_helper, version_converter
 
-from ..errors import require
-from ..ir.op import without_trailing_omitted
+from ..errors import MatchFailure, require
+from ..ir.op import Op, without_trailing_omitted
 from ..ir.op_schemas import ONNX_DOMAIN
-from ..ir.tensor import first_line
+from ..ir.tensor import SMALL_TENSOR_BYTES, first_line
+from ..ir.values import Value
 from ..ort.backends import strip_source_locations
+from ..serialization.node_attributes import bare_node
 
 SINGLE_NODE_IR_VERSION = 8  # any in which an initializer is not an input
 ASSERTION = re.compile(r"\S+: Assertion `.*?` failed: (?=.)")  # of the converter's source
 NUMBERED = re.compile(r"\d+_[io]\d+")  # an input or output of one of the nodes that are converted together
+PLAIN_ATTRIBUTES = frozenset({
+    AttributeProto.FLOAT, AttributeProto.FLOATS, AttributeProto.INT, AttributeProto.INTS, AttributeProto.STRING,
+    AttributeProto.STRINGS,
+})  # fmt: skip
+"""The types of attributes that the converter sees; a number stands for each other one."""
 CONVERTERS = "onnx.version_converter", "onnxscript.version_converter"
 Converted = list[onnx.NodeProto] | str
 """The nodes that a node becomes: they read i0, i1, ... and write o0, o1, ...; or the reason why it becomes none."""
+
+
+Nodes = Sequence[onnx.NodeProto]
+"""The nodes that replace an op: they read i0, i1, ... and write o0, o1, ..., its inputs and outputs."""
+
+
+class Unconvertible(MatchFailure):
+    """An op that cannot be converted to an opset."""
+
+    def __init__(self, op: Op, reason: str) -> None:
+        super().__init__(f"{op.label}: {reason}")
+        self.op = op
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +199,45 @@ def _unnumbered(name: str) -> str:
 def _reason(error: Exception) -> str:
     """The message of a converter on one line, without the place in its source."""
     return ASSERTION.sub("", strip_source_locations(first_line(error)).strip())
+
+
+@cache
+def version_of(op_type: str, version: int) -> int:
+    """The opset with which the operator in force at `version` came, deprecated or not; 0 if there is none."""
+    try:
+        return defs.get_schema(op_type, version, ONNX_DOMAIN).since_version
+    except defs.SchemaError:
+        return 0
+
+
+def bare_copy(op: Op) -> tuple[onnx.NodeProto, bool]:
+    """An op apart from its graph, and whether it has attributes for which a number stands."""
+    node = onnx.NodeProto(op_type=op.type)
+    node.input.extend(f"i{i}" if v is not None else "" for i, v in enumerate(op.inputs))
+    node.output.extend(f"o{i}" for i in range(len(op.outputs)))
+    hidden = False
+    for a in sorted(bare_node(op).attribute, key=attrgetter("name")):
+        if a.type in PLAIN_ATTRIBUTES and not a.ref_attr_name:
+            node.attribute.add().CopyFrom(a)
+            node.attribute[-1].ClearField("doc_string")
+        else:
+            node.attribute.add(name=a.name, type=AttributeProto.INT, i=0)
+            hidden = True
+    return node, hidden
+
+
+def type_of(value: Value | None) -> bytes:
+    """The type of a value, with numbers in its shape only; b"" if it is unknown."""
+    if value is None or value.type is not None or not value.known_dtype:
+        return b""
+    shape = value.known_shape
+    dims = None if shape is None else [d if isinstance(d, int) else None for d in shape]
+    return helper.make_tensor_type_proto(value.known_dtype, dims).SerializeToString(deterministic=True)
+
+
+def constant_of(value: Value | None) -> bytes:
+    """The message of a small constant; b"" for another value."""
+    tensor = value.tensor if value is not None else None
+    if tensor is None or tensor.nbytes > SMALL_TENSOR_BYTES or tensor.is_external:
+        return b""
+    return tensor.to_proto("").SerializeToString(deterministic=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import onnx
-from onnx import helper
+from onnx import defs, helper
 
 from ..errors import MatchFailure, ModelError
 from ..io.convert import from_function, to_function
@@ -21,9 +21,22 @@ from ..ir.op_schemas import ONNX_DOMAIN
 from ..ir.tensor import KNOWN_DTYPES, Tensor, element_type
 from ..ir.values import Value
 from ..serialization.proto_queries import opset_versions
+from .conversion_corrections import correct_after, correct_before
+from .node_conversion import (
+    Converted,
+    Nodes,
+    SingleNodeModel,
+    Unconvertible,
+    bare_copy,
+    constant_of,
+    content,
+    convert_nodes,
+    type_of,
+    version_of,
+)
 from .opset_lowering import Lowering
-from .opset_raising import Nodes, Raising, Unconvertible, version_of
 
+FIRST_WITH_MULTIDIRECTIONAL_BROADCAST = 7
 OTHER_KERNEL_SINCE = {"AveragePool": 19}
 """Operators that onnxruntime computes with another kernel since an opset, slower and with other rounding.
 
@@ -104,6 +117,77 @@ def plan_highest_conversion(
             obstacle = f"opset {candidate} is not possible: {e}"
             suspects.update({e.op: None} if isinstance(e, Unconvertible) else {})
     return OpsetConversion(current, {}, obstacle=obstacle, functions=graph.context.functions)
+
+
+@cache
+def keeps_types(op_type: str, before: int, after: int) -> bool:
+    """Whether every type that an operator accepts at opset `before` is accepted at `after`."""
+    old, new = (defs.get_schema(op_type, version, ONNX_DOMAIN) for version in (before, after))
+    allowed = {c.type_param_str: set(c.allowed_type_strs) for c in new.type_constraints}
+    return all(set(c.allowed_type_strs) <= allowed.get(c.type_param_str, set()) for c in old.type_constraints)
+
+
+@dataclass(frozen=True, slots=True)
+class Raising:
+    """Converts ops from an opset to a higher one."""
+
+    current: int
+    version: int
+
+    def convert(self, ops: Sequence[Op]) -> dict[Op, Nodes]:
+        """The nodes that replace ops; without those that stay as they are. Declines with the first that cannot be.
+
+        An op is converted without types first, which takes no inference. If it stays then, that is final unless its
+        operator accepts fewer types at the new opset.
+        """
+        untyped = self._convert_alike(ops, typed=False)
+        unsettled = [op for op in ops if untyped[op] != [] or not self._is_final(op)]
+        typed = self._convert_alike(unsettled, typed=True)
+        found: dict[Op, Nodes] = {}
+        for op, nodes in typed.items():
+            if isinstance(nodes, str):
+                raise Unconvertible(op, nodes)
+            if nodes:
+                found[op] = nodes
+        return found
+
+    def _is_final(self, op: Op) -> bool:
+        is_old = self.current < FIRST_WITH_MULTIDIRECTIONAL_BROADCAST  # then the converter looks at shapes
+        return not is_old and keeps_types(op.type, op.version, self.version)
+
+    def _convert_alike(self, ops: Sequence[Op], *, typed: bool) -> dict[Op, Converted]:
+        """The nodes that replace each op, none if it stays, or the reason why it cannot be converted."""
+        single = {op: self._single_node(op, typed=typed) for op in ops}
+        different = list(dict.fromkeys(single.values()))
+        converted = convert_nodes(different, self.current, self.version)
+        found = {node: self._corrected(node, nodes) for node, nodes in zip(different, converted, strict=True)}
+        return {op: found[node] for op, node in single.items()}
+
+    def _single_node(self, op: Op, *, typed: bool) -> SingleNodeModel:
+        """An op apart from its graph; with `typed`, it has the types of its inputs."""
+        node, hidden = bare_copy(op)
+        original = node.SerializeToString(deterministic=True)
+        try:
+            correct_before(op, node, op.version, self.version)
+        except MatchFailure as e:
+            raise Unconvertible(op, str(e)) from e
+        known = op.inputs if typed else (None,) * len(op.inputs)
+        serialized = node.SerializeToString(deterministic=True)
+        types, constants = tuple(map(type_of, known)), tuple(map(constant_of, known))
+        return SingleNodeModel(op.type, serialized, types, constants, hidden, original)
+
+    def _corrected(self, single: SingleNodeModel, nodes: Converted) -> Converted:
+        """The corrected result of the converter; none if it is the node itself, as it was before it was corrected."""
+        if isinstance(nodes, str):
+            return nodes
+        original = onnx.NodeProto.FromString(single.original)
+        try:
+            correct_after(single, nodes, self.current, self.version)
+        except MatchFailure as e:
+            return str(e)
+        if [content(n) for n in nodes] == [content(original)]:
+            return []
+        return "it holds a tensor or a subgraph" if single.has_hidden_attributes else nodes
 
 
 def _convert(

@@ -19,8 +19,17 @@ from ..ir.op import Op, without_trailing_omitted
 from ..ir.op_schemas import ONNX_DOMAIN, encoded_defaults, schema
 from ..ir.tensor import element_type
 from .conversion_corrections import correct_after, correct_before
-from .node_conversion import Converted, SingleNodeModel, convert_nodes
-from .opset_raising import Nodes, Unconvertible, bare_copy, constant_of, type_of, version_of
+from .node_conversion import (
+    Converted,
+    Nodes,
+    SingleNodeModel,
+    Unconvertible,
+    bare_copy,
+    constant_of,
+    convert_nodes,
+    type_of,
+    version_of,
+)
 
 LOWEST = 11
 """Before it, many operators took no negative axes and indices, which their schemas do not say."""

@@ -194,7 +194,7 @@ def test_wrong_conversions_end_the_run(tmp_path: Path, monkeypatch: pytest.Monke
     text = """g (float[1,1,2,2] x) => (float[1,1,6,6] y) {
         y = Upsample<mode="linear", scales=[1.0,1.0,3.0,3.0]>(x)
     }"""
-    monkeypatch.setattr("passwright.core.transform.opset_raising.correct_after", lambda *_: None)
+    monkeypatch.setattr("passwright.core.transform.opset_conversion.correct_after", lambda *_: None)
     for convert in (convert_opset, lambda model, to, output: optimize(model, opset=to, output=output)):
         with pytest.raises(VerificationError, match="first broken by convert-opset #0, as a whole"):
             convert(load(text, 7), 13, output=tmp_path / "o.onnx")

@@ -14,10 +14,12 @@ import onnx
 from ..errors import MatchFailure
 from ..ir.dims import Shape, possible_dim
 from ..ir.expressions import DeclaredSymbol, SymInt
-from ..ir.op import Op
+from ..ir.graph import Graph
+from ..ir.op import NOT_INFERRED, Op
 from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
+from ..serialization.importer import declare_computed, declare_input
 from .element_inference import infer_elements, is_tracked
 from .input_queries import INVALID_OPERAND_ERRORS
 from .schema_inference import infer_from_schema
@@ -175,3 +177,23 @@ def _infer_elements(op: Op, new_unknown: Callable[[], SymInt]) -> None:
         if len(known) != size:
             known = v.elements if v.elements is not None else [None] * size
         v.elements = tuple(new_unknown() if x is None else x for x in known)
+
+
+def forget_inferred_types(graph: Graph) -> None:
+    """Leave only the declared types of computed values and inputs of bodies; others are inferred anew. O(values)."""
+    for g in graph.with_subgraphs():
+        for op in g.ops():
+            op.inferred_epoch = NOT_INFERRED
+            for v in op.outputs:
+                if v.tensor is None:
+                    v.reset()
+        for v, info in g.declared.inputs if g is not graph else ():
+            if v.tensor is None:
+                v.reset()
+                declare_input(v, onnx.ValueInfoProto.FromString(info).type, g.context)
+        outputs = zip(g.outputs, g.declared.outputs, strict=True)
+        for v, info in (*outputs, *g.declared.value_infos):
+            if v is not None and v.producer is not None and v.tensor is None:
+                declare_computed(v, onnx.ValueInfoProto.FromString(info).type, g.context)
+    graph.context.inference_epoch += 1
+    graph.mark_changed()

@@ -14,12 +14,11 @@ import onnx
 from onnx import printer
 
 from ..core.errors import EvaluationError, ModelError
-from ..core.io.files import encode_text, write_files
+from ..core.io.writer import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.discovery import FILE_MODULE_PREFIX
 from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
-from ..core.support.folders import OpenFolder
 from ..core.support.printable_text import file_name, printable_lines
 from ..core.support.scratch_folder import staging_folder
 from .case import Fault
@@ -160,7 +159,7 @@ def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
     files: dict[str, Any] = {"before.onnx": fault.case.model, "after.onnx": fault.after, "inputs.npz": arrays}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with staging_folder(OpenFolder(folder)) as stage:
+        with staging_folder(folder) as stage:
             write_files(stage, {name: content for name, content in files.items() if content is not None})
             (stage / "README.md").write_bytes(encode_text(printable_lines(format_fault(rule, fault)) + "\n"))
             for name in (*files, "README.md"):

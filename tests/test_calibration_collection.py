@@ -325,7 +325,7 @@ def test_weights_in_other_files_are_not_copied(tmp_path: Path, monkeypatch: pyte
 
 
 def test_models_with_weights_over_the_limit_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("passwright.core.io.files.MAX_IN_MEMORY_BYTES", 100)
+    monkeypatch.setattr("passwright.core.io.writer.MAX_IN_MEMORY_BYTES", 100)
     weights = np.arange(3000, dtype=np.float32).reshape(3, 1000)
     model = load("g (float[N,3] x) => (float[N,1000] y) { z = Relu(x) y = MatMul(z, w) }", weights={"w": weights})
     found = collect_statistics(from_onnx(model), ["y", "z"], [{"x": np.float32([[1, -1, 2]])}], memory_bytes=1)

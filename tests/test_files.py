@@ -19,8 +19,7 @@ from onnx.external_data_helper import set_external_data
 from passwright.app.cli import app
 from passwright.core import EXACT, Model, RewriteBuilder, Value, rule
 from passwright.core.errors import ModelError
-from passwright.core.io import file_copies, files, publishing
-from passwright.core.io.file_copies import write_chunk
+from passwright.core.io import files, publishing, writer
 from passwright.core.io.files import ModelFile, load
 from passwright.core.io.model import serialize
 from passwright.core.io.publishing import Publication, publish_model
@@ -28,7 +27,6 @@ from passwright.core.ir import tensor as tensor_module
 from passwright.core.ir.tensor import RAW_DATA, MappedField, MappedFile, Tensor, join_chunks
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.support import gc_pause
-from passwright.core.support.folders import OpenFolder
 from rewriting import load as text_model
 from tiers import slow_unless
 from typer.testing import CliRunner
@@ -173,53 +171,10 @@ def test_holes_stay_holes(tmp_path: Path, tail: int) -> None:
     span = MappedField(RAW_DATA, MappedFile(source), 17, size)
     with (tmp_path / "copy").open("wb") as f:
         f.write(b"before")
-        write_chunk(f, span)
+        writer.write_chunk(f, span)
         f.write(b"after")
     assert (tmp_path / "copy").read_bytes() == b"before" + source.read_bytes()[17:] + b"after"
     assert (tmp_path / "copy").stat().st_blocks * 512 < 1 << 16
-
-
-def write_few(descriptor: int, content: memoryview, at: int, *, write: Any = os.pwrite) -> int:
-    return write(descriptor, content[:5000], at)
-
-
-def fill_the_disk(*_: object) -> int:
-    raise OSError(errno.ENOSPC, "full")
-
-
-@pytest.mark.parametrize("begin", [0, 17, 4096, 5 << 12], ids=lambda n: f"from {n}")
-@pytest.mark.parametrize("tail", [0, 100])
-@pytest.mark.parametrize("pwrite", [os.pwrite, write_few, fill_the_disk], ids=["whole", "in part", "not at all"])
-def test_direct_writes_are_copies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: int, tail: int, pwrite: Any
-) -> None:
-    monkeypatch.setattr(file_copies, "CHUNK_BYTES", 1 << 20)
-    monkeypatch.setattr(os, "pwrite", pwrite)
-    source, end = tmp_path / "w.bin", (5 << 20) + tail
-    source.write_bytes(rng().bytes(end + 10))
-    span = MappedField(RAW_DATA, MappedFile(source), begin, end)
-    with (tmp_path / "copy").open("w+b") as f:
-        f.write(b"before".ljust(4096))
-        write_chunk(f, span, direct=True)
-        f.write(b"after")  # which no direct write could
-    assert (tmp_path / "copy").read_bytes() == b"before".ljust(4096) + source.read_bytes()[begin:end] + b"after"
-
-
-@pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="the system has no direct writes")
-def test_weights_beyond_a_limit_are_written_directly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = read(large(tmp_path, external=True))
-    calls: list[int] = []
-
-    def recorded(*arguments: Any) -> int:
-        calls.append(arguments[1])
-        return arguments[1]
-
-    monkeypatch.setattr(file_copies, "_write_directly", recorded)
-    save(model, tmp_path / "kept.onnx", external=True)
-    assert not calls
-    monkeypatch.setattr(files, "MAX_KEPT_BYTES", 0)
-    save(model, tmp_path / "direct.onnx", external=True)
-    assert calls
 
 
 def test_shortened_file_of_weights_is_one_line(tmp_path: Path) -> None:
@@ -451,8 +406,15 @@ def test_failure_leaves_files_unchanged(
         if point != "fsync of the last file" or len(calls) == 1 + external:
             raise error
 
+    replace = Path.replace
+
+    def move(path: Path, target: Path) -> Path:
+        if target.parent == tmp_path:
+            fail(target)
+        return replace(path, target)
+
     if point == "the move":
-        monkeypatch.setattr(OpenFolder, "take", fail)
+        monkeypatch.setattr(Path, "replace", move)
     elif point == "the staged model":
         monkeypatch.setattr(Publication, "publish", fail)
     else:
@@ -671,7 +633,7 @@ def test_model_over_2_gb_takes_little_memory(tmp_path: Path) -> None:
 def test_model_over_2_gb_is_written_with_external_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
-    monkeypatch.setattr(files, "MAX_MESSAGE_BYTES", min(files.MAX_MESSAGE_BYTES, piece * PIECES - 1))
+    monkeypatch.setattr(writer, "MAX_MESSAGE_BYTES", min(writer.MAX_MESSAGE_BYTES, piece * PIECES - 1))
     out = tmp_path / "out.onnx"
     model = load(ModelFile(save_tables(tmp_path, piece) / "m.onnx"))
     try:
@@ -693,13 +655,13 @@ def test_model_over_2_gb_is_written_with_external_data(
 def test_replays_write_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_JOINED_BYTES", 0)
     written: list[Path] = []
-    write = files.write_model
+    write = writer.write_model
 
     def recording_write(model: Any, path: Path, **options: Any) -> Any:
         written.append(path)
         return write(model, path, **options)
 
-    for module in (files, publishing):
+    for module in (writer, publishing):
         monkeypatch.setattr(module, "write_model", recording_write)
     text = "g (float[N,64] x) => (float[N,64] y) { a = MatMul(x, w) b = Neg(a) c = Neg(b) d = Abs(c) y = Neg(d) }"
     onnx.save(

@@ -17,7 +17,7 @@ from passwright.app.cli import app
 from passwright.app.run.optimize import optimize
 from passwright.app.terminal import CurrentPhase, Terminal
 from passwright.core import from_onnx
-from passwright.core.io.files import write_model
+from passwright.core.io.writer import write_model
 from passwright.core.run import phase_timer
 from passwright.core.run.phase_timer import DETAIL_SECONDS, PhaseTimer
 from passwright.core.verify import oracle_process

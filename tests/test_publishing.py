@@ -11,7 +11,6 @@ import stat
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Semaphore, Thread, current_thread
@@ -23,20 +22,15 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from passwright.core.errors import ModelError
-from passwright.core.io import files, publishing
+from passwright.core.io import publishing
 from passwright.core.io.convert import from_onnx
 from passwright.core.io.output_paths import OutputFile, OutputPaths
 from passwright.core.io.publishing import Publication, publish_copy, publish_model, publish_text
 from passwright.core.ort import worker_folder
 from passwright.core.ort.worker_folder import private_folder
-from passwright.core.support import folders, scratch_folder
-from passwright.core.support.folders import OpenFolder
-from passwright.core.support.scratch_folder import (
-    ScratchFolder,
-    remove_abandoned,
-    remove_abandoned_stages,
-    staging_folder,
-)
+from passwright.core.support import folder_locks, scratch_folder
+from passwright.core.support.folder_locks import locked
+from passwright.core.support.scratch_folder import ScratchFolder, remove_abandoned, staging_folder
 from process_faults import in_fork, kill_at, limited
 from rewriting import load
 
@@ -115,7 +109,7 @@ def test_killed_anywhere(tmp_path: Path, old: bool | None, new: bool) -> None:
         if status == 0:
             break
         assert status == signal.SIGKILL
-        publish(folder, 3, external=new)
+        assert in_fork(lambda: publish(folder, 3, external=new)) == 0  # noqa: B023 - as above
         assert number_in(folder / "out.onnx") == 3
         assert [n for n in names(folder) if not n.endswith(".data")] == ["out.onnx", "r.json"], (count, before)
         assert len(data_names(folder)) == new
@@ -220,7 +214,7 @@ def quiet_staging(no_fsync: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Publications without the steps that readers do not see."""
     monkeypatch.setattr(publishing, "_adopt_permissions", lambda *_: None)
     monkeypatch.setattr(scratch_folder, "remove_folder", lambda *_: None)
-    monkeypatch.setattr(publishing, "finish_publications", lambda _: None)
+    monkeypatch.setattr(publishing, "_finish_once", lambda *_: None)
 
 
 def run_in_all_orders(tmp_path: Path, numbers: tuple[int, int], **locking: bool) -> int:
@@ -258,75 +252,18 @@ def test_two_writers_without_locks(tmp_path: Path, numbers: tuple[int, int]) -> 
     assert run_in_all_orders(tmp_path, numbers, has_locks=False, excludes=False) > 50
 
 
-@pytest.fixture
-def sampled_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """External data as large ones of which the same pages are read: their names tell nothing apart."""
-    monkeypatch.setattr(files, "SAMPLED_BYTES", 0)
-    monkeypatch.setattr(files, "_sampled_digest", lambda _: "0" * files.DIGEST_DIGITS)
-
-
-@pytest.mark.usefixtures("sampled_alike")
-def test_data_that_are_sampled_alike(tmp_path: Path) -> None:
-    """Equal content keeps the name; other content gets that of all of it where the name is in use."""
-    found: list[str] = []
-    for number in (1, 1, 2, 2, 1):
-        publish(tmp_path, number)
-        assert number_in(tmp_path / "out.onnx") == number
-        found += data_names(tmp_path)
-    sampled = f"out.onnx.{'0' * files.DIGEST_DIGITS}.data"
-    assert found == [sampled, sampled, found[2], sampled, found[4]]
-    assert len(set(found)) == 3
-    (tmp_path / "copy.onnx").write_bytes((tmp_path / "out.onnx").read_bytes())
-    publish(tmp_path, 2)
-    assert number_in(tmp_path / "copy.onnx") == 1
-    assert number_in(tmp_path / "out.onnx") == 2
-
-
-@pytest.mark.usefixtures("sampled_alike")
 def test_files_that_have_the_name_of_data(tmp_path: Path) -> None:
-    """Links, pipes and what cannot be read have no content to compare."""
-    sampled = tmp_path / f"out.onnx.{'0' * files.DIGEST_DIGITS}.data"
-    (tmp_path / "w.bin").write_bytes(np.full(SIZE, 1, np.float32).tobytes())
-    for make in (lambda: sampled.symlink_to("w.bin"), lambda: os.mkfifo(sampled)):
-        make()
+    """Links and pipes of such a name are replaced."""
+    publish(tmp_path, 1)
+    (name,) = data_names(tmp_path)
+    (tmp_path / "w.bin").write_bytes(np.full(SIZE, 7, np.float32).tobytes())
+    for make in (lambda path: path.symlink_to("w.bin"), os.mkfifo):  # type: ignore[no-untyped-call]
+        (tmp_path / name).unlink()
+        make(tmp_path / name)
         publish(tmp_path, 1)
         assert number_in(tmp_path / "out.onnx") == 1
-        assert not sampled.is_file() or sampled.is_symlink()
-        sampled.unlink()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_fsync", "sampled_alike")
-def test_killed_anywhere_while_data_are_sampled_alike(tmp_path: Path) -> None:
-    seen = set[int]()
-    for count in range(1000):
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        publish(folder, 1, report=False)
-        status = in_fork(lambda: (kill_at(count), publish(folder, 2, report=False)))  # noqa: B023 - runs at once
-        seen.add(number_in(folder / "out.onnx"))
-        if status == 0:
-            break
-        assert status == signal.SIGKILL
-        publish(folder, 3, report=False)
-        assert number_in(folder / "out.onnx") == 3
-        assert len(data_names(folder)) == 1
-    assert seen == {1, 2}
-
-
-@pytest.mark.usefixtures("quiet_staging", "sampled_alike")
-@pytest.mark.parametrize("numbers", FIRST_PAIR)
-@pytest.mark.parametrize(
-    "locking",
-    [
-        pytest.param({}, id="locks"),
-        pytest.param({"has_locks": False, "excludes": False}, id="no locks", marks=pytest.mark.slow),
-    ],
-)
-def test_two_writers_of_data_that_are_sampled_alike(
-    tmp_path: Path, numbers: tuple[int, int], locking: dict[str, bool]
-) -> None:
-    assert run_in_all_orders(tmp_path, numbers, **locking) >= 20
+        assert (tmp_path / name).is_file()
+        assert not (tmp_path / name).is_symlink()
 
 
 @pytest.mark.usefixtures("quiet_staging")
@@ -354,10 +291,9 @@ def _run_writers(
     killed = None if kill_step is None else ("a", kill_step)
     writers = Writers({name: p.publish for name, p in publications.items()}, plan, killed)
     holder: list[str] = []
-    take, unlink = OpenFolder.take, OpenFolder.unlink
 
     @contextmanager
-    def locked(_: OpenFolder) -> Iterator[bool]:
+    def lock_of_writer(_: Path) -> Iterator[bool]:
         writers.step(lambda: not (holder and excludes))
         holder.append(current_thread().name)
         try:
@@ -366,15 +302,15 @@ def _run_writers(
             holder.remove(current_thread().name)
 
     def stepping(call: Callable[..., None]) -> Callable[..., None]:
-        def step_and_call(*args: Any) -> None:
+        def step_and_call(*args: Any, **options: bool) -> None:
             writers.step()
-            call(*args)
+            call(*args, **options)
 
         return step_and_call
 
-    patches.setattr(OpenFolder, "locked", locked)
-    patches.setattr(OpenFolder, "take", stepping(take))
-    patches.setattr(OpenFolder, "unlink", stepping(unlink))
+    patches.setattr(publishing, "locked", lock_of_writer)
+    patches.setattr(Path, "replace", stepping(Path.replace))
+    patches.setattr(Path, "unlink", stepping(Path.unlink))
 
     def check() -> None:
         assert number_in(out) in {1, *numbers}
@@ -459,34 +395,28 @@ def test_long_names_of_data(tmp_path: Path) -> None:
     assert len(os.fsencode(max(data_names(tmp_path), key=os.fsencode))) <= 255
 
 
-def test_names_are_found_in_large_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Elements are skipped, and names at the end of a long field are found."""
-    monkeypatch.setattr(publishing, "MAX_SEARCHED_BYTES", 0)
+def test_names_are_found_in_models(tmp_path: Path) -> None:
+    """Not in the elements of initializers, which are skipped."""
     publish(tmp_path, 1)
     (data,) = data_names(tmp_path)
     big = onnx.load(tmp_path / "out.onnx", load_external_data=False)
     big.graph.initializer.append(numpy_helper.from_array(np.frombuffer(data.encode() * 9000, np.uint8), "names"))
-    found = publishing._names_in(_saved(big, tmp_path), "big.onnx", re.escape(data))
-    assert found == {data}
+
+    def names_in_saved() -> set[str]:
+        (tmp_path / "big.onnx").write_bytes(big.SerializeToString())
+        return publishing._names_in(tmp_path / "big.onnx", re.escape(data))
+
+    assert names_in_saved() == {data}
     del big.graph.initializer[0]
-    assert not publishing._names_in(_saved(big, tmp_path), "big.onnx", re.escape(data))
-    big.graph.doc_string = "-" * (3 * publishing.PIECE_BYTES - 5) + data
-    assert publishing._names_in(_saved(big, tmp_path), "big.onnx", re.escape(data)) == {data}
-
-
-def _saved(model: onnx.ModelProto, folder: Path) -> OpenFolder:
-    (folder / "big.onnx").write_bytes(model.SerializeToString())
-    return OpenFolder(folder)
+    assert names_in_saved() == set()
+    big.graph.doc_string = "-" * (3 << 20) + data
+    assert names_in_saved() == {data}
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"old", b"\x3a\xff\xff\xff\xff\xff\xff\xff\x7f", b"\x0a" * 99, os.urandom(9999)]
 )
-@pytest.mark.parametrize("searched", [0, 1 << 20], ids=["large", "small"])
-def test_anything_may_be_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, searched: int
-) -> None:
-    monkeypatch.setattr(publishing, "MAX_SEARCHED_BYTES", searched)
+def test_anything_may_be_replaced(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "out.onnx").write_bytes(content)
     (tmp_path / "other.onnx").write_bytes(content)
     publish(tmp_path, 1)
@@ -687,27 +617,27 @@ def test_folder_replaced_during_a_run(tmp_path: Path) -> None:
             publication.publish()
     assert names(tmp_path / "victim") == before
     assert number_in(tmp_path / "victim" / "out.onnx") == 1
+    publishing.finish_publications(tmp_path / "moved")  # as the next run there does
     assert not names(tmp_path / "moved")
 
 
 def test_abandoned_folders_are_removed(tmp_path: Path) -> None:
     """Those of killed processes; not those in use, nor others of such a name."""
-    parent = OpenFolder(tmp_path)
 
     def abandon() -> None:
-        folder = ScratchFolder(parent)
+        folder = ScratchFolder(tmp_path)
         (folder.path / "sub").mkdir()
         (folder.path / "sub" / "f").touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
-    used = ScratchFolder(parent)
+    used = ScratchFolder(tmp_path)
     assert in_fork(abandon) == signal.SIGKILL
     assert len(names(tmp_path)) == 2
     for name in ("passwright-1-abcdefgh", ".passwright-x-abcdefgh"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "f").touch()
     (tmp_path / ".passwright-1-abcdefgh").symlink_to("passwright-1-abcdefgh")
-    remove_abandoned(parent)
+    remove_abandoned(tmp_path)
     kept = {used.path.name, "passwright-1-abcdefgh", ".passwright-x-abcdefgh", ".passwright-1-abcdefgh"}
     assert set(names(tmp_path)) == kept
     used.remove()
@@ -715,141 +645,38 @@ def test_abandoned_folders_are_removed(tmp_path: Path) -> None:
 
 
 def test_abandoned_stages_are_removed(tmp_path: Path) -> None:
-    """By the next writer there, beside those in use; the folder of all goes with the last."""
-    parent = OpenFolder(tmp_path)
+    """By the next process that writes there, beside those in use."""
 
     def abandon() -> None:
-        stage = ScratchFolder(parent, is_stage=True)
+        stage = ScratchFolder(tmp_path, is_hidden=True)
         (stage.path / "f").touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
-    used = ScratchFolder(parent, is_stage=True)
-    assert in_fork(abandon) == signal.SIGKILL
-    assert len(names(used.path.parent)) == 2
-    with staging_folder(parent) as stage:
-        assert set(names(used.path.parent)) == {used.path.name, stage.name}
-    used.remove()
-    assert in_fork(abandon) == signal.SIGKILL
-    remove_abandoned_stages(parent)
-    assert names(tmp_path) == []
+    for work in (lambda: staging_folder(tmp_path).remove(), lambda: publish(tmp_path, 1)):
+        with ScratchFolder(tmp_path, is_hidden=True) as path:
+            used = path
+            assert in_fork(abandon) == signal.SIGKILL
+            assert len(names(tmp_path)) == 2
+            assert in_fork(work) == 0
+            assert [name for name in names(tmp_path) if name.startswith(".")] == [used.name]
 
 
-@pytest.mark.parametrize("kind", ["file", "link", "folder of another user"])
-def test_name_of_stages_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """Nothing is written into a folder of somebody else; stages are beside it, hidden, and found there after a kill."""
-    taken, elsewhere = tmp_path / "out" / scratch_folder._stages_name(), tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    taken.parent.mkdir()
-    if kind == "file":
-        taken.touch()
-    elif kind == "link":
-        taken.symlink_to(elsewhere)
-    else:
-        (taken / "theirs").mkdir(parents=True)
-        inode, stat_of = taken.stat().st_ino, OpenFolder.stat
-
-        def foreign(folder: OpenFolder, name: str, **options: bool) -> os.stat_result:
-            found = stat_of(folder, name, **options)
-            is_taken = found.st_ino == inode
-            return os.stat_result((*found[:4], os.geteuid() + 1, *found[5:])) if is_taken else found
-
-        monkeypatch.setattr(OpenFolder, "stat", foreign)
-    parent = OpenFolder(taken.parent)
-
-    def abandon() -> None:
-        stage = ScratchFolder(parent, is_stage=True)
-        assert stage.path.parent == taken.parent
-        assert stage.path.name.startswith(".passwright-")
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    assert in_fork(abandon) == signal.SIGKILL
-    assert len(names(taken.parent)) == 2
-    publish(taken.parent, 1)
-    assert [n for n in names(taken.parent) if n.startswith(".")] == [taken.name]
-    assert names(elsewhere) == []
-    assert number_in(taken.parent / "out.onnx") == 1
-
-
-@pytest.mark.parametrize(
-    ("sweeps", "kill_step"),
-    [
-        pytest.param(None, None, id="two writers"),
-        pytest.param(False, None, id="more steps", marks=pytest.mark.slow),
-        pytest.param(True, None, id="one sweeps", marks=pytest.mark.slow),
-        *(pytest.param(False, n, id=f"killed at step {n}", marks=pytest.mark.slow) for n in range(1, 6)),
-    ],
-)
-def test_stages_come_and_go_in_any_order(tmp_path: Path, sweeps: bool | None, kill_step: int | None) -> None:
-    """The folder of all stages may go between any two steps of another writer, who gets a stage nevertheless."""
-    runs = 0
-    plan: list[str] | None = []
-    while plan is not None:
-        folder = tmp_path / str(runs)
-        folder.mkdir()
-        with pytest.MonkeyPatch.context() as patches:
-            plan = _run_stages(folder, plan, patches, sweeps=sweeps, kill_step=kill_step)
-        remove_abandoned_stages(OpenFolder(folder))
-        assert names(folder) == []
-        runs += 1
-    assert runs > 5
-
-
-def _run_stages(
-    folder: Path, plan: list[str], patches: pytest.MonkeyPatch, *, sweeps: bool | None, kill_step: int | None
-) -> list[str] | None:
-    """Make and remove a stage by two writers, as planned, one of which may be killed; returns the next plan."""
-    parent, done = OpenFolder(folder), set[str]()
-
-    def write(new_stage: Callable[[], ScratchFolder]) -> None:
-        stage = new_stage()
-        (stage.path / "f").touch()
-        stage.remove()
-        done.add(current_thread().name)
-
-    def plain() -> ScratchFolder:
-        return ScratchFolder(parent, is_stage=True)
-
-    def sweeping() -> ScratchFolder:
-        return staging_folder(parent)
-
-    work = {"a": lambda: write(plain), "b": lambda: write(sweeping if sweeps else plain)}
-    writers = Writers(work, plan, None if kill_step is None else ("a", kill_step))
-    for name in ("mkdir", "rmdir", "inner")[: 2 if sweeps is None else 3]:
-        patches.setattr(OpenFolder, name, _with_step(writers, parent, getattr(OpenFolder, name)))
-    writers.run(lambda: None)
-    assert done == ({"a", "b"} if kill_step is None else {"b"})
-    assert kill_step is not None or names(folder) == []
-    return next_plan(writers.steps)
-
-
-def _with_step(writers: Writers, parent: OpenFolder, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call, with a step of its writer before it, except where it opens a stage, which others do not see."""
-
-    def step_and_call(folder: OpenFolder, *args: Any) -> Any:
-        if call.__name__ != "inner" or folder is parent:
-            writers.step()
-        return call(folder, *args)
-
-    return step_and_call
-
-
-def test_folder_of_results_is_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_of_results_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cost of a publication does not depend on the files beside it, except where unused data are removed."""
     listed: list[Path] = []
-    real = OpenFolder.names
 
-    def recording(folder: OpenFolder) -> list[str]:
-        listed.append(folder.path)
-        return real(folder)
+    def recording(path: Path, real: Callable[[Path], list[str]] = os.listdir) -> list[str]:
+        listed.append(path)
+        return real(path)
 
-    monkeypatch.setattr(OpenFolder, "names", recording)
+    monkeypatch.setattr(os, "listdir", recording)
     for external in (False, True):
         for _ in range(2):
             publish(tmp_path, 1, external=external)
             publish_model(numbered(2), tmp_path / "n.onnx", external=external)
-    assert tmp_path not in listed
+    assert listed.count(tmp_path) == 1
     publish(tmp_path, 2)
-    assert tmp_path in listed
+    assert listed.count(tmp_path) == 2
 
 
 def test_temporary_folders_of_killed_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -882,14 +709,13 @@ def test_folder_without_a_lock_is_not_left(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(OpenFolder, "open", full)
+    monkeypatch.setattr(os, "open", full)
     with pytest.raises(OSError, match="No space left"):
-        ScratchFolder(OpenFolder(tmp_path))
+        ScratchFolder(tmp_path)
     assert not names(tmp_path)
 
 
-@pytest.mark.parametrize("is_stage", [False, True])
-def test_interruption_anywhere_leaves_no_scratch_folder(tmp_path: Path, is_stage: bool) -> None:
+def test_interruption_anywhere_leaves_no_scratch_folder(tmp_path: Path) -> None:
     """KeyboardInterrupt before each instruction of scratch_folder.py until a folder is made."""
 
     def is_interrupted_at(step: int) -> bool:
@@ -908,7 +734,7 @@ def test_interruption_anywhere_leaves_no_scratch_folder(tmp_path: Path, is_stage
 
         try:
             sys.settrace(trace)
-            folder = ScratchFolder(OpenFolder(tmp_path), is_stage=is_stage)
+            folder = ScratchFolder(tmp_path)
             sys.settrace(None)
             folder.remove()
         except KeyboardInterrupt:
@@ -924,8 +750,8 @@ def test_interruption_anywhere_leaves_no_scratch_folder(tmp_path: Path, is_stage
 
 
 def test_folder_of_a_parent_survives_a_fork(tmp_path: Path) -> None:
-    folder = ScratchFolder(OpenFolder(tmp_path))
-    assert in_fork(lambda: (folder.remove(), remove_abandoned(OpenFolder(tmp_path)))) == 0
+    folder = ScratchFolder(tmp_path)
+    assert in_fork(lambda: (folder.remove(), remove_abandoned(tmp_path))) == 0
     assert folder.path.is_dir()
 
 
@@ -973,14 +799,14 @@ def test_full_disk(tmp_path: Path, size: int, message: str) -> None:
 def test_failed_move_of_a_report_says_that_the_model_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = OpenFolder.take
+    replace = Path.replace
 
-    def failing(folder: OpenFolder, source: OpenFolder, name: str, new_name: str) -> None:
-        if new_name == "r.json":
+    def failing(path: Path, target: Path) -> Path:
+        if target.name == "r.json":
             raise OSError(28, "No space left on device")
-        take(folder, source, name, new_name)
+        return replace(path, target)
 
-    monkeypatch.setattr(OpenFolder, "take", failing)
+    monkeypatch.setattr(Path, "replace", failing)
     with pytest.raises(ModelError, match=r"r\.json: No space left on device; the model was written$"):
         publish(tmp_path, 1)
     assert number_in(tmp_path / "out.onnx") == 1
@@ -996,9 +822,9 @@ def test_text_is_written_whole(tmp_path: Path) -> None:
 
 def test_lock_of_a_folder_held_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `flock FOLDER passes run ...` does: data stay, and the run goes on."""
-    monkeypatch.setattr(folders, "LOCK_WAIT", 0.05)
+    monkeypatch.setattr(folder_locks, "LOCK_WAIT", 0.05)
     publish(tmp_path, 1)
-    with OpenFolder(tmp_path).locked() as is_locked:
+    with locked(tmp_path) as is_locked:
         assert is_locked
         publish(tmp_path, 2)
     assert number_in(tmp_path / "out.onnx") == 2
@@ -1007,9 +833,11 @@ def test_lock_of_a_folder_held_by_others(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_interruption_before_files_are_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As while they are flushed to a slow disk."""
-    flushing = Future[None]()
-    flushing.set_exception(KeyboardInterrupt())
-    monkeypatch.setattr(publishing, "begin_to_flush", lambda _: flushing)
+
+    def interrupted_flush(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted_flush)
     with pytest.raises(KeyboardInterrupt) as interrupted:
         publish(tmp_path, 1)
     assert interrupted.value.__notes__ == ["nothing was written"]

@@ -53,17 +53,17 @@ REMOVED = """
 import os, signal
 from passwright.app.signals import unwind_on_sigterm
 from passwright.core.support import scratch_folder
-remove_tree, sent = scratch_folder.OpenFolder.remove_tree, []
-def interrupted(self, name):
-    if name == "a" and not sent:
-        sent.append(name)
+remove, sent = scratch_folder._remove, []
+def interrupted(path):
+    if path.name == "a" and not sent:
+        sent.append(path)
         os.kill(os.getpid(), signal.SIGTERM)
-    remove_tree(self, name)
+    remove(path)
 with unwind_on_sigterm():
     folder = scratch_folder.ScratchFolder()
     for name in "abc":
         (folder.path / name).touch()
-    scratch_folder.OpenFolder.remove_tree = interrupted
+    scratch_folder._remove = interrupted
     del folder
 """
 ORT_SESSION_FILE = ".ses"  # which an import of onnxruntime leaves in the temporary folder

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.io.publishing import finish_publications
 from ...core.ort.worker_process import Message, WorkerError, WorkerExit
-from ...core.support.folders import OpenFolder
 from ..exit_codes import BAD_INPUT
 from ..report_output import full_disk_behind_standard_output
 from .job_exchange import JobReply
@@ -99,5 +98,4 @@ def show_failure(terminal: Terminal, job: ModelJob, reply: JobReply) -> None:
 def remove_stages(jobs: Iterable[ModelJob]) -> None:
     """Remove the staging folders that workers left when they were killed."""
     for folder in {os.path.dirname(os.path.realpath(job.output)) for job in jobs if job.output is not None}:  # noqa: PTH120
-        with suppress(OSError):
-            finish_publications(OpenFolder(Path(folder)))
+        finish_publications(Path(folder))

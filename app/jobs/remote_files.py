@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any, cast
 import onnx
 
 from ...core.errors import ModelError, PassesError, format_error
-from ...core.io.files import data_name_pattern, load_without_weights, name_by_content
+from ...core.io.files import load_without_weights
 from ...core.ort.worker_process import Message
 from ...core.serialization.proto_queries import inner_tensors
 from ...core.support.scratch_folder import ScratchFolder
@@ -52,24 +51,16 @@ class JobFiles:
         return fetch(self.urls[self.output], self.folder / "result", is_required=False)
 
     def publish(self) -> None:
-        """Write the result to its URL: all files beside it first, then itself. Raises ModelError.
-
-        Its external data, which nobody compares with those that are there, are named by their content first.
-        """
+        """Write the result to its URL: all files beside it first, then itself. Raises ModelError."""
         if self.output is None or self.output not in self.urls:
             return
         url = self.urls[self.output]
         with _one_line_errors(url, "written"):
             fs, path = _file_system(url)
             folder = path.rpartition("/")[0]
-            files = [self._named(file) for file in list(self.output.parent.rglob("*")) if file.is_file()]
+            files = [file for file in self.output.parent.rglob("*") if file.is_file()]
             for file in sorted(files, key=lambda file: (file == self.output, file)):
                 _put(fs, file, f"{folder}/{file.relative_to(self.output.parent).as_posix()}", scheme_of(url) in STORES)
-
-    def _named(self, file: Path) -> Path:
-        assert self.output is not None
-        is_data = re.fullmatch(data_name_pattern(self.output.name), file.name) is not None
-        return name_by_content(self.output, file) if is_data else file
 
     def renamed(self, value: Any) -> Any:
         """A text, or a dictionary of texts and other values, with the URLs in place of the copies."""

@@ -12,8 +12,9 @@ from typing import Any
 import onnx
 
 from ...core.errors import EvaluationError, ModelLoadError
-from ...core.io.files import ModelFile, load, load_without_weights, write_model
+from ...core.io.files import ModelFile, load, load_without_weights
 from ...core.io.model import serialize
+from ...core.io.writer import write_model
 from ...core.ir.graph import Graph
 from ...core.ir.tensor import Tensor
 from ...core.ort import value_files

@@ -16,7 +16,6 @@ from packaging.utils import InvalidName, canonicalize_name
 
 from ...core.errors import PassesError, UsageError
 from ...core.run.pipeline import selectable_names
-from ...core.support.folders import OpenFolder
 from ...core.support.scratch_folder import staging_folder
 from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES, TRANSFORMS
 
@@ -94,7 +93,7 @@ def write_plugin(names: PluginNames, into: Path) -> tuple[Path, tuple[str, ...]]
             raise UsageError(
                 f"{folder} exists already, and stays as it is; take another name or another folder (--into)"
             )
-        with staging_folder(OpenFolder(into)) as stage:
+        with staging_folder(into) as stage:
             made = stage / folder.name
             for target, text in texts.items():
                 (made / target).parent.mkdir(parents=True, exist_ok=True)

@@ -13,10 +13,10 @@ from typing import Any
 
 from ...core.calibration.methods import Method
 from ...core.errors import PassesError
-from ...core.io.files import write_model
 from ...core.io.model import Model, serialize
 from ...core.io.model_source import ModelSource
 from ...core.io.publishing import Publication
+from ...core.io.writer import write_model
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
 from ...core.ir.tensor import chunk_bytes

@@ -17,8 +17,9 @@ from onnx import helper
 
 from ...core.errors import FailureKind
 from ...core.io.convert import from_onnx
-from ...core.io.files import ModelFile, as_loadable, encode_text, load, write_files
+from ...core.io.files import ModelFile, load
 from ...core.io.model import Model, export_header
+from ...core.io.writer import as_loadable, encode_text, write_files
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.tensor import join_chunks
@@ -29,7 +30,6 @@ from ...core.run.failures import RejectedChange
 from ...core.run.pipeline import Pass, leaves, selectable_rules
 from ...core.run.pipeline_run import PipelineRun, RewriteResult
 from ...core.serialization.exporter import node_bytes
-from ...core.support.folders import OpenFolder
 from ...core.support.printable_text import file_name, printable
 from ...core.support.scratch_folder import staging_folder
 from ...core.verify.comparison_options import ComparisonOptions
@@ -268,7 +268,7 @@ class ReproFolder:
             name = file_name(f"{rejected.by}-{rejected.place or 'whole'}")
             number = next(n for n in count(1) if not any(self.root.glob(f"{n:02}-*")))
             folder = self.root / f"{number:02}-{name}"
-            with staging_folder(OpenFolder(self.root)) as temporary:
+            with staging_folder(self.root) as temporary:
                 stage = temporary / folder.name
                 stage.mkdir()
                 lost = write_files(stage, files)

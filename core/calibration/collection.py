@@ -14,10 +14,11 @@ import onnx
 from onnx import TensorProto
 
 from ..errors import ModelError
-from ..io.files import ModelFile, as_loadable
+from ..io.files import ModelFile
 from ..io.model import Model
 from ..io.model_source import ModelSource, model_source
 from ..io.split_models import Loadable
+from ..io.writer import as_loadable
 from ..ir.dtypes import FLOATS
 from ..ir.graph import defined_values
 from ..ort import value_files

@@ -1,37 +1,21 @@
-"""Model files, read and written without loading their weights, and folders of models, inputs and texts.
-
-Weights stay on disk until a rewrite needs them, and are copied from file to file otherwise.
-"""
+"""Model files, read without loading their weights, which stay on disk until a rewrite needs them."""
 
 from __future__ import annotations
 
 import os
-import re
-import zipfile
 from array import array
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
-from io import FileIO
-from mmap import mmap
 from pathlib import Path
-from secrets import token_hex
-from typing import Any, BinaryIO
 
-import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
-from onnx.external_data_helper import set_external_data
 
-from ..errors import ModelError, format_error
+from ..errors import ModelError
 from ..ir import wire_format
 from ..ir.tensor import (
     RAW_DATA,
-    SMALL_TENSOR_BYTES,
-    STRING,
-    Chunk,
     MappedField,
     MappedFile,
     MessageBytes,
@@ -41,21 +25,11 @@ from ..ir.tensor import (
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from ..serialization.proto_queries import inner_tensors
 from ..support.regular_files import open_regular, unreadable
-from ..support.scratch_folder import ScratchFolder
-from ..support.threads import begin_call
 from .convert import import_model, opsets_of
-from .file_copies import PAGE_BYTES, write_chunk
-from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize, split
+from .model import Model, SerializedModel, serialize, split
 from .split_models import Loadable, SplitModel
 
-MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
 MAX_JOINED_BYTES = 16 << 20  # bytes of weights up to which a session gets a model as one message
-MAX_NAME_BYTES = 255  # of a file, on common file systems
-DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name of its file
-PIECE_BYTES = 256 << 10  # of a file that is read at a time
-SAMPLED_BYTES = 16 << 20  # of external data that are read for its name; less is read whole
-FLUSHED_BYTES = 256 << 20  # of external data that are flushed to disk at a time, beside the writing
-MAX_KEPT_BYTES = 1 << 30  # of external data that are written by way of the memory of the system, where they stay
 
 FileVersion = tuple[int, int, int, int]
 """Device, inode, size and time of the last change, of which a write or a replacement changes some."""
@@ -249,234 +223,3 @@ def in_memory(model: Model, exported: SerializedModel | None = None) -> bytes | 
     if weight_bytes(model) <= MAX_JOINED_BYTES:
         return join_chunks((exported or serialize(model)).chunks())
     return split(model, exported)
-
-
-@contextmanager
-def as_loadable(model: Model, exported: SerializedModel | None = None) -> Generator[Loadable]:
-    """The model in a form that backends load: bytes, or, for a large one, a temporary file."""
-    if weight_bytes(model) <= MAX_IN_MEMORY_BYTES:
-        yield join_chunks((exported or serialize(model)).chunks())
-        return
-    with ScratchFolder() as folder:
-        path = folder / "model.onnx"
-        try:
-            write_model(model, path, external=True)
-        except OSError as e:
-            raise ModelError(f"cannot write to {folder.parent}: {e.strerror}") from e
-        yield path
-
-
-def data_name(model_name: str, digest: str) -> str:
-    """The name of the file with the external data of a model, of at most 255 bytes; `digest` is that of its content."""
-    end = f".{digest}.data"
-    start = os.fsencode(model_name)[: MAX_NAME_BYTES - len(end)]
-    return start.decode(errors="ignore") + end
-
-
-def data_name_pattern(model_name: str) -> str:
-    """A regular expression for the names of external data of a model of this name."""
-    example = "0" * DIGEST_DIGITS
-    start, end = data_name(model_name, example).rsplit(example, 1)
-    return f"{re.escape(start)}[0-9a-f]{{{DIGEST_DIGITS}}}{re.escape(end)}"
-
-
-ReportBytes = Callable[[int, int], object]
-"""Is called with the bytes written so far, and how many there are, more or less."""
-
-
-def write_model(
-    model: Model | SerializedModel,
-    path: Path,
-    *,
-    external: bool = False,
-    external_above: int = SMALL_TENSOR_BYTES,
-    report: ReportBytes = lambda _written, _total: None,
-) -> Path | None:
-    """Write a model, which is not flushed to disk; `report` is called as it grows.
-
-    With `external` or beyond 2 GB, tensors of a Model of more than `external_above` bytes are written to another file
-    in its folder, which is returned if there are any: its name holds a digest of its content, beyond 16 MiB of pages
-    of it. Raises OSError.
-    """
-    data: Path | None = None
-    if isinstance(model, SerializedModel):
-        exported = model
-    elif external or weight_bytes(model) > MAX_MESSAGE_BYTES:
-        exported, data = _write_external_data(model, path, external_above, report)
-    else:
-        exported = serialize(model)
-    with path.open("wb") as f:
-        total = exported.size
-        for chunk in exported.chunks():
-            write_chunk(f, chunk)
-            if data is None:
-                report(f.tell(), total)
-    return data
-
-
-def _write_external_data(
-    model: Model, path: Path, above: int, report: ReportBytes
-) -> tuple[SerializedModel, Path | None]:
-    """Write tensors of more than `above` bytes beside `path`; returns the model that refers to them, and the file."""
-    provisional = data_name(path.name, token_hex(DIGEST_DIGITS // 2))
-    unnamed = path.with_name(provisional)
-    with unnamed.open("w+b") as file, ThreadPoolExecutor(1) as thread:
-        writer = _ExternalDataWriter(file, provisional, above, weight_bytes(model), report, thread)
-        exported = serialize(model, writer.chunks)
-        is_empty = not file.tell()
-        writer.finish()
-        name = data_name(path.name, _sampled_digest(file.fileno()))
-    if is_empty:
-        unnamed.unlink()
-        return exported, None
-    before, after = provisional.encode(), name.encode()
-    initializers = tuple(
-        tuple(chunk.replace(before, after) if isinstance(chunk, bytes) else chunk for chunk in chunks)
-        for chunks in exported.initializers
-    )
-    renamed = SerializedModel(exported.header, exported.body.replace(before, after), initializers)
-    return renamed, unnamed.replace(path.with_name(name))
-
-
-def is_named_by_content(data: Path) -> bool:
-    """Whether the name that `write_model` gave to a file of external data tells all of its content. Raises OSError."""
-    return data.stat().st_size <= SAMPLED_BYTES
-
-
-def name_by_content(model: Path, data: Path) -> Path:
-    """Rename a file of external data, as `write_model` wrote it, by a digest of all of it, also in its model.
-
-    Returns its path; it has no other content there, nor elsewhere. Raises OSError.
-    """
-    if is_named_by_content(data):
-        return data
-    with data.open("rb") as file:
-        named = data.with_name(data_name(model.name, _content_digest(file.fileno(), PIECE_BYTES, PIECE_BYTES)))
-    before, after = data.name.encode(), named.name.encode()
-    with model.open("r+b") as file, mmap(file.fileno(), 0) as text:
-        at = text.find(before)
-        while at >= 0:
-            text[at : at + len(before)] = after
-            at = text.find(before, at + len(before))
-        text.flush()
-        os.fsync(file.fileno())
-    return data.replace(named)
-
-
-def have_same_bytes(a: FileIO, b: FileIO) -> bool:
-    """Whether two open files have the same content from where they are on. Raises OSError."""
-    left, right = bytearray(PIECE_BYTES), bytearray(PIECE_BYTES)
-    while count := a.readinto(left):
-        if b.readinto(right) != count or left != right:
-            return False
-    return not b.read(1)
-
-
-def _sampled_digest(descriptor: int) -> str:
-    """The digest of an open file by pages at equal distances, by all if it is small. Raises OSError."""
-    pages_of_each = max(1, -(-os.fstat(descriptor).st_size // SAMPLED_BYTES))
-    return _content_digest(descriptor, PAGE_BYTES, PAGE_BYTES * pages_of_each)
-
-
-def _content_digest(descriptor: int, length: int, distance: int) -> str:
-    """The digest of the size of an open file and of pieces of this length at equal distances. Raises OSError."""
-    size = os.fstat(descriptor).st_size
-    found = sha256(size.to_bytes(8, "little"))
-    if distance > length and hasattr(os, "posix_fadvise"):  # all at once from the disk, where they are not in memory
-        for start in range(0, size, distance):
-            os.posix_fadvise(descriptor, start, length, os.POSIX_FADV_WILLNEED)
-    for start in range(0, size, distance):
-        found.update(os.pread(descriptor, length, start))
-    return found.hexdigest()[:DIGEST_DIGITS]
-
-
-def begin_to_flush(paths: Iterable[Path]) -> Future[None]:
-    """Flush files to disk in a thread, also if they are moved meanwhile. Raises OSError, here or in the result."""
-    files = [path.open("r+b") for path in paths]
-
-    def flush() -> None:
-        for file in files:
-            with file:
-                os.fsync(file.fileno())
-
-    return begin_call(flush)
-
-
-@dataclass(slots=True)
-class _ExternalDataWriter:
-    """Writes the elements of tensors of more than `above` bytes to a file, and references to them into the messages.
-
-    A `thread` flushes parts of a large file to disk beside the writing.
-    """
-
-    file: BinaryIO
-    location: str
-    above: int
-    total: int
-    report: ReportBytes
-    thread: ThreadPoolExecutor
-    _flushed: int = 0
-    _flushing: list[Future[None]] = field(default_factory=list[Future[None]])
-
-    def chunks(self, tensor: Tensor, name: str) -> Iterator[Chunk]:
-        if tensor.nbytes <= self.above or tensor.dtype == STRING:
-            yield from tensor.chunks(name)
-            return
-        content = tensor.mapped if tensor.mapped is not None and tensor.mapped.is_raw else tensor.raw_data()
-        self.file.write(b"\0" * (-self.file.tell() % PAGE_BYTES))
-        proto = tensor.proto_without_elements(name)
-        proto.raw_data = b""  # the helper refuses a tensor that has none
-        set_external_data(proto, self.location, self.file.tell(), len(content))
-        proto.ClearField("raw_data")
-        write_chunk(self.file, content, direct=self.total > MAX_KEPT_BYTES)
-        self.report(self.file.tell(), self.total)
-        if self.file.tell() - self._flushed >= FLUSHED_BYTES:
-            self.file.flush()
-            self._flushed = self.file.tell()
-            self._flushing.append(self.thread.submit(os.fsync, self.file.fileno()))
-        yield proto.SerializeToString(deterministic=True)
-
-    def finish(self) -> None:
-        """Write the end of the file, and wait until the parts before it are on the disk. Raises OSError."""
-        for part in self._flushing:
-            part.result()
-        self.file.flush()
-
-
-def encode_text(text: str) -> bytes:
-    """Text as UTF-8, with the original bytes of paths; other lone surrogates are escaped."""
-    try:
-        return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode(errors="backslashreplace")
-
-
-def write_files(folder: Path, files: Mapping[str, Any]) -> list[str]:
-    """Write `files`; returns the error for each that cannot be written."""
-    lost: list[str] = []
-    for name, content in files.items():
-        try:
-            write_file(folder / name, content)
-        except Exception as e:  # noqa: BLE001 - a pass may leave anything
-            (folder / name).unlink(missing_ok=True)
-            lost.append(f"{name}: {format_error(e)}")
-    return lost
-
-
-def write_file(path: Path, content: Any) -> None:
-    """Write a model, or arrays by name as an .npz if there are any."""
-    if isinstance(content, onnx.ModelProto):
-        path.write_bytes(content.SerializeToString())
-        return
-    if isinstance(content, Model):
-        write_model(content, path)
-        return
-    arrays: dict[str, Any] = content
-    if not arrays:
-        return
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # np.savez takes no array called `file`
-        for name, elements in arrays.items():
-            found = np.asarray(elements)
-            plain = found.astype(np.str_) if found.dtype == np.object_ else found  # no pickles for strings
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as f:
-                np.lib.format.write_array(f, plain, allow_pickle=False)

@@ -13,9 +13,10 @@ import onnx
 
 from ..errors import ModelError, PassesError
 from .convert import from_onnx
-from .files import ModelFile, as_loadable, load
+from .files import ModelFile, load
 from .model import Model, serialize
 from .split_models import Loadable
+from .writer import as_loadable
 
 TransformFunction = Callable[[Model], object]
 """Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""

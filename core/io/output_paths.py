@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -12,23 +14,23 @@ from stat import S_ISBLK, S_ISCHR, S_ISDIR, S_ISFIFO, S_ISREG, S_ISSOCK
 from typing import Self
 
 from ..errors import ModelError
-from ..support.folders import OpenFolder
 from ..support.scratch_folder import EXAMPLE
-from .files import data_name_pattern
+from .writer import data_name_pattern
 
 SPECIAL_FILES = {S_ISCHR: "device", S_ISBLK: "device", S_ISFIFO: "pipe", S_ISSOCK: "socket"}
 
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A file to write: `target` is `path` with links resolved, and `folder` holds it.
+    """A file to write: `target` is `path` with links resolved, and `folder` holds it, with this status.
 
     The null device has no `folder`, as nothing is written.
     """
 
     path: Path
     target: Path
-    folder: OpenFolder | None
+    folder: Path | None = None
+    _status: os.stat_result | None = None
 
     @classmethod
     def at(cls, path: str | Path) -> Self:
@@ -41,23 +43,32 @@ class OutputFile:
         try:
             status = _status(path)
             if status is not None and S_ISCHR(status.st_mode) and status.st_rdev == Path(os.devnull).stat().st_rdev:
-                return cls(path, path, None)
+                return cls(path, path)
             target = Path(os.path.realpath(path))
             if status is not None:
                 _require_replaceable(path, target, status)
             _status(target.parent / EXAMPLE / target.name)  # raises if the path of the staged file is too long
-            folder = OpenFolder(target.parent)
+            folder = target.parent.stat()
+            if not S_ISDIR(folder.st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
             is_writable = os.access(target.parent, os.W_OK | os.X_OK) and (status is None or os.access(path, os.W_OK))
         except (OSError, ValueError) as e:
             raise ModelError(f"cannot write to {path}: {getattr(e, 'strerror', e)}") from e
         if not is_writable:
             raise ModelError(f"cannot write to {path}: Permission denied")
-        return cls(path, target, folder)
+        return cls(path, target, target.parent, folder)
 
     @property
     def name(self) -> str:
         """The name in its folder."""
         return self.target.name
+
+    def require_same_folder(self) -> None:
+        """Raise ModelError if another folder came in the place of the folder."""
+        with suppress(OSError):
+            if self._status is None or os.path.samestat(self._status, self.target.parent.stat()):
+                return
+        raise ModelError(f"cannot write {self.path}: {self.folder} was replaced during the run")
 
     def may_be_data(self, path: Path) -> bool:
         """Whether external data of a model in this file could be written to `path`."""

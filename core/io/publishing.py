@@ -2,12 +2,13 @@
 
 The move of a staged model to its place is the only step that changes what readers find there. Its external data are
 there before, under a name that only files of the same content have; data to which only the replaced model referred go
-last. A process that is killed leaves the old model or the new one, whole, and a staging
-folder, which the next run that writes to the same folder removes.
+last. A process that is killed leaves the old model or the new one, whole, and a staging folder, which the next process
+that writes to the same folder removes.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -15,43 +16,26 @@ import shutil
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from io import FileIO
+from functools import cache
 from pathlib import Path
-from stat import S_IMODE, S_ISREG
+from stat import S_IMODE
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import Self
 
 from ..errors import ModelError
-from ..ir.tensor import SMALL_TENSOR_BYTES
-from ..ir.wire_format import FIXED32, FIXED64, LEN, VARINT
+from ..ir.tensor import SMALL_TENSOR_BYTES, MappedFile
+from ..ir.wire_format import LEN, parse_fields
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH
-from ..support.folders import OpenFolder
-from ..support.scratch_folder import ScratchFolder, remove_abandoned_stages
-from .files import (
-    MAX_NAME_BYTES,
-    FileVersion,
-    ReportBytes,
-    begin_to_flush,
-    data_name_pattern,
-    file_version,
-    have_same_bytes,
-    is_named_by_content,
-    name_by_content,
-    write_model,
-)
+from ..support.folder_locks import locked
+from ..support.scratch_folder import ScratchFolder, remove_abandoned
 from .model import Model, SerializedModel
 from .output_paths import OutputFile
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from .writer import ReportBytes, data_name_pattern, write_model
 
 RECORD = ".publication"
 """The file in a staging folder that names a model, and the external data that its publication may leave unused."""
-ACCESS_LIST = "system.posix_acl_access"
 MAX_OTHER_MODELS = 1000  # in a folder from which external data are removed
-MAX_SEARCHED_BYTES = 1 << 20  # of a model that is searched as a whole for names of files
-MAX_TEXT_BYTES = 1 << 16  # of a field of an initializer; longer ones are elements
-PIECE_BYTES = 1 << 20  # of a longer field that is searched at a time
+MAX_TEXT_BYTES = 1 << 16  # of an initializer that is searched for names of files; longer ones are elements
 
 
 class Publication:
@@ -103,16 +87,11 @@ class Publication:
         def write(path: Path) -> Path | None:
             return write_model(model, path, external=external, external_above=external_above, report=self._report)
 
-        return self._add(self.model, "model.onnx", write).path
-
-    def add_written(self, write: Callable[[Path], object]) -> Path:
-        """Stage the model, without external data, that `write` makes. Raises ModelError, and the errors of `write`."""
-        return self._add(self.model, "model.onnx", _without_data(write)).path
+        return self._add(self.model, write)
 
     def discard_model(self) -> None:
         """Remove the staged model."""
-        model = self._staged.pop(0)
-        model.stage.remove()
+        self._staged.pop(0).stage.remove()
 
     def add_text(self, file: OutputFile | None, text: Callable[[], str]) -> None:
         """Make and stage a text, if there is a place for it. Raises ModelError."""
@@ -122,39 +101,38 @@ class Publication:
         """Make and stage a file, if there is a place for it. Raises ModelError."""
         if file is not None:
             made = content()
-            self._add(file, file.name, _without_data(lambda path: path.write_bytes(made)))
+
+            def write(path: Path) -> None:
+                path.write_bytes(made)
+
+            self._add(file, write)
 
     def publish(self) -> None:
-        """Move all files to their places, when they are on the disk. Raises ModelError at the first that cannot be."""
+        """Flush all files to the disk, and move them to their places. Raises ModelError at the first that cannot be."""
         for staged in self._staged:
             with self._naming_errors(staged.file):
-                if staged.flushing is not None:
-                    staged.flushing.result()
+                if staged.file is not None and staged.file.folder is not None:
+                    staged.flush(staged.file)
         for staged in self._staged:
             self._is_publishing = True
             with self._naming_errors(staged.file):
-                staged.publish()
+                if staged.file is not None and staged.file.folder is not None:
+                    staged.publish(staged.file)
             self._is_model_written = self.model is not None
 
-    def _add(self, file: OutputFile | None, name: str, write: Callable[[Path], Path | None]) -> _StagedFile:
-        """A file that `write` makes, which returns its external data, in a staging folder beside its place.
-
-        A thread begins to flush it to disk, unless it has no place.
-        """
+    def _add(self, file: OutputFile | None, write: Callable[[Path], Path | None]) -> Path:
+        """Stage a file beside its place, if it has one, that `write` makes, which returns its external data."""
         parent = None if file is None else file.folder
         with self._naming_errors(file):
             stage = ScratchFolder() if parent is None else _new_stage(parent)
             try:
-                path = stage.path / (name if file is None else file.name)
+                path = stage.path / ("model.onnx" if file is None else file.name)
                 data = write(path)
-                written = [path] if data is None else [data, path]
-                flushing = None if parent is None else begin_to_flush(written)
-                staged = _StagedFile(path, file, stage, data, self._replaced_names(file), flushing)
             except BaseException:
                 stage.remove()
                 raise
-        self._staged.append(staged)
-        return staged
+        self._staged.append(_StagedFile(path, file, stage, data, self._replaced_names(file)))
+        return path
 
     def _replaced_names(self, file: OutputFile | None) -> tuple[str, ...]:
         """The names of external data beside `file`, if it is the model: links and other folders are left alone."""
@@ -183,6 +161,13 @@ def publish_model(model: Model | SerializedModel, path: str | Path, *, external:
         publication.publish()
 
 
+def publish_text(file: OutputFile | None, text: Callable[[], str]) -> None:
+    """Make and write a text, whole or not at all, if there is a place for it. Raises ModelError."""
+    with Publication() as publication:
+        publication.add_text(file, text)
+        publication.publish()
+
+
 def publish_copy(model: Path, data: Collection[Path], folder: Path) -> None:
     """Copy a model and its external data, whatever their names are, to a folder. Raises ModelError.
 
@@ -195,23 +180,15 @@ def publish_copy(model: Path, data: Collection[Path], folder: Path) -> None:
         with _new_stage(place) as stage:
             for part in (*data, model):
                 shutil.copyfile(part, stage / part.name)
-            with place.locked() as is_locked:
-                old = _data_of(place, file.name) if is_locked else []
+            with locked(place) as is_locked:
+                old = _data_of(file.target) if is_locked else []
                 if data:
-                    with suppress(FileNotFoundError):
-                        place.unlink(file.name)
+                    file.target.unlink(missing_ok=True)
                 for part in (*data, model):
-                    place.take(OpenFolder(stage), part.name, file.name if part == model else part.name)
-                _remove_unreferenced(place, file.name, old)
+                    (stage / part.name).replace(file.target if part == model else place / part.name)
+                _remove_unreferenced(file.target, old)
     except OSError as e:
         raise ModelError(f"cannot write {file.path}: {e.strerror}") from e
-
-
-def publish_text(file: OutputFile | None, text: Callable[[], str]) -> None:
-    """Make and write a text, whole or not at all, if there is a place for it. Raises ModelError."""
-    with Publication() as publication:
-        publication.add_text(file, text)
-        publication.publish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,109 +196,87 @@ class _StagedFile:
     """A file in a staging folder, and its external `data` there, if it is a model that has some.
 
     `replaced`: the names of data that only the model which it replaces may need, beside those of its own names.
-    `flushing` ends when both are on the disk.
     """
 
     path: Path
     file: OutputFile | None
     stage: ScratchFolder
-    data: Path | None = None
-    replaced: tuple[str, ...] = ()
-    flushing: Future[None] | None = None
+    data: Path | None
+    replaced: tuple[str, ...]
 
-    def publish(self) -> None:
-        """Move the file to its place, if it has one. Raises OSError, or ModelError if its folder was replaced."""
-        if self.file is None or self.file.folder is None:
-            return
-        folder = self.file.folder
-        if not folder.is_at(folder.path):
-            raise ModelError(f"cannot write {self.file.path}: {folder.path} was replaced during the run")
-        same = self._equal_data(folder)
-        with folder.locked() as is_locked:
-            data = self.data
-            if data is not None and not (is_locked and _data_version(folder, data.name) == same):
-                data = name_by_content(self.path, data)  # without a lock, another one may come at any time
-            self._publish_in(folder, data, is_locked=is_locked)
+    def flush(self, file: OutputFile) -> None:
+        """Flush the file and its data to the disk. Raises OSError, or ModelError if its folder was replaced."""
+        file.require_same_folder()
+        for path in (self.data, self.path):
+            if path is not None:
+                _flush(path)
 
-    def _equal_data(self, folder: OpenFolder) -> FileVersion | None:
-        """The version of the file of the same name and content as the data in a folder; None if there is none.
+    def publish(self, file: OutputFile) -> None:
+        """Move the file to its place. Raises OSError, or ModelError if its folder was replaced.
 
-        Data whose name tells all of their content are not compared. Raises OSError.
+        Data to which no model refers any more are removed after it, if the folder is locked.
         """
-        if (
-            self.data is None
-            or is_named_by_content(self.data)
-            or (version := _data_version(folder, self.data.name)) is None
-        ):
-            return None
-        with (
-            suppress(PermissionError),
-            FileIO(folder.open(self.data.name, os.O_RDONLY | os.O_NONBLOCK)) as old,
-            FileIO(self.data) as new,
-        ):
-            if file_version(os.fstat(old.fileno())) == version and have_same_bytes(new, old):
-                return version
-        return None
-
-    def _publish_in(self, folder: OpenFolder, data: Path | None, *, is_locked: bool) -> None:
-        """Move the file to a folder, and its `data`, whose name no other content has there. Raises OSError."""
-        assert self.file is not None
-        name = self.file.name
-        old = list(dict.fromkeys((*_data_of(folder, name), *self.replaced))) if is_locked else []
-        _adopt_permissions(self.path, folder, name)
-        if data is not None:
-            _adopt_permissions(data, folder, next(iter(old), name))
-        self._move(folder, data, old, is_locked=is_locked)
-
-    def _move(self, folder: OpenFolder, data: Path | None, old: Collection[str], *, is_locked: bool) -> None:
-        """Move the file, after its own data. Remove those to which no model refers, if the folder is locked.
-
-        What is to be removed is recorded, so that this can be done after a kill.
-        """
-        assert self.file is not None
-        name, unused = self.file.name, list(old) if data is None else [data.name, *old]
-        if unused:
-            with (self.stage.path / RECORD).open("wb") as record:
-                record.write(json.dumps([name, *unused]).encode())
-                record.flush()
-                os.fsync(record.fileno())
-        try:
-            if data is not None:
-                folder.take(self.stage.folder, data.name, data.name)
-                folder.flush_to_disk()
-            folder.take(self.stage.folder, self.path.name, name)
+        file.require_same_folder()
+        target = file.target
+        with locked(target.parent) as is_locked:
+            old = list(dict.fromkeys((*_data_of(target), *self.replaced))) if is_locked else []
+            _adopt_permissions(self.path, target)
+            if self.data is not None:
+                _adopt_permissions(self.data, target.with_name(old[0]) if old else target)
+            unused = old if self.data is None else [self.data.name, *old]
+            self._record(target.name, unused)
             try:
-                folder.flush_to_disk()
-            except OSError as e:
-                raise ModelError(f"{folder.path / name} was written, but may be lost: {e.strerror}") from e
-        finally:
-            if is_locked:
-                _remove_unreferenced(folder, name, unused)
+                self._move(target)
+            finally:
+                if is_locked:
+                    _remove_unreferenced(target, unused)
+
+    def _record(self, model: str, unused: Collection[str]) -> None:
+        """Record the external data that are to be removed, so that this can be done after a kill. Raises OSError."""
+        if unused:
+            record = self.stage.path / RECORD
+            record.write_text(json.dumps([model, *unused]), encoding="ascii")
+            _flush(record)
+
+    def _move(self, target: Path) -> None:
+        """Move the data, and then the file, each flushed to the disk. Raises OSError, or ModelError for the end."""
+        if self.data is not None:
+            self.data.replace(target.with_name(self.data.name))
+            _flush_folder(target.parent)
+        self.path.replace(target)
+        try:
+            _flush_folder(target.parent)
+        except OSError as e:
+            raise ModelError(f"{target} was written, but may be lost: {e.strerror}") from e
 
 
-def _without_data(write: Callable[[Path], object]) -> Callable[[Path], None]:
-    """The function that writes a file to which no external data belong."""
-
-    def write_alone(path: Path) -> None:
-        write(path)
-
-    return write_alone
+def _flush(path: Path) -> None:
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
 
 
-def _data_version(folder: OpenFolder, name: str) -> FileVersion | None:
-    """The version of a regular file in a folder; None where there is none. Raises OSError."""
-    with suppress(FileNotFoundError):
-        return file_version(folder.stat(name))
-    return None
+def _flush_folder(folder: Path) -> None:
+    """Make moves in a folder durable, where the file system can. Raises OSError if the disk fails."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # a folder that may not be listed, or a system that opens none
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as e:
+        if e.errno not in {errno.EINVAL, errno.EBADF, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(descriptor)
 
 
-def _adopt_permissions(path: Path, folder: OpenFolder, name: str) -> None:
-    """Give a staged file the owner, group, mode and access list of the file that it replaces, as far as allowed.
+def _adopt_permissions(path: Path, replaced: Path) -> None:
+    """Give a staged file the owner, group and mode of the file that it replaces, as far as allowed.
 
     If the group cannot be kept, the group gets no more than all others. Raises OSError.
     """
     try:
-        old = folder.stat(name)
+        old = replaced.lstat()
     except FileNotFoundError:
         return
     mode, new = S_IMODE(old.st_mode) & 0o777, path.stat()
@@ -333,132 +288,84 @@ def _adopt_permissions(path: Path, folder: OpenFolder, name: str) -> None:
         if path.stat().st_gid != old.st_gid:
             mode &= ~0o070 | (mode & 0o007) << 3
     path.chmod(mode)
-    with suppress(OSError, AttributeError):
-        os.setxattr(path, ACCESS_LIST, os.getxattr(folder.path / name, ACCESS_LIST))
 
 
-def _new_stage(folder: OpenFolder) -> ScratchFolder:
+def _new_stage(folder: Path) -> ScratchFolder:
+    """A new staging folder; at the first one of a process, those of killed processes are removed. Raises OSError."""
+    _finish_once(folder, os.getpid())
+    return ScratchFolder(folder, is_hidden=True)
+
+
+@cache
+def _finish_once(folder: Path, _pid: int) -> None:
     finish_publications(folder)
-    return ScratchFolder(folder, is_stage=True)
 
 
-def finish_publications(folder: OpenFolder) -> None:
+def finish_publications(folder: Path) -> None:
     """Remove the staging folders of killed processes in a folder, and external data that these left unused."""
-    remove_abandoned_stages(folder, lambda stage: _finish_publication(folder, stage))
+    remove_abandoned(folder, lambda stage: _finish_publication(folder, stage))
 
 
-def _finish_publication(parent: OpenFolder, stage: OpenFolder) -> None:
+def _finish_publication(folder: Path, stage: Path) -> None:
     """Remove the external data that a killed publication left unused. Raises BlockingIOError if that has to wait."""
     try:
-        name, *data = json.loads((stage.path / RECORD).read_bytes())
+        name, *data = json.loads((stage / RECORD).read_bytes())
         own = [d for d in data if re.fullmatch(data_name_pattern(name), d)]
     except (OSError, ValueError, TypeError):
         return
-    with parent.locked() as is_locked:
+    with locked(folder) as is_locked:
         if not is_locked:
             raise BlockingIOError
-        _remove_unreferenced(parent, name, own)
+        _remove_unreferenced(folder / name, own)
 
 
-def _data_of(folder: OpenFolder, name: str) -> list[str]:
+def _data_of(model: Path) -> list[str]:
     """The external data that a model has under names of its own."""
-    pattern = data_name_pattern(name)
     with suppress(OSError):
-        if folder.stat(name).st_size > MAX_SEARCHED_BYTES:  # is searched faster for names than for a pattern
-            pattern = _any_of(n for n in folder.names() if re.fullmatch(pattern, n))
-        return sorted(found for found in _names_in(folder, name, pattern) if folder.has(found))
+        return sorted(n for n in _names_in(model, data_name_pattern(model.name)) if model.with_name(n).exists())
     return []
 
 
-def _remove_unreferenced(folder: OpenFolder, name: str, data: Collection[str]) -> None:
+def _remove_unreferenced(model: Path, data: Collection[str]) -> None:
     """Remove those of the `data` of a model that neither it nor another model of the folder has any more.
 
     Nothing is removed if one of them cannot be read, or if there are too many.
     """
     with suppress(OSError):
-        left = _unnamed_in(folder, name, set(data))
-        others = _other_models(folder, name) if left else []
-        if len(others) > MAX_OTHER_MODELS:
-            return
-        for model in others:
-            left = _unnamed_in(folder, model, left)
-        for unused in left:
-            with suppress(FileNotFoundError):
-                folder.unlink(unused)
+        left = _unnamed_in([model], data)
+        others = (
+            [p for p in model.parent.iterdir() if p.name.casefold().endswith(".onnx") and p != model] if left else []
+        )
+        if len(others) <= MAX_OTHER_MODELS:
+            for name in _unnamed_in(others, left):
+                model.with_name(name).unlink(missing_ok=True)
 
 
-def _other_models(folder: OpenFolder, name: str) -> list[str]:
-    return [n for n in folder.names() if n.casefold().endswith(".onnx") and n != name]
+def _unnamed_in(models: Iterable[Path], names: Iterable[str]) -> set[str]:
+    """Those of the `names` that are in no file of these models. Raises OSError."""
+    left = set(names)
+    for model in models:
+        left -= _names_in(model, "|".join(map(re.escape, left))) if left else left
+    return left
 
 
-def _unnamed_in(folder: OpenFolder, model: str, names: set[str]) -> set[str]:
-    """Those of the `names` that are not in the file of a model. Raises OSError."""
-    with suppress(FileNotFoundError):
-        return names - _names_in(folder, model, _any_of(names))
-    return names
-
-
-def _any_of(names: Iterable[str]) -> str:
-    return "|".join(map(re.escape, names))
-
-
-def _names_in(folder: OpenFolder, model: str, pattern: str) -> set[str]:
-    """The names of a pattern in the file of a model; of a large one outside of the elements of its initializers.
-
-    It is not mapped into memory, as it may be cut meanwhile. Raises OSError.
-    """
-    if not pattern:
+def _names_in(model: Path, pattern: str) -> set[str]:
+    """The names of a pattern in the file of a model, if it is one. Raises OSError."""
+    if not model.is_file():
         return set()
-    found, sought = set[bytes](), re.compile(os.fsencode(pattern))
-    with os.fdopen(folder.open(model, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        status = os.fstat(file.fileno())
-        if S_ISREG(status.st_mode):
-            is_large = status.st_size > MAX_SEARCHED_BYTES
-            texts = _texts(file, status.st_size, (MODEL_GRAPH, INITIALIZER)) if is_large else [file.read()]
-            for text in texts:
-                found.update(sought.findall(text))
+    sought, found = re.compile(os.fsencode(pattern)), set[bytes]()
+    with suppress(ModelError):  # the file is no model from there on
+        for text in _texts(MappedFile(model).view()):
+            found.update(sought.findall(text))
     return set(map(os.fsdecode, found))
 
 
-def _texts(file: BinaryIO, end: int, path: tuple[int, ...]) -> Iterator[bytes]:
-    """The fields of the message up to `end`; those in `path` one by one, and in the innermost without long ones.
-
-    Ends where the file is no message.
-    """
-    while (at := file.tell()) < end:
-        tag = _varint(file)
-        number, kind = tag >> 3, tag & 7
-        length = {FIXED32: 4, FIXED64: 8, LEN: 0}.get(kind, 0)
-        if kind == VARINT:
-            _varint(file)
-        elif kind == LEN:
-            length = min(_varint(file), max(end - file.tell(), 0))
-        elif kind not in {FIXED32, FIXED64}:
-            return
-        if kind == LEN and path and number == path[0]:
-            yield from _texts(file, file.tell() + length, path[1:])
-        elif kind == LEN and (path or length <= MAX_TEXT_BYTES):
-            yield from _pieces(file, length)
-        else:
-            file.seek(length, os.SEEK_CUR)
-        if file.tell() <= at:
-            return
-
-
-def _pieces(file: BinaryIO, length: int) -> Iterator[bytes]:
-    """The next bytes of a file, in pieces that overlap by the length of a name."""
-    end = b""
-    while length > 0 and (piece := file.read(min(length, PIECE_BYTES))):
-        yield end + piece
-        end, length = (end + piece)[-MAX_NAME_BYTES:], length - len(piece)
-
-
-def _varint(file: BinaryIO) -> int:
-    """The next varint of a file; what there is of it at the end."""
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = file.read(1)
-        value |= (byte[0] & 0x7F) << shift if byte else 0
-        if not byte or byte[0] < 0x80:
-            break
-    return value
+def _texts(data: memoryview) -> Iterator[memoryview]:
+    """The fields of a serialized model, without the elements of its initializers. Raises ModelError."""
+    for f in parse_fields(data, 0, len(data)):
+        if f.number != MODEL_GRAPH or f.wire_type != LEN:
+            yield data[f.begin : f.end]
+            continue
+        for g in parse_fields(data, f.begin, f.end):
+            if g.number != INITIALIZER or g.end - g.begin <= MAX_TEXT_BYTES:
+                yield data[g.begin : g.end]

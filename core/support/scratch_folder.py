@@ -1,14 +1,10 @@
-"""Temporary folders with a lock, by which those of killed processes are told from those in use.
-
-Those in which files are staged beside their places lie in one hidden folder there for each user, which goes with the
-last of them: they are found without the names of all other files.
-"""
+"""Temporary folders with a lock, by which the folders of killed processes are told from those in use."""
 
 from __future__ import annotations
 
-import errno
 import os
 import re
+import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -21,30 +17,29 @@ from types import TracebackType
 from weakref import finalize
 
 from ..errors import PassesError
-from .folders import OpenFolder, try_lock
+from .folder_locks import try_lock
 
 LOCK = ".lock"
 NAMES = re.compile(r"\.?passwright-\d+-[a-z0-9]{8}")
-EXAMPLE = ".passwright-4294967295/.passwright-4194304-abcdefgh"
-"""A path as long as any of a stage."""
+EXAMPLE = ".passwright-4194304-abcdefgh"
+"""A name as long as any."""
 MAX_TRIES = 100  # of names
 
 
 class ScratchFolder:
-    """A new folder in `parent`, by default in that for temporary files, at `path`; nobody else can read it.
+    """A new folder in `parent`, by default in the folder for temporary files, at `path`; nobody else can read it.
 
     It goes with this object, or at the end of the context, which gets the path. After a kill the next process that
-    calls `remove_abandoned` for the parent removes it; `remove_abandoned_stages`, if it is a stage, which is hidden.
-    Raises OSError, without a `parent` PassesError.
+    calls `remove_abandoned` for the parent removes it. Raises OSError, without a `parent` PassesError.
     """
 
-    __slots__ = ("__weakref__", "_finish", "folder", "path")
+    __slots__ = ("__weakref__", "_finish", "path")
 
-    def __init__(self, parent: OpenFolder | None = None, *, is_stage: bool = False) -> None:
-        place = _Place(is_stage)
+    def __init__(self, parent: Path | None = None, *, is_hidden: bool = False) -> None:
+        place = _Place()
         self._finish = finalize(self, place.remove)  # before there is a folder, so that an interruption leaves none
         try:
-            self.folder = place.create(parent or shared_folder(Path(gettempdir())))
+            self.path = place.create(parent or shared_folder(Path(gettempdir())), "." if is_hidden else "")
         except OSError as e:
             self.remove()
             if parent is not None:
@@ -53,7 +48,6 @@ class ScratchFolder:
         except BaseException:
             self.remove()
             raise
-        self.path = self.folder.path
 
     def __enter__(self) -> Path:
         return self.path
@@ -66,75 +60,52 @@ class ScratchFolder:
         self._finish()
 
 
-def staging_folder(parent: OpenFolder) -> ScratchFolder:
-    """A new stage in `parent`; those abandoned there are removed. Raises OSError."""
-    remove_abandoned_stages(parent)
-    return ScratchFolder(parent, is_stage=True)
+def staging_folder(parent: Path) -> ScratchFolder:
+    """A new hidden folder in `parent`, where killed processes left none once this one used it. Raises OSError."""
+    return ScratchFolder(shared_folder(parent), is_hidden=True)
 
 
 class _Place:
-    """The place of a scratch folder of this process: `name` in `parent`, which may be the folder of stages in `outer`.
+    """The path of a scratch folder of this process, which is set before the folder is made, and its open lock."""
 
-    `name` is set before the folder is made.
-    """
+    __slots__ = ("lock", "owner", "path")
 
-    __slots__ = ("is_stage", "lock", "name", "outer", "owner", "parent")
-
-    def __init__(self, is_stage: bool) -> None:
-        self.is_stage, self.owner, self.name = is_stage, os.getpid(), ""
-        self.outer: OpenFolder | None = None
-        self.parent: OpenFolder | None = None
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.path: Path | None = None
         self.lock: int | None = None
 
-    def create(self, outer: OpenFolder) -> OpenFolder:
+    def create(self, parent: Path, prefix: str) -> Path:
         """Make the folder and lock it. Raises OSError."""
-        self.outer = outer
-        if not self.is_stage:
-            return self._create(outer, "")
-        for _ in range(MAX_TRIES):
-            with suppress(FileExistsError):
-                outer.mkdir(_stages_name(), 0o700)
-            with suppress(FileNotFoundError):  # another process removed it with the last stage
-                return self._create(_stages(outer), ".")
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(outer.path))
-
-    def _create(self, parent: OpenFolder, prefix: str) -> OpenFolder:
         random = SystemRandom()
-        self.parent = parent
         for _ in range(MAX_TRIES):
             letters = "".join(random.choices(ascii_lowercase + digits, k=8))
-            self.name = f"{prefix}passwright-{self.owner}-{letters}"
+            path = self.path = parent.absolute() / f"{prefix}passwright-{self.owner}-{letters}"
             try:
-                parent.mkdir(self.name, 0o700)
+                path.mkdir(0o700)
             except FileExistsError:
-                self.name = ""
+                self.path = None
                 continue
             try:
-                folder = parent.inner(self.name)
-                self.lock = folder.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+                self.lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
             except FileNotFoundError:  # another process removed it before it was locked
                 continue
             if try_lock(self.lock) is not False and os.fstat(self.lock).st_nlink:
-                return folder
+                return path
             self._unlock()
-        raise FileExistsError(f"no name for a folder in {parent.path}")
+        raise FileExistsError(f"no name for a folder in {parent}")
 
     def remove(self) -> None:
         """Remove the folder, but not in a fork of its owner; an interruption waits until it is removed."""
         try:
-            if os.getpid() == self.owner:
-                self._remove()
+            if os.getpid() == self.owner and self.path is not None:
+                remove_folder(self.path)
         except KeyboardInterrupt:
-            self._remove()
+            if self.path is not None:
+                remove_folder(self.path)
             raise
         finally:
             self._unlock()
-
-    def _remove(self) -> None:
-        if self.parent is not None and self.name:
-            remove_folder(self.parent, self.name)
-        if self.is_stage and self.outer is not None:
-            _remove_stages(self.outer)
 
     def _unlock(self) -> None:
         if self.lock is not None:
@@ -142,93 +113,62 @@ class _Place:
             os.close(lock)
 
 
-def _stages(parent: OpenFolder) -> OpenFolder:
-    """The folder of the stages of this user in `parent`; `parent` itself if that name is taken by something else.
-
-    Raises FileNotFoundError if there is none.
-    """
-    try:
-        stages = parent.inner(_stages_name())
-        is_own = stages.stat(".").st_uid == _user()
-    except FileNotFoundError:
-        raise
-    except OSError:
-        return parent
-    return stages if is_own else parent
-
-
-def _stages_name() -> str:
-    return f".passwright-{_user()}"
-
-
-def _user() -> int:
-    return os.geteuid() if hasattr(os, "geteuid") else 0
-
-
-def _remove_stages(parent: OpenFolder) -> None:
-    """Remove the folder of stages in `parent`, if it is empty."""
-    with suppress(OSError):
-        parent.rmdir(_stages_name())
-
-
-def remove_folder(parent: OpenFolder, name: str) -> None:
+def remove_folder(path: Path) -> None:
     """Remove a scratch folder as far as possible, its lock last, so that the rest is found after a kill."""
     with suppress(OSError):
-        folder = parent.inner(name)
-        for entry in folder.names():
-            if entry != LOCK:
-                folder.remove_tree(entry)
-        with suppress(FileNotFoundError):
-            folder.unlink(LOCK)
-        parent.rmdir(name)
+        for entry in path.iterdir():
+            if entry.name != LOCK:
+                _remove(entry)
+        (path / LOCK).unlink(missing_ok=True)
+        path.rmdir()
 
 
-def shared_folder(path: Path) -> OpenFolder:
-    """A folder for temporary files of all programs; the first time, what is abandoned in it is removed."""
-    _search(path, os.getpid())
-    return OpenFolder(path)
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def shared_folder(path: Path) -> Path:
+    """A folder that other programs use as well; at its first use by a process, what is abandoned in it is removed."""
+    _search(path.absolute(), os.getpid())
+    return path
 
 
 @cache
 def _search(path: Path, _pid: int) -> None:
-    remove_abandoned(OpenFolder(path))
+    remove_abandoned(path)
 
 
-def remove_abandoned(parent: OpenFolder, before: Callable[[OpenFolder], object] = lambda _: None) -> None:
+def remove_abandoned(parent: Path, before: Callable[[Path], object] = lambda _: None) -> None:
     """Remove the scratch folders of this user in `parent` that no process holds; `before` is called with each first."""
     try:
-        names = [name for name in parent.names() if NAMES.fullmatch(name)]
+        names = [name for name in os.listdir(parent) if NAMES.fullmatch(name)]  # noqa: PTH208 - of perhaps many files
     except OSError:
         return
     for name in names:
-        with suppress(OSError), _held(parent, name) as folder:
-            if folder is not None:
-                before(folder)
-                remove_folder(parent, name)
-
-
-def remove_abandoned_stages(parent: OpenFolder, before: Callable[[OpenFolder], object] = lambda _: None) -> None:
-    """Remove the stages of this user in `parent`, as `remove_abandoned`."""
-    with suppress(FileNotFoundError):
-        remove_abandoned(_stages(parent), before)
-        _remove_stages(parent)
+        with suppress(OSError), _held(parent / name) as is_abandoned:
+            if is_abandoned:
+                before(parent / name)
+                remove_folder(parent / name)
 
 
 @contextmanager
-def _held(parent: OpenFolder, name: str) -> Generator[OpenFolder | None]:
-    """An abandoned scratch folder, locked; None for one in use, of another user, or of another kind. Raises OSError."""
-    status = parent.stat(name)
-    if not S_ISDIR(status.st_mode) or status.st_uid != _user():
-        yield None
+def _held(path: Path) -> Generator[bool]:
+    """Lock an abandoned scratch folder; False for one in use, of another user, or of another kind. Raises OSError."""
+    status = path.lstat()
+    if not S_ISDIR(status.st_mode) or (hasattr(os, "geteuid") and status.st_uid != os.geteuid()):
+        yield False
         return
-    folder = parent.inner(name)
     try:
-        lock = folder.open(LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        lock = os.open(path / LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except FileNotFoundError:
-        parent.rmdir(name)  # fails unless it is empty
-        yield None
+        path.rmdir()  # fails unless it is empty
+        yield False
         return
     try:
-        yield folder if try_lock(lock) else None
+        yield bool(try_lock(lock))
     finally:
         os.close(lock)

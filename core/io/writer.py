@@ -1,0 +1,273 @@
+"""Model files as they are written: in one file, or with external data beside it, and other files.
+
+Weights that no rewrite needed are copied from file to file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import zipfile
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, BinaryIO
+
+import numpy as np
+import onnx
+from onnx.external_data_helper import set_external_data
+
+from ..errors import ModelError, format_error
+from ..ir.tensor import (
+    CHUNK_BYTES,
+    SMALL_TENSOR_BYTES,
+    STRING,
+    Chunk,
+    MappedField,
+    MappedFile,
+    Tensor,
+    chunk_bytes,
+    join_chunks,
+)
+from ..support.scratch_folder import ScratchFolder
+from .files import weight_bytes
+from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
+from .split_models import Loadable
+
+MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
+MAX_NAME_BYTES = 255  # of a file, on common file systems
+DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name of its file
+PAGE_BYTES = 4096  # external data of a tensor begin at a multiple
+PIECE_BYTES = 1 << 20  # of a file that is read at a time
+
+ReportBytes = Callable[[int, int], object]
+"""Is called with the bytes written so far, and how many there are, more or less."""
+
+
+@contextmanager
+def as_loadable(model: Model, exported: SerializedModel | None = None) -> Generator[Loadable]:
+    """The model in a form that backends load: bytes, or, for a large one, a temporary file."""
+    if weight_bytes(model) <= MAX_IN_MEMORY_BYTES:
+        yield join_chunks((exported or serialize(model)).chunks())
+        return
+    with ScratchFolder() as folder:
+        path = folder / "model.onnx"
+        try:
+            write_model(model, path, external=True)
+        except OSError as e:
+            raise ModelError(f"cannot write to {folder.parent}: {e.strerror}") from e
+        yield path
+
+
+def data_name(model_name: str, digest: str) -> str:
+    """The name of the file with the external data of a model, of at most 255 bytes; `digest` is that of its content."""
+    end = f".{digest}.data"
+    start = os.fsencode(model_name)[: MAX_NAME_BYTES - len(end)]
+    return start.decode(errors="ignore") + end
+
+
+def data_name_pattern(model_name: str) -> str:
+    """A regular expression for the names of external data of a model of this name."""
+    example = "0" * DIGEST_DIGITS
+    start, end = data_name(model_name, example).rsplit(example, 1)
+    return f"{re.escape(start)}[0-9a-f]{{{DIGEST_DIGITS}}}{re.escape(end)}"
+
+
+def write_model(
+    model: Model | SerializedModel,
+    path: Path,
+    *,
+    external: bool = False,
+    external_above: int = SMALL_TENSOR_BYTES,
+    report: ReportBytes = lambda _written, _total: None,
+) -> Path | None:
+    """Write a model, which is not flushed to disk; `report` is called as it grows.
+
+    With `external` or beyond 2 GB, tensors of a Model of more than `external_above` bytes are written to another file
+    in its folder, which is returned if there are any: its name holds a digest of its content. Raises OSError.
+    """
+    data: Path | None = None
+    if isinstance(model, SerializedModel):
+        exported = model
+    elif external or weight_bytes(model) > MAX_MESSAGE_BYTES:
+        exported, data = _write_external_data(model, path, external_above, report)
+    else:
+        exported = serialize(model)
+    with path.open("wb") as f:
+        total = exported.size
+        for chunk in exported.chunks():
+            write_chunk(f, chunk)
+            if data is None:
+                report(f.tell(), total)
+    return data
+
+
+def _write_external_data(
+    model: Model, path: Path, above: int, report: ReportBytes
+) -> tuple[SerializedModel, Path | None]:
+    """Write tensors of more than `above` bytes beside `path`; returns the model that refers to them, and the file."""
+    provisional = data_name(path.name, token_hex(DIGEST_DIGITS // 2))
+    unnamed = path.with_name(provisional)
+    with unnamed.open("w+b") as file, ThreadPoolExecutor(1) as thread:
+        writer = _ExternalDataWriter(file, provisional, above, weight_bytes(model), report, thread)
+        exported = serialize(model, writer.chunks)
+        is_empty = not file.tell()
+        name = data_name(path.name, writer.digest())
+    if is_empty:
+        unnamed.unlink()
+        return exported, None
+    before, after = provisional.encode(), name.encode()
+    initializers = tuple(
+        tuple(chunk.replace(before, after) if isinstance(chunk, bytes) else chunk for chunk in chunks)
+        for chunks in exported.initializers
+    )
+    renamed = SerializedModel(exported.header, exported.body.replace(before, after), initializers)
+    return renamed, unnamed.replace(path.with_name(name))
+
+
+@dataclass(slots=True)
+class _ExternalDataWriter:
+    """Writes the elements of tensors of more than `above` bytes to a file, and references to them into the messages.
+
+    A `thread` computes the digest of what is written, from the memory of the system, beside the writing.
+    """
+
+    file: BinaryIO
+    location: str
+    above: int
+    total: int
+    report: ReportBytes
+    thread: ThreadPoolExecutor
+    _hash: Any = field(default_factory=sha256)
+    _hashing: list[Future[None]] = field(default_factory=list[Future[None]])
+
+    def chunks(self, tensor: Tensor, name: str) -> Iterator[Chunk]:
+        if tensor.nbytes <= self.above or tensor.dtype == STRING:
+            yield from tensor.chunks(name)
+            return
+        content = tensor.mapped if tensor.mapped is not None and tensor.mapped.is_raw else tensor.raw_data()
+        self.file.write(b"\0" * (-self.file.tell() % PAGE_BYTES))
+        begin = self.file.tell()
+        proto = tensor.proto_without_elements(name)
+        proto.raw_data = b""  # the helper refuses a tensor that has none
+        set_external_data(proto, self.location, begin, len(content))
+        proto.ClearField("raw_data")
+        write_chunk(self.file, content)
+        self.file.flush()
+        self._hashing.append(self.thread.submit(self._hash_span, begin, self.file.tell()))
+        self.report(self.file.tell(), self.total)
+        yield proto.SerializeToString(deterministic=True)
+
+    def _hash_span(self, begin: int, end: int) -> None:
+        self._hash.update((end - begin).to_bytes(8, "little"))  # lengths tell where each tensor begins
+        for start in range(begin, end, PIECE_BYTES):
+            self._hash.update(os.pread(self.file.fileno(), min(PIECE_BYTES, end - start), start))
+
+    def digest(self) -> str:
+        """The digest of all tensors in the file. Raises OSError."""
+        for span in self._hashing:
+            span.result()
+        return self._hash.hexdigest()[:DIGEST_DIGITS]
+
+
+def write_chunk(file: BinaryIO, chunk: Chunk) -> None:
+    """Write a chunk at the end of `file`. A span of another file is copied there; holes in it become holes.
+
+    The kernel copies without a detour through the memory of this process, and shares the blocks where the file system
+    can (copy_file_range(2)). Raises OSError.
+    """
+    if not isinstance(chunk, MappedField) or not isinstance(chunk.file, MappedFile):
+        file.write(chunk_bytes(chunk))
+        return
+    file.flush()
+    start, source = file.tell(), chunk.file.fileno()
+    if os.fstat(source).st_size < chunk.end:
+        raise OSError(errno.EIO, f"{chunk.file.path.name} became shorter")
+    for begin, end in _data_spans(source, chunk.begin, chunk.end):
+        _copy_span(source, begin, end, file.fileno(), begin + start - chunk.begin)
+    file.truncate(start + len(chunk))  # longer, if it ends with a hole
+    file.seek(start + len(chunk))
+
+
+def _data_spans(source: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts of a span of a file that are not holes; one where the system does not tell."""
+    if not hasattr(os, "SEEK_DATA"):
+        yield begin, end
+        return
+    while begin < end:
+        try:
+            start = os.lseek(source, begin, os.SEEK_DATA)
+            stop = min(os.lseek(source, start, os.SEEK_HOLE), end)
+        except OSError as e:
+            if e.errno != errno.ENXIO:  # which says that the rest is a hole
+                yield begin, end
+            return
+        if start < end:
+            yield start, stop
+        begin = max(start, stop)
+
+
+def _copy_span(source: int, begin: int, end: int, target: int, at: int) -> None:
+    """Copy bytes of one open file to position `at` of another, in memory where the kernel does not. Raises OSError."""
+    offset = at - begin
+    while begin < end and hasattr(os, "copy_file_range"):
+        try:
+            count = os.copy_file_range(source, target, min(end - begin, CHUNK_BYTES), begin, begin + offset)
+        except OSError:  # not between these file systems; if the disk is full, the next write says so
+            break
+        if count == 0:
+            break
+        begin += count
+    os.lseek(source, begin, os.SEEK_SET)
+    os.lseek(target, begin + offset, os.SEEK_SET)
+    while begin < end:
+        data = os.read(source, min(end - begin, CHUNK_BYTES))
+        if not data:
+            raise OSError(errno.EIO, "a file of weights became shorter")
+        begin += len(data)
+        while data:
+            data = data[os.write(target, data) :]
+
+
+def encode_text(text: str) -> bytes:
+    """Text as UTF-8, with the original bytes of paths; other lone surrogates are escaped."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="backslashreplace")
+
+
+def write_files(folder: Path, files: Mapping[str, Any]) -> list[str]:
+    """Write `files`; returns the error for each that cannot be written."""
+    lost: list[str] = []
+    for name, content in files.items():
+        try:
+            write_file(folder / name, content)
+        except Exception as e:  # noqa: BLE001 - a pass may leave anything
+            (folder / name).unlink(missing_ok=True)
+            lost.append(f"{name}: {format_error(e)}")
+    return lost
+
+
+def write_file(path: Path, content: Any) -> None:
+    """Write a model, or arrays by name as an .npz if there are any."""
+    if isinstance(content, onnx.ModelProto):
+        path.write_bytes(content.SerializeToString())
+        return
+    if isinstance(content, Model):
+        write_model(content, path)
+        return
+    arrays: dict[str, Any] = content
+    if not arrays:
+        return
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # np.savez takes no array called `file`
+        for name, elements in arrays.items():
+            found = np.asarray(elements)
+            plain = found.astype(np.str_) if found.dtype == np.object_ else found  # no pickles for strings
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as f:
+                np.lib.format.write_array(f, plain, allow_pickle=False)

@@ -8,6 +8,7 @@ that they read; others are quantized only where the integers of their operands a
 from __future__ import annotations
 
 import numpy as np
+from onnx import helper
 
 from ...core import EXACT, LOSSY, Op, Range, RewriteBuilder, RulePass, Value, require, rule
 from ..arithmetic.clamp_rules import required_clamp
@@ -25,7 +26,6 @@ from ..support.operand_queries import (
     required_scalar,
     unless_declined,
 )
-from .gates import GATE_RULES
 from .parameters import (
     HUGE,
     PER_CHANNEL_OPSET,
@@ -34,10 +34,12 @@ from .parameters import (
     constant_bias,
     constant_weights,
     dequantizer,
+    gate_slope,
     has_integers,
     integer_limits,
     is_dequantized,
     is_quantized,
+    linear_range,
     quantization_spec,
     quantized,
     quantized_bias,
@@ -54,7 +56,9 @@ JOINS = ("Add", "Mul", "Concat")
 WEIGHTED_OPS = ("Conv", "ConvTranspose", "Gemm")
 UNARY_OPS = ("Sigmoid", "Softmax", "LeakyRelu", "AveragePool", "GlobalAveragePool")
 KNOWN_RANGES = {"Sigmoid": Range(0.0, 1.0), "Softmax": Range(0.0, 1.0)}
+CLIP_OPSET = 12  # of Clip of bytes
 GEMM_OPSET = 11  # of Gemm without bias
+MIN_GATE_STEPS = 16  # of the integers between the bounds of a gate; with fewer, it would be coarse
 MIN_STEPS = 16  # of the integers of a sum that an operand spans; with fewer, it would hardly change the sum
 BYTE_MOVEMENTS = ("DepthToSpace", "SpaceToDepth", "MaxPool", "Resize", "Pad")
 
@@ -274,6 +278,46 @@ def quantize_unary(g: RewriteBuilder, op: Op, clamp: Op | None = None) -> Value:
     return quantized(g, made, of, bounds) if given is None else with_parameters(g, made, given, of)
 
 
+def integer_gate(g: RewriteBuilder, op: Op) -> Value:
+    """The HardSigmoid of dequantized integers, the one of a HardSwish: integers, clamped and with another scale.
+
+    HardSigmoid is a clamp of a * x + b to 0..1. Of dequantized integers, a * x + b is the same integers with another
+    scale and zero point, so that only the clamp is left; HardSwish is the product of that and x. onnxruntime has no
+    kernel of its own for either: both took the time of conversions to floats and back.
+    """
+    x = operand(op)
+    bounds = known(linear_range(op), "its slope or offset is none of a clamped line from 0 to 1")
+    maker = known(dequantizer(g, x), f"{x.name} is not dequantized")
+    integers, scale, zero = operand(maker), required_scalar(operand(maker, 1)), operand(maker, 2)
+    least, greatest = integer_limits(required_spec(g).activations)
+    start, end = (round(float(required_scalar(zero)) + bound / float(scale)) for bound in bounds)
+    require(start >= least, f"the integers of {x.name} begin above {bounds.low:.3g}")
+    require(end - start >= MIN_GATE_STEPS, f"the integers of {x.name} are coarse: {end - start} from 0 to 1")
+    kind = helper.tensor_dtype_to_np_dtype(required_spec(g).activations)
+    low = g.const(np.array(start, kind)) if start > least else None
+    high = g.const(np.array(end, kind)) if end < greatest else None
+    if low is not None or high is not None:
+        require(g.opset >= CLIP_OPSET, "there is no Clip of bytes")
+        integers = g.Clip(integers, low, high)
+    slope = np.float32(float(scale) * gate_slope(op))
+    return g.DequantizeLinear(integers, g.const(slope), g.const(np.array(start, kind)))
+
+
+@rule(lambda g, op: g.HardSigmoid(...) @ op, contract=LOSSY)
+def quantize_hard_sigmoid(g: RewriteBuilder, op: Op) -> Value:
+    """HardSigmoid(DequantizeLinear(x, s, z)) => DequantizeLinear(Clip(x), s * alpha, z - beta / alpha / s)"""
+    quantization_spec(g, op.type)
+    return integer_gate(g, op)
+
+
+@rule(lambda g, x, op: g.HardSwish(x) @ op, contract=LOSSY)
+def quantize_hard_swish(g: RewriteBuilder, x: Value, op: Op) -> Value:
+    """HardSwish(x) => Quantized(x * HardSigmoid(x)), where x is dequantized"""
+    quantization_spec(g, op.type)
+    gate = integer_gate(g, op)
+    return quantized(g, g.Mul(quantized(g, x), gate), op.outputs[0])
+
+
 @rule(lambda g, op: g.one_of(*MOVEMENTS, *BYTE_MOVEMENTS[2:])(...) @ op, contract=EXACT)
 def move_dequantization(g: RewriteBuilder, op: Op) -> Value:
     """Transpose(DequantizeLinear(x, s, z)) => DequantizeLinear(Transpose(x), s, z), so other movements, MaxPool, Pad
@@ -349,7 +393,8 @@ QUANTIZE_STATIC = RulePass(
         scale_dequantization,
         quantize_join,
         quantize_unary,
-        *GATE_RULES,
+        quantize_hard_sigmoid,
+        quantize_hard_swish,
         move_dequantization,
         split_dequantization,
         clamp_integers,

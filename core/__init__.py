@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .rewriting.builder import RewriteBuilder
     from .rewriting.ledger import Ledger
     from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
-    from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
+    from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rule_pass, run_pass
     from .run.report import Hint
     from .run.transforms import ModelTransform
 
@@ -59,6 +59,7 @@ _MODULES = {
         "Pass",
         "Pipeline",
         "RulePass",
+        "rule_pass",
         "leaves",
         "run_pass",
     ),
@@ -117,6 +118,7 @@ __all__ = [
     "may_drop",
     "require",
     "rule",
+    "rule_pass",
     "run_pass",
     "same_extent",
     "same_extent_if_broadcast",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core import Fixpoint, Pass, Pipeline
+from ..core import Fixpoint, Pass, Pipeline, rule_pass
 from ..core.plugins.plugin import Stage
 from ..core.run.transforms import ModelTransform
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
@@ -33,26 +33,26 @@ from .targets import ORT, Target
 from .transforms import element_types, extraction, initializers, names, texts
 
 CONVOLUTION: tuple[Pass, ...] = (
-    affine_into_conv.FOLD_BATCHNORM,
-    affine_into_conv.FOLD_AFFINE_INTO_CONV,
-    affine_into_conv.HOIST_AFFINE,
-    affine_into_conv.FOLD_AFFINE_BEFORE_CONV,
-    conv_padding.FOLD_PAD_INTO_CONV,
-    conv_padding.FOLD_PAD_INTO_POOL,
-    conv_merging.MERGE_PARALLEL_CONVS,
-    conv_merging.MERGE_CONSECUTIVE_CONVS,
-    conv_resizing.SINK_RESIZES,
-    conv_products.CONVOLVE_PRODUCTS,
+    rule_pass(affine_into_conv, "fold-batchnorm"),
+    rule_pass(affine_into_conv, "fold-affine-into-conv"),
+    rule_pass(affine_into_conv, "hoist-affine"),
+    rule_pass(affine_into_conv, "fold-affine-before-conv"),
+    rule_pass(conv_padding, "fold-pad-into-conv"),
+    rule_pass(conv_padding, "fold-pad-into-pool"),
+    rule_pass(conv_merging, "merge-parallel-convs"),
+    rule_pass(conv_merging, "merge-consecutive-convs"),
+    rule_pass(conv_resizing, "sink-resizes"),
+    rule_pass(conv_products, "convolve-products"),
 )
 """Folding of linear ops into Conv and ConvTranspose."""
 
 SHAPES: tuple[Pass, ...] = (
     fold_shapes.FoldShapes(),
     fold_shapes.MergeShapes(),
-    fold_shapes.FOLD_SHAPE_OPERANDS,
+    rule_pass(fold_shapes, "fold-shape-operands"),
     fold_shapes.FoldDynamicShapeOperands(),
-    fold_shapes.SIMPLIFY_SHAPE_READS,
-    range_indices.DROP_RANGE_GATHERS,
+    rule_pass(fold_shapes, "simplify-shape-reads"),
+    rule_pass(range_indices, "drop-range-gathers"),
 )
 """Folding of shape computations."""
 
@@ -61,93 +61,93 @@ STRUCTURE: tuple[Pass, ...] = (
     conditionals.MergeBranches(),
     loops.InlineLoop(),
     loops.HoistInvariants(),
-    sequences.RESOLVE_SEQUENCES,
+    rule_pass(sequences, "resolve-sequences"),
 )
 """Inlining of subgraphs, and removal of sequences."""
 
 NO_OPS: tuple[Pass, ...] = (
-    casts.MERGE_CASTS,
-    sequences.DROP_OPTIONALS,
-    no_ops.DROP_NO_OP_WHERE,
-    no_ops.DROP_NO_OP_SPLIT_CONCAT,
-    no_ops.DROP_NO_OP_INDEXING,
-    no_ops.DROP_NO_OP_POOL_RESIZE,
-    no_ops.DROP_NO_OP_REDUCTIONS,
-    no_ops.DROP_NO_OP_MOVEMENT,
-    quantization.SIMPLIFY_QUANTIZATION,
+    rule_pass(casts, "merge-casts"),
+    rule_pass(sequences, "drop-optionals"),
+    rule_pass(no_ops, "drop-no-op-where"),
+    rule_pass(no_ops, "drop-no-op-split-concat"),
+    rule_pass(no_ops, "drop-no-op-indexing"),
+    rule_pass(no_ops, "drop-no-op-pool-resize"),
+    rule_pass(no_ops, "drop-no-op-reductions"),
+    rule_pass(no_ops, "drop-no-op-movement"),
+    rule_pass(quantization, "simplify-quantization"),
 )
 """Ops without effect."""
 
 FUSION: tuple[Pass, ...] = (
-    activations.FUSE_GELU,
-    activations.FUSE_ACTIVATIONS,
-    activations.FUSE_HARD_ACTIVATIONS,
-    activations.FUSE_RECTIFIERS,
-    reductions.FUSE_REDUCE_MEAN,
-    norms.FUSE_NORM,
-    norms.FUSE_KERAS_LAYER_NORM,
-    norms.FUSE_NORM_WEIGHTS,
-    softmaxes.FUSE_SOFTMAX,
-    reductions.FUSE_REDUCTIONS,
-    norms.FUSE_LP_NORM,
-    attention.FUSE_ATTENTION,
-    attention.FUSE_INTO_ATTENTION,
+    rule_pass(activations, "fuse-gelu"),
+    rule_pass(activations, "fuse-activations"),
+    rule_pass(activations, "fuse-hard-activations"),
+    rule_pass(activations, "fuse-rectifiers"),
+    rule_pass(reductions, "fuse-reduce-mean"),
+    rule_pass(norms, "fuse-norm"),
+    rule_pass(norms, "fuse-keras-layer-norm"),
+    rule_pass(norms, "fuse-norm-weights"),
+    rule_pass(softmaxes, "fuse-softmax"),
+    rule_pass(reductions, "fuse-reductions"),
+    rule_pass(norms, "fuse-lp-norm"),
+    rule_pass(attention, "fuse-attention"),
+    rule_pass(attention, "fuse-into-attention"),
     attention.FUSE_CACHE_INTO_ATTENTION,
-    rotary.FUSE_ROTARY,
+    rule_pass(rotary, "fuse-rotary"),
 )
 """Fusion of several ops into one ONNX operator."""
 
 ARITHMETIC: tuple[Pass, ...] = (
-    no_op_arithmetic.DROP_NEUTRAL_OPERANDS,
-    logic.MERGE_LOGIC,
-    no_op_arithmetic.DROP_IDEMPOTENT,
-    variadic.MERGE_VARIADIC,
-    clamp_rules.MERGE_CLAMPS,
-    clamp_rules.DROP_UNBOUNDED_CLIP,
-    constant_chains.MERGE_CONSTANT_OPERANDS,
-    constant_chains.MERGE_AFFINE_CHAINS,
-    negations.CANONICALIZE_NEGATIONS,
-    negations.MERGE_NEGATIONS,
-    powers.MERGE_POWERS,
+    rule_pass(no_op_arithmetic, "drop-neutral-operands"),
+    rule_pass(logic, "merge-logic"),
+    rule_pass(no_op_arithmetic, "drop-idempotent"),
+    rule_pass(variadic, "merge-variadic"),
+    rule_pass(clamp_rules, "merge-clamps"),
+    rule_pass(clamp_rules, "drop-unbounded-clips"),
+    rule_pass(constant_chains, "merge-constant-operands"),
+    rule_pass(constant_chains, "merge-affine-chains"),
+    rule_pass(negations, "canonicalize-negations"),
+    rule_pass(negations, "merge-negations"),
+    rule_pass(powers, "merge-powers"),
 )
 """Elementwise algebra."""
 
 MOVEMENT: tuple[Pass, ...] = (
-    move_transposes.MERGE_TRANSPOSES,
+    rule_pass(move_transposes, "merge-transposes"),
     move_transposes.MoveTransposes(),
-    reshapes.TRANSPOSE_WITHOUT_RESHAPES,
-    reshapes.TRANSPOSE_TO_RESHAPE,
-    reshapes.MERGE_RESHAPES,
-    reshapes.SINK_RESHAPES,
-    reshapes.MULTIPLY_WITHOUT_RESHAPES,
-    reduced_axes.MERGE_REDUCTIONS,
-    expands.DROP_EXPAND_BEFORE_BROADCAST,
-    expands.MERGE_EXPANDS,
-    slices.MERGE_SLICES,
-    gathers.MERGE_GATHERS,
-    gathers.RESHAPE_INDICES,
-    pads.MERGE_PADS,
-    concats.MERGE_CONCATS,
-    concats.CANCEL_CONCATS,
-    concats.BYPASS_CONCATS,
-    slices.CANCEL_DEPTH_AND_SPACE,
+    rule_pass(reshapes, "transpose-without-reshapes"),
+    rule_pass(reshapes, "transpose-to-reshape"),
+    rule_pass(reshapes, "merge-reshapes"),
+    rule_pass(reshapes, "sink-reshapes"),
+    rule_pass(reshapes, "multiply-without-reshapes"),
+    rule_pass(reduced_axes, "merge-reductions"),
+    rule_pass(expands, "drop-expand-before-broadcast"),
+    rule_pass(expands, "merge-expands"),
+    rule_pass(slices, "merge-slices"),
+    rule_pass(gathers, "merge-gathers"),
+    rule_pass(gathers, "reshape-indices"),
+    rule_pass(pads, "merge-pads"),
+    rule_pass(concats, "merge-concats"),
+    rule_pass(concats, "cancel-concats"),
+    rule_pass(concats, "bypass-concats"),
+    rule_pass(slices, "cancel-depth-and-space"),
     slices.SlicesToSplit(),
 )
 """Ops that only move elements."""
 
 MATRIX_PRODUCTS: tuple[Pass, ...] = (
-    einsum.SIMPLIFY_EINSUM,
-    weight_scale.FOLD_BATCHNORM_INTO_GEMM,
-    weight_scale.FOLD_SCALE_INTO_WEIGHTS,
-    matmul_merging.MERGE_MATMULS,
-    gemm.FUSE_GEMM,
-    gemm.FOLD_BIAS,
-    gemm.FOLD_TRANSPOSE_INTO_GEMM,
-    gemm.FOLD_SCALE_INTO_GEMM,
+    rule_pass(einsum, "simplify-einsum"),
+    rule_pass(weight_scale, "fold-batchnorm-into-gemm"),
+    rule_pass(weight_scale, "fold-scale-into-weights"),
+    rule_pass(matmul_merging, "merge-matmuls"),
+    rule_pass(gemm, "fuse-gemm"),
+    rule_pass(gemm, "fold-bias"),
+    rule_pass(gemm, "fold-transpose-into-gemm"),
+    rule_pass(gemm, "fold-scale-into-gemm"),
     weight_scale.FOLD_SCALE,
-    factor_scales.MOVE_SCALES,
+    rule_pass(factor_scales, "move-scales"),
     matmul_merging.MERGE_PARALLEL_MATMULS,
-    grouped_heads.GROUP_HEADS,
+    rule_pass(grouped_heads, "group-heads"),
 )
 """Linear ops around MatMul, Gemm and Einsum become part of them."""
 
@@ -155,8 +155,8 @@ MATRIX_PRODUCTS: tuple[Pass, ...] = (
 BUILT_IN: tuple[Pass, ...] = (
     no_ops.RemoveUnused(),
     drop_outputs.DropOutputs(),
-    no_ops.DROP_DROPOUT,
-    no_ops.DROP_IDENTITY,
+    rule_pass(no_ops, "drop-dropout"),
+    rule_pass(no_ops, "drop-identity"),
     constants.LiftConstants(),
     constants.MergeConstants(),
     *CONVOLUTION,  # before equal ops are merged: a shared Conv has to stay as it is
@@ -172,9 +172,9 @@ BUILT_IN: tuple[Pass, ...] = (
     *MATRIX_PRODUCTS,
 )
 DECOMPOSITION: tuple[Pass, ...] = (
-    products.SPLIT_GEMM,
-    activation_parts.SPLIT_ACTIVATIONS,
-    norm_parts.SPLIT_NORMS,
+    rule_pass(products, "split-gemm"),
+    rule_pass(activation_parts, "split-activations"),
+    rule_pass(norm_parts, "split-norms"),
 )
 """Enabled by name, they run after the loop, whose fusions would undo them."""
 
@@ -183,7 +183,7 @@ OPTIONAL_PASSES: tuple[Pass, ...] = (
     opset.RaiseOpset(),
     *ORT.last,
     constants.Debloat(),
-    activations.FUSE_SWISH,
+    rule_pass(activations, "fuse-swish"),
     *DECOMPOSITION,
 )
 """Not in `basic`: they run in pipelines of targets, or where they are enabled by name."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from onnx import TensorProto
 
-from ..core import Pass, QuantizationSpec, Range
+from ..core import Pass, QuantizationSpec, Range, rule_pass
 from ..core.ir.cost_model import CPU, CostModel
 from ..core.ir.graph import Runs
 from ..core.ir.op_schemas import qualified_op_type
 from ..core.ort.kernels import runs_on_cpu
-from .fusion.skip_norms import KEEP_NORMS_APART
-from .linear.conv_axes import LIFT_CONVS
+from .fusion import skip_norms
+from .linear import conv_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ ORT = Target(
     "onnxruntime on the CPU",
     operators={"Attention": OperatorSupport(dtypes=frozenset({TensorProto.FLOAT, TensorProto.DOUBLE}))},
     runs=runs_on_cpu,
-    last=(KEEP_NORMS_APART, LIFT_CONVS),
+    last=(rule_pass(skip_norms, "keep-norms-apart"), rule_pass(conv_axes, "lift-convs")),
 )
 """onnxruntime's CPU provider.
 

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto
-from passwright.core import Fixpoint, Pipeline, QuantizationSpec, Range
+from passwright.core import Fixpoint, Pipeline, QuantizationSpec, Range, rule_pass
 from passwright.core.ort.sessions import SessionConfig, create_session
+from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
-from passwright.passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
-from passwright.passes.quantization.static_groups import QUANTIZE_STATIC
+from passwright.passes.quantization import static_groups
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
+
+SIMPLIFY_QUANTIZATION = rule_pass(quantization, "simplify-quantization")
+QUANTIZE_STATIC = rule_pass(static_groups, "quantize-static")
 
 OPERATORS = frozenset({
     "AveragePool", "Add", "Concat", "Conv", "Gemm", "GlobalAveragePool", "HardSigmoid", "HardSwish", "LeakyRelu",

@@ -15,7 +15,7 @@ import onnx
 import pytest
 from executable_documents import run_document
 from pass_loading import passes_from_file
-from passwright.core import Ledger, Pass, Rule, RulePass, from_onnx, to_onnx
+from passwright.core import Ledger, Pass, Rule, RulePass, from_onnx, rule_pass, to_onnx
 from passwright.core.plugins.discovery import ENTRY_POINT_GROUP
 from passwright.core.rewriting.ledger import Exclusions
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, run, stays
@@ -438,7 +438,10 @@ def edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Mod
 def test_activations_are_decomposed(before: str, after: str, edge: Callable[[str], ModuleType]) -> None:
     interface = "g (float[N,5] x) => (float[N,5] y) <float k = {0}>"
     becomes(
-        f"{interface} {{ {before} }}", f"{interface} {{ {after} }}", edge("activations").DECOMPOSE_ACTIVATIONS, opset=20
+        f"{interface} {{ {before} }}",
+        f"{interface} {{ {after} }}",
+        rule_pass(edge("activations"), "spell-out-activations"),
+        opset=20,
     )
 
 
@@ -451,7 +454,7 @@ def test_activations_are_decomposed(before: str, after: str, edge: Callable[[str
     ],
 )
 def test_other_activations_are_kept(text: str, edge: Callable[[str], ModuleType]) -> None:
-    stays(text, edge("activations").DECOMPOSE_ACTIVATIONS, opset=20, runs=False)
+    stays(text, rule_pass(edge("activations"), "spell-out-activations"), opset=20, runs=False)
 
 
 @pytest.mark.parametrize("kind", ["float", "double", "uint8"])
@@ -462,7 +465,7 @@ def test_depth_to_space_is_decomposed(kind: str, mode: str, edge: Callable[[str]
         f'g ({kind}[N,12,2,3] x) => ({kind}[N,3,4,6] y) {{ y = DepthToSpace <blocksize = 2, mode = "{mode}"> (x) }}',
         f"g ({kind}[N,12,2,3] x) => ({kind}[N,3,4,6] y) <int64 s = {{0}}>"
         f"{{ a = Reshape(x, s) b = Transpose <perm = [{perm}]> (a) y = Reshape(b, s) }}",
-        edge("blocks").DECOMPOSE_BLOCKS,
+        rule_pass(edge("blocks"), "spell-out-blocks"),
     )
 
 
@@ -471,7 +474,7 @@ def test_space_to_depth_is_decomposed(edge: Callable[[str], ModuleType]) -> None
         "g (float[N,3,4,6] x) => (float[N,12,2,3] y) { y = SpaceToDepth <blocksize = 2> (x) }",
         "g (float[N,3,4,6] x) => (float[N,12,2,3] y) <int64 s = {0}>"
         "{ a = Reshape(x, s) b = Transpose <perm = [0,3,5,1,2,4]> (a) y = Reshape(b, s) }",
-        edge("blocks").DECOMPOSE_BLOCKS,
+        rule_pass(edge("blocks"), "spell-out-blocks"),
     )
 
 
@@ -487,7 +490,7 @@ def test_space_to_depth_is_decomposed(edge: Callable[[str], ModuleType]) -> None
     ],
 )
 def test_unsupported_depth_to_space_is_kept(text: str, edge: Callable[[str], ModuleType]) -> None:
-    stays(text, edge("blocks").DECOMPOSE_BLOCKS, runs=False)
+    stays(text, rule_pass(edge("blocks"), "spell-out-blocks"), runs=False)
 
 
 @pytest.mark.parametrize(

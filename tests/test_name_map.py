@@ -11,22 +11,27 @@ import onnx
 import pytest
 from hypothesis import given
 from onnx import helper
-from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, to_onnx
+from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, rule_pass, to_onnx
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.run.name_map import NameTracker, name_map
 from passwright.core.verify.output_comparison import compare_outputs
 from passwright.core.verify.seeded_session import random_outputs
+from passwright.passes.cleanup import no_ops
 from passwright.passes.cleanup.constants import LiftConstants, MergeConstants
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
-from passwright.passes.cleanup.no_ops import DROP_IDENTITY, RemoveUnused
+from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.folding.fold_constants import FoldConstants
-from passwright.passes.linear.gemm import FUSE_GEMM
-from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES
+from passwright.passes.linear import gemm
+from passwright.passes.movement.layout_propagation import move_transposes
 from passwright.passes.pipelines import PIPELINES
 from passwright.passes.structure.conditionals import InlineIf
 from random_models import models
 from rewriting import load, oracle_of
 from tiers import GOLDEN_SAMPLE, slow_unless
+
+DROP_IDENTITY = rule_pass(no_ops, "drop-identity")
+FUSE_GEMM = rule_pass(gemm, "fuse-gemm")
+MERGE_TRANSPOSES = rule_pass(move_transposes, "merge-transposes")
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 BASIC = PIPELINES["basic"]

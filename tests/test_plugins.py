@@ -125,12 +125,12 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return put
 
 
-def code_of(rule: str, op: str = "Abs", *, name: str | None = None) -> str:
+def code_of(rule: str, op: str = "Abs", *, name: str | None = None, group: str = "") -> str:
     """A module with one rule, in a pass of that name if one is given."""
     made = f"\nMINE = RulePass({name!r}, ({rule},))\n" if name else ""
     return (
         "from passwright.core import EXACT, RulePass, rule\n"
-        f"@rule(lambda g, x: g.{op}(g.{op}(x)), contract=EXACT)\n"
+        f"@rule(lambda g, x: g.{op}(g.{op}(x)), contract=EXACT, group={group!r})\n"
         f"def {rule}(g, x):\n"
         f'    "{op}({op}(x)) => {op}(x)"\n'
         f"    return g.{op}(x)\n{made}"
@@ -656,6 +656,28 @@ def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(code_of("a") + code_of("b", "Ceil"), {"my-file": ["a", "b"]}, id="two loose rules"),
         pytest.param(code_of("a", name="own"), {"own": ["a"]}, id="a pass"),
         pytest.param(code_of("a", name="own") + code_of("b", "Ceil"), {"own": ["a"], "my-file": ["b"]}, id="both"),
+        pytest.param(
+            code_of("a", group="mine") + code_of("b", "Ceil", group="yours") + code_of("c", "Floor", group="mine"),
+            {"mine": ["a", "c"], "yours": ["b"]},
+            id="groups",
+        ),
+        pytest.param(
+            code_of("a", group="mine") + code_of("b"), {"mine": ["a"], "my-file": ["b"]}, id="a group and a rule"
+        ),
+        pytest.param(
+            code_of("a", group="mine")
+            + "from passwright.core import Plugin, PassPlacement, rule_pass\n"
+            + "PLUGIN = Plugin((PassPlacement(rule_pass(__name__, 'mine'), stage='fuse'),))",
+            {"mine": ["a"]},
+            id="a placed group",
+        ),
+        pytest.param(
+            code_of("a", group="mine")
+            + code_of("b", group="mine")
+            + "from passwright.core import Plugin\nP = Plugin((b, a))",
+            {"mine": ["b", "a"]},
+            id="a group of a plugin in its order",
+        ),
         pytest.param(code_of("a") + "again = a\n", {"my-file": ["a"]}, id="one rule under two names"),
         pytest.param(
             "from passwright.passes.linear.gemm import matmul_add_to_gemm\n" + code_of("a"),
@@ -672,7 +694,8 @@ def test_passes_of_a_file(tmp_path: Path, content: str, passes: dict[str, list[s
 
 
 def test_file_and_its_imported_pass_run_together(tmp_path: Path) -> None:
-    (tmp_path / "my_file.py").write_text("from passwright.passes.linear.gemm import FUSE_GEMM\n" + code_of("a"))
+    imported = "from passwright.core import rule_pass\nfrom passwright.passes.linear import gemm\n"
+    (tmp_path / "my_file.py").write_text(f"{imported}G = rule_pass(gemm, 'fuse-gemm')\n" + code_of("a"))
     assert "my-file" in catalogue([tmp_path / "my_file.py"])
 
 
@@ -718,6 +741,20 @@ def test_pass_named_like_its_file_beside_loose_rules(tmp_path: Path) -> None:
     (tmp_path / "squares.py").write_text(code_of("one", name="squares") + code_of("two", "Ceil"))
     with pytest.raises(PluginError, match=r"squares\.py: two would form a pass named squares .*; rename the pass"):
         passes_from_file(tmp_path / "squares.py")
+
+
+def test_group_named_like_its_file_beside_loose_rules(tmp_path: Path) -> None:
+    (tmp_path / "squares.py").write_text(code_of("one", group="squares") + code_of("two", "Ceil"))
+    with pytest.raises(PluginError, match=r"squares\.py: two would form a pass named squares .*; rename the pass"):
+        passes_from_file(tmp_path / "squares.py")
+
+
+def test_rules_of_a_group_are_one_pass_of_the_caller() -> None:
+    names: dict[str, Any] = {}
+    exec(code_of("one", group="both") + code_of("two", "Ceil", group="both"), names)
+    model = load("g (float[2] x) => (float[2] z) { a = Abs(x) b = Abs(a) c = Ceil(b) z = Ceil(c) }")
+    report = optimize(model, "none", [names["two"], names["one"]], only=["both"]).report
+    assert [(p.name, p.rules) for p in report.passes] == [("both", {"one": 1, "two": 1})]
 
 
 def test_a_dataclass_works_in_a_file(tmp_path: Path) -> None:

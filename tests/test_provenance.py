@@ -11,19 +11,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
-from passwright.core import EXACT, Ledger, Op, RewriteBuilder, Rule, Value, from_onnx, made_from, rule, to_onnx
+from passwright.core import (
+    EXACT,
+    Ledger,
+    Op,
+    RewriteBuilder,
+    Rule,
+    Value,
+    from_onnx,
+    made_from,
+    rule,
+    rule_pass,
+    to_onnx,
+)
 from passwright.core.ir.op import MAX_SOURCES
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.rewriting.driver import rewrite
 from passwright.core.serialization.provenance import RULE_KEY, SOURCES_KEY, TRUNCATION_MARK
-from passwright.passes.cleanup.no_ops import DROP_DROPOUT, DROP_IDENTITY
-from passwright.passes.linear.gemm import FUSE_GEMM
-from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES
+from passwright.passes.cleanup import no_ops
+from passwright.passes.linear import gemm as gemm_rules
+from passwright.passes.movement.layout_propagation import move_transposes
 from passwright.passes.pipelines import PIPELINES
 from passwright.passes.structure.conditionals import InlineIf
 from rewriting import apply_passes, load, require_equivalent, run
 
 from passwright import optimize
+
+DROP_DROPOUT = rule_pass(no_ops, "drop-dropout")
+DROP_IDENTITY = rule_pass(no_ops, "drop-identity")
+FUSE_GEMM = rule_pass(gemm_rules, "fuse-gemm")
+MERGE_TRANSPOSES = rule_pass(move_transposes, "merge-transposes")
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from passwright.core import (
     from_onnx,
     require,
     rule,
+    rule_pass,
     to_onnx,
 )
 from passwright.core.errors import NoFixpoint, PassesError, RuleError
@@ -950,6 +953,32 @@ def test_equation_and_contract_are_shown() -> None:
     assert double.equation == "x + x => 2 x"
     assert str(double.contract) == "exact"
     assert str(on_condition.contract) == "conditional: x is not negative"
+
+
+@rule(lambda g, x: g.Ceil(x), group="pieces")
+def second_piece(g: RewriteBuilder, x: Value) -> Value:
+    """Ceil(x) => x"""
+    return x
+
+
+@rule(lambda g, x: g.Floor(x), group="pieces")
+def first_piece(g: RewriteBuilder, x: Value) -> Value:
+    """Floor(x) => x"""
+    return x
+
+
+def test_a_group_is_a_pass_in_the_order_of_definition() -> None:
+    again = rule_pass(sys.modules[__name__], "pieces")
+    assert again == rule_pass(__name__, "pieces") == RulePass("pieces", (second_piece, first_piece))
+    with pytest.raises(RuleError, match=r"test_rules defines no rule with group='others'"):
+        rule_pass(__name__, "others")
+
+
+def test_imported_rules_of_a_group_do_not_count() -> None:
+    module = ModuleType("importing")
+    vars(module)["first_piece"] = first_piece
+    with pytest.raises(RuleError, match="importing defines no rule"):
+        rule_pass(module, "pieces")
 
 
 @rule(lambda g, x: g.Relu(x), critical_values=(0, 6.0))

@@ -20,20 +20,19 @@ from ...core.ir.graph import defined_values
 from ...core.ir.quantization_spec import QuantizationSpec, Range
 from ...core.rewriting.ledger import Ledger
 from ...core.rewriting.rules import LOSSY
-from ...core.run.pipeline import Fixpoint, Pass, RulePass, leaves
+from ...core.run.pipeline import Fixpoint, Pass, RulePass, leaves, rule_pass
 from ...core.support.suggestions import did_you_mean
+from ...passes.cleanup import quantization as no_op_quantization
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
-from ...passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
+from ...passes.quantization import dynamic, integer_operators, static_groups, weights
 from ...passes.quantization.bias_correction import CorrectBiases, layer_pairs, mean_errors, operand_channels
-from ...passes.quantization.dynamic import QUANTIZE_DYNAMIC, QUANTIZE_LSTM
+from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.equalization import EqualizeChannels
 from ...passes.quantization.gram_matrices import gram_inputs
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
-from ...passes.quantization.integer_operators import INTEGER_OPERATORS
 from ...passes.quantization.smoothing import SmoothActivations, smoothable_channels
-from ...passes.quantization.static_groups import KEEP_IN_FLOAT, QUANTIZE_STATIC
-from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_TABLES, QUANTIZE_WEIGHTS, STORE_INT8_WEIGHTS
+from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
 from ..registry.pass_sources import PluginLike, plugin_registries
 from .candidates import CandidateBuilder, Scheme
@@ -42,7 +41,9 @@ from .search import Built, Variant, Variants
 
 UNSIGNED_LIMIT = 127  # of unsigned weights less their zero point
 MAX_GRAM_BYTES = 1 << 30  # of all Gram matrices of a model
-FORMATS: Mapping[str, tuple[Pass, ...]] = {"qdq": (), "qoperator": (INTEGER_OPERATORS,)}
+QUANTIZE_WEIGHTS = rule_pass(weights, "quantize-weights")
+STORE_INT8_WEIGHTS = rule_pass(weights, "store-int8-weights")
+FORMATS: Mapping[str, tuple[Pass, ...]] = {"qdq": (), "qoperator": (rule_pass(integer_operators, "integer-operators"),)}
 STORE_WEIGHTS: Mapping[str, tuple[Pass, ...]] = {
     "int8-weights": (STORE_INT8_WEIGHTS, StoreWeights()),
     "half-weights": (StoreWeights(),),
@@ -50,7 +51,9 @@ STORE_WEIGHTS: Mapping[str, tuple[Pass, ...]] = {
 """The passes of the schemes that store weights alone, which other schemes are combined with."""
 WEIGHT_ONLY = frozenset({"Gather", "Gemm", "MatMul"})
 STORED_OPERATORS = frozenset({*CHANNEL_AXES, "Gather"})  # of which the static scheme makes the file smaller at least
-JOIN_GROUPS = Fixpoint("join-groups", (SIMPLIFY_QUANTIZATION, MergeDuplicates(), MergeConstants()))
+JOIN_GROUPS = Fixpoint(
+    "join-groups", (rule_pass(no_op_quantization, "simplify-quantization"), MergeDuplicates(), MergeConstants())
+)
 """Neighbouring groups of QuantizeLinear, DequantizeLinear and an operator become one chain of integers."""
 SCHEMES: Mapping[str, Scheme] = {
     scheme.name: scheme
@@ -58,14 +61,14 @@ SCHEMES: Mapping[str, Scheme] = {
         Scheme(
             "static",
             "int8 arithmetic with calibrated ranges; of LSTMs with those of each run; other weights stored in int8",
-            (QUANTIZE_STATIC, QUANTIZE_LSTM, QUANTIZE_TABLES, STORE_INT8_WEIGHTS),
-            (JOIN_GROUPS, KEEP_IN_FLOAT),
+            (rule_pass(static_groups, "quantize-static"), QUANTIZE_LSTM, QUANTIZE_TABLES, STORE_INT8_WEIGHTS),
+            (JOIN_GROUPS, rule_pass(static_groups, "keep-in-float")),
             needs_ranges=True,
         ),
         Scheme(
             "dynamic",
             "int8 weights, and activations with the range of each run",
-            (QUANTIZE_DYNAMIC, QUANTIZE_TABLES),
+            (rule_pass(dynamic, "quantize-dynamic"), QUANTIZE_TABLES),
             (MergeDuplicates(), MergeConstants()),
             {"operators": frozenset({"Gather", "Gemm", "LSTM", "MatMul"})},
             (("", {}), ("clipped weights", {"rounding": "mse"}), ("GPTQ", {"rounding": "gptq"})),

@@ -26,10 +26,16 @@ T = TypeVar("T")
 
 
 def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
-    """A registry for each plugin of the caller; a repeated file counts once. Raises PluginError."""
-    registries: list[PassRegistry] = []
+    """A registry for each plugin of the caller, and one for all single rules; a repeated file counts once.
+
+    Raises PluginError.
+    """
+    rules = tuple(plugin for plugin in plugins if isinstance(plugin, Rule))
+    registries = [registry_from_plugin(Plugin(rules), "the caller")] if rules else []
     files: set[Path] = set()
     for plugin in plugins:
+        if isinstance(plugin, Rule):
+            continue
         if not isinstance(plugin, str | Path):
             own = plugin if isinstance(plugin, Plugin) else Plugin((plugin,))
             registries.append(registry_from_plugin(own, "the caller"))

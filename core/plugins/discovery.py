@@ -183,8 +183,7 @@ def registry_from_module(module: ModuleType, source: str) -> PassRegistry:
 
 def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
     """The passes and pipelines of a plugin. Raises PluginError if it does not support this version of passwright."""
-    items = [item if isinstance(item, PassPlacement) else PassPlacement(item) for item in plugin.passes]
-    found: list[Entry] = [PassEntry(as_pass(p.item), source, p, plugin.opsets) for p in items]
+    found: list[Entry] = [PassEntry(as_pass(p.item), source, p, plugin.opsets) for p in plugin.placed_passes()]
     found += [PipelineEntry(name, content, source, plugin.opsets) for name, content in plugin.pipelines.items()]
     if not plugin.supports(here := version("passwright")):
         names = [entry.name for entry in found]
@@ -195,8 +194,8 @@ def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
     return registry
 
 
-def passes_in_module(module: ModuleType, source: str) -> list[Pass | ModelTransform | PassPlacement]:
-    """A module's passes and transforms, and its loose rules as one pass of its name.
+def passes_in_module(module: ModuleType, source: str) -> list[Pass | Rule | ModelTransform | PassPlacement]:
+    """A module's passes and transforms, its rules of groups, and its other rules as one pass of its name.
 
     Raises PluginError if that is taken.
     """
@@ -207,12 +206,13 @@ def passes_in_module(module: ModuleType, source: str) -> list[Pass | ModelTransf
     passes = list(map(as_pass, (*free, *given)))
     taken = {r for p in passes for r in all_rules(p)}
     rules_here = [t for t in things if isinstance(t, Rule) and t.build.__module__ == module.__name__]
-    loose = tuple(dict.fromkeys(r for r in rules_here if r not in taken))
+    own = list(dict.fromkeys(r for r in rules_here if r not in taken))
+    grouped, loose = [r for r in own if r.group], tuple(r for r in own if not r.group)
     name = module.__name__.removeprefix(FILE_MODULE_PREFIX).rpartition(".")[2].replace("_", "-")
-    if loose and any(p.name == name for p in passes):
+    if loose and name in {*(p.name for p in passes), *(r.group for r in grouped)}:
         rules = ", ".join(r.name for r in loose)
         raise PluginError(
             f"{source}: {rules} would form a pass named {name} after the module, which has a pass of that name; "
-            "rename the pass or the module, or put the rules into a pass"
+            "rename the pass or the module, or give the rules a group"
         )
-    return [*free, *placed, *([RulePass(name, loose)] if loose else [])]
+    return [*free, *placed, *grouped, *([RulePass(name, loose)] if loose else [])]

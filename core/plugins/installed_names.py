@@ -16,8 +16,8 @@ from ..support.regular_files import read_text
 
 ENTRY_POINT_GROUP = "passwright.passes"
 MAX_BYTES = 1 << 20  # of a source
-GROUPS = frozenset({"RulePass", "Pipeline", "Fixpoint"})
-"""Calls whose first argument is the name of a pass."""
+NAME_ARGUMENTS = {"RulePass": 0, "Pipeline": 0, "Fixpoint": 0, "rule_pass": 1}
+"""The position of the name of a pass among the arguments of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,14 @@ def names_in_source(source: PluginSource) -> SourceNames:
     found = SourceNames()
     with suppress(OSError, SyntaxError, ValueError, RecursionError):
         for node in ast.walk(ast.parse(read_text(source.file, MAX_BYTES))):
-            if isinstance(node, ast.FunctionDef) and any(_called(d) == "rule" for d in node.decorator_list):
+            if isinstance(node, ast.FunctionDef) and (made := [d for d in node.decorator_list if _called(d) == "rule"]):
                 found.rules.add(node.name)
+                keywords = [k for d in made if isinstance(d, ast.Call) for k in d.keywords]
+                found.passes.update(_texts([k.value for k in keywords if k.arg == "group"]))
             elif isinstance(node, ast.ClassDef):
                 found.passes.update(_class_names(node))
-            elif isinstance(node, ast.Call) and _called(node) in GROUPS and node.args:
-                found.passes.update(_texts(node.args[:1]))
+            elif isinstance(node, ast.Call) and (at := NAME_ARGUMENTS.get(_called(node))) is not None:
+                found.passes.update(_texts(node.args[at : at + 1]))
             elif isinstance(node, ast.Call) and _called(node) == "Plugin":
                 tables = [k.value for k in node.keywords if k.arg == "pipelines" and isinstance(k.value, ast.Dict)]
                 found.pipelines.update(name for table in tables for name in _texts(table.keys))

@@ -62,9 +62,10 @@ class PassPlacement:
 class Plugin:
     """All passes and pipelines of a package or file.
 
-    `passes`: passes, transforms and rules, each loose rule as a pass of its own. `pipelines`: by name, as `--pipeline`
-    takes them or as a Pass. `passwright`: the versions of passwright that it works with, as in `>=0.1,<1` (PEP 440).
-    `opsets`: the first and the last standard opset that it supports; None for any. Raises PluginError.
+    `passes`: passes, transforms and rules; rules of one group are one pass, each other rule is a pass of its own.
+    `pipelines`: by name, as `--pipeline` takes them or as a Pass. `passwright`: the versions of passwright that it
+    works with, as in `>=0.1,<1` (PEP 440). `opsets`: the first and the last standard opset that it supports; None for
+    any. Raises PluginError.
     """
 
     passes: Sequence[Pass | Rule | ModelTransform | PassPlacement] = ()
@@ -96,6 +97,22 @@ class Plugin:
             except InvalidSpecifier as e:
                 raise PluginError(f"passwright={self.passwright!r} is not of the form >=0.1,<1") from e
 
+    def placed_passes(self) -> list[PassPlacement]:
+        """The passes with their positions; the rules of a group are one pass, at the place of the first of them."""
+        groups: dict[str, list[Rule]] = {}
+        for r in self.passes:
+            if isinstance(r, Rule) and r.group:
+                groups.setdefault(r.group, []).append(r)
+        placed: list[PassPlacement] = []
+        for item in self.passes:
+            if isinstance(item, PassPlacement):
+                placed.append(item)
+            elif not isinstance(item, Rule) or not item.group:
+                placed.append(PassPlacement(item))
+            elif rules := groups.pop(item.group, None):
+                placed.append(PassPlacement(RulePass(item.group, tuple(dict.fromkeys(rules)))))
+        return placed
+
     def supports(self, version: str) -> bool:
         """Whether the plugin declares that it works with that version of passwright."""
         if not self.passwright:
@@ -106,9 +123,9 @@ class Plugin:
 
 
 def as_pass(item: Pass | Rule | ModelTransform) -> Pass:
-    """The pass itself, or a pass of a transform, or of a single rule, named after it in kebab-case."""
+    """The pass itself, or a pass of a transform, or of a single rule, named after its group or in kebab-case."""
     if isinstance(item, Rule):
-        return RulePass(item.name.replace("_", "-"), (item,))
+        return RulePass(item.group or item.name.replace("_", "-"), (item,))
     return item if isinstance(item, Pass) else TransformPass(item)
 
 

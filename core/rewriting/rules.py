@@ -124,7 +124,8 @@ class Match:
 class Rule:
     """A rewrite of one matched root, without state; inputs are drawn at and around its `critical_values`.
 
-    `patterns` are alternatives, tried in order. `parameters` are the variables that `build` takes; None: all.
+    `patterns` are alternatives, tried in order. `parameters` are the variables that `build` takes; None: all. `group`
+    is the name of the pass that it is part of; empty for a rule alone.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Rule:
     contract: Contract
     critical_values: tuple[float, ...] = ()
     parameters: tuple[str, ...] | None = None
+    group: str = ""
 
     @property
     def root_types(self) -> tuple[str, ...]:
@@ -172,6 +174,7 @@ def rule(
     contract: Contract = ROUNDING,
     allow_other_uses: bool = False,
     critical_values: Sequence[float] = (),
+    group: str = "",
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Make a rule of a function `(g, **variables) -> Value`, or `-> tuple` with one value per output of the root.
 
@@ -181,7 +184,9 @@ def rule(
     default.
     Inner values may be used elsewhere only if `allow_other_uses`. A rule that states no contract counts as `ROUNDING`.
     `critical_values` are the numbers at which it might go wrong, such as the knees of an activation: inputs are drawn
-    on and beside them. Raises RuleError for a parameter that is not a variable of a pattern.
+    on and beside them. The rules of a module with one `group` form the pass of that name, in the order in which they
+    are defined, so that an earlier one is tried first. Raises RuleError for a parameter that is not a variable of a
+    pattern.
     """
 
     def wrap(build: Callable[..., Any]) -> Rule:
@@ -200,7 +205,9 @@ def rule(
         _require_bound(f"the contract of {build.__name__}", assumed, sorted(bound))
         equation = (inspect.getdoc(build) or "").partition("\n")[0]
         numbers, parameters = tuple(map(float, critical_values)), tuple(p.name for p in taken)
-        return Rule(build.__name__, equation, tuple(roots), build, allow_other_uses, contract, numbers, parameters)
+        return Rule(
+            build.__name__, equation, tuple(roots), build, allow_other_uses, contract, numbers, parameters, group
+        )
 
     return wrap
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from operator import index
+from types import ModuleType
 from typing import Any, Protocol, cast, runtime_checkable
 
 from ..errors import (
@@ -16,6 +18,7 @@ from ..errors import (
     ModelError,
     NoFixpoint,
     PassFailed,
+    RuleError,
     UnknownNameError,
     UnverifiableError,
     format_error,
@@ -134,6 +137,19 @@ class RulePass:
     @cached_property
     def _index(self) -> RuleIndex:
         return RuleIndex(self.rules)
+
+
+def rule_pass(module: ModuleType | str, group: str) -> RulePass:
+    """The pass of the rules that a module, or the module of that name, defines with `group`, in their order there.
+
+    Raises RuleError if there is none.
+    """
+    module = sys.modules[module] if isinstance(module, str) else module
+    rules = (item for item in vars(module).values() if isinstance(item, Rule) and item.group == group)
+    own = tuple(dict.fromkeys(r for r in rules if r.build.__module__ == module.__name__))
+    if not own:
+        raise RuleError(f"{module.__name__} defines no rule with group={group!r}")
+    return RulePass(group, own)
 
 
 @dataclass(frozen=True, slots=True)

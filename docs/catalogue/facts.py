@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
+import re
 import sys
 from dataclasses import fields, is_dataclass
 from functools import cache
-from inspect import cleandoc, getdoc, getsource
-from itertools import pairwise
+from inspect import cleandoc, getdoc
 from typing import Any
 
 from onnx import defs
@@ -40,15 +39,12 @@ def family_docstring(name: str) -> str:
 
 
 def pass_docstring(p: Pass) -> str:
-    """The docstring of a pass; of one that holds rules, the string after it, or that of the module."""
+    """The docstring of a pass; of rules, the text on the group in the docstring of their module, or all of that."""
     if not isinstance(p, RulePass):
         return cleandoc(type(p).__doc__ or "")
-    module = sys.modules[defining_module(p)]
-    name = next(name for name, value in vars(module).items() if value is p)
-    for statement, after in pairwise(ast.parse(getsource(module)).body):
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == name:
-            return ast.literal_eval(after.value) if isinstance(after, ast.Expr) else cleandoc(module.__doc__ or "")
-    return cleandoc(module.__doc__ or "")
+    text = cleandoc(sys.modules[defining_module(p)].__doc__ or "")
+    found = re.search(rf"^`{p.name}`: (.*?)(?=\n`|\Z)", text, re.DOTALL | re.MULTILINE)
+    return found[1].strip() if found else text.partition("\n\n`")[0]
 
 
 def options(p: Pass) -> list[tuple[str, Any]]:

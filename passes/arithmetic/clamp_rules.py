@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import copysign
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, conditional, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
 from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
@@ -16,7 +16,7 @@ from ..support.operand_queries import (
 from .value_ranges import CLAMPS, ValueRange, build_clamp, known_clamp, range_of, type_limits
 
 
-@rule(lambda g, clamp: g.one_of(*CLAMPS)(...) @ clamp, contract=EXACT)
+@rule(lambda g, clamp: g.one_of(*CLAMPS)(...) @ clamp, contract=EXACT, group="merge-clamps")
 def drop_no_op_clamp(g: RewriteBuilder, clamp: Op) -> Value:
     """Relu(x), Clip(x, a, b), Max(x, a) or Min(x, b) => x, where x is known to lie within"""
     of, found = required_clamp(clamp)
@@ -26,7 +26,11 @@ def drop_no_op_clamp(g: RewriteBuilder, clamp: Op) -> Value:
     return of
 
 
-@rule(lambda g, inner, outer: g.one_of(*CLAMPS)(..., g.one_of(*CLAMPS)(...) @ inner, ...) @ outer, contract=EXACT)
+@rule(
+    lambda g, inner, outer: g.one_of(*CLAMPS)(..., g.one_of(*CLAMPS)(...) @ inner, ...) @ outer,
+    contract=EXACT,
+    group="merge-clamps",
+)
 def merge_clamps(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """Relu, Clip, Max or Min of another of them => one of them, with the bounds that follow"""
     return merge_clamp_pair(g, inner, outer, exact=True)
@@ -36,13 +40,14 @@ def merge_clamps(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     lambda g, inner, outer: g.one_of(*CLAMPS)(..., g.one_of(*CLAMPS)(...) @ inner, ...) @ outer,
     contract=NO_NEGATIVE_ZERO,
     critical_values=(0.0,),
+    group="merge-clamps",
 )
 def merge_clamps_over_zero(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """Relu, Clip, Max or Min of another of them => one of them, where one bound or result is 0"""
     return merge_clamp_pair(g, inner, outer, exact=False)
 
 
-@rule(lambda g, x, c: g.Max(x, g.const(c)), contract=NO_NEGATIVE_ZERO, critical_values=(0.0,))
+@rule(lambda g, x, c: g.Max(x, g.const(c)), contract=NO_NEGATIVE_ZERO, critical_values=(0.0,), group="merge-clamps")
 def max_with_zero_to_relu(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """Max(x, 0) => Relu(x)"""
     require(not x.is_const and c.dtype in FLOATS, "x is constant or not a float")
@@ -53,7 +58,11 @@ def max_with_zero_to_relu(g: RewriteBuilder, x: Value, c: Value) -> Value:
 
 
 # Bounds that are left out are the ends of the type (operator Clip): infinity becomes the greatest number.
-@rule(lambda g, x, clip: g.Clip(x) @ clip, contract=conditional("no element is infinite", each=is_finite))
+@rule(
+    lambda g, x, clip: g.Clip(x) @ clip,
+    contract=conditional("no element is infinite", each=is_finite),
+    group="drop-unbounded-clips",
+)
 def drop_unbounded_clip(g: RewriteBuilder, x: Value, clip: Op) -> Value:
     """Clip(x) => x"""
     require(required_clamp(clip)[1] == type_limits(x.dtype), "Clip has bounds")
@@ -88,7 +97,3 @@ def may_change_zero_sign(op: Op) -> bool:
     """
     found = known_clamp(op)
     return found is not None and op.type in {"Max", "Min"} and 0 in found[1] and found[0].known_dtype in FLOATS
-
-
-MERGE_CLAMPS = RulePass("merge-clamps", (drop_no_op_clamp, merge_clamps, merge_clamps_over_zero, max_with_zero_to_relu))
-DROP_UNBOUNDED_CLIP = RulePass("drop-unbounded-clips", (drop_unbounded_clip,))

@@ -1,4 +1,8 @@
-"""Merging of consecutive sums and products with constants."""
+"""Merging of consecutive sums and products with constants.
+
+`merge-constant-operands`: Merging of consecutive sums, or of consecutive products, with constants.
+`merge-affine-chains`: Merging of alternating sums and products with constants into one product and one sum.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from onnx import TensorProto
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, by_dtype, conditional, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, by_dtype, conditional, require, rule
 from ...core.ir.dtypes import FLOATS, INTEGERS
 from ..support.operand_queries import (
     Array,
@@ -48,6 +52,7 @@ Operands = TypeVar("Operands", AffineStep, Scaling)
 @rule(
     lambda g, inner, outer: g.one_of(*SUMS)(..., g.one_of(*SUMS)(...) @ inner, ...) @ outer,
     contract=by_dtype(INTEGERS, EXACT),
+    group="merge-constant-operands",
 )
 def merge_added_constants(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
@@ -61,27 +66,29 @@ def merge_added_constants(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
 
 
 @rule(
+    lambda g, inner, outer: g.one_of(*PRODUCTS)(..., g.one_of(*PRODUCTS)(...) @ inner, ...) @ outer,
+    contract=by_dtype(INTEGERS, EXACT),
+    group="merge-constant-operands",
+)
+def merge_constant_factors(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
+    """(x * c) * d => x * (c * d), (x * c) / d => x * (c / d), c / (d / x) => x * (c / d), and all the like"""
+    first, second = chained_operands(required_scaling, inner, outer)
+    return (merge_scalings if first.c.dtype in FLOATS else merge_integer_scalings)(g, first, second)
+
+
+@rule(
     lambda g, a, b, c, op: g.one_of(*SUMS)(g.Mul(a, g.const(c)), g.Mul(b, g.const(c))) @ op,
     contract=conditional(
         "no sum overflows, and no zero is negative",
         assume=lambda g, a, b: g.And(is_finite(g, g.Add(a, b)), is_finite(g, g.Sub(a, b))),
     ),
+    group="merge-constant-operands",
 )
 def factor_out_constant(g: RewriteBuilder, a: Value, b: Value, c: Value, op: Op) -> Value:
     """(a * c) + (b * c) => (a + b) * c, and so for Sub"""
     require_numpy_broadcasting(g.opset)
     require(a is not b, "both terms are the same product")
     return g.Mul(g.Add(a, b) if op.type == "Add" else g.Sub(a, b), c)
-
-
-@rule(
-    lambda g, inner, outer: g.one_of(*PRODUCTS)(..., g.one_of(*PRODUCTS)(...) @ inner, ...) @ outer,
-    contract=by_dtype(INTEGERS, EXACT),
-)
-def merge_constant_factors(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
-    """(x * c) * d => x * (c * d), (x * c) / d => x * (c / d), c / (d / x) => x * (c / d), and all the like"""
-    first, second = chained_operands(required_scaling, inner, outer)
-    return (merge_scalings if first.c.dtype in FLOATS else merge_integer_scalings)(g, first, second)
 
 
 def chained_operands(read: Callable[[Op], Operands], inner: Op, outer: Op) -> tuple[Operands, Operands]:
@@ -125,12 +132,6 @@ def merge_scalings(g: RewriteBuilder, first: Scaling, second: Scaling) -> Value:
     return g.Mul(first.x, made) if first.is_dividend == second.is_dividend else g.Div(made, first.x)
 
 
-MERGE_CONSTANT_OPERANDS = RulePass(
-    "merge-constant-operands", (merge_added_constants, merge_constant_factors, factor_out_constant)
-)
-"""Merging of consecutive sums, or of consecutive products, with constants."""
-
-
 MAX_CENTRE = 64  # how far from 0, in scaled units, x may be centred: digits of the subtracted offset are lost
 
 
@@ -139,6 +140,7 @@ MAX_CENTRE = 64  # how far from 0, in scaled units, x may be centred: digits of 
         g.one_of(*SUMS)(..., g.one_of(*PRODUCTS)(..., g.one_of(*SUMS)(...) @ inner, ...) @ middle, ...) @ outer
     ),
     contract=by_dtype(INTEGERS, EXACT),
+    group="merge-affine-chains",
 )
 def merge_sums_around_product(g: RewriteBuilder, inner: Op, middle: Op, outer: Op) -> Value:
     """(x + a) * k + b => x * k + (a * k + b), and the like with Sub and, of floats, with Div"""
@@ -150,6 +152,7 @@ def merge_sums_around_product(g: RewriteBuilder, inner: Op, middle: Op, outer: O
         g.one_of(*PRODUCTS)(..., g.one_of(*SUMS)(..., g.one_of(*PRODUCTS)(...) @ inner, ...) @ middle, ...) @ outer
     ),
     contract=by_dtype(INTEGERS, EXACT),
+    group="merge-affine-chains",
 )
 def merge_products_around_sum(g: RewriteBuilder, inner: Op, middle: Op, outer: Op) -> Value:
     """(x * k + b) * m => x * (k * m) + b * m, and the like with Sub and, of floats, with Div"""
@@ -185,7 +188,3 @@ def affine_step(op: Op) -> AffineStep:
     if op.type == "Sub" and constant_first:
         return AffineStep(x, np.negative(one), number, c)
     return AffineStep(x, one, np.negative(number) if op.type == "Sub" else number, c)
-
-
-MERGE_AFFINE_CHAINS = RulePass("merge-affine-chains", (merge_sums_around_product, merge_products_around_sum))
-"""Merging of alternating sums and products with constants into one product and one sum."""

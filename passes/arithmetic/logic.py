@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from onnx import TensorProto
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, broadcasts_to, by_dtype, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, broadcasts_to, by_dtype, require, rule
 from ...core.ir.dtypes import DISCRETE_TYPES, INTEGERS
 from ..support.operand_queries import (
     MAX_FOLDED_ELEMENTS,
@@ -30,6 +30,7 @@ CONSTANT_ON_EQUAL_OPERANDS = ("Greater", "Less", *REFLEXIVE, *OPERAND_TYPED)
     lambda g, x, inner, outer: g.one_of("Not", "BitwiseNot")(g.one_of("Not", "BitwiseNot")(x) @ inner) @ outer,
     allow_other_uses=True,
     contract=EXACT,
+    group="merge-logic",
 )
 def cancel_nots(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Not(Not(x)) => x, BitwiseNot(BitwiseNot(x)) => x"""
@@ -37,13 +38,13 @@ def cancel_nots(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     return x
 
 
-@rule(lambda g, x: g.one_of("And", "Or", "BitwiseAnd", "BitwiseOr")(x, x), contract=EXACT)
+@rule(lambda g, x: g.one_of("And", "Or", "BitwiseAnd", "BitwiseOr")(x, x), contract=EXACT, group="merge-logic")
 def drop_idempotent_logic(g: RewriteBuilder, x: Value) -> Value:
     """And(x, x), Or(x, x) => x"""
     return x
 
 
-@rule(lambda g, x, c, op: g.one_of("Equal", "Xor")(x, g.const(c)) @ op, contract=EXACT)
+@rule(lambda g, x, c, op: g.one_of("Equal", "Xor")(x, g.const(c)) @ op, contract=EXACT, group="merge-logic")
 def replace_comparison_with_bool(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """Equal(x, true) => x, Equal(x, false) => Not(x), Xor(x, true) => Not(x)"""
     require(c.dtype == TensorProto.BOOL, "the operands are not booleans")
@@ -55,7 +56,7 @@ def replace_comparison_with_bool(g: RewriteBuilder, x: Value, c: Value, op: Op) 
     return x if number and op.type == "Equal" else g.Not(x)
 
 
-@rule(lambda g, a, b, op: g.one_of("And", "Or", "Xor")(g.Not(a), g.Not(b)) @ op, contract=EXACT)
+@rule(lambda g, a, b, op: g.one_of("And", "Or", "Xor")(g.Not(a), g.Not(b)) @ op, contract=EXACT, group="merge-logic")
 def merge_nots(g: RewriteBuilder, a: Value, b: Value, op: Op) -> Value:
     """And(Not(a), Not(b)) => Not(Or(a, b)), Or(Not(a), Not(b)) => Not(And(a, b)), Xor(Not(a), Not(b)) => Xor(a, b)"""
     if op.type == "Xor":
@@ -63,7 +64,7 @@ def merge_nots(g: RewriteBuilder, a: Value, b: Value, op: Op) -> Value:
     return g.Not(g.Or(a, b) if op.type == "And" else g.And(a, b))
 
 
-@rule(lambda g, a, b, op: g.Not(g.one_of(*INVERSE_COMPARISON)(a, b) @ op), contract=EXACT)
+@rule(lambda g, a, b, op: g.Not(g.one_of(*INVERSE_COMPARISON)(a, b) @ op), contract=EXACT, group="merge-logic")
 def negate_comparison(g: RewriteBuilder, a: Value, b: Value, op: Op) -> Value:
     """Not(Less(a, b)) => GreaterOrEqual(a, b), of integers, and all the like"""
     require(a.dtype in INTEGERS, "neither comparison holds for NaN")
@@ -71,7 +72,7 @@ def negate_comparison(g: RewriteBuilder, a: Value, b: Value, op: Op) -> Value:
     return getattr(g, INVERSE_COMPARISON[op.type])(a, b)
 
 
-@rule(lambda g, x, op: g.one_of(*CONSTANT_ON_EQUAL_OPERANDS)(x, x) @ op, contract=EXACT)
+@rule(lambda g, x, op: g.one_of(*CONSTANT_ON_EQUAL_OPERANDS)(x, x) @ op, contract=EXACT, group="merge-logic")
 def fold_comparison_with_itself(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Equal(x, x), Less(x, x), Xor(x, x), Sub(x, x) and the like of integers or truths => a constant"""
     require(x.dtype in INTEGERS or x.dtype == TensorProto.BOOL, "the result differs for NaN")
@@ -85,13 +86,14 @@ def fold_comparison_with_itself(g: RewriteBuilder, x: Value, op: Op) -> Value:
     lambda g, c, a, b: g.Where(g.Not(c), a, b),
     contract=by_dtype(DISCRETE_TYPES, EXACT, otherwise=NO_NEGATIVE_ZERO),
     critical_values=(0.0,),
+    group="merge-logic",
 )
 def drop_not_in_where(g: RewriteBuilder, c: Value, a: Value, b: Value) -> Value:
     """Where(Not(c), a, b) => Where(c, b, a)"""
     return g.Where(c, b, a)
 
 
-@rule(lambda g, c, a, b: g.Where(c, g.const(a), g.const(b)), contract=EXACT)
+@rule(lambda g, c, a, b: g.Where(c, g.const(a), g.const(b)), contract=EXACT, group="merge-logic")
 def where_to_condition(g: RewriteBuilder, c: Value, a: Value, b: Value) -> Value:
     """Where(c, true, false) => c, Where(c, false, true) => Not(c)"""
     require(a.dtype == TensorProto.BOOL, "the branches are not booleans")
@@ -106,15 +108,10 @@ def where_to_condition(g: RewriteBuilder, c: Value, a: Value, b: Value) -> Value
     lambda g, c, a, b, other: g.Where(c, a, g.Where(c, b, other)),
     lambda g, c, a, b, other: g.Where(c, g.Where(c, a, b), other),
     contract=EXACT,
+    group="merge-logic",
 )
 def merge_wheres(g: RewriteBuilder, c: Value, a: Value, b: Value, other: Value) -> Value:
     """Where(c, a, Where(c, b, d)), Where(c, Where(c, a, b), d) => Where(c, a, d)"""
     unselected = any(broadcasts_to(b.shape, kept.shape) for kept in (a, c, other))
     require(unselected, f"{b.name} may stretch the result")
     return g.Where(c, a, other)
-
-
-MERGE_LOGIC = RulePass("merge-logic", (
-    cancel_nots, drop_idempotent_logic, replace_comparison_with_bool, merge_nots, negate_comparison,
-    fold_comparison_with_itself, drop_not_in_where, where_to_condition, merge_wheres,
-))  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, by_dtype, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, by_dtype, require, rule
 from ...core.ir.dtypes import FLOATS, INTEGERS
 from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
@@ -18,35 +18,36 @@ from ..support.operand_queries import (
 from .no_op_arithmetic import require_uniform
 
 
-@rule(lambda g, x: g.Neg(g.Neg(x)), allow_other_uses=True, contract=EXACT)
+@rule(lambda g, x: g.Neg(g.Neg(x)), allow_other_uses=True, contract=EXACT, group="merge-negations")
 def cancel_negations(g: RewriteBuilder, x: Value) -> Value:
     """Neg(Neg(x)) => x"""
     return x
 
 
-@rule(lambda g, a, b, op: g.one_of("Add", "Sub")(a, g.Neg(b)) @ op, contract=EXACT)
+@rule(lambda g, a, b, op: g.one_of("Add", "Sub")(a, g.Neg(b)) @ op, contract=EXACT, group="merge-negations")
 def add_negation_to_sub(g: RewriteBuilder, a: Value, b: Value, op: Op) -> Value:
     """Add(a, Neg(b)) => Sub(a, b), Sub(a, Neg(b)) => Add(a, b)"""
     return g.Sub(a, b) if op.type == "Add" else g.Add(a, b)
 
 
-@rule(lambda g, x, c, op: g.Sub(g.Neg(x), g.const(c)) @ op, contract=EXACT)
-def sub_from_negation(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
-    """-x - c => -c - x"""
-    return g.Sub(negate_constant(g, op, c), x)
-
-
-@rule(lambda g, a, b, op: g.one_of("Mul", "Div")(g.Neg(a), g.Neg(b)) @ op, contract=EXACT)
+@rule(lambda g, a, b, op: g.one_of("Mul", "Div")(g.Neg(a), g.Neg(b)) @ op, contract=EXACT, group="merge-negations")
 def cancel_negations_in_product(g: RewriteBuilder, a: Value, b: Value, op: Op) -> Value:
     """-a * -b => a * b, -a / -b => a / b"""
     require(op.type == "Mul" or a.dtype in FLOATS, "the smallest integer has no negation")
     return getattr(g, op.type)(a, b)
 
 
+@rule(lambda g, x, c, op: g.Sub(g.Neg(x), g.const(c)) @ op, contract=EXACT, group="merge-negations")
+def sub_from_negation(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
+    """-x - c => -c - x"""
+    return g.Sub(negate_constant(g, op, c), x)
+
+
 @rule(
     lambda g, x, op: g.one_of("Mul", "Div")(..., g.Neg(x), ...) @ op,
     lambda g, op: g.Neg(g.one_of("Mul", "Div")(...) @ op),
     contract=EXACT,
+    group="merge-negations",
 )
 def negate_constant_operand(g: RewriteBuilder, op: Op, x: Value | None = None) -> Value:
     """-x * c, -(x * c) => x * -c, -x / c, -(x / c) => x / -c, c / -x, -(c / x) => -c / x"""
@@ -56,19 +57,23 @@ def negate_constant_operand(g: RewriteBuilder, op: Op, x: Value | None = None) -
     return getattr(g, op.type)(*((made, x) if constant_first else (x, made)))
 
 
-@rule(lambda g, a, b: g.Neg(g.Sub(a, b)), contract=by_dtype(INTEGERS, EXACT, otherwise=NO_NEGATIVE_ZERO))
+@rule(
+    lambda g, a, b: g.Neg(g.Sub(a, b)),
+    contract=by_dtype(INTEGERS, EXACT, otherwise=NO_NEGATIVE_ZERO),
+    group="merge-negations",
+)
 def swap_difference(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """-(a - b) => b - a"""
     return g.Sub(b, a)
 
 
-@rule(lambda g, x, c, op: g.Neg(g.Add(x, g.const(c)) @ op), contract=NO_NEGATIVE_ZERO)
+@rule(lambda g, x, c, op: g.Neg(g.Add(x, g.const(c)) @ op), contract=NO_NEGATIVE_ZERO, group="merge-negations")
 def negate_sum(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """-(x + c) => -c - x"""
     return g.Sub(negate_constant(g, op, c), x)
 
 
-@rule(lambda g, x, c, op: g.one_of("Mul", "Div")(x, g.const(c)) @ op, contract=EXACT)
+@rule(lambda g, x, c, op: g.one_of("Mul", "Div")(x, g.const(c)) @ op, contract=EXACT, group="canonicalize-negations")
 def multiply_by_minus_one(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """Mul(x, -1) => Neg(x), Div(x, -1) => Neg(x)"""
     require(op.type == "Mul" or c.dtype in FLOATS, "the smallest integer has no negation")
@@ -77,7 +82,12 @@ def multiply_by_minus_one(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Valu
     return g.Neg(x)
 
 
-@rule(lambda g, x, c, op: g.Sub(g.const(c), x) @ op, contract=NO_NEGATIVE_ZERO, critical_values=(0.0,))
+@rule(
+    lambda g, x, c, op: g.Sub(g.const(c), x) @ op,
+    contract=NO_NEGATIVE_ZERO,
+    critical_values=(0.0,),
+    group="canonicalize-negations",
+)
 def sub_from_zero(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """Sub(0, x) => Neg(x)"""
     require_uniform(op, x, c, 0)
@@ -92,10 +102,3 @@ def negate_constant(g: RewriteBuilder, op: Op, c: Value) -> Value:
     require_bounded_growth(c)
     # Integers wrap around, here as in the op.
     return downcast_at_full_precision(g, np.asanyarray(np.negative(upcast(c))), c)
-
-
-CANONICALIZE_NEGATIONS = RulePass("canonicalize-negations", (multiply_by_minus_one, sub_from_zero))
-MERGE_NEGATIONS = RulePass("merge-negations", (
-    cancel_negations, add_negation_to_sub, cancel_negations_in_product, sub_from_negation, negate_constant_operand,
-    swap_difference, negate_sum,
-))  # fmt: skip

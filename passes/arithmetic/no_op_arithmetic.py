@@ -1,4 +1,9 @@
-"""Removal of neutral operands and of repeated ops, and folding of absorbing operands."""
+"""Removal of neutral operands and of repeated ops, and folding of absorbing operands.
+
+`drop-neutral-operands`: Removal of neutral operands, such as 0 in a sum, and folding of absorbing ones, such as 0 in a
+product.
+`drop-idempotent`: Removal of idempotent ops: rounding of integers, repeated Abs and Sign.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, broadcasts_to, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, broadcasts_to, require, rule
 from ...core.ir.dtypes import FLOATS, INTEGERS
 from ..support.operand_queries import (
     MAX_FOLDED_ELEMENTS,
@@ -29,7 +34,11 @@ NEUTRAL_ELEMENT_OPS = (
 )  # fmt: skip
 
 
-@rule(lambda g, x, c, op: g.one_of(*NEUTRAL_ELEMENT_OPS)(x, g.const(c)) @ op, contract=EXACT)
+@rule(
+    lambda g, x, c, op: g.one_of(*NEUTRAL_ELEMENT_OPS)(x, g.const(c)) @ op,
+    contract=EXACT,
+    group="drop-neutral-operands",
+)
 def drop_neutral_operand(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """Add(x, -0), Mul(x, 1), And(x, true), Or or Xor(x, false), Sub(x, 0), Div(x, 1), Pow(x, 1), ... => x"""
     number = neutral_element(op.type, c.dtype)
@@ -41,14 +50,23 @@ def drop_neutral_operand(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value
     return x
 
 
-@rule(lambda g, x, c, op: g.one_of("Add", "Sub")(x, g.const(c)) @ op, contract=NO_NEGATIVE_ZERO, critical_values=(0.0,))
+@rule(
+    lambda g, x, c, op: g.one_of("Add", "Sub")(x, g.const(c)) @ op,
+    contract=NO_NEGATIVE_ZERO,
+    critical_values=(0.0,),
+    group="drop-neutral-operands",
+)
 def drop_added_zero(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """Add(x, 0), Sub(x, -0) => x"""
     require_uniform(op, x, c, 0)
     return x
 
 
-@rule(lambda g, x, c, op: g.one_of("Mul", "And", "Or", "BitwiseAnd", "BitwiseOr")(x, g.const(c)) @ op, contract=EXACT)
+@rule(
+    lambda g, x, c, op: g.one_of("Mul", "And", "Or", "BitwiseAnd", "BitwiseOr")(x, g.const(c)) @ op,
+    contract=EXACT,
+    group="drop-neutral-operands",
+)
 def fold_absorbing_operand(g: RewriteBuilder, x: Value, c: Value, op: Op) -> Value:
     """And(x, false), Or(x, true), BitwiseAnd(x, 0), BitwiseOr(x, -1), Mul(integers, 0) => that constant"""
     require(c.dtype not in FLOATS, "x is a float: 0 times NaN or infinity is not 0")
@@ -94,17 +112,11 @@ def all_ones(dtype: int) -> int:
     return -1 if limits.min else int(limits.max)
 
 
-DROP_NEUTRAL_OPERANDS = RulePass(
-    "drop-neutral-operands", (drop_neutral_operand, drop_added_zero, fold_absorbing_operand)
-)
-"""Removal of neutral operands, such as 0 in a sum, and folding of absorbing ones, such as 0 in a product."""
-
-
 INTEGER_VALUED_OPS = frozenset({"Ceil", "Floor", "Round", "Sign"})
 MAX_DEPTH = 6  # ops looked at on the way up
 
 
-@rule(lambda g, x: g.one_of("Ceil", "Floor", "Round")(x), contract=EXACT)
+@rule(lambda g, x: g.one_of("Ceil", "Floor", "Round")(x), contract=EXACT, group="drop-idempotent")
 def drop_rounding_of_integers(g: RewriteBuilder, x: Value) -> Value:
     """Ceil(x), Floor(x), Round(x) => x, where x is known to be whole"""
     require(is_integer_valued(x), f"{x.name} may have a fraction")
@@ -115,6 +127,7 @@ def drop_rounding_of_integers(g: RewriteBuilder, x: Value) -> Value:
     lambda g, inner, outer: g.one_of("Abs", "Sign")(g.one_of("Abs", "Sign")(...) @ inner) @ outer,
     allow_other_uses=True,
     contract=EXACT,
+    group="drop-idempotent",
 )
 def drop_repeated_op(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """Abs(Abs(x)) => Abs(x), Sign(Sign(x)) => Sign(x)"""
@@ -122,13 +135,13 @@ def drop_repeated_op(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     return inner.outputs[0]
 
 
-@rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT)
+@rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT, group="drop-idempotent")
 def drop_neg_before_abs(g: RewriteBuilder, x: Value) -> Value:
     """Abs(Neg(x)) => Abs(x)"""
     return g.Abs(x)
 
 
-@rule(lambda g, x: g.Abs(x), contract=EXACT)
+@rule(lambda g, x: g.Abs(x), contract=EXACT, group="drop-idempotent")
 def drop_abs_of_positive(g: RewriteBuilder, x: Value) -> Value:
     """Abs(x) => x, where x is known to be above 0, or an integer that is not negative"""
     low = range_of(x).low
@@ -136,7 +149,7 @@ def drop_abs_of_positive(g: RewriteBuilder, x: Value) -> Value:
     return x
 
 
-@rule(lambda g, x: g.Abs(x), contract=NO_NEGATIVE_ZERO, critical_values=(0.0,))
+@rule(lambda g, x: g.Abs(x), contract=NO_NEGATIVE_ZERO, critical_values=(0.0,), group="drop-idempotent")
 def drop_abs_of_non_negative(g: RewriteBuilder, x: Value) -> Value:
     """Abs(x) => x, where x is known to be 0 or above"""
     require(range_of(x).low >= 0, "it may be negative")
@@ -156,10 +169,3 @@ def is_integer_valued(value: Value, depth: int = MAX_DEPTH) -> bool:
     if op.type == "Cast":
         return first.known_dtype in INTEGERS or first.known_dtype == TensorProto.BOOL
     return (op.type in DATA_MOVEMENT_OPS or op.type in {"Abs", "Neg", "Relu"}) and is_integer_valued(first, depth - 1)
-
-
-DROP_IDEMPOTENT = RulePass(
-    "drop-idempotent",
-    (drop_rounding_of_integers, drop_repeated_op, drop_neg_before_abs, drop_abs_of_positive, drop_abs_of_non_negative),
-)
-"""Removal of idempotent ops: rounding of integers, repeated Abs and Sign."""

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import EXACT, RewriteBuilder, RulePass, Value, conditional, require, rule
+from ...core import EXACT, RewriteBuilder, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
 from ..support.operand_queries import (
     broadcast_extents,
@@ -25,19 +25,19 @@ NO_QUOTIENT_OVERFLOW = conditional("no quotient overflows or underflows", each=i
 NO_INFINITE_RECIPROCAL = conditional("no divisor is so small that its reciprocal is infinite", each=is_finite)
 
 
-@rule(lambda g, x: g.Reciprocal(g.Reciprocal(x)), contract=NO_QUOTIENT_OVERFLOW)
+@rule(lambda g, x: g.Reciprocal(g.Reciprocal(x)), contract=NO_QUOTIENT_OVERFLOW, group="merge-powers")
 def cancel_reciprocals(g: RewriteBuilder, x: Value) -> Value:
     """Reciprocal(Reciprocal(x)) => x"""
     return x
 
 
-@rule(lambda g, a, b: g.Reciprocal(g.Div(a, b)), contract=NO_QUOTIENT_OVERFLOW)
+@rule(lambda g, a, b: g.Reciprocal(g.Div(a, b)), contract=NO_QUOTIENT_OVERFLOW, group="merge-powers")
 def swap_quotient(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """Reciprocal(Div(a, b)) => Div(b, a)"""
     return g.Div(b, a)
 
 
-@rule(lambda g, x, c: g.Reciprocal(g.Mul(x, g.const(c))))
+@rule(lambda g, x, c: g.Reciprocal(g.Mul(x, g.const(c))), group="merge-powers")
 def reciprocal_of_multiple(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """Reciprocal(Mul(x, c)) => Div(1 / c, x)"""
     require_numpy_broadcasting(g.opset)
@@ -47,7 +47,7 @@ def reciprocal_of_multiple(g: RewriteBuilder, x: Value, c: Value) -> Value:
     return g.Div(downcast_at_full_precision(g, np.asanyarray(1 / numbers), c), x)
 
 
-@rule(lambda g, x, y: g.Div(x, g.Reciprocal(y)))
+@rule(lambda g, x, y: g.Div(x, g.Reciprocal(y)), group="merge-powers")
 def div_by_reciprocal_to_mul(g: RewriteBuilder, x: Value, y: Value) -> Value:
     """Div(x, Reciprocal(y)) => Mul(x, y)"""
     return g.Mul(x, y)
@@ -57,6 +57,7 @@ def div_by_reciprocal_to_mul(g: RewriteBuilder, x: Value, y: Value) -> Value:
     lambda g, x, y: g.Mul(x, g.Reciprocal(y)),
     lambda g, x, y, one: g.Mul(x, g.Div(g.const(one), y)),
     contract=NO_INFINITE_RECIPROCAL,
+    group="merge-powers",
 )
 def mul_by_reciprocal_to_div(g: RewriteBuilder, x: Value, y: Value, one: Value | None = None) -> Value:
     """Mul(x, Reciprocal(y)), Mul(x, Div(1, y)) => Div(x, y)"""
@@ -71,6 +72,7 @@ def mul_by_reciprocal_to_div(g: RewriteBuilder, x: Value, y: Value, one: Value |
     lambda g, x: g.Sqrt(g.Mul(x, x)),
     lambda g, x, two: g.Sqrt(g.Pow(x, g.const(two))),
     contract=NO_SQUARE_OVERFLOW,
+    group="merge-powers",
 )
 def root_of_square_to_abs(g: RewriteBuilder, x: Value, two: Value | None = None) -> Value:
     """Sqrt(Mul(x, x)), Sqrt(Pow(x, 2)) => Abs(x)"""
@@ -78,7 +80,7 @@ def root_of_square_to_abs(g: RewriteBuilder, x: Value, two: Value | None = None)
     return g.Abs(x)
 
 
-@rule(lambda g, x: g.Mul(g.Sqrt(x), g.Sqrt(x)), lambda g, x, two: g.Pow(g.Sqrt(x), g.const(two)))
+@rule(lambda g, x: g.Mul(g.Sqrt(x), g.Sqrt(x)), lambda g, x, two: g.Pow(g.Sqrt(x), g.const(two)), group="merge-powers")
 def drop_square_of_root(g: RewriteBuilder, x: Value, two: Value | None = None) -> Value:
     """Mul(Sqrt(x), Sqrt(x)), Pow(Sqrt(x), 2) => x, where x is known not to be negative"""
     require_square(two, x)
@@ -86,11 +88,30 @@ def drop_square_of_root(g: RewriteBuilder, x: Value, two: Value | None = None) -
     return x
 
 
-@rule(lambda g, x: g.Exp(g.Log(x)), contract=conditional("x is not close to the ends of its type", each=is_finite))
+@rule(
+    lambda g, x: g.Exp(g.Log(x)),
+    contract=conditional("x is not close to the ends of its type", each=is_finite),
+    group="merge-powers",
+)
 def drop_exp_of_log(g: RewriteBuilder, x: Value) -> Value:
     """Exp(Log(x)) => x, where x is known not to be negative"""
     require_not_negative(x)
     return x
+
+
+@rule(
+    lambda g, x: g.Mul(g.Abs(x), g.Abs(x)),
+    lambda g, x, c: g.Pow(g.one_of("Abs", "Neg")(x), g.const(c)),
+    contract=EXACT,
+    group="merge-powers",
+)
+def drop_sign_before_even_power(g: RewriteBuilder, x: Value, c: Value | None = None) -> Value:
+    """Mul(Abs(x), Abs(x)) => Mul(x, x), Pow(Abs(x), 2), Pow(Neg(x), 2) => Pow(x, 2), and so for other even numbers"""
+    if c is None:
+        return g.Mul(x, x)
+    require(x.dtype in FLOATS, "the smallest integer has no absolute value")
+    require(float(uniform_value(c)) % 2 == 0, "the exponent is odd")
+    return g.Pow(x, c)
 
 
 @rule(
@@ -102,6 +123,7 @@ def drop_exp_of_log(g: RewriteBuilder, x: Value) -> Value:
             g.Equal(g.Greater(g.Abs(inner), 0), g.Greater(g.Abs(x), 0)),
         ),
     ),
+    group="merge-powers",
 )
 def merge_powers(g: RewriteBuilder, x: Value, a: Value, b: Value) -> Value:
     """Pow(Pow(x, a), b) => Pow(x, a * b), for whole numbers, or where x is known not to be negative"""
@@ -121,29 +143,9 @@ def merge_powers(g: RewriteBuilder, x: Value, a: Value, b: Value) -> Value:
     return g.Pow(x, g.const(np.full(shape, exponent)))
 
 
-@rule(
-    lambda g, x: g.Mul(g.Abs(x), g.Abs(x)),
-    lambda g, x, c: g.Pow(g.one_of("Abs", "Neg")(x), g.const(c)),
-    contract=EXACT,
-)
-def drop_sign_before_even_power(g: RewriteBuilder, x: Value, c: Value | None = None) -> Value:
-    """Mul(Abs(x), Abs(x)) => Mul(x, x), Pow(Abs(x), 2), Pow(Neg(x), 2) => Pow(x, 2), and so for other even numbers"""
-    if c is None:
-        return g.Mul(x, x)
-    require(x.dtype in FLOATS, "the smallest integer has no absolute value")
-    require(float(uniform_value(c)) % 2 == 0, "the exponent is odd")
-    return g.Pow(x, c)
-
-
 def require_square(two: Value | None, x: Value) -> None:
     """Decline unless the exponent, if there is one, is 2 throughout, of floats, and keeps the shape."""
     if two is not None:
         require(x.dtype in FLOATS, "the operands are integers, whose powers wrap around")
         require_scalar_or_broadcastable_to(two, x)
         require(uniform_value(two) == 2, "another exponent than 2")
-
-
-MERGE_POWERS = RulePass("merge-powers", (
-    cancel_reciprocals, swap_quotient, reciprocal_of_multiple, div_by_reciprocal_to_mul, mul_by_reciprocal_to_div,
-    root_of_square_to_abs, drop_square_of_root, drop_exp_of_log, drop_sign_before_even_power, merge_powers,
-))  # fmt: skip

@@ -1,4 +1,14 @@
-"""Removal of unused ops and initializers, and of ops without effect."""
+"""Removal of unused ops and initializers, and of ops without effect.
+
+`drop-identity`: Removal of Identity.
+`drop-dropout`: Removal of Dropout outside training.
+`drop-no-op-where`: Removal of Where ops that always select the same operand.
+`drop-no-op-split-concat`: Removal of empty inputs of Concat, and of Splits into one piece.
+`drop-no-op-movement`: Removal of reshapes, slices, pads and the like that leave each element in its place.
+`drop-no-op-indexing`: Removal of gathers and scatters whose constant indices are the identity.
+`drop-no-op-pool-resize`: Removal of pools with windows of one element, and of resizes to the same size.
+`drop-no-op-reductions`: Removal of reductions over single elements, or over none.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +23,6 @@ from ...core import (
     Ledger,
     Op,
     RewriteBuilder,
-    RulePass,
     Tensor,
     Value,
     by_dtype,
@@ -66,13 +75,13 @@ class RemoveUnused:
         return changes
 
 
-@rule(lambda g, x: g.Identity(x), contract=EXACT)
+@rule(lambda g, x: g.Identity(x), contract=EXACT, group="drop-identity")
 def drop_identity(g: RewriteBuilder, x: Value) -> Value:
     """Identity(x) => x"""
     return x
 
 
-@rule(lambda g, x, dropout: g.Dropout(x, ...) @ dropout, contract=EXACT)
+@rule(lambda g, x, dropout: g.Dropout(x, ...) @ dropout, contract=EXACT, group="drop-dropout")
 def drop_dropout(g: RewriteBuilder, x: Value, dropout: Op) -> tuple[Value, Value | None]:
     """Dropout(x) => x, and a mask of one value, where nothing is dropped"""
     require(is_inactive_dropout(dropout), "it may drop elements")
@@ -97,12 +106,6 @@ def is_inactive_dropout(dropout: Op) -> bool:
     if mode is None or (mode.is_const and not mode.const.any()):
         return True
     return ratio is not None and ratio.is_const and not ratio.const.any()
-
-
-DROP_IDENTITY = RulePass("drop-identity", (drop_identity,))
-"""Removal of Identity."""
-DROP_DROPOUT = RulePass("drop-dropout", (drop_dropout,))
-"""Removal of Dropout outside training."""
 
 
 STATE_INPUTS = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
@@ -151,24 +154,28 @@ def _holds_zeros(tensor: Tensor) -> bool:
 
 
 # Where the condition holds, onnxruntime returns 0 for -0.
-@rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=EXACT)
+@rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=EXACT, group="drop-no-op-where")
 def fold_constant_where(g: RewriteBuilder, c: Value, x: Value, y: Value) -> Value:
     """Where(true, x, y) => x, Where(false, x, y) => y"""
     require(not uniform_value(c) or not is_float_value(x), "a negative zero may become positive")
     return selected_operand(c, x, y)
 
 
-@rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=NO_NEGATIVE_ZERO)
-def fold_constant_where_of_floats(g: RewriteBuilder, c: Value, x: Value, y: Value) -> Value:
-    """Where(true, x, y) => x"""
-    return selected_operand(c, x, y)
-
-
-@rule(lambda g, c, x: g.Where(c, x, x), contract=by_dtype(DISCRETE_TYPES, EXACT, otherwise=NO_NEGATIVE_ZERO))
+@rule(
+    lambda g, c, x: g.Where(c, x, x),
+    contract=by_dtype(DISCRETE_TYPES, EXACT, otherwise=NO_NEGATIVE_ZERO),
+    group="drop-no-op-where",
+)
 def drop_where_of_equals(g: RewriteBuilder, c: Value, x: Value) -> Value:
     """Where(c, x, x) => x"""
     require_broadcastable_to(c, x)
     return x
+
+
+@rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=NO_NEGATIVE_ZERO, group="drop-no-op-where")
+def fold_constant_where_of_floats(g: RewriteBuilder, c: Value, x: Value, y: Value) -> Value:
+    """Where(true, x, y) => x"""
+    return selected_operand(c, x, y)
 
 
 def selected_operand(c: Value, x: Value, y: Value) -> Value:
@@ -179,13 +186,7 @@ def selected_operand(c: Value, x: Value, y: Value) -> Value:
     return taken
 
 
-DROP_NO_OP_WHERE = RulePass(
-    "drop-no-op-where", (fold_constant_where, drop_where_of_equals, fold_constant_where_of_floats)
-)
-"""Removal of Where ops that always select the same operand."""
-
-
-@rule(lambda g, xs, concat: g.Concat(*xs) @ concat, contract=EXACT)
+@rule(lambda g, xs, concat: g.Concat(*xs) @ concat, contract=EXACT, group="drop-no-op-split-concat")
 def drop_empty_concat_inputs(g: RewriteBuilder, xs: tuple[Value, ...], concat: Op) -> Value:
     """Concat(x, nothing, y) => Concat(x, y), and Concat(x) => x"""
     axis = concat.attr("axis")
@@ -195,7 +196,7 @@ def drop_empty_concat_inputs(g: RewriteBuilder, xs: tuple[Value, ...], concat: O
     return kept[0] if len(kept) == 1 else g.Concat(*kept, axis=axis)
 
 
-@rule(lambda g, x, split: g.Split(x, ...) @ split, contract=EXACT)
+@rule(lambda g, x, split: g.Split(x, ...) @ split, contract=EXACT, group="drop-no-op-split-concat")
 def drop_single_split(g: RewriteBuilder, x: Value, split: Op) -> tuple[Value | None, ...]:
     """Split(x) => x, where it is one piece, or where the others are empty and not read"""
     if len(split.outputs) == 1:
@@ -212,13 +213,10 @@ def is_empty_along(x: Value, axis: int) -> bool:
     return shape is not None and -len(shape) <= axis < len(shape) and same_extent(shape[axis], 0)
 
 
-DROP_NO_OP_SPLIT_CONCAT = RulePass("drop-no-op-split-concat", (drop_empty_concat_inputs, drop_single_split))
-"""Removal of empty inputs of Concat, and of Splits into one piece."""
-
-
 @rule(
     lambda g, x, op: g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, ...) @ op,
     contract=EXACT,
+    group="drop-no-op-movement",
 )
 def drop_no_op_reshape(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
@@ -227,14 +225,14 @@ def drop_no_op_reshape(g: RewriteBuilder, x: Value, op: Op) -> Value:
 
 
 # Empty axes mean none to the operator, and all of extent 1 to onnxruntime.
-@rule(lambda g, x, axes: g.Squeeze(x, axes=axes), contract=EXACT)
+@rule(lambda g, x, axes: g.Squeeze(x, axes=axes), contract=EXACT, group="drop-no-op-movement")
 def drop_no_op_squeeze(g: RewriteBuilder, x: Value, axes: list[int] | None) -> Value:
     """Squeeze(x) => x, where no dim has extent 1"""
     require(not axes and all(isinstance(d, int) and d != 1 for d in x.shape), "it may remove a dim")
     return x
 
 
-@rule(lambda g, x, op: g.Slice(x, ...) @ op, contract=EXACT)
+@rule(lambda g, x, op: g.Slice(x, ...) @ op, contract=EXACT, group="drop-no-op-movement")
 def drop_full_slice(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Slice(x, from the first element to the last) => x"""
     if not takes_everything(op, x):
@@ -244,7 +242,7 @@ def drop_full_slice(g: RewriteBuilder, x: Value, op: Op) -> Value:
     return x
 
 
-@rule(lambda g, x, op: g.Pad(x, ...) @ op, contract=EXACT)
+@rule(lambda g, x, op: g.Pad(x, ...) @ op, contract=EXACT, group="drop-no-op-movement")
 def drop_no_op_pad(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Pad(x, 0 0 ...) => x, in every mode"""
     pads = constant_numbers(op, "pads")
@@ -252,14 +250,14 @@ def drop_no_op_pad(g: RewriteBuilder, x: Value, op: Op) -> Value:
     return x
 
 
-@rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op, contract=EXACT)
+@rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op, contract=EXACT, group="drop-no-op-movement")
 def drop_unit_depth_to_space(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """DepthToSpace(x, blocksize=1) => x, and so SpaceToDepth"""
     require(op.attr("blocksize") == 1, "the block size is not 1")
     return x
 
 
-@rule(lambda g, x, equation: g.Einsum(x, equation=equation), contract=EXACT)
+@rule(lambda g, x, equation: g.Einsum(x, equation=equation), contract=EXACT, group="drop-no-op-movement")
 def drop_no_op_einsum(g: RewriteBuilder, x: Value, equation: str) -> Value:
     """Einsum(x, ij -> ij) => x"""
     given, arrow, wanted = equation.replace(" ", "").partition("->")
@@ -268,7 +266,7 @@ def drop_no_op_einsum(g: RewriteBuilder, x: Value, equation: str) -> Value:
     return x
 
 
-@rule(lambda g, x, op, k=None: g.Trilu(x, k) @ op, contract=EXACT)
+@rule(lambda g, x, op, k=None: g.Trilu(x, k) @ op, contract=EXACT, group="drop-no-op-movement")
 def drop_no_op_trilu(g: RewriteBuilder, x: Value, op: Op, k: Value | None) -> Value:
     """Trilu(x, k) => x, where no element lies beyond the k-th diagonal"""
     side = -2 if op.attr("upper", 1) else -1
@@ -285,14 +283,7 @@ def takes_everything(op: Op, x: Value) -> bool:
     return ranges is not None and all(cut.takes_all(extents.get(axis)) for axis, cut in ranges.items())
 
 
-DROP_NO_OP_MOVEMENT = RulePass("drop-no-op-movement", (
-    drop_no_op_reshape, drop_no_op_squeeze, drop_full_slice, drop_no_op_pad, drop_unit_depth_to_space,
-    drop_no_op_einsum, drop_no_op_trilu,
-))  # fmt: skip
-"""Removal of reshapes, slices, pads and the like that leave each element in its place."""
-
-
-@rule(lambda g, x, indices, axis: g.Gather(x, g.const(indices), axis=axis), contract=EXACT)
+@rule(lambda g, x, indices, axis: g.Gather(x, g.const(indices), axis=axis), contract=EXACT, group="drop-no-op-indexing")
 def drop_no_op_gather(g: RewriteBuilder, x: Value, indices: Value, axis: int) -> Value:
     """Gather(x, 0 1 2 ...) => x"""
     require_gatherable(x)
@@ -307,6 +298,7 @@ def drop_no_op_gather(g: RewriteBuilder, x: Value, indices: Value, axis: int) ->
         x, g.const(indices), *updates, axis=axis
     ),
     contract=EXACT,
+    group="drop-no-op-indexing",
 )
 def drop_identity_element_indices(
     g: RewriteBuilder, x: Value, indices: Value, updates: tuple[Value, ...], axis: int
@@ -319,7 +311,11 @@ def drop_identity_element_indices(
     return (*updates, x)[0]
 
 
-@rule(lambda g, x, indices, updates: g.one_of("GatherND", "ScatterND")(x, g.const(indices), *updates), contract=EXACT)
+@rule(
+    lambda g, x, indices, updates: g.one_of("GatherND", "ScatterND")(x, g.const(indices), *updates),
+    contract=EXACT,
+    group="drop-no-op-indexing",
+)
 def drop_identity_nd_indices(g: RewriteBuilder, x: Value, indices: Value, updates: tuple[Value, ...]) -> Value:
     """GatherND(x, identity) => x, ScatterND(x, identity, updates) => updates"""
     require(indices.rank >= 2, "the indices have no dims")
@@ -332,7 +328,11 @@ def drop_identity_nd_indices(g: RewriteBuilder, x: Value, indices: Value, update
     return (*updates, x)[0]
 
 
-@rule(lambda g, x, condition, axis: g.Compress(x, g.const(condition), axis=axis), contract=EXACT)
+@rule(
+    lambda g, x, condition, axis: g.Compress(x, g.const(condition), axis=axis),
+    contract=EXACT,
+    group="drop-no-op-indexing",
+)
 def drop_no_op_compress(g: RewriteBuilder, x: Value, condition: Value, axis: int | None) -> Value:
     """Compress(x, true true ...) => x"""
     require(axis is not None or x.rank == 1, "without an axis, Compress flattens x")
@@ -347,25 +347,22 @@ def are_indices_equal(indices: Value, order: Array, extents: Array | int) -> boo
     return bool((np.where(given < 0, given + extents, given) == order).all())
 
 
-DROP_NO_OP_INDEXING = RulePass(
-    "drop-no-op-indexing",
-    (drop_no_op_gather, drop_identity_element_indices, drop_identity_nd_indices, drop_no_op_compress),
-)
-"""Removal of gathers and scatters whose constant indices are the identity."""
-
-
 CROP_AND_RESIZE = "tf_crop_and_resize"
 HALF_PIXEL_FOR_NN = "tf_half_pixel_for_nn"  # by half an element even where nothing is resized, but not in onnxruntime
 
 
-@rule(lambda g, x, pool: g.one_of("AveragePool", "GlobalAveragePool")(x) @ pool, contract=NO_NEGATIVE_ZERO)
+@rule(
+    lambda g, x, pool: g.one_of("AveragePool", "GlobalAveragePool")(x) @ pool,
+    contract=NO_NEGATIVE_ZERO,
+    group="drop-no-op-pool-resize",
+)
 def drop_no_op_average_pool(g: RewriteBuilder, x: Value, pool: Op) -> Value:
     """AveragePool(x, kernel 1, stride 1) => x, GlobalAveragePool(x) => x where there is one element"""
     require(is_unit_pool(pool, x), "the windows may not cover each element once")
     return x
 
 
-@rule(lambda g, x, pool: g.MaxPool(x) @ pool, contract=EXACT)
+@rule(lambda g, x, pool: g.MaxPool(x) @ pool, contract=EXACT, group="drop-no-op-pool-resize")
 def drop_no_op_max_pool(g: RewriteBuilder, x: Value, pool: Op) -> tuple[Value | None, ...]:
     """MaxPool(x, kernel 1, stride 1) => x, for whole numbers"""
     require(not is_float_value(x), "x is a float: onnxruntime may return a finite number for NaN and -infinity")
@@ -373,7 +370,9 @@ def drop_no_op_max_pool(g: RewriteBuilder, x: Value, pool: Op) -> tuple[Value | 
     return (x, None)
 
 
-@rule(lambda g, x, resize: g.one_of("Resize", "Upsample")(x, ...) @ resize, contract=EXACT)
+@rule(
+    lambda g, x, resize: g.one_of("Resize", "Upsample")(x, ...) @ resize, contract=EXACT, group="drop-no-op-pool-resize"
+)
 def drop_unit_resize(g: RewriteBuilder, x: Value, resize: Op) -> Value:
     """Resize(x, scales 1 1 ...) => x, Resize(x, sizes: the extents) => x, and so Upsample"""
     mode = resize.attr("coordinate_transformation_mode")
@@ -404,12 +403,6 @@ def is_unit_pool(pool: Op, x: Value) -> bool:
     )
 
 
-DROP_NO_OP_POOL_RESIZE = RulePass(
-    "drop-no-op-pool-resize", (drop_no_op_average_pool, drop_no_op_max_pool, drop_unit_resize)
-)
-"""Removal of pools with windows of one element, and of resizes to the same size."""
-
-
 SUM_REDUCTIONS = frozenset({"ReduceMean", "ReduceSum"})
 REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 ARITHMETIC_REDUCTIONS = SUM_REDUCTIONS | {"ReduceProd"}
@@ -417,14 +410,14 @@ INT64_TYPES = frozenset({TensorProto.INT64, TensorProto.UINT64})
 """Whole numbers that onnxruntime adds up and multiplies as doubles."""
 
 
-@rule(lambda g, x, op: g.one_of(*REDUCTIONS)(x, ...) @ op, contract=EXACT)
+@rule(lambda g, x, op: g.one_of(*REDUCTIONS)(x, ...) @ op, contract=EXACT, group="drop-no-op-reductions")
 def drop_no_op_reduction(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """ReduceSum(x, no axes, noop_with_empty_axes=1) => x, and so ReduceMax, ReduceMean, ReduceMin, ReduceProd"""
     require(not constant_numbers(op) and op.attr("noop_with_empty_axes", 0), "the op reduces axes")
     return x
 
 
-@rule(lambda g, x, op: g.one_of(*REDUCTIONS)(x, ...) @ op, contract=EXACT)
+@rule(lambda g, x, op: g.one_of(*REDUCTIONS)(x, ...) @ op, contract=EXACT, group="drop-no-op-reductions")
 def drop_reduction_of_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
     require(op.type not in SUM_REDUCTIONS or not is_float_value(x), "x is a float: a negative zero may become positive")
@@ -439,6 +432,7 @@ def drop_reduction_of_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
         conditional("no integer is beyond 2**53", assume=lambda g, x: g.Equal(g.Div(x, 2**53), 0)),
         otherwise=NO_NEGATIVE_ZERO,
     ),
+    group="drop-no-op-reductions",
 )
 def drop_sum_of_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean and ReduceProd"""
@@ -449,6 +443,7 @@ def drop_sum_of_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
     lambda g, x, axis, op: g.one_of("CumProd", "CumSum")(x, g.const(axis)) @ op,
     lambda g, x, lengths, op: g.ReverseSequence(x, lengths) @ op,
     contract=EXACT,
+    group="drop-no-op-reductions",
 )
 def drop_scan_of_unit_axis(g: RewriteBuilder, x: Value, op: Op, axis: Value | None = None) -> Value:
     """CumSum(x, an axis of extent 1) => x, and so CumProd, and ReverseSequence with a time axis of extent 1"""
@@ -470,9 +465,3 @@ def without_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
     fixed = all(isinstance(d, int) and d > 0 for d in x.shape)
     require(fixed or not axes or min(axes) >= 0, "x may be empty")
     return g.Squeeze(x, axes=reduced)
-
-
-DROP_NO_OP_REDUCTIONS = RulePass("drop-no-op-reductions", (
-    drop_no_op_reduction, drop_reduction_of_unit_axes, drop_sum_of_unit_axes, drop_scan_of_unit_axis,
-))  # fmt: skip
-"""Removal of reductions over single elements, or over none."""

@@ -1,4 +1,7 @@
-"""Removal of quantization that changes nothing, and of clamps in front of one that saturates alike."""
+"""Removal of quantization that changes nothing, and of clamps in front of one that saturates alike.
+
+`simplify-quantization`: Removal of quantization that changes nothing, and of clamps in front of it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, require, rule
 from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dtypes import FLOATS, INTEGER_DTYPES
 from ...core.operators.declaration import Trait
@@ -91,6 +94,7 @@ def require_restored(given: Quantization) -> None:
     lambda g, x, inner, outer: g.QuantizeLinear(g.DequantizeLinear(x, ...) @ inner, ...) @ outer,
     allow_other_uses=True,
     contract=EXACT,
+    group="simplify-quantization",
 )
 def cancel_quantization(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """QuantizeLinear(DequantizeLinear(x, s, z), s, z) => x"""
@@ -100,13 +104,17 @@ def cancel_quantization(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Va
     return x
 
 
-@rule(lambda g, moved, outer: g.QuantizeLinear(g.one_of(*SELECTIONS)(...) @ moved, ...) @ outer, contract=EXACT)
+@rule(
+    lambda g, moved, outer: g.QuantizeLinear(g.one_of(*SELECTIONS)(...) @ moved, ...) @ outer,
+    contract=EXACT,
+    group="simplify-quantization",
+)
 def move_integers(g: RewriteBuilder, moved: Op, outer: Op) -> Value:
     """QuantizeLinear(Reshape(DequantizeLinear(x, s, z)), s, z) => Reshape(x), so all movements, Concat, MaxPool"""
     return on_integers(g, moved.outputs[0], movable_quantization([outer]), MAX_DEPTH)
 
 
-@rule(lambda g, split: g.Split(...) @ split, contract=EXACT)
+@rule(lambda g, split: g.Split(...) @ split, contract=EXACT, group="simplify-quantization")
 def split_integers(g: RewriteBuilder, split: Op) -> tuple[Value | None, ...]:
     """Split(DequantizeLinear(x, s, z)) => DequantizeLinear(Split(x), s, z), where the parts are quantized alike"""
     readers = [user for v in split.outputs for user in v.consumers]
@@ -156,7 +164,11 @@ def require_same_quantization(dequantize: Op, given: Quantization) -> None:
     require_restored(given)
 
 
-@rule(lambda g, clamp, outer: g.QuantizeLinear(g.one_of(*CLAMPS)(...) @ clamp, ...) @ outer, contract=EXACT)
+@rule(
+    lambda g, clamp, outer: g.QuantizeLinear(g.one_of(*CLAMPS)(...) @ clamp, ...) @ outer,
+    contract=EXACT,
+    group="simplify-quantization",
+)
 def drop_clamp_before_quantization(g: RewriteBuilder, clamp: Op, outer: Op) -> Value:
     """QuantizeLinear(Relu(x), s, z) => QuantizeLinear(x, s, z), of the least z; so Clip, Max, Min with wide bounds"""
     x, bounds = required_clamp(clamp)
@@ -170,9 +182,3 @@ def drop_clamp_before_quantization(g: RewriteBuilder, clamp: Op, outer: Op) -> V
     require(bool((least <= low + 0.499 - eps * np.abs(low)).all()), "the lower bound is within the integers")
     require(bool((greatest >= high - 0.499 + eps * np.abs(high)).all()), "the upper bound is within the integers")
     return g.QuantizeLinear(x, *outer.inputs[1:], **outer.attrs)
-
-
-SIMPLIFY_QUANTIZATION = RulePass(
-    "simplify-quantization", (cancel_quantization, move_integers, split_integers, drop_clamp_before_quantization)
-)
-"""Removal of quantization that changes nothing, and of clamps in front of it."""

@@ -1,13 +1,17 @@
-"""Normalizations as means, differences and quotients."""
+"""Normalizations as means, differences and quotients.
+
+`split-norms`: LayerNormalization and RMSNormalization as operators that every opset has, for older runtimes and
+devices.
+"""
 
 from __future__ import annotations
 
-from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, Value, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..fusion.polynomials import require_dtype
 
 
-@rule(lambda g, x, s, op, b=None: g.LayerNormalization(x, s, b) @ op)
+@rule(lambda g, x, s, op, b=None: g.LayerNormalization(x, s, b) @ op, group="split-norms")
 def split_layer_norm(g: RewriteBuilder, x: Value, s: Value, op: Op, b: Value | None = None) -> Value:
     """LayerNormalization(x, s, b) => d / Sqrt(ReduceMean(d * d) + epsilon) * s + b, where d = x - ReduceMean(x)"""
     wide = _wide(g, x, op)
@@ -17,7 +21,7 @@ def split_layer_norm(g: RewriteBuilder, x: Value, s: Value, op: Op, b: Value | N
     return scaled if b is None else g.Add(scaled, b)
 
 
-@rule(lambda g, x, s, op: g.RMSNormalization(x, s) @ op)
+@rule(lambda g, x, s, op: g.RMSNormalization(x, s) @ op, group="split-norms")
 def split_rms_norm(g: RewriteBuilder, x: Value, s: Value, op: Op) -> Value:
     """RMSNormalization(x, s) => x / Sqrt(ReduceMean(x * x) + epsilon) * s"""
     return g.Mul(_normalized(g, _wide(g, x, op), x, op), s)
@@ -47,7 +51,3 @@ def _normalized(g: RewriteBuilder, centred: Value, x: Value, op: Op) -> Value:
     epsilon = g.const(float(op.attr("epsilon", 1e-5)), like=centred)
     quotient = g.Div(centred, g.Sqrt(g.Add(mean, epsilon)))
     return g.Cast(quotient, to=x.dtype) if centred.dtype != x.dtype else quotient
-
-
-SPLIT_NORMS = RulePass("split-norms", (split_layer_norm, split_rms_norm))
-"""LayerNormalization and RMSNormalization as operators that every opset has, for older runtimes and devices."""

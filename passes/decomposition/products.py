@@ -1,15 +1,18 @@
-"""Gemm as MatMul and Add."""
+"""Gemm as MatMul and Add.
+
+`split-gemm`: Gemm as MatMul and Add, for runtimes that have no Gemm, or quantize MatMul only.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, Value, require, rule
 from ..linear.weighted_products import GEMM_TYPES, alpha_or_beta
 from ..support.operand_queries import downcast_constant
 
 
-@rule(lambda g, a, b, op, c=None: g.Gemm(a, b, c) @ op)
+@rule(lambda g, a, b, op, c=None: g.Gemm(a, b, c) @ op, group="split-gemm")
 def split_gemm_op(g: RewriteBuilder, a: Value, b: Value, op: Op, c: Value | None = None) -> Value:
     """Gemm(a, b, c, alpha, beta) => alpha * MatMul(a, b) + beta * c, with a Transpose of a or b where it has one"""
     require(op.version >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
@@ -31,7 +34,3 @@ def _scaled(g: RewriteBuilder, v: Value, factor: float) -> Value:
     if v.is_const:
         return downcast_constant(g, v.const.astype(np.float64) * factor, v)
     return g.Mul(v, g.const(factor, like=v))
-
-
-SPLIT_GEMM = RulePass("split-gemm", (split_gemm_op,))
-"""Gemm as MatMul and Add, for runtimes that have no Gemm, or quantize MatMul only."""

@@ -1,4 +1,11 @@
-"""Fusion of activations."""
+"""Fusion of activations.
+
+`fuse-gelu`: Fusion of Gelu, with the error function or with the hyperbolic tangent.
+`fuse-activations`: Fusion of smooth activations: Sigmoid, Softplus, Softsign, Mish.
+`fuse-swish`: Fusion of Swish, which onnxruntime runs as a Mul by alpha more than its parts.
+`fuse-hard-activations`: Fusion of HardSigmoid and HardSwish.
+`fuse-rectifiers`: Fusion of rectifiers: LeakyRelu, PRelu, Elu, ThresholdedRelu.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, conditional, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE
 from ..support.operand_queries import is_finite, require_broadcastable_to
 from .polynomials import (
@@ -35,6 +42,7 @@ def curve_plus_one(g: Any, z: Any, one: Any, curve: Any) -> Any:
     lambda g, x, z, one, half, curve, scaled: g.Mul(
         g.one_of("Mul", "Div")(x, half) @ scaled, curve_plus_one(g, z, one, curve)
     ),
+    group="fuse-gelu",
 )
 def fuse_gelu(
     g: RewriteBuilder, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op | None = None
@@ -55,13 +63,10 @@ def fuse_gelu(
     return g.Gelu(x, approximate="tanh")
 
 
-FUSE_GELU = RulePass("fuse-gelu", (fuse_gelu,))
-"""Fusion of Gelu, with the error function or with the hyperbolic tangent."""
-
-
 @rule(
     lambda g, x, one: g.Reciprocal(g.Add(g.Exp(g.Neg(x)), g.const(one))),
     lambda g, x, one, top: g.Div(g.const(top), g.Add(g.Exp(g.Neg(x)), g.const(one))),
+    group="fuse-activations",
 )
 def fuse_sigmoid(g: RewriteBuilder, x: Value, one: Value, top: Value | None = None) -> Value:
     """1 / (1 + Exp(-x)) => Sigmoid(x)"""
@@ -74,6 +79,7 @@ def fuse_sigmoid(g: RewriteBuilder, x: Value, one: Value, top: Value | None = No
 @rule(
     lambda g, x, one: g.Log(g.Add(g.Exp(x), g.const(one))),
     contract=conditional("Exp(x) does not overflow", each=is_finite),
+    group="fuse-activations",
 )
 def fuse_softplus(g: RewriteBuilder, x: Value, one: Value) -> Value:
     """Log(1 + Exp(x)) => Softplus(x)"""
@@ -83,7 +89,7 @@ def fuse_softplus(g: RewriteBuilder, x: Value, one: Value) -> Value:
     return g.Softplus(x)
 
 
-@rule(lambda g, x, one: g.Div(x, g.Add(g.Abs(x), g.const(one))))
+@rule(lambda g, x, one: g.Div(x, g.Add(g.Abs(x), g.const(one))), group="fuse-activations")
 def fuse_softsign(g: RewriteBuilder, x: Value, one: Value) -> Value:
     """Div(x, 1 + Abs(x)) => Softsign(x)"""
     require_dtype(x, HALF_OR_SINGLE)
@@ -91,14 +97,14 @@ def fuse_softsign(g: RewriteBuilder, x: Value, one: Value) -> Value:
     return g.Softsign(x)
 
 
-@rule(lambda g, x: g.Mul(x, g.Tanh(g.Softplus(x))))
+@rule(lambda g, x: g.Mul(x, g.Tanh(g.Softplus(x))), group="fuse-activations")
 def fuse_mish(g: RewriteBuilder, x: Value) -> Value:
     """Mul(x, Tanh(Softplus(x))) => Mish(x)"""
     require_dtype(x, HALF_OR_SINGLE)
     return g.Mish(x)
 
 
-@rule(lambda g, x, z: g.Mul(x, g.Sigmoid(z)))
+@rule(lambda g, x, z: g.Mul(x, g.Sigmoid(z)), group="fuse-swish")
 def fuse_swish(g: RewriteBuilder, x: Value, z: Value) -> Value:
     """Mul(x, Sigmoid(k * x)) => Swish(x, alpha=k)"""
     # onnxruntime has no kernel for Swish, and takes its definition at the opset of that alone.
@@ -109,12 +115,6 @@ def fuse_swish(g: RewriteBuilder, x: Value, z: Value) -> Value:
     return g.Swish(x, alpha=k)
 
 
-FUSE_ACTIVATIONS = RulePass("fuse-activations", (fuse_sigmoid, fuse_softplus, fuse_softsign, fuse_mish))
-"""Fusion of smooth activations: Sigmoid, Softplus, Softsign, Mish."""
-FUSE_SWISH = RulePass("fuse-swish", (fuse_swish,))
-"""Fusion of Swish, which onnxruntime runs as a Mul by alpha more than its parts."""
-
-
 SIXTH = 1 / 6
 
 
@@ -122,6 +122,7 @@ SIXTH = 1 / 6
     lambda g, z, low, high: g.Clip(z, min=low, max=high),
     lambda g, z, low, high, c, scaled: g.one_of("Mul", "Div")(g.Clip(z, min=low, max=high), g.const(c)) @ scaled,
     critical_values=(-3, 3),
+    group="fuse-hard-activations",
 )
 def fuse_hard_sigmoid(
     g: RewriteBuilder, z: Value, low: Any, high: Any, c: Value | None = None, scaled: Op | None = None
@@ -143,6 +144,7 @@ def fuse_hard_sigmoid(
     lambda g, x, a, b: g.Mul(x, g.HardSigmoid(x, alpha=a, beta=b)),
     lambda g, x, z, c, scaled: g.one_of("Mul", "Div")(g.Mul(x, g.Clip(z, min=0.0, max=6.0)), g.const(c)) @ scaled,
     critical_values=(-3, 3),
+    group="fuse-hard-activations",
 )
 def fuse_hard_swish(
     g: RewriteBuilder, x: Value, a: float = SIXTH, b: float = 0.5, z: Value | None = None, c: Value | None = None,
@@ -158,15 +160,11 @@ def fuse_hard_swish(
     return g.HardSwish(x) if g.opset >= 14 or z is None else g.Mul(x, g.HardSigmoid(x, alpha=SIXTH, beta=0.5))
 
 
-FUSE_HARD_ACTIVATIONS = RulePass("fuse-hard-activations", (fuse_hard_sigmoid, fuse_hard_swish))
-"""Fusion of HardSigmoid and HardSwish."""
-
-
 NO_INFINITE_SLOPE = conditional("no slope is infinite", assume=lambda g, a: g.Less(g.Abs(a), inf))
 """0 times infinity is not a number."""
 
 
-@rule(lambda g, x, a: g.Max(x, g.Mul(x, g.const(a))))
+@rule(lambda g, x, a: g.Max(x, g.Mul(x, g.const(a))), group="fuse-rectifiers")
 def fuse_leaky_relu_of_max(g: RewriteBuilder, x: Value, a: Value) -> Value:
     """Max(x, a * x) => LeakyRelu(x, alpha=a), 0 <= a <= 1"""
     require_dtype(x, HALF_OR_SINGLE)
@@ -181,13 +179,14 @@ def fuse_leaky_relu_of_max(g: RewriteBuilder, x: Value, a: Value) -> Value:
     lambda g, x, a: g.Sub(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), a)),
     lambda g, x, a: g.Add(g.Relu(x), g.Mul(g.Neg(g.Relu(g.Neg(x))), a)),
     contract=NO_INFINITE_SLOPE,
+    group="fuse-rectifiers",
 )
 def fuse_rectifier(g: RewriteBuilder, x: Value, a: Value, zero: Value | None = None) -> Value:
     """Where(x < 0, a * x, x), Where(x > 0, x, a * x), Relu(x) - a * Relu(-x) => LeakyRelu(x, alpha=a) or PRelu(x, a)"""
     return rectifier(g, x, a, zero)
 
 
-@rule(lambda g, x, c: g.Add(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), g.const(c))))
+@rule(lambda g, x, c: g.Add(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), g.const(c))), group="fuse-rectifiers")
 def fuse_prelu_of_negated_slope(g: RewriteBuilder, x: Value, c: Value) -> Value:
     """Relu(x) + c * Relu(-x) => PRelu(x, -c)"""
     require_dtype(x, HALF_OR_SINGLE)
@@ -210,6 +209,7 @@ def rectifier(g: RewriteBuilder, x: Value, a: Value, zero: Value | None) -> Valu
 @rule(
     lambda g, x, n, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), n, x),
     lambda g, x, n, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, n),
+    group="fuse-rectifiers",
 )
 def fuse_elu(g: RewriteBuilder, x: Value, n: Value, zero: Value) -> Value:
     """Where(x < 0, a * (Exp(x) - 1), x), Where(x > 0, x, a * (Exp(x) - 1)) => Elu(x, alpha=a)"""
@@ -221,7 +221,9 @@ def fuse_elu(g: RewriteBuilder, x: Value, n: Value, zero: Value) -> Value:
     return g.Elu(x, alpha=a)
 
 
-@rule(lambda g, x, t, zero: g.Where(g.Greater(x, g.const(t)), x, g.const(zero)), contract=EXACT)
+@rule(
+    lambda g, x, t, zero: g.Where(g.Greater(x, g.const(t)), x, g.const(zero)), contract=EXACT, group="fuse-rectifiers"
+)
 def fuse_thresholded_relu(g: RewriteBuilder, x: Value, t: Value, zero: Value) -> Value:
     """Where(x > t, x, 0) => ThresholdedRelu(x, alpha=t), where t >= 0"""
     require_dtype(x, HALF_OR_SINGLE)
@@ -229,9 +231,3 @@ def fuse_thresholded_relu(g: RewriteBuilder, x: Value, t: Value, zero: Value) ->
     alpha = scalar_constant(t, x)
     require(alpha >= 0, "zeros pass, and onnxruntime 1.31 gives 0 for -0 in some Wheres")
     return g.ThresholdedRelu(x, alpha=alpha)
-
-
-FUSE_RECTIFIERS = RulePass("fuse-rectifiers", (
-    fuse_leaky_relu_of_max, fuse_rectifier, fuse_prelu_of_negated_slope, fuse_elu, fuse_thresholded_relu,
-))  # fmt: skip
-"""Fusion of rectifiers: LeakyRelu, PRelu, Elu, ThresholdedRelu."""

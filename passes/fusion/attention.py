@@ -1,4 +1,8 @@
-"""Fusion of scaled dot-product attention into Attention (since opset 23)."""
+"""Fusion of scaled dot-product attention into Attention (since opset 23).
+
+`fuse-attention`: Fusion of scaled dot-product attention on operands of 3 or 4 dims into Attention (since opset 23).
+`fuse-into-attention`: Fusion of scales, of repeated heads, and of reshapes that split heads, into Attention.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,6 @@ from ...core import (
     Ledger,
     Op,
     RewriteBuilder,
-    RulePass,
     Value,
     conditional,
     made_from,
@@ -158,6 +161,7 @@ def is_masked_in_part(g: Any, z: Any, axis: Any) -> Any:
     lambda g, z, v, axis: g.MatMul(g.Softmax(z, axis=axis), v),
     lambda g, z, v, axis: g.MatMul(g.Cast(g.Softmax(z, axis=axis), to=TensorProto.FLOAT16), v),
     contract=conditional(CONDITION, assume=is_masked_in_part),
+    group="fuse-attention",
 )
 def fuse_attention(g: RewriteBuilder, z: Value, v: Value, axis: int) -> Value:
     """MatMul(Softmax(MatMul(q, Transpose(k)) * scale + mask), v) => Attention(q, k, v, mask)"""
@@ -167,6 +171,7 @@ def fuse_attention(g: RewriteBuilder, z: Value, v: Value, axis: int) -> Value:
 @rule(
     lambda g, p, v, zero: g.MatMul(g.Where(g.IsNaN(p), g.const(zero), p), v),
     contract=conditional("nothing is empty, and no score is NaN or infinite but where it is masked"),
+    group="fuse-attention",
 )
 def fuse_guarded_attention(g: RewriteBuilder, p: Value, v: Value, zero: Value) -> Value:
     """MatMul(Where(IsNaN(p), 0, p), v), p = Softmax(scores + mask) => Attention(q, k, v, mask)"""
@@ -336,10 +341,6 @@ def untransposed_keys(g: RewriteBuilder, transposed_keys: Value) -> Value:
     return k if perm == axes else g.Transpose(k, perm=perm)
 
 
-FUSE_ATTENTION = RulePass("fuse-attention", (fuse_attention, fuse_guarded_attention))
-"""Fusion of scaled dot-product attention on operands of 3 or 4 dims into Attention (since opset 23)."""
-
-
 HEADS_FIRST = [0, 2, 1, 3]
 
 
@@ -352,6 +353,7 @@ def split_heads(g: Any, x: Any, reshape: Any) -> Any:
     lambda g, q, k, v, op, c, m=None: g.Attention(g.Mul(q, g.const(c)), k, v, m) @ op,
     lambda g, q, k, v, op, c, m=None: g.Attention(q, g.Mul(k, g.const(c)), v, m) @ op,
     contract=conditional("no score overflows"),
+    group="fuse-into-attention",
 )
 def fold_scale_into_attention(
     g: RewriteBuilder, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None
@@ -374,6 +376,7 @@ def fold_scale_into_attention(
         g.Attention(q, g.Reshape(g.Expand(k, ...), ...) @ k4, g.Reshape(g.Expand(v, ...), ...) @ v4, *more) @ op
     ),
     contract=EXACT,
+    group="fuse-into-attention",
 )
 def fold_repeated_heads(g: RewriteBuilder, q: Value, k: Value, v: Value, more: Inputs, k4: Op, v4: Op, op: Op) -> Value:
     """Attention(q, Reshape(Expand(k)), Reshape(Expand(v))) => Attention(q, k, v), each head of k for several of q"""
@@ -401,6 +404,7 @@ def unrepeated_heads(part: Value, repeated: Value, axis: int) -> Value:
         g.Attention(split_heads(g, q, q4), split_heads(g, k, k4), split_heads(g, v, v4), *more) @ op
     ),
     allow_other_uses=True,
+    group="fuse-into-attention",
 )
 def fold_heads_into_attention(
     g: RewriteBuilder, q: Value, k: Value, v: Value, more: Inputs, q4: Op, k4: Op, v4: Op, op: Op
@@ -431,12 +435,6 @@ def head_count(x: Value, split: Value) -> int:
 def keeps_leading_dims(x: Value, reshaped: Value) -> bool:
     """Whether the first two dims, and so the contents of rows, are kept."""
     return all(same_extent(a, b) for a, b in zip(x.shape[:2], reshaped.shape[:2], strict=True))
-
-
-FUSE_INTO_ATTENTION = RulePass(
-    "fuse-into-attention", (fold_scale_into_attention, fold_repeated_heads, fold_heads_into_attention)
-)
-"""Fusion of scales, of repeated heads, and of reshapes that split heads, into Attention."""
 
 
 @dataclass(frozen=True, slots=True)

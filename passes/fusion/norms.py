@@ -1,4 +1,10 @@
-"""Fusion of normalizations, and of scales, offsets and casts into them."""
+"""Fusion of normalizations, and of scales, offsets and casts into them.
+
+`fuse-norm`: Fusion of LayerNormalization and RMSNormalization.
+`fuse-keras-layer-norm`: Fusion of Keras's LayerNormalization: a scale and an offset computed from mean and variance.
+`fuse-norm-weights`: Fusion of scales, offsets and casts into normalizations.
+`fuse-lp-norm`: Fusion of LpNormalization.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Op, RewriteBuilder, RulePass, Value, broadcasts_to, conditional, require, rule
+from ...core import Op, RewriteBuilder, Value, broadcasts_to, conditional, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import (
     Array,
@@ -38,6 +44,7 @@ def shifted_mean(g: Any, q: Any, eps: Any, mean: Any, axes: Any) -> Any:
         d, g.Div(g.const(one), g.Sqrt(shifted_mean(g, q, eps, mean, axes)))
     ),
     lambda g, d, q, eps, power, mean, axes=None: g.Mul(d, g.Pow(shifted_mean(g, q, eps, mean, axes), g.const(power))),
+    group="fuse-norm",
 )
 def fuse_norm(
     g: RewriteBuilder, d: Value, q: Value, eps: Value, mean: Op, one: Value | None = None, power: Value | None = None
@@ -87,13 +94,10 @@ def input_of_centring(d: Value, axis: int) -> Value:
     return x
 
 
-FUSE_NORM = RulePass("fuse-norm", (fuse_norm,))
-"""Fusion of LayerNormalization and RMSNormalization."""
-
-
 @rule(
     lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))),
     lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Add(g.Mul(g.Neg(mu), k), g.const(beta))),
+    group="fuse-keras-layer-norm",
 )
 def fuse_layer_norm_of_scale_and_offset(g: RewriteBuilder, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     """Add(x * k, beta - mean * k), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
@@ -118,11 +122,10 @@ def fuse_layer_norm_of_scale_and_offset(g: RewriteBuilder, x: Value, k: Value, m
     return g.LayerNormalization(x, *weights, axis=axis - x.rank, epsilon=positive_epsilon(eps, mean_of_squares))
 
 
-FUSE_KERAS_LAYER_NORM = RulePass("fuse-keras-layer-norm", (fuse_layer_norm_of_scale_and_offset,))
-"""Fusion of Keras's LayerNormalization: a scale and an offset computed from mean and variance."""
-
-
-@rule(lambda g, x, s, c, op, b=None: g.Mul(g.one_of("LayerNormalization", "RMSNormalization")(x, s, b) @ op, c))
+@rule(
+    lambda g, x, s, c, op, b=None: g.Mul(g.one_of("LayerNormalization", "RMSNormalization")(x, s, b) @ op, c),
+    group="fuse-norm-weights",
+)
 def scale_norm(g: RewriteBuilder, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
     """Mul(LayerNormalization(x, s, b), c) => LayerNormalization(x, s * c, b * c), and so for RMSNormalization"""
     dims = weight_dims(x, s, op)
@@ -135,7 +138,7 @@ def scale_norm(g: RewriteBuilder, x: Value, s: Value, c: Value, op: Op, b: Value
     return norm_with_weights(g, op, x, downcast_constant(g, weight_array(s, dims, x) * factor, x), shift)
 
 
-@rule(lambda g, x, s, c, op, b=None: g.Add(g.LayerNormalization(x, s, b) @ op, c))
+@rule(lambda g, x, s, c, op, b=None: g.Add(g.LayerNormalization(x, s, b) @ op, c), group="fuse-norm-weights")
 def shift_norm(g: RewriteBuilder, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
     """Add(LayerNormalization(x, s, b), c) => LayerNormalization(x, s, b + c)"""
     dims = weight_dims(x, s, op)
@@ -149,7 +152,8 @@ def shift_norm(g: RewriteBuilder, x: Value, s: Value, c: Value, op: Op, b: Value
 @rule(
     lambda g, x, s, up, op, down: (
         g.Cast(g.one_of("LayerNormalization", "RMSNormalization")(g.Cast(x) @ up, s) @ op) @ down
-    )
+    ),
+    group="fuse-norm-weights",
 )
 def drop_casts_around_norm(g: RewriteBuilder, x: Value, s: Value, up: Op, op: Op, down: Op) -> Value:
     """Cast(LayerNormalization(Cast(x, to=float)), to=float16) => LayerNormalization(x), stash_type=float"""
@@ -181,10 +185,6 @@ def norm_with_weights(g: RewriteBuilder, op: Op, x: Value, s: Value, b: Value | 
     return getattr(g, op.type)(x, s, b, **op.attrs)
 
 
-FUSE_NORM_WEIGHTS = RulePass("fuse-norm-weights", (scale_norm, shift_norm, drop_casts_around_norm))
-"""Fusion of scales, offsets and casts into normalizations."""
-
-
 MAX_EPSILON = 1e-6  # the largest substitute for a length of 0
 
 
@@ -196,7 +196,11 @@ def norm_of(g: Any, x: Any, axes: Any, length: Any) -> Any:
 NO_LENGTH_OF_ZERO = conditional("no length is 0", assume=lambda g, length: g.Greater(length, 0))
 
 
-@rule(lambda g, x, length, axes=None: g.Div(x, norm_of(g, x, axes, length)), contract=NO_LENGTH_OF_ZERO)
+@rule(
+    lambda g, x, length, axes=None: g.Div(x, norm_of(g, x, axes, length)),
+    contract=NO_LENGTH_OF_ZERO,
+    group="fuse-lp-norm",
+)
 def fuse_lp_norm(g: RewriteBuilder, x: Value, length: Op) -> Value:
     """Div(x, ReduceL2(x)) => LpNormalization(x, p=2), and so for ReduceL1"""
     return lp_norm(g, x, length)
@@ -210,6 +214,7 @@ def fuse_lp_norm(g: RewriteBuilder, x: Value, length: Op) -> Value:
         x, g.Reciprocal(g.Sqrt(g.Max(g.ReduceSumSquare(x, axes) @ length, g.const(low))))
     ),
     contract=conditional("no length is below its lower bound", assume=lambda g, length, low: g.Greater(length, low)),
+    group="fuse-lp-norm",
 )
 def fuse_bounded_lp_norm(g: RewriteBuilder, x: Value, length: Op, low: Any) -> Value:
     """Div(x, Max(ReduceL2(x), c)), Div(x, Sqrt(Max(ReduceSumSquare(x), c))) => LpNormalization(x, p=2); L1 too"""
@@ -227,7 +232,3 @@ def lp_norm(g: RewriteBuilder, x: Value, length: Op) -> Value:
     if axes[0] < x.rank - 1:
         g.costs.require_fast_kernel("LpNormalization", x, saved=1)
     return g.LpNormalization(x, axis=axes[0], p=1 if length.type == "ReduceL1" else 2)
-
-
-FUSE_LP_NORM = RulePass("fuse-lp-norm", (fuse_lp_norm, fuse_bounded_lp_norm))
-"""Fusion of LpNormalization."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...core import Op, RewriteBuilder, RulePass, Value, conditional, require, rule
+from ...core import Op, RewriteBuilder, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS
 from ..support.operand_queries import constant_numbers, is_finite, normalized_axes, unless_declined
 from .polynomials import require_dtype, require_scalar, scalar_constant
@@ -16,6 +16,7 @@ from .polynomials import require_dtype, require_scalar, scalar_constant
 @rule(
     lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total,
     lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total,
+    group="fuse-reductions",
 )
 def fuse_reduce_sum_square(
     g: RewriteBuilder, x: Value, total: Op, axes: Value | None, two: Value | None = None
@@ -26,14 +27,14 @@ def fuse_reduce_sum_square(
     return build_reduction(g, "ReduceSumSquare", x, total, axes)
 
 
-@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total)
+@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total, group="fuse-reductions")
 def fuse_reduce_l1(g: RewriteBuilder, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Abs(x)) => ReduceL1(x)"""
     require_fast_reduction(g, "ReduceL1", x, total)
     return build_reduction(g, "ReduceL1", x, total, axes)
 
 
-@rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total))
+@rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total), group="fuse-reductions")
 def fuse_reduce_l2(g: RewriteBuilder, x: Value, total: Op, axes: Value | None) -> Value:
     """Sqrt(ReduceSumSquare(x)) => ReduceL2(x)"""
     return build_reduction(g, "ReduceL2", x, total, axes)
@@ -42,6 +43,7 @@ def fuse_reduce_l2(g: RewriteBuilder, x: Value, total: Op, axes: Value | None) -
 @rule(
     lambda g, x, total, axes=None: g.Log(g.ReduceSum(g.Exp(x), axes) @ total),
     contract=conditional("Exp(x) does not overflow", each=is_finite),
+    group="fuse-reductions",
 )
 def fuse_reduce_log_sum_exp(g: RewriteBuilder, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(Exp(x))) => ReduceLogSumExp(x)"""
@@ -49,14 +51,17 @@ def fuse_reduce_log_sum_exp(g: RewriteBuilder, x: Value, total: Op, axes: Value 
     return build_reduction(g, "ReduceLogSumExp", x, total, axes)
 
 
-@rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total))
+@rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total), group="fuse-reductions")
 def fuse_reduce_log_sum(g: RewriteBuilder, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(x)) => ReduceLogSum(x)"""
     require_fast_reduction(g, "ReduceLogSum", x, total)
     return build_reduction(g, "ReduceLogSum", x, total, axes)
 
 
-@rule(lambda g, x, n, total, op, axes=None: g.one_of("Div", "Mul")(g.ReduceSum(x, axes) @ total, g.const(n)) @ op)
+@rule(
+    lambda g, x, n, total, op, axes=None: g.one_of("Div", "Mul")(g.ReduceSum(x, axes) @ total, g.const(n)) @ op,
+    group="fuse-reduce-mean",
+)
 def fuse_reduce_mean(g: RewriteBuilder, x: Value, n: Value, total: Op, op: Op, axes: Value | None) -> Value:
     """ReduceSum(x) / n => ReduceMean(x), ReduceSum(x) * (1 / n) => ReduceMean(x)"""
     axes_or_none = constant_numbers(total)
@@ -84,9 +89,3 @@ def build_reduction(g: RewriteBuilder, name: str, x: Value, total: Op, axes: Val
     require(axes is None or not axes.is_const or (axes.rank == 1 and axes.shape != (0,)), "the axes are no list")
     attrs = {k: v for k, v in total.attrs.items() if k != "noop_with_empty_axes"}
     return getattr(g, name)(x, axes, **attrs)
-
-
-FUSE_REDUCTIONS = RulePass("fuse-reductions", (
-    fuse_reduce_sum_square, fuse_reduce_l1, fuse_reduce_l2, fuse_reduce_log_sum_exp, fuse_reduce_log_sum,
-))  # fmt: skip
-FUSE_REDUCE_MEAN = RulePass("fuse-reduce-mean", (fuse_reduce_mean,))

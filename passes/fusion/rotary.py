@@ -1,8 +1,11 @@
-"""Fusion of rotary position embeddings into RotaryEmbedding (since opset 23)."""
+"""Fusion of rotary position embeddings into RotaryEmbedding (since opset 23).
+
+`fuse-rotary`: Fusion of rotary position embeddings into RotaryEmbedding (since opset 23).
+"""
 
 from __future__ import annotations
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, Op, RewriteBuilder, Value, require, rule, same_extent
 from ...core.inference.input_queries import slice_bounds, slice_range
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import (
@@ -19,7 +22,10 @@ from .polynomials import require_dtype
 MAX_DEPTH = 8  # ops passed on the way from a table of angles to the numbers of which it repeats each twice
 
 
-@rule(lambda g, x, hi, lo, c, s, axis: g.Add(g.Mul(x, c), g.Mul(g.Concat(g.Neg(hi), lo, axis=axis), s)))
+@rule(
+    lambda g, x, hi, lo, c, s, axis: g.Add(g.Mul(x, c), g.Mul(g.Concat(g.Neg(hi), lo, axis=axis), s)),
+    group="fuse-rotary",
+)
 def fuse_rotary(g: RewriteBuilder, x: Value, hi: Value, lo: Value, c: Value, s: Value, axis: int) -> Value:
     """X * [c c] + Concat(-x[half:], x[:half]) * [s s] => RotaryEmbedding(x, c, s)"""
     require_dtype(x, HALF_OR_SINGLE)
@@ -110,6 +116,7 @@ def first_half(g: RewriteBuilder, table: Value, half: int, depth: int = MAX_DEPT
 @rule(
     lambda g, part, rest, c, s, op, axis: g.Concat(g.RotaryEmbedding(part, c, s) @ op, rest, axis=axis),
     contract=EXACT,
+    group="fuse-rotary",
 )
 def fuse_partial_rotary(g: RewriteBuilder, part: Value, rest: Value, c: Value, s: Value, op: Op, axis: int) -> Value:
     """Concat(RotaryEmbedding(x[:n]), x[n:]) => RotaryEmbedding(x, rotary_embedding_dim=n)"""
@@ -128,13 +135,10 @@ def fuse_partial_rotary(g: RewriteBuilder, part: Value, rest: Value, c: Value, s
     lambda g, x, c, s, split, op: g.RotaryEmbedding(split_heads(g, x, split), c, s) @ op,
     contract=EXACT,
     allow_other_uses=True,
+    group="fuse-rotary",
 )
 def fold_heads_into_rotary(g: RewriteBuilder, x: Value, c: Value, s: Value, split: Op, op: Op) -> Value:
     """RotaryEmbedding(Transpose(Reshape(x))) => Transpose(Reshape(RotaryEmbedding(x, num_heads)))"""
     heads = head_count(x, split.outputs[0])
     rotated = g.RotaryEmbedding(x, c, s, **{**op.attrs, "num_heads": heads})
     return split_into_heads(g, rotated, heads, known_extent(x, 2) // heads)
-
-
-FUSE_ROTARY = RulePass("fuse-rotary", (fuse_rotary, fuse_partial_rotary, fold_heads_into_rotary))
-"""Fusion of rotary position embeddings into RotaryEmbedding (since opset 23)."""

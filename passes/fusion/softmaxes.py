@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, conditional, require, rule, same_extent
+from ...core import EXACT, Op, RewriteBuilder, Value, conditional, require, rule, same_extent
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import (
     has_n_consumers,
@@ -20,7 +20,7 @@ from .polynomials import require_dtype
 SINGLE_AXIS_OPSET = 13  # since this opset; before, an axis and all that follow are taken together
 
 
-@rule(lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total))
+@rule(lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total), group="fuse-softmax")
 def fuse_softmax(g: RewriteBuilder, e: Value, total: Op) -> Value:
     """Exp(x - ReduceMax(x)) / ReduceSum(Exp(x - ReduceMax(x))) => Softmax(x)"""
     return g.Softmax(input_of_max_subtraction(exp_operand(e), total), axis=softmax_axis(e, total))
@@ -29,13 +29,14 @@ def fuse_softmax(g: RewriteBuilder, e: Value, total: Op) -> Value:
 @rule(
     lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total),
     contract=conditional("Exp(x) does not overflow", each=is_finite),
+    group="fuse-softmax",
 )
 def fuse_softmax_of_exponentials(g: RewriteBuilder, e: Value, total: Op) -> Value:
     """Exp(x) / ReduceSum(Exp(x)) => Softmax(x)"""
     return g.Softmax(exp_operand(e), axis=softmax_axis(e, total))
 
 
-@rule(lambda g, d, total, axes=None: g.Sub(d, g.Log(g.ReduceSum(g.Exp(d), axes) @ total)))
+@rule(lambda g, d, total, axes=None: g.Sub(d, g.Log(g.ReduceSum(g.Exp(d), axes) @ total)), group="fuse-softmax")
 def fuse_log_softmax(g: RewriteBuilder, d: Value, total: Op) -> Value:
     """Sub(d, Log(ReduceSum(Exp(d)))), d = x - ReduceMax(x) => LogSoftmax(x)"""
     return g.LogSoftmax(input_of_max_subtraction(d, total), axis=softmax_axis(d, total))
@@ -44,6 +45,7 @@ def fuse_log_softmax(g: RewriteBuilder, d: Value, total: Op) -> Value:
 @rule(
     lambda g, x, total, axes=None: g.Sub(x, g.Log(g.ReduceSum(g.Exp(x), axes) @ total)),
     contract=conditional("Exp(x) does not overflow", each=is_finite),
+    group="fuse-softmax",
 )
 def fuse_log_softmax_of_exponentials(g: RewriteBuilder, x: Value, total: Op) -> Value:
     """Sub(x, Log(ReduceSum(Exp(x)))) => LogSoftmax(x)"""
@@ -53,6 +55,7 @@ def fuse_log_softmax_of_exponentials(g: RewriteBuilder, x: Value, total: Op) -> 
 @rule(
     lambda g, x, total, axes=None: g.Sub(x, g.ReduceLogSumExp(x, axes) @ total),
     contract=conditional("no number is infinite", each=is_finite),
+    group="fuse-softmax",
 )
 def fuse_log_softmax_of_log_sum(g: RewriteBuilder, x: Value, total: Op) -> Value:
     """Sub(x, ReduceLogSumExp(x)) => LogSoftmax(x)"""
@@ -62,6 +65,7 @@ def fuse_log_softmax_of_log_sum(g: RewriteBuilder, x: Value, total: Op) -> Value
 @rule(
     lambda g, x, a: g.Log(g.Softmax(x, axis=a)),
     contract=conditional("no share underflows to 0", assume=lambda g, x, a: g.Greater(g.Softmax(x, axis=a), 0)),
+    group="fuse-softmax",
 )
 def fuse_log_of_softmax(g: RewriteBuilder, x: Value, a: int) -> Value:
     """Log(Softmax(x)) => LogSoftmax(x)"""
@@ -100,6 +104,7 @@ def softmax_axis(x: Value, total: Op) -> int:
         @ outer
     ),
     contract=EXACT,
+    group="fuse-softmax",
 )
 def softmax_without_reshapes(g: RewriteBuilder, x: Value, inner: Op, softmax: Op, outer: Op) -> Value:
     """Reshape(Softmax(Reshape(x))) => Softmax(x), where the last dim stays and x has the shape of the result"""
@@ -109,9 +114,3 @@ def softmax_without_reshapes(g: RewriteBuilder, x: Value, inner: Op, softmax: Op
     is_last = softmax.attr("axis", -1) in {-1, flat.rank - 1} and same_extent(x.shape[-1], flat.shape[-1])
     require(is_last, f"it is not over the last dim of {x.name}")
     return getattr(g, softmax.type)(x, axis=-1)
-
-
-FUSE_SOFTMAX = RulePass("fuse-softmax", (
-    fuse_softmax, fuse_softmax_of_exponentials, fuse_log_softmax, fuse_log_softmax_of_exponentials,
-    fuse_log_softmax_of_log_sum, fuse_log_of_softmax, softmax_without_reshapes,
-))  # fmt: skip

@@ -1,4 +1,10 @@
-"""Folding of affine ops into convolutions before and after them."""
+"""Folding of affine ops into convolutions before and after them.
+
+`fold-batchnorm`: Folding of BatchNormalization into a preceding convolution.
+`fold-affine-into-conv`: Folding of affine ops into a preceding convolution.
+`fold-affine-before-conv`: Folding of affine ops into a following convolution.
+`hoist-affine`: Hoisting of affine ops through sums, Concat and pools into the convolutions before them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, Value, require, rule
 from ..support.operand_queries import (
     Array,
     downcast_constant,
@@ -43,7 +49,7 @@ def constant_conv(g: Any, x: Any, w: Any) -> Any:
     return g.one_of(*CONVOLUTIONS)(x, g.const(w), ...)
 
 
-@rule(lambda g, x, w, conv, bn: g.BatchNormalization(constant_conv(g, x, w) @ conv, ...) @ bn)
+@rule(lambda g, x, w, conv, bn: g.BatchNormalization(constant_conv(g, x, w) @ conv, ...) @ bn, group="fold-batchnorm")
 def fold_batchnorm_into_conv(g: RewriteBuilder, w: Value, conv: Op, bn: Op) -> Value:
     """BatchNormalization(Conv(x, w, b)) => Conv(x, w * k, (b - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
     return fold_affine(g, conv, *required_affine(bn, conv.outputs[0], w.rank, output_channels(conv, w)))
@@ -53,16 +59,11 @@ def fold_batchnorm_into_conv(g: RewriteBuilder, w: Value, conv: Op, bn: Op) -> V
     lambda g, x, w, conv, c, op: g.one_of(*ARITHMETIC)(constant_conv(g, x, w) @ conv, g.const(c)) @ op,
     lambda g, x, w, conv, c, op: g.Sub(g.const(c), constant_conv(g, x, w) @ conv) @ op,
     lambda g, x, w, conv, op: g.Neg(constant_conv(g, x, w) @ conv) @ op,
+    group="fold-affine-into-conv",
 )
 def fold_affine_into_conv(g: RewriteBuilder, w: Value, conv: Op, op: Op) -> Value:
     """K * Conv(x, w, b) + c => Conv(x, w * k, b * k + c)"""
     return fold_affine(g, conv, *required_affine(op, conv.outputs[0], w.rank, output_channels(conv, w)))
-
-
-FOLD_BATCHNORM = RulePass("fold-batchnorm", (fold_batchnorm_into_conv,))
-"""Folding of BatchNormalization into a preceding convolution."""
-FOLD_AFFINE_INTO_CONV = RulePass("fold-affine-into-conv", (fold_affine_into_conv,))
-"""Folding of affine ops into a preceding convolution."""
 
 
 @rule(
@@ -73,6 +74,7 @@ FOLD_AFFINE_INTO_CONV = RulePass("fold-affine-into-conv", (fold_affine_into_conv
     lambda g, w, conv, op: (
         g.one_of(*CONVOLUTIONS)(g.one_of("Neg", "BatchNormalization")(...) @ op, g.const(w), ...) @ conv
     ),
+    group="fold-affine-before-conv",
 )
 def fold_affine_before_conv(g: RewriteBuilder, w: Value, conv: Op, op: Op) -> Value:
     """Conv(k * x + c, w, b) => Conv(x, w * k, b + sum(w * c)), nothing padded or c = 0"""
@@ -96,10 +98,6 @@ def conv_of_affine(g: RewriteBuilder, x: Value, w: Value, conv: Op, affine: Affi
     return getattr(g, conv.type)(x, new, bias, **conv.attrs)
 
 
-FOLD_AFFINE_BEFORE_CONV = RulePass("fold-affine-before-conv", (fold_affine_before_conv,))
-"""Folding of affine ops into a following convolution."""
-
-
 POOL_OPS = ("AveragePool", "GlobalAveragePool", "MaxPool", "GlobalMaxPool")
 MAX_DEPTH = 8  # ops passed through on one path, which bounds vain searches
 
@@ -113,6 +111,7 @@ def joined_channels(g: Any) -> Any:
     lambda g, op, c, then: g.one_of(*ARITHMETIC)(joined_channels(g) @ op, g.const(c)) @ then,
     lambda g, op, c, then: g.Sub(g.const(c), joined_channels(g) @ op) @ then,
     lambda g, op, then: g.BatchNormalization(joined_channels(g) @ op, ...) @ then,
+    group="hoist-affine",
 )
 def hoist_affine(g: RewriteBuilder, op: Op, then: Op) -> Value:
     """K * (Conv + Conv) + c => Conv + Conv; as well for Concat and pools of them"""
@@ -197,7 +196,3 @@ def require_commutes(pool: Op, k: Array, shift: Array) -> None:
     elif pool.type in {"MaxPool", "GlobalMaxPool"}:
         require(bool((k > 0).all()), "the greatest would become the least")
         require(all(not v.name or pool.graph.is_unused(v) for v in pool.outputs[1:]), "indices are used")
-
-
-HOIST_AFFINE = RulePass("hoist-affine", (hoist_affine,))
-"""Hoisting of affine ops through sums, Concat and pools into the convolutions before them."""

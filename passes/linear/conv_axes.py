@@ -1,4 +1,7 @@
-"""Convolutions of one spatial axis as ones of two, for which onnxruntime has faster kernels."""
+"""Convolutions of one spatial axis as ones of two, for which onnxruntime has faster kernels.
+
+`lift-convs`: Convolutions of one spatial axis become ones of two, which onnxruntime runs on blocks of channels.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, Value, require, rule
 from .conv_merging import weighted_conv
 from .convolution import group_count, require_replaceable
 
@@ -15,7 +18,7 @@ BLOCK = 16  # channels that are laid out together, or 8
 FEWEST_CHANNELS = 64  # of a Conv without groups; with fewer it takes 0.7 to 1.1 of the time
 
 
-@rule(weighted_conv)
+@rule(weighted_conv, group="lift-convs")
 def lift_conv(g: RewriteBuilder, x: Value, w: Value, op: Op) -> Value:
     """Conv(x, w) => Squeeze(Conv(Unsqueeze(x), w)), with an axis of extent 1 before the spatial one"""
     require(w.rank == 3, "there is not one spatial axis")
@@ -47,7 +50,3 @@ def lifted_attributes(conv: Op, kernel: int) -> dict[str, Any]:
         begin, end = attrs["pads"]
         attrs["pads"] = [0, begin, 0, end]
     return attrs
-
-
-LIFT_CONVS = RulePass("lift-convs", (lift_conv,))
-"""Convolutions of one spatial axis become ones of two, which onnxruntime runs on blocks of channels."""

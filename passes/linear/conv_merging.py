@@ -1,4 +1,9 @@
-"""Merging of parallel and of consecutive convolutions."""
+"""Merging of parallel and of consecutive convolutions.
+
+`merge-parallel-convs`: Merging of parallel convolutions of one value whose outputs are added, and of a convolution with
+its input.
+`merge-consecutive-convs`: Merging of two consecutive convolutions of which one is pointwise, where that costs no more.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Op, RewriteBuilder, RulePass, Value, conditional, require, rule
+from ...core import Op, RewriteBuilder, Value, conditional, require, rule
 from ..support.operand_queries import Array, Inputs, downcast_constant, is_finite, operand
 from .affine import ONE, ZERO, Affine, required_affine
 from .convolution import (
@@ -65,6 +70,7 @@ MAX_OPERANDS = 256  # of a Sum: each pair of Convs that is merged takes a new on
         g.Sum(*before, weighted_conv(g, x, w, p), *between, weighted_conv(g, x, v, q), *after) @ op
     ),
     contract=FINITE_BRANCHES,
+    group="merge-parallel-convs",
 )
 def merge_parallel_convs(
     g: RewriteBuilder, x: Value, p: Op, q: Op, op: Op, a: Value | None = None,
@@ -85,6 +91,7 @@ def merge_parallel_convs(
         g.Add(weighted_conv(g, x, w, conv), g.one_of("Mul", "BatchNormalization")(..., x, ...) @ affine) @ op
     ),
     contract=FINITE_BRANCHES,
+    group="merge-parallel-convs",
 )
 def merge_conv_with_affine(g: RewriteBuilder, x: Value, w: Value, conv: Op, op: Op, affine: Op | None = None) -> Value:
     """Conv(x, w, b) + (k * x + c) => Conv(x, w + k in the centre, b + c), Conv(x, w, b) + x => Conv(x, w + 1, b)"""
@@ -144,10 +151,6 @@ def build_conv(
     return conv_with_weights(g, x, weights, full, like.w, attrs)
 
 
-MERGE_PARALLEL_CONVS = RulePass("merge-parallel-convs", (merge_parallel_convs, merge_conv_with_affine))
-"""Merging of parallel convolutions of one value whose outputs are added, and of a convolution with its input."""
-
-
 # Infinities of both signs make NaN where they are added up; one convolution may never form one of them.
 FINITE_INTERMEDIATE = conditional("the output of the first convolution is finite", each=is_finite)
 
@@ -155,6 +158,7 @@ FINITE_INTERMEDIATE = conditional("the output of the first convolution is finite
 @rule(
     lambda g, x, w, v, first, second: g.Conv(weighted_conv(g, x, w, first), g.const(v), ...) @ second,
     contract=FINITE_INTERMEDIATE,
+    group="merge-consecutive-convs",
 )
 def merge_conv_with_pointwise(g: RewriteBuilder, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:
     """Conv(Conv(x, w, b), v 1x1, c) => Conv(x, v @ w, v @ b + c)"""
@@ -174,6 +178,7 @@ def merge_conv_with_pointwise(g: RewriteBuilder, x: Value, w: Value, v: Value, f
 @rule(
     lambda g, x, w, v, first, second: g.Conv(weighted_conv(g, x, w, first), g.const(v), ...) @ second,
     contract=FINITE_INTERMEDIATE,
+    group="merge-consecutive-convs",
 )
 def merge_pointwise_with_conv(g: RewriteBuilder, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:
     """Conv(Conv(x, w 1x1, b), v, c) => Conv(x, v @ w, sum(v @ b) + c), nothing padded or b = 0"""
@@ -222,7 +227,3 @@ def conv_with_weights(
     """A Conv with new weights of the type of `like`."""
     b = None if bias is None else downcast_constant(g, bias, like)
     return g.Conv(x, downcast_constant(g, weights, like), b, **attrs)
-
-
-MERGE_CONSECUTIVE_CONVS = RulePass("merge-consecutive-convs", (merge_conv_with_pointwise, merge_pointwise_with_conv))
-"""Merging of two consecutive convolutions of which one is pointwise, where that costs no more."""

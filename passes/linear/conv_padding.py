@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, by_dtype, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, by_dtype, require, rule
 from ...core.ir.dtypes import INTEGERS
 from ...core.ir.expressions import is_known_le
 from ..support.operand_queries import operand, pads_of, required_scalar
@@ -14,6 +14,7 @@ from .convolution import Window, conv_window, parse_window
 @rule(
     lambda g, pad, conv: g.one_of("Conv", "ConvInteger", "QLinearConv")(g.Pad(...) @ pad, ...) @ conv,
     contract=by_dtype(INTEGERS, EXACT),
+    group="fold-pad-into-conv",
 )
 def fold_pad_into_conv(g: RewriteBuilder, pad: Op, conv: Op) -> Value:
     """Conv(Pad(x, 0), w, b) => Conv(x, w, b), pads; so QLinearConv and ConvInteger, padded with their zero point"""
@@ -49,10 +50,7 @@ def attributes_with_pads(op: Op, around: Window) -> dict[str, object]:
     return {**attrs, "pads": list(around.pads)}
 
 
-FOLD_PAD_INTO_CONV = RulePass("fold-pad-into-conv", (fold_pad_into_conv,))
-
-
-@rule(lambda g, x, pool, pad: g.AveragePool(g.Pad(x, ...) @ pad) @ pool)
+@rule(lambda g, x, pool, pad: g.AveragePool(g.Pad(x, ...) @ pad) @ pool, group="fold-pad-into-pool")
 def fold_pad_into_average_pool(g: RewriteBuilder, x: Value, pool: Op, pad: Op) -> Value:
     """AveragePool(Pad(x, 0)) => AveragePool(x), pads that count"""
     inner = dense_window(pool)
@@ -63,7 +61,7 @@ def fold_pad_into_average_pool(g: RewriteBuilder, x: Value, pool: Op, pad: Op) -
     return g.AveragePool(x, **{**attributes_with_pads(pool, around), "count_include_pad": 1})
 
 
-@rule(lambda g, x, pool, pad: g.MaxPool(g.Pad(x, ...) @ pad) @ pool, contract=EXACT)
+@rule(lambda g, x, pool, pad: g.MaxPool(g.Pad(x, ...) @ pad) @ pool, contract=EXACT, group="fold-pad-into-pool")
 def fold_pad_into_max_pool(g: RewriteBuilder, x: Value, pool: Op, pad: Op) -> Value:
     """MaxPool(Pad(x, c)) => MaxPool(x), pads, of integers; c is the least there is"""
     # The result of onnxruntime for NaN and infinities depends on the place of the padding.
@@ -89,6 +87,3 @@ def padded_pool_window(inner: Window, x: Value, pad: Op) -> Window:
     filled = all(d is not None and is_known_le(1, d) for d in x.shape[2:])
     require(filled, f"{x.name} may be empty")  # no pool takes that, but Pad does
     return around
-
-
-FOLD_PAD_INTO_POOL = RulePass("fold-pad-into-pool", (fold_pad_into_average_pool, fold_pad_into_max_pool))

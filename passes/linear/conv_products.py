@@ -1,4 +1,8 @@
-"""Products of the channels of images with matrices, as pointwise convolutions of the images."""
+"""Products of the channels of images with matrices, as pointwise convolutions of the images.
+
+`convolve-products`: Products of the channels of images become convolutions where images of fewer channels are turned
+over for them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, Value, require, rule
 from ...core.ir.dims import Shape
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
@@ -42,6 +46,7 @@ def merged_image(g: Any, conv: Any, merge: Any, turn: Any) -> Any:
     lambda g, x, w, c, v, op, turn, split, conv: weighted_conv(
         g, split_image(g, g.Add(product(g, x, w, op), g.const(c)), turn, split), v, conv
     ),
+    group="convolve-products",
 )
 def convolve_before_conv(
     g: RewriteBuilder, x: Value, v: Value, op: Op, turn: Op, split: Op, conv: Op, c: Value | None = None
@@ -66,6 +71,7 @@ def convolve_before_conv(
     lambda g, w, conv, merge, turn, f, op: product(
         g, g.one_of(*UNARY)(merged_image(g, conv, merge, turn), ...) @ f, w, op
     ),
+    group="convolve-products",
 )
 def convolve_after_conv(
     g: RewriteBuilder, conv: Op, merge: Op, turn: Op, op: Op, f: Op | None = None, c: Value | None = None
@@ -110,7 +116,3 @@ def pointwise_conv(g: RewriteBuilder, p: WeightedProduct, x: Value, c: Value | N
     weights = p.w.const.T.reshape(*p.w.static_shape[::-1], *[1] * (x.rank - 2))
     b = None if c is None else np.broadcast_to(values_along_axis(c, p.x.rank, -1), p.extents[1:])
     return g.Conv(x, g.const(weights), None if b is None else downcast_constant(g, b, p.w))
-
-
-CONVOLVE_PRODUCTS = RulePass("convolve-products", (convolve_before_conv, convolve_after_conv))
-"""Products of the channels of images become convolutions where images of fewer channels are turned over for them."""

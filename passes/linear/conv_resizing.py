@@ -1,4 +1,7 @@
-"""Pointwise convolutions moved before the Resize that makes their input larger."""
+"""Pointwise convolutions moved before the Resize that makes their input larger.
+
+`sink-resizes`: Pointwise convolutions run before the Resize of their inputs, on fewer elements.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import Graph, Op, RewriteBuilder, RulePass, Value, conditional, require, rule
+from ...core import Graph, Op, RewriteBuilder, Value, conditional, require, rule
 from ...core.ir.cost_model import CostModel, format_seconds
 from ..support.operand_queries import Array, Values, has_one_use, is_finite, known, known_extent, operand
 from .conv_merging import pointwise_window, weighted_conv
@@ -71,13 +74,21 @@ def interpolates(op: Op) -> bool:
     return op.attr("mode", "nearest") in MODES and not extrapolates
 
 
-@rule(lambda g, x, w, conv: weighted_conv(g, g.one_of("Resize", "Upsample")(...) @ x, w, conv), contract=FINITE_INPUTS)
+@rule(
+    lambda g, x, w, conv: weighted_conv(g, g.one_of("Resize", "Upsample")(...) @ x, w, conv),
+    contract=FINITE_INPUTS,
+    group="sink-resizes",
+)
 def convolve_before_resize(g: RewriteBuilder, x: Op, w: Value, conv: Op) -> Value:
     """Conv(Resize(x), w 1x1, b) => Resize(Conv(x, w, b)), which is smaller, of no more channels than x"""
     return convolved_parts(g, (x.outputs[0],), w, conv)
 
 
-@rule(lambda g, xs, w, concat, conv: weighted_conv(g, g.Concat(*xs) @ concat, w, conv), contract=FINITE_INPUTS)
+@rule(
+    lambda g, xs, w, concat, conv: weighted_conv(g, g.Concat(*xs) @ concat, w, conv),
+    contract=FINITE_INPUTS,
+    group="sink-resizes",
+)
 def convolve_parts_before_resize(g: RewriteBuilder, xs: Values, w: Value, concat: Op, conv: Op) -> Value:
     """Conv(Concat(Resize(x), z), [v w] 1x1, b) => Resize(Conv(x, v)) + Conv(z, w, b), where that takes less time"""
     require(int(concat.attr("axis", 1)) in {1, 1 - w.rank}, "the parts are not channels")
@@ -121,7 +132,3 @@ def require_less_time(costs: CostModel, y: Value, parts: list[tuple[int, Resizin
     saved = costs.multiplying_seconds(2 * costs.elements(y) * multiplied)
     spent = added * (2 * costs.op_seconds + costs.adding_seconds(costs.nbytes(y)))
     require(saved > spent, f"sums take {format_seconds(spent)} to save {format_seconds(saved)}")
-
-
-SINK_RESIZES = RulePass("sink-resizes", (convolve_before_resize, convolve_parts_before_resize))
-"""Pointwise convolutions run before the Resize of their inputs, on fewer elements."""

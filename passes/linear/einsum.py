@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from onnx import TensorProto
 
-from ...core import EXACT, MatchFailure, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, MatchFailure, Op, RewriteBuilder, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
 from ..support.operand_queries import NO_RESULT_OF_ZERO
 from .weighted_products import GEMM_TYPES, build_gemm, require_ort_matmul
@@ -57,7 +57,7 @@ def _parse_labels(side: str, dots: Term) -> Term:
 MATMUL_TYPES = GEMM_TYPES | {TensorProto.INT32, TensorProto.INT64}
 
 
-@rule(lambda g, x, e: g.Einsum(x, equation=e), contract=EXACT)
+@rule(lambda g, x, e: g.Einsum(x, equation=e), contract=EXACT, group="simplify-einsum")
 def einsum_to_transpose(g: RewriteBuilder, x: Value, e: str) -> Value:
     """Einsum(x, "ij->ji") => Transpose(x), or x where that moves nothing"""
     eq = parse_equation(e, [x.rank])
@@ -66,7 +66,7 @@ def einsum_to_transpose(g: RewriteBuilder, x: Value, e: str) -> Value:
     return x if term == eq.result else g.Transpose(x, perm=[term.index(label) for label in eq.result])
 
 
-@rule(lambda g, x, e: g.Einsum(x, equation=e))
+@rule(lambda g, x, e: g.Einsum(x, equation=e), group="simplify-einsum")
 def einsum_to_reduce_sum(g: RewriteBuilder, x: Value, e: str) -> Value:
     """Einsum(x, "ij->i") => ReduceSum(x)"""
     eq = parse_equation(e, [x.rank])
@@ -78,7 +78,7 @@ def einsum_to_reduce_sum(g: RewriteBuilder, x: Value, e: str) -> Value:
 
 
 # onnxruntime makes a matrix product of it, which adds the product to a zero.
-@rule(lambda g, a, b, e, op: g.Einsum(a, b, equation=e) @ op, contract=NO_RESULT_OF_ZERO)
+@rule(lambda g, a, b, e, op: g.Einsum(a, b, equation=e) @ op, contract=NO_RESULT_OF_ZERO, group="simplify-einsum")
 def einsum_to_mul(g: RewriteBuilder, a: Value, b: Value, e: str, op: Op) -> Value:
     """Einsum(a, b, "ij,j->ij") => Mul(a, b)"""
     eq = parse_equation(e, [a.rank, b.rank])
@@ -89,7 +89,7 @@ def einsum_to_mul(g: RewriteBuilder, a: Value, b: Value, e: str, op: Op) -> Valu
     return g.Mul(a, b)
 
 
-@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e))
+@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), group="simplify-einsum")
 def einsum_to_matmul(g: RewriteBuilder, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "bij,bjk->bik") => MatMul(a, b); a constant may be transposed for it"""
     require(a.dtype in MATMUL_TYPES, "onnxruntime may not multiply this type")
@@ -98,7 +98,7 @@ def einsum_to_matmul(g: RewriteBuilder, a: Value, b: Value, e: str) -> Value:
     return g.MatMul(*(v if perm == sorted(perm) else g.const(v.const.transpose(perm)) for v, perm in factors))
 
 
-@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e))
+@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), group="simplify-einsum")
 def einsum_to_gemm(g: RewriteBuilder, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "ij,kj->ik") => Gemm(a, b, transB=1)"""
     eq = parse_equation(e, [a.rank, b.rank])
@@ -155,8 +155,3 @@ def require_matmul_equivalent(left: Shape, right: Shape) -> None:
 def ends_with(term: Term, end: Term) -> bool:
     """Whether `term` ends with the labels of `end`."""
     return len(end) <= len(term) and term[len(term) - len(end) :] == end
-
-
-SIMPLIFY_EINSUM = RulePass(
-    "simplify-einsum", (einsum_to_transpose, einsum_to_reduce_sum, einsum_to_mul, einsum_to_matmul, einsum_to_gemm)
-)

@@ -1,4 +1,7 @@
-"""Scales moved from the second factor of a product to the first, as from keys to queries."""
+"""Scales moved from the second factor of a product to the first, as from keys to queries.
+
+`move-scales`: Moving of scales from the larger factor of a product to the smaller one.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import MatchFailure, Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import MatchFailure, Op, RewriteBuilder, Value, require, rule
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.expressions import is_known_le, prod
 from ..support.operand_queries import downcast_constant, has_one_use, operand, required_producer, unless_declined
@@ -30,7 +33,7 @@ class ScaledFactor(NamedTuple):
         return x
 
 
-@rule(lambda g, a, b: g.MatMul(a, b))
+@rule(lambda g, a, b: g.MatMul(a, b), group="move-scales")
 def move_scale_to_first_factor(g: RewriteBuilder, a: Value, b: Value) -> Value:
     """MatMul(a, b * s) => MatMul(a * s, b), and MatMul(a * r, b * s) => MatMul(a * (r * s), b), of a smaller a"""
     second = scaled_factor(g, b)
@@ -67,7 +70,3 @@ def has_fewer_elements(a: Value, b: Value) -> bool:
         return False
     first, second = map(prod, dims)
     return first != second and is_known_le(first, second)
-
-
-MOVE_SCALES = RulePass("move-scales", (move_scale_to_first_factor,))
-"""Moving of scales from the larger factor of a product to the smaller one."""

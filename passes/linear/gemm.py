@@ -1,4 +1,10 @@
-"""Fusion of Gemm, and folding of transposes, scales and sums into it."""
+"""Fusion of Gemm, and folding of transposes, scales and sums into it.
+
+`fuse-gemm`: Fusion of a matrix product and a bias into a Gemm.
+`fold-scale-into-gemm`: Folding of the scale of a matrix product into the alpha of a Gemm.
+`fold-bias`: Folding of additions to a matrix product, or to its operand, into the bias of a Gemm.
+`fold-transpose-into-gemm`: Folding of transposes of a product and of its operands into the attributes of a Gemm.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import Op, RewriteBuilder, RulePass, Value, broadcasts_to, require, rule
+from ...core import Op, RewriteBuilder, Value, broadcasts_to, require, rule
 from ...core.inference.input_queries import full_perm
 from ..support.operand_queries import (
     NO_RESULT_OF_ZERO,
@@ -31,7 +37,7 @@ from .weighted_products import (
 )
 
 
-@rule(lambda g, a, b, c: g.Add(g.MatMul(a, b), c))
+@rule(lambda g, a, b, c: g.Add(g.MatMul(a, b), c), group="fuse-gemm")
 def matmul_add_to_gemm(g: RewriteBuilder, a: Value, b: Value, c: Value) -> Value:
     """MatMul(a, b) + c => Gemm(a, b, c)"""
     require(g.opset >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
@@ -43,18 +49,20 @@ def matmul_add_to_gemm(g: RewriteBuilder, a: Value, b: Value, c: Value) -> Value
     return g.Gemm(a, b, c)
 
 
-FUSE_GEMM = RulePass("fuse-gemm", (matmul_add_to_gemm,))
-"""Fusion of a matrix product and a bias into a Gemm."""
-
-
-@rule(lambda g, product, op: g.one_of(*SCALE_OPS)(..., g.one_of(*PRODUCTS)(...) @ product, ...) @ op)
+@rule(
+    lambda g, product, op: g.one_of(*SCALE_OPS)(..., g.one_of(*PRODUCTS)(...) @ product, ...) @ op,
+    group="fold-scale-into-gemm",
+)
 def fold_scale_of_product(g: RewriteBuilder, product: Op, op: Op) -> Value:
     """S * Gemm(a, b, c, alpha, beta) => Gemm(a, b, c, alpha * s, beta * s), s * MatMul(a, b) => Gemm(a, b, alpha=s)"""
     s = required_factor(op, product.outputs[0])
     return scaled_gemm(g, product, operand(product), operand(product, 1), s, scales_bias=True)
 
 
-@rule(lambda g, x, s, product, op: g.one_of(*PRODUCTS)(..., g.Mul(x, g.const(s)) @ op, ...) @ product)
+@rule(
+    lambda g, x, s, product, op: g.one_of(*PRODUCTS)(..., g.Mul(x, g.const(s)) @ op, ...) @ product,
+    group="fold-scale-into-gemm",
+)
 def fold_scale_of_operand(g: RewriteBuilder, x: Value, s: Value, product: Op, op: Op) -> Value:
     """Gemm(a * s, b, c, alpha) => Gemm(a, b, c, alpha * s), MatMul(a * s, b) => Gemm(a, b, alpha=s); as well for b"""
     side = product.inputs.index(op.outputs[0])
@@ -81,11 +89,7 @@ def scaled_gemm(g: RewriteBuilder, product: Op, a: Value, b: Value, s: float, *,
     return g.Gemm(a, b, product.input(2), **attrs)
 
 
-FOLD_SCALE_INTO_GEMM = RulePass("fold-scale-into-gemm", (fold_scale_of_product, fold_scale_of_operand))
-"""Folding of the scale of a matrix product into the alpha of a Gemm."""
-
-
-@rule(lambda g, gemm, op: g.one_of("Add", "Sub", "Sum")(..., g.Gemm(...) @ gemm, ...) @ op)
+@rule(lambda g, gemm, op: g.one_of("Add", "Sub", "Sum")(..., g.Gemm(...) @ gemm, ...) @ op, group="fold-bias")
 def add_to_gemm(g: RewriteBuilder, gemm: Op, op: Op) -> Value:
     """D + Gemm(a, b, c, alpha, beta) => Gemm(a, b, d + c * beta, alpha); as well for differences, with signs"""
     d = other_operand(op, gemm.outputs[0])
@@ -93,7 +97,7 @@ def add_to_gemm(g: RewriteBuilder, gemm: Op, op: Op) -> Value:
     return gemm_plus(g, gemm, d, *signs)
 
 
-@rule(lambda g, a, b, product, op: g.Sub(..., g.MatMul(a, b) @ product, ...) @ op)
+@rule(lambda g, a, b, product, op: g.Sub(..., g.MatMul(a, b) @ product, ...) @ op, group="fold-bias")
 def subtract_matmul(g: RewriteBuilder, a: Value, b: Value, product: Op, op: Op) -> Value:
     """MatMul(a, b) - d => Gemm(a, b, d, beta=-1), or Gemm(a, b, -d) where d is constant; d - it => Gemm(alpha=-1)"""
     d = other_operand(op, product.outputs[0])
@@ -112,7 +116,8 @@ def subtract_matmul(g: RewriteBuilder, a: Value, b: Value, product: Op, op: Op) 
 @rule(
     lambda g, x, v, w, op, product: (
         g.one_of(*PRODUCTS)(g.one_of("Add", "Sub")(x, g.const(v)) @ op, g.const(w), ...) @ product
-    )
+    ),
+    group="fold-bias",
 )
 def fold_shift_before_product(g: RewriteBuilder, x: Value, v: Value, op: Op, product: Op) -> Value:
     """(x + v) @ w + c => Gemm(x, w, v @ w + c), (x - v) @ w + c => Gemm(x, w, c - v @ w)"""
@@ -124,7 +129,10 @@ def fold_shift_before_product(g: RewriteBuilder, x: Value, v: Value, op: Op, pro
     return g.Gemm(x, p.w, downcast_constant(g, total, p.w), **attrs)
 
 
-@rule(lambda g, x, v, w, c, product: g.Add(g.MatMul(g.Add(x, g.const(v)), g.const(w)) @ product, g.const(c)))
+@rule(
+    lambda g, x, v, w, c, product: g.Add(g.MatMul(g.Add(x, g.const(v)), g.const(w)) @ product, g.const(c)),
+    group="fold-bias",
+)
 def move_shift_behind_matmul(g: RewriteBuilder, x: Value, v: Value, w: Value, c: Value, product: Op) -> Value:
     """MatMul(x + v, w) + c => MatMul(x, w) + (v @ w + c)"""
     require_broadcastable_to(c, product.outputs[0])
@@ -132,7 +140,7 @@ def move_shift_behind_matmul(g: RewriteBuilder, x: Value, v: Value, w: Value, c:
     return g.Add(g.MatMul(x, w), downcast_constant(g, behind + product_of_shift(x, v, product), w))
 
 
-@rule(lambda g, a, b, c, op: g.Gemm(a, b, g.const(c)) @ op, contract=NO_RESULT_OF_ZERO)
+@rule(lambda g, a, b, c, op: g.Gemm(a, b, g.const(c)) @ op, contract=NO_RESULT_OF_ZERO, group="fold-bias")
 def drop_zero_bias(g: RewriteBuilder, a: Value, b: Value, c: Value, op: Op) -> Value:
     """Gemm(a, b, 0) => Gemm(a, b)"""
     require(g.opset >= 11, "before opset 11 Gemm has to have a bias")
@@ -173,18 +181,57 @@ def product_of_shift(x: Value, v: Value, product: Op) -> Array:
     return np.broadcast_to(shift, p.extents[:1]) @ p.weights
 
 
-FOLD_BIAS = RulePass(
-    "fold-bias", (add_to_gemm, subtract_matmul, fold_shift_before_product, move_shift_behind_matmul, drop_zero_bias)
-)
-"""Folding of additions to a matrix product, or to its operand, into the bias of a Gemm."""
-
-
 Perm = list[int] | None  # None reverses all axes
+
+
+@rule(
+    lambda g, x, w, p, q: g.Transpose(g.MatMul(g.Transpose(x, perm=p), w), perm=q),
+    lambda g, x, w, c, p, q: g.Transpose(g.Add(g.MatMul(g.Transpose(x, perm=p), g.const(w)), g.const(c)), perm=q),
+    group="fold-transpose-into-gemm",
+)
+def cancel_transposes_around_matmul(
+    g: RewriteBuilder, x: Value, w: Value, p: Perm, q: Perm, c: Value | None = None
+) -> Value:
+    """Transpose(MatMul(Transpose(x), w) + c) => MatMul(Transpose(w), x) + Transpose(c), last two axes swapped"""
+    require(c is None or c.rank <= x.rank, "the sum has more dims than the product")
+    require(2 <= w.rank <= x.rank, "the product has another rank than x")
+    require(swaps_last_two(p, x.rank) and swaps_last_two(q, x.rank), "they move other axes than the last two")
+    require_ort_matmul(w.shape, x.shape)
+    require(not w.is_const or len(w.consumers) == 1, f"{w.name} is used elsewhere, and would be there twice")
+    turned = [*range(w.rank - 2), w.rank - 1, w.rank - 2]
+    product = g.MatMul(g.const(w.const.transpose(turned)) if w.is_const else g.Transpose(w, perm=turned), x)
+    return product if c is None else g.Add(product, g.const(np.moveaxis(np.atleast_2d(c.const), -1, -2)))
+
+
+@rule(
+    lambda g, a, b, p, product, c=None: g.Transpose(g.one_of(*PRODUCTS)(a, b, c) @ product, perm=p),
+    group="fold-transpose-into-gemm",
+)
+def fold_transpose_of_product(g: RewriteBuilder, a: Value, b: Value, p: Perm, product: Op, c: Value | None) -> Value:
+    """Transpose(Gemm(a, b, c, transA, transB)) => Gemm(b, a, Transpose(c), not transB, not transA), c constant"""
+    require(swaps_last_two(p, 2), "it moves other axes than those of a matrix")
+    if product.type == "MatMul":
+        return build_gemm(g, b, a, transA=1, transB=1)
+    require(product.version >= 7 and a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
+    attrs = gemm_attributes(product)
+    sides = {"transA": not attrs.pop("transB", 0), "transB": not attrs.pop("transA", 0)}
+    turned_bias = None if c is None else g.const(np.atleast_2d(c.const).T)
+    return g.Gemm(b, a, turned_bias, **attrs, **{side: 1 for side, turn in sides.items() if turn})
+
+
+@rule(lambda g, a, b, p, q: g.MatMul(g.Transpose(a, perm=p), g.Transpose(b, perm=q)), group="fold-transpose-into-gemm")
+def merge_operand_transposes(g: RewriteBuilder, a: Value, b: Value, p: Perm, q: Perm) -> Value:
+    """MatMul(Transpose(a), Transpose(b)) => Transpose(MatMul(b, a)), last two axes swapped"""
+    require(swaps_last_two(p, a.rank) and swaps_last_two(q, b.rank), "they move other axes than the last two")
+    require_ort_matmul(b.shape, a.shape)
+    rank = max(a.rank, b.rank)
+    return g.Transpose(g.MatMul(b, a), perm=[*range(rank - 2), rank - 1, rank - 2])
 
 
 @rule(
     lambda g, x, p, t, product: g.one_of(*PRODUCTS)(..., g.Transpose(x, perm=p) @ t, ...) @ product,
     allow_other_uses=True,
+    group="fold-transpose-into-gemm",
 )
 def fold_transpose_into_product(g: RewriteBuilder, x: Value, p: Perm, t: Op, product: Op) -> Value:
     """Gemm(Transpose(a), b, c, transA) => Gemm(a, b, c, not transA); as well for b, and for MatMul"""
@@ -207,52 +254,6 @@ def fold_transpose_into_product(g: RewriteBuilder, x: Value, p: Perm, t: Op, pro
     return g.Gemm(a, b, product.input(2), **attrs)
 
 
-@rule(lambda g, a, b, p, product, c=None: g.Transpose(g.one_of(*PRODUCTS)(a, b, c) @ product, perm=p))
-def fold_transpose_of_product(g: RewriteBuilder, a: Value, b: Value, p: Perm, product: Op, c: Value | None) -> Value:
-    """Transpose(Gemm(a, b, c, transA, transB)) => Gemm(b, a, Transpose(c), not transB, not transA), c constant"""
-    require(swaps_last_two(p, 2), "it moves other axes than those of a matrix")
-    if product.type == "MatMul":
-        return build_gemm(g, b, a, transA=1, transB=1)
-    require(product.version >= 7 and a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
-    attrs = gemm_attributes(product)
-    sides = {"transA": not attrs.pop("transB", 0), "transB": not attrs.pop("transA", 0)}
-    turned_bias = None if c is None else g.const(np.atleast_2d(c.const).T)
-    return g.Gemm(b, a, turned_bias, **attrs, **{side: 1 for side, turn in sides.items() if turn})
-
-
-@rule(lambda g, a, b, p, q: g.MatMul(g.Transpose(a, perm=p), g.Transpose(b, perm=q)))
-def merge_operand_transposes(g: RewriteBuilder, a: Value, b: Value, p: Perm, q: Perm) -> Value:
-    """MatMul(Transpose(a), Transpose(b)) => Transpose(MatMul(b, a)), last two axes swapped"""
-    require(swaps_last_two(p, a.rank) and swaps_last_two(q, b.rank), "they move other axes than the last two")
-    require_ort_matmul(b.shape, a.shape)
-    rank = max(a.rank, b.rank)
-    return g.Transpose(g.MatMul(b, a), perm=[*range(rank - 2), rank - 1, rank - 2])
-
-
-@rule(
-    lambda g, x, w, p, q: g.Transpose(g.MatMul(g.Transpose(x, perm=p), w), perm=q),
-    lambda g, x, w, c, p, q: g.Transpose(g.Add(g.MatMul(g.Transpose(x, perm=p), g.const(w)), g.const(c)), perm=q),
-)
-def cancel_transposes_around_matmul(
-    g: RewriteBuilder, x: Value, w: Value, p: Perm, q: Perm, c: Value | None = None
-) -> Value:
-    """Transpose(MatMul(Transpose(x), w) + c) => MatMul(Transpose(w), x) + Transpose(c), last two axes swapped"""
-    require(c is None or c.rank <= x.rank, "the sum has more dims than the product")
-    require(2 <= w.rank <= x.rank, "the product has another rank than x")
-    require(swaps_last_two(p, x.rank) and swaps_last_two(q, x.rank), "they move other axes than the last two")
-    require_ort_matmul(w.shape, x.shape)
-    require(not w.is_const or len(w.consumers) == 1, f"{w.name} is used elsewhere, and would be there twice")
-    turned = [*range(w.rank - 2), w.rank - 1, w.rank - 2]
-    product = g.MatMul(g.const(w.const.transpose(turned)) if w.is_const else g.Transpose(w, perm=turned), x)
-    return product if c is None else g.Add(product, g.const(np.moveaxis(np.atleast_2d(c.const), -1, -2)))
-
-
 def swaps_last_two(p: Perm, rank: int) -> bool:
     """Whether a Transpose swaps the last two axes of `rank`, and moves no other."""
     return rank >= 2 and full_perm(p, rank) == [*range(rank - 2), rank - 1, rank - 2]
-
-
-FOLD_TRANSPOSE_INTO_GEMM = RulePass("fold-transpose-into-gemm", (
-    cancel_transposes_around_matmul, fold_transpose_of_product, merge_operand_transposes, fold_transpose_into_product,
-))  # fmt: skip
-"""Folding of transposes of a product and of its operands into the attributes of a Gemm."""

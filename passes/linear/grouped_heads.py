@@ -1,4 +1,7 @@
-"""Products with the repeated heads of grouped-query attention."""
+"""Products with the repeated heads of grouped-query attention.
+
+`group-heads`: Products with repeated heads become products with each head once.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ...core import Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
+from ...core import Op, RewriteBuilder, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
 from ..fusion.attention import ATTENTION_OPSET, unrepeated_heads
 from ..movement.reshapes import reshape_target
@@ -29,6 +32,7 @@ A number of rows that is not known may be that large, so it is declined, though 
     lambda g, q, part, repeated, perm: g.MatMul(
         q, g.Transpose(g.Reshape(g.Expand(part, ...), ...) @ repeated, perm=perm)
     ),
+    group="group-heads",
 )
 def multiply_groups_of_heads(
     g: RewriteBuilder, q: Value, part: Value, repeated: Op, perm: list[int] | None = None
@@ -53,7 +57,3 @@ def multiply_groups_of_heads(
 def reshaped(g: RewriteBuilder, x: Value, shape: Shape) -> Value:
     """A Reshape of `x` to a shape; declines one that cannot be written as a constant."""
     return g.Reshape(x, g.const(np.array(reshape_target(x, shape), np.int64)))
-
-
-GROUP_HEADS = RulePass("group-heads", (multiply_groups_of_heads,))
-"""Products with repeated heads become products with each head once."""

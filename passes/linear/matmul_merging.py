@@ -1,4 +1,7 @@
-"""Merging of consecutive, parallel and added products with constant weights."""
+"""Merging of consecutive, parallel and added products with constant weights.
+
+`merge-matmuls`: Merging of products with constant weights that are consecutive or added.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, RulePass, Value, made_from, require, rule
+from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, Value, made_from, require, rule
 from ...core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ...core.ir.dtypes import FLOATS
 from ...core.operators.declaration import Trait
@@ -59,7 +62,8 @@ def is_finite(value: Value) -> bool:
 @rule(
     lambda g, x, v, w, first, second, b=None, c=None: (
         g.one_of(*PRODUCTS)(g.one_of(*PRODUCTS)(x, g.const(v), b) @ first, g.const(w), c) @ second
-    )
+    ),
+    group="merge-matmuls",
 )
 def merge_products(g: RewriteBuilder, x: Value, first: Op, second: Op) -> Value:
     """(x @ v + b) @ w + c => x @ (v @ w) + (b @ w + c)"""
@@ -78,7 +82,8 @@ def merge_products(g: RewriteBuilder, x: Value, first: Op, second: Op) -> Value:
 @rule(
     lambda g, x, v, b, w, first, second: (
         g.MatMul(g.Add(g.MatMul(x, g.const(v)) @ first, g.const(b)), g.const(w)) @ second
-    )
+    ),
+    group="merge-matmuls",
 )
 def merge_products_around_bias(
     g: RewriteBuilder, x: Value, v: Value, b: Value, w: Value, first: Op, second: Op
@@ -98,7 +103,8 @@ def merge_products_around_bias(
 @rule(
     lambda g, x, v, w, first, second: g.one_of("Add", "Sum")(
         g.MatMul(x, g.const(v)) @ first, g.MatMul(x, g.const(w)) @ second
-    )
+    ),
+    group="merge-matmuls",
 )
 def merge_products_of_same_operand(g: RewriteBuilder, x: Value, v: Value, w: Value, first: Op, second: Op) -> Value:
     """(x @ v) + (x @ w) => x @ (v + w)"""
@@ -108,7 +114,7 @@ def merge_products_of_same_operand(g: RewriteBuilder, x: Value, v: Value, w: Val
     return g.MatMul(x, downcast_constant(g, p.weights + q.weights, v))
 
 
-@rule(lambda g, w, p, q: g.Add(g.MatMul(..., w, ...) @ p, g.MatMul(..., w, ...) @ q))
+@rule(lambda g, w, p, q: g.Add(g.MatMul(..., w, ...) @ p, g.MatMul(..., w, ...) @ q), group="merge-matmuls")
 def factor_out_operand(g: RewriteBuilder, w: Value, p: Op, q: Op) -> Value:
     """(x @ w) + (y @ w) => (x + y) @ w, (w @ x) + (w @ y) => w @ (x + y)"""
     side = 1 if p.inputs[1] is w is q.inputs[1] else 0
@@ -136,12 +142,6 @@ def require_no_growth(first: WeightedProduct, second: WeightedProduct) -> None:
 def spend_on_product(g: RewriteBuilder, first: WeightedProduct, second: WeightedProduct) -> None:
     """Decline where the products of weights of this run would take too long."""
     spend(g.graph, Work(multiplications=prod(first.extents) * second.extents[1]))
-
-
-MERGE_MATMULS = RulePass(
-    "merge-matmuls", (merge_products, merge_products_around_bias, merge_products_of_same_operand, factor_out_operand)
-)
-"""Merging of products with constant weights that are consecutive or added."""
 
 
 SiblingKey = tuple[object, ...]

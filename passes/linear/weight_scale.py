@@ -1,4 +1,8 @@
-"""Folding of scales and BatchNormalization around a product into its constant weights."""
+"""Folding of scales and BatchNormalization around a product into its constant weights.
+
+`fold-scale-into-weights`: Folding of the scale of a product with constant weights, or of its operand, into the weights.
+`fold-batchnorm-into-gemm`: Folding of BatchNormalization before or behind a product with constant weights.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, RulePass, Value, made_from, require, rule
+from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, Value, made_from, require, rule
 from ...core.ir.op import replaced
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
@@ -28,6 +32,7 @@ from .weighted_products import PRODUCTS, product_of, rebuild_product, replace_we
     lambda g, x, w, b, product, add, op: (
         g.one_of("Mul", "Div")(..., g.Add(g.MatMul(x, g.const(w)) @ product, g.const(b)) @ add, ...) @ op
     ),
+    group="fold-scale-into-weights",
 )
 def fold_scale_into_columns(
     g: RewriteBuilder, x: Value, product: Op, op: Op, b: Value | None = None, add: Op | None = None
@@ -41,7 +46,10 @@ def fold_scale_into_columns(
     return scaled if b is None else g.Add(scaled, downcast_constant(g, b.const.astype(np.float64) * k, b))
 
 
-@rule(lambda g, w, product, op: g.one_of(*PRODUCTS)(g.one_of(*SCALE_OPS)(...) @ op, g.const(w), ...) @ product)
+@rule(
+    lambda g, w, product, op: g.one_of(*PRODUCTS)(g.one_of(*SCALE_OPS)(...) @ op, g.const(w), ...) @ product,
+    group="fold-scale-into-weights",
+)
 def fold_scale_into_rows(g: RewriteBuilder, product: Op, op: Op) -> Value:
     """(x * s) @ w + c => x @ (s * w) + c, where s has a number for each row of w"""
     x = varying_operand(op)
@@ -52,11 +60,10 @@ def fold_scale_into_rows(g: RewriteBuilder, product: Op, op: Op) -> Value:
     return replace_weights(g, p, x, p.weights * k.reshape(-1, 1))
 
 
-FOLD_SCALE_INTO_WEIGHTS = RulePass("fold-scale-into-weights", (fold_scale_into_columns, fold_scale_into_rows))
-"""Folding of the scale of a product with constant weights, or of its operand, into the weights."""
-
-
-@rule(lambda g, x, w, product, bn: g.BatchNormalization(g.one_of(*PRODUCTS)(x, g.const(w), ...) @ product, ...) @ bn)
+@rule(
+    lambda g, x, w, product, bn: g.BatchNormalization(g.one_of(*PRODUCTS)(x, g.const(w), ...) @ product, ...) @ bn,
+    group="fold-batchnorm-into-gemm",
+)
 def fold_batchnorm_into_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op, bn: Op) -> Value:
     """BatchNormalization(x @ w + c) => Gemm(x, w * k, (c - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
     require(x.rank == w.rank == 2, "the channels are not the columns")
@@ -67,7 +74,10 @@ def fold_batchnorm_into_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op,
     return rebuild_product(g, p, x, p.weights * k, before * k + shift)
 
 
-@rule(lambda g, x, w, product, bn: g.one_of(*PRODUCTS)(g.BatchNormalization(x, ...) @ bn, g.const(w), ...) @ product)
+@rule(
+    lambda g, x, w, product, bn: g.one_of(*PRODUCTS)(g.BatchNormalization(x, ...) @ bn, g.const(w), ...) @ product,
+    group="fold-batchnorm-into-gemm",
+)
 def fold_batchnorm_before_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op, bn: Op) -> Value:
     """BatchNormalization(x) @ w + c => Gemm(x, k * w, (bias - mean * k) @ w + c), k = scale / sqrt(var + epsilon)"""
     require(x.rank == w.rank == 2 and not product.attr("transA", 0), "the sums are not over the channels")
@@ -77,10 +87,6 @@ def fold_batchnorm_before_gemm(g: RewriteBuilder, x: Value, w: Value, product: O
     behind = 0 if p.bias is None else p.bias
     weights = p.weights
     return rebuild_product(g, p, x, weights * k.reshape(-1, 1), shift @ weights + behind)
-
-
-FOLD_BATCHNORM_INTO_GEMM = RulePass("fold-batchnorm-into-gemm", (fold_batchnorm_into_gemm, fold_batchnorm_before_gemm))
-"""Folding of BatchNormalization before or behind a product with constant weights."""
 
 
 DATA_MOVEMENT_OPS = ops_with(Trait.PERMUTES)

@@ -1,4 +1,9 @@
-"""Merging of Concats, their cancellation with Splits and Slices, and reads of one of their inputs."""
+"""Merging of Concats, their cancellation with Splits and Slices, and reads of one of their inputs.
+
+`merge-concats`: Merging of nested Concats.
+`cancel-concats`: Cancellation of Concats with Splits and Slices.
+`bypass-concats`: Replacement of reads of a Concat by reads of one of its inputs.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...core import EXACT, MatchFailure, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, MatchFailure, Op, RewriteBuilder, Value, require, rule, same_extent
 from ..support.operand_queries import Values, constant_numbers, known_extent, operand, require_gatherable, same_shape
 from .slices import INT32_MAX, SliceRange, build_slice, range_of_indices, required_slice_ranges
 
@@ -16,6 +21,7 @@ MAX_MERGED_INPUTS = 16  # of a Concat that is made in one step of several
 @rule(
     lambda g, before, ins, after, inner, outer: g.Concat(*before, g.Concat(*ins) @ inner, *after) @ outer,
     contract=EXACT,
+    group="merge-concats",
 )
 def merge_concats(g: RewriteBuilder, before: Values, ins: Values, after: Values, inner: Op, outer: Op) -> Value:
     """Concat(a, Concat(b, c), d) => Concat(a, b, c, d), along the same axis"""
@@ -49,10 +55,6 @@ def _is_inside(op: Op) -> bool:
     return is_merged and len(user.positions_of(v)) == 1
 
 
-MERGE_CONCATS = RulePass("merge-concats", (merge_concats,))
-"""Merging of nested Concats."""
-
-
 def same_axis(a: Op, b: Op) -> bool:
     """Whether two ops on values of one rank work along the same axis; False where that is unknown."""
     first, second = written_axis(a), written_axis(b)
@@ -67,7 +69,7 @@ def written_axis(op: Op) -> int:
     return int(op.attr("axis", 1 if op.type == "Concat" else 0))
 
 
-@rule(lambda g, xs, concat: g.Concat(*xs) @ concat, allow_other_uses=True, contract=EXACT)
+@rule(lambda g, xs, concat: g.Concat(*xs) @ concat, allow_other_uses=True, contract=EXACT, group="cancel-concats")
 def cancel_split_concat(g: RewriteBuilder, xs: Values, concat: Op) -> Value:
     """Concat(Split(x)) => x, of all its outputs in order, also among others"""
     at, split = find_split(xs, concat)
@@ -101,6 +103,7 @@ def _split_at(xs: Values, at: int, concat: Op) -> Op | None:
     lambda g, x, rest, first, concat: g.Concat(g.Slice(x, ...) @ first, *rest) @ concat,
     allow_other_uses=True,
     contract=EXACT,
+    group="cancel-concats",
 )
 def cancel_slices_concat(g: RewriteBuilder, x: Value, rest: Values, first: Op, concat: Op) -> Value:
     """Concat(x[:i], x[i:j], x[j:]) => x"""
@@ -122,14 +125,15 @@ def cancel_slices_concat(g: RewriteBuilder, x: Value, rest: Values, first: Op, c
     return x
 
 
-CANCEL_CONCATS = RulePass("cancel-concats", (cancel_split_concat, cancel_slices_concat))
-"""Cancellation of Concats with Splits and Slices."""
-
-
 MAX_CONCAT_INPUTS = 256  # pieces among which the one is looked for, anew for each op that reads the Concat
 
 
-@rule(lambda g, xs, concat, split: g.Split(g.Concat(*xs) @ concat, ...) @ split, allow_other_uses=True, contract=EXACT)
+@rule(
+    lambda g, xs, concat, split: g.Split(g.Concat(*xs) @ concat, ...) @ split,
+    allow_other_uses=True,
+    contract=EXACT,
+    group="bypass-concats",
+)
 def bypass_split_of_concat(g: RewriteBuilder, xs: Values, concat: Op, split: Op) -> tuple[Value, ...]:
     """Split(Concat(a, b, c)) => a, b, c, of the same sizes"""
     require(len(xs) == len(split.outputs) and same_axis(concat, split), "the pieces or the axes differ")
@@ -145,7 +149,12 @@ def bypass_split_of_concat(g: RewriteBuilder, xs: Values, concat: Op, split: Op)
     return xs
 
 
-@rule(lambda g, xs, concat, op: g.Slice(g.Concat(*xs) @ concat, ...) @ op, allow_other_uses=True, contract=EXACT)
+@rule(
+    lambda g, xs, concat, op: g.Slice(g.Concat(*xs) @ concat, ...) @ op,
+    allow_other_uses=True,
+    contract=EXACT,
+    group="bypass-concats",
+)
 def bypass_slice_of_concat(g: RewriteBuilder, xs: Values, concat: Op, op: Op) -> Value:
     """Slice(Concat(a, b)) => Slice(b), or b, where it takes nothing of a"""
     whole = concat.outputs[0]
@@ -170,6 +179,7 @@ def bypass_slice_of_concat(g: RewriteBuilder, xs: Values, concat: Op, op: Op) ->
     lambda g, xs, i, concat, op: g.Gather(g.Concat(*xs) @ concat, g.const(i)) @ op,
     allow_other_uses=True,
     contract=EXACT,
+    group="bypass-concats",
 )
 def bypass_gather_of_concat(g: RewriteBuilder, xs: Values, i: Value, concat: Op, op: Op) -> Value:
     """Gather(Concat(a, b), i) => Gather(b, i - len(a)), where all indices are of b"""
@@ -212,7 +222,3 @@ def _slice_last_input(g: RewriteBuilder, xs: Values, axis: int, cuts: dict[int, 
     cut = SliceRange(start, cuts[axis].end, cuts[axis].step)
     rest = {a: c for a, c in cuts.items() if a != axis}
     return build_slice(g, xs[-1], rest if cut.takes_all(None) else {**rest, axis: cut})
-
-
-BYPASS_CONCATS = RulePass("bypass-concats", (bypass_split_of_concat, bypass_slice_of_concat, bypass_gather_of_concat))
-"""Replacement of reads of a Concat by reads of one of its inputs."""

@@ -1,10 +1,14 @@
-"""Merging of Expand and Tile, and removal of those that broadcasting makes unnecessary."""
+"""Merging of Expand and Tile, and removal of those that broadcasting makes unnecessary.
+
+`merge-expands`: Merging of Expand and Tile, and removal of leading 1s before Expand.
+`drop-expand-before-broadcast`: Removal of explicit expansion before ops that broadcast.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, Op, RewriteBuilder, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
@@ -21,7 +25,12 @@ from ..support.operand_queries import (
 )
 
 
-@rule(lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)), allow_other_uses=True, contract=EXACT)
+@rule(
+    lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)),
+    allow_other_uses=True,
+    contract=EXACT,
+    group="merge-expands",
+)
 def merge_expands(g: RewriteBuilder, x: Value, s: Value, t: Value) -> Value:
     """Expand(Expand(x, s), t) => Expand(x, s and t)"""
     small, big = sorted(map(required_extents, (s, t)), key=len)
@@ -37,7 +46,12 @@ def required_extents(shape: Value) -> list[int]:
     return extents.tolist()
 
 
-@rule(lambda g, x, r, q: g.Tile(g.Tile(x, g.const(r)), g.const(q)), allow_other_uses=True, contract=EXACT)
+@rule(
+    lambda g, x, r, q: g.Tile(g.Tile(x, g.const(r)), g.const(q)),
+    allow_other_uses=True,
+    contract=EXACT,
+    group="merge-expands",
+)
 def merge_tiles(g: RewriteBuilder, x: Value, r: Value, q: Value) -> Value:
     """Tile(Tile(x, r), q) => Tile(x, r * q)"""
     require(g.opset >= 6, "before opset 6, Tile has one axis")
@@ -49,6 +63,7 @@ def merge_tiles(g: RewriteBuilder, x: Value, r: Value, q: Value) -> Value:
     lambda g, x, s, inner: g.Expand(g.one_of("Unsqueeze", "Reshape")(x, ...) @ inner, s),
     allow_other_uses=True,
     contract=EXACT,
+    group="merge-expands",
 )
 def drop_unsqueeze_before_expand(g: RewriteBuilder, x: Value, s: Value, inner: Op) -> Value:
     """Expand(Unsqueeze(x, 0), s) => Expand(x, s), where s has a dim for each"""
@@ -57,10 +72,6 @@ def drop_unsqueeze_before_expand(g: RewriteBuilder, x: Value, s: Value, inner: O
     require(new > 0 and set(made[:new]) == {1} and same_shape(made[new:], x.shape), "it changes more than leading 1s")
     require(s.rank == 1 and known_extent(s, 0) >= len(made), "the target shape has fewer dims")
     return g.Expand(x, s)
-
-
-MERGE_EXPANDS = RulePass("merge-expands", (merge_expands, merge_tiles, drop_unsqueeze_before_expand))
-"""Merging of Expand and Tile, and removal of leading 1s before Expand."""
 
 
 EXACTLY_BROADCASTING = tuple(sorted(ops_with(Trait.BROADCASTING) - {"Max", "Min", "Pow"}))
@@ -74,6 +85,7 @@ EXPANDING_OPS = ("Expand", "Tile", "Unsqueeze", "Reshape")
     ),
     allow_other_uses=True,
     contract=EXACT,
+    group="drop-expand-before-broadcast",
 )
 def drop_expand_before_broadcast(
     g: RewriteBuilder, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op
@@ -89,6 +101,7 @@ def drop_expand_before_broadcast(
     ),
     allow_other_uses=True,
     contract=NO_NEGATIVE_ZERO,
+    group="drop-expand-before-broadcast",
 )
 def drop_expand_before_extremum(g: RewriteBuilder, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Max(Expand(x, s), y) => Max(x, y), where the shape comes out the same; so Min"""
@@ -99,6 +112,7 @@ def drop_expand_before_extremum(g: RewriteBuilder, x: Value, before: Inputs, aft
 @rule(
     lambda g, x, before, after, inner, op: g.Pow(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op,
     allow_other_uses=True,
+    group="drop-expand-before-broadcast",
 )
 def drop_expand_before_power(g: RewriteBuilder, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Pow(Expand(x, s), y) => Pow(x, y), of floats, where the shape comes out the same"""
@@ -136,10 +150,3 @@ def broadcasts_alike(small: Shape, expanded: Shape, others: list[Shape]) -> bool
         if not reached or (p <= len(small) and small[-p] != 1):
             return False
     return True
-
-
-DROP_EXPAND_BEFORE_BROADCAST = RulePass(
-    "drop-expand-before-broadcast",
-    (drop_expand_before_broadcast, drop_expand_before_extremum, drop_expand_before_power),
-)
-"""Removal of explicit expansion before ops that broadcast."""

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, require, rule
 from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dims import as_integers
 from ..support.operand_queries import inferred_shape, require_gatherable, same_shape
@@ -20,6 +20,7 @@ MAX_MERGED_INDICES = 1024  # indices that one Gather may have, however few the t
     lambda g, x, i, j, inner, outer: g.Gather(g.Gather(x, g.const(i)) @ inner, g.const(j)) @ outer,
     allow_other_uses=True,
     contract=EXACT,
+    group="merge-gathers",
 )
 def merge_gathers(g: RewriteBuilder, x: Value, i: Value, j: Value, inner: Op, outer: Op) -> Value:
     """Gather(Gather(x, i), j) => Gather(x, i[j])"""
@@ -35,24 +36,9 @@ def merge_gathers(g: RewriteBuilder, x: Value, i: Value, j: Value, inner: Op, ou
 
 
 @rule(
-    lambda g, x, i, inner, outer: g.Slice(g.Gather(x, g.const(i)) @ inner, ...) @ outer,
-    allow_other_uses=True,
+    lambda g, x, i, gather, outer: g.one_of(*RESHAPE_OPS)(g.Gather(x, g.const(i)) @ gather, ...) @ outer,
     contract=EXACT,
-)
-def slice_indices(g: RewriteBuilder, x: Value, i: Value, inner: Op, outer: Op) -> Value:
-    """Slice(Gather(x, i), a) => Gather(x, Slice(i, a)), along axes of i"""
-    require_gatherable(x)
-    axis, cuts, extents = normalized_axis(inner, x.rank), required_slice_ranges(outer, inner.outputs[0]), i.static_shape
-    require(all(axis <= a < axis + len(extents) for a in cuts), "it slices another axis of x")
-    require(prod(extents) <= MAX_MERGED_INDICES or len(i.consumers) == 1, "the indices would be stored twice")
-    taken = i.const
-    for a, cut in cuts.items():
-        taken = np.take(taken, cut.indices(extents[a - axis]), axis=a - axis)
-    return g.Gather(x, g.const(taken, like=i), axis=axis)
-
-
-@rule(
-    lambda g, x, i, gather, outer: g.one_of(*RESHAPE_OPS)(g.Gather(x, g.const(i)) @ gather, ...) @ outer, contract=EXACT
+    group="reshape-indices",
 )
 def reshape_indices(g: RewriteBuilder, x: Value, i: Value, gather: Op, outer: Op) -> Value:
     """Unsqueeze(Gather(x, i), a) => Gather(x, Unsqueeze(i, a)); so any reshape of the gathered axis"""
@@ -67,7 +53,9 @@ def reshape_indices(g: RewriteBuilder, x: Value, i: Value, gather: Op, outer: Op
     return g.Gather(x, g.const(i.const.reshape(shape), like=i), axis=axis)
 
 
-@rule(lambda g, x, inner, outer: g.Squeeze(g.Slice(x, ...) @ inner, ...) @ outer, contract=EXACT)
+@rule(
+    lambda g, x, inner, outer: g.Squeeze(g.Slice(x, ...) @ inner, ...) @ outer, contract=EXACT, group="reshape-indices"
+)
 def squeeze_of_slice_to_gather(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Squeeze(x[i:i+1]) => Gather(x, i)"""
     require_gatherable(x)
@@ -84,6 +72,7 @@ def squeeze_of_slice_to_gather(g: RewriteBuilder, x: Value, inner: Op, outer: Op
     lambda g, x, i, inner, outer: g.Gather(g.Slice(x, ...) @ inner, g.const(i)) @ outer,
     allow_other_uses=True,
     contract=EXACT,
+    group="merge-gathers",
 )
 def gather_from_slice(g: RewriteBuilder, x: Value, i: Value, inner: Op, outer: Op) -> Value:
     """Gather(x[s:], i) => Gather(x, s + i)"""
@@ -105,5 +94,19 @@ def gather_from_slice(g: RewriteBuilder, x: Value, i: Value, inner: Op, outer: O
     return g.Gather(x, g.const(indices, like=i), axis=axis)
 
 
-MERGE_GATHERS = RulePass("merge-gathers", (merge_gathers, gather_from_slice, slice_indices))
-RESHAPE_INDICES = RulePass("reshape-indices", (reshape_indices, squeeze_of_slice_to_gather))
+@rule(
+    lambda g, x, i, inner, outer: g.Slice(g.Gather(x, g.const(i)) @ inner, ...) @ outer,
+    allow_other_uses=True,
+    contract=EXACT,
+    group="merge-gathers",
+)
+def slice_indices(g: RewriteBuilder, x: Value, i: Value, inner: Op, outer: Op) -> Value:
+    """Slice(Gather(x, i), a) => Gather(x, Slice(i, a)), along axes of i"""
+    require_gatherable(x)
+    axis, cuts, extents = normalized_axis(inner, x.rank), required_slice_ranges(outer, inner.outputs[0]), i.static_shape
+    require(all(axis <= a < axis + len(extents) for a in cuts), "it slices another axis of x")
+    require(prod(extents) <= MAX_MERGED_INDICES or len(i.consumers) == 1, "the indices would be stored twice")
+    taken = i.const
+    for a, cut in cuts.items():
+        taken = np.take(taken, cut.indices(extents[a - axis]), axis=a - axis)
+    return g.Gather(x, g.const(taken, like=i), axis=axis)

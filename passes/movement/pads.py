@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, require, rule
 from ..support.operand_queries import pads_of
 
 
-@rule(lambda g, x, inner, outer: g.Pad(g.Pad(x, ...) @ inner, ...) @ outer, allow_other_uses=True, contract=EXACT)
+@rule(
+    lambda g, x, inner, outer: g.Pad(g.Pad(x, ...) @ inner, ...) @ outer,
+    allow_other_uses=True,
+    contract=EXACT,
+    group="merge-pads",
+)
 def merge_pads(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Pad(Pad(x, p), q) => Pad(x, p + q), in one mode and with one value"""
     mode = outer.attr("mode", "constant")
@@ -46,6 +51,3 @@ def _merged_pad(mode: str, first: int, second: int) -> int:
     cuts = first <= 0 and second <= 0
     require(grows or (mode == "constant" and (cuts or first >= -second > 0)), "one pads and the other crops")
     return first + second
-
-
-MERGE_PADS = RulePass("merge-pads", (merge_pads,))

@@ -6,7 +6,7 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, by_dtype, conditional, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, by_dtype, conditional, require, rule
 from ..support.operand_queries import constant_numbers, inferred_shape, is_no_negative_zero, normalized_axes, same_shape
 from .reshapes import RESHAPE_OPS
 
@@ -25,6 +25,7 @@ REDUCED_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.
         g.one_of(*ARITHMETIC_REDUCTIONS)(g.one_of(*ARITHMETIC_REDUCTIONS)(x, ...) @ inner, ...) @ outer
     ),
     contract=by_dtype(REDUCED_INTEGERS, conditional("no result exceeds 2**53 or overflows")),
+    group="merge-reductions",
 )
 def merge_reductions(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), so ReduceProd and, of floats, ReduceMean"""
@@ -39,6 +40,7 @@ def merge_reductions(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value
         EXACT,
         otherwise=conditional("no element is NaN, and no zero is negative", each=is_no_negative_zero),
     ),
+    group="merge-reductions",
 )
 def merge_extrema(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b); so ReduceMin"""
@@ -48,6 +50,7 @@ def merge_extrema(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
 @rule(
     lambda g, x, inner, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*REDUCTIONS)(x, ...) @ inner, ...) @ outer,
     contract=EXACT,
+    group="merge-reductions",
 )
 def keep_or_drop_reduced_axes(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Unsqueeze(ReduceX(x, a, keepdims=0), a) => ReduceX(x, a, keepdims=1); Squeeze likewise"""
@@ -91,6 +94,3 @@ def _merge(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
         second = [left[i] for i in second]
     require(keeps_first == keeps or (keeps_first and set(first) <= set(second)), "only some reduced axes are kept")
     return _build_reduction(g, outer, x, sorted({*first, *second}), keeps=keeps)
-
-
-MERGE_REDUCTIONS = RulePass("merge-reductions", (merge_reductions, merge_extrema, keep_or_drop_reduced_axes))

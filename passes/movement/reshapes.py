@@ -1,11 +1,19 @@
-"""Merging, sinking and removal of reshapes."""
+"""Merging, sinking and removal of reshapes.
+
+`merge-reshapes`: Merging of Reshape, Flatten, Squeeze and Unsqueeze.
+`transpose-to-reshape`: Conversion of Transposes that only move axes of extent 1 to Reshapes.
+`transpose-without-reshapes`: Removal of reshapes that merge leading dims before a Transpose of the others and split
+them after it.
+`sink-reshapes`: Sinking of reshapes through elementwise ops, and their cancellation.
+`multiply-without-reshapes`: Removal of reshapes around matrix products.
+"""
 
 from __future__ import annotations
 
 from itertools import dropwhile, pairwise
 from typing import Any
 
-from ...core import EXACT, MatchFailure, Op, RewriteBuilder, RulePass, Value, by_dtype, require, rule, same_extent
+from ...core import EXACT, MatchFailure, Op, RewriteBuilder, Value, by_dtype, require, rule, same_extent
 from ...core.inference.input_queries import full_perm, normalized_axis
 from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import INTEGERS
@@ -87,6 +95,7 @@ def reshape_of(g: Any, x: Any, op: Any) -> Any:
     lambda g, x, inner, outer: g.one_of(*RESHAPE_OPS)(reshape_of(g, x, inner), ...) @ outer,
     allow_other_uses=True,
     contract=EXACT,
+    group="merge-reshapes",
 )
 def merge_reshapes(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Reshape(Reshape(x, s), t) => Reshape(x, t), or x; so any two of Reshape, Flatten, Squeeze, Unsqueeze"""
@@ -100,7 +109,7 @@ def merge_reshapes(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     return g.Reshape(x, shape=reshape_target(x, made, inner, outer))
 
 
-@rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT)
+@rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT, group="transpose-to-reshape")
 def transpose_to_reshape(g: RewriteBuilder, x: Value, p: list[int] | None) -> Value:
     """Transpose(x, p) => Reshape(x), where all that change places are of extent 1"""
     shape = x.shape
@@ -149,16 +158,11 @@ def build_squeeze_or_unsqueeze(g: RewriteBuilder, x: Value, inner: Op, outer: Op
     return g.Squeeze(x, axes=[i for _, i in gone]) if gone else x
 
 
-MERGE_RESHAPES = RulePass("merge-reshapes", (merge_reshapes,))
-"""Merging of Reshape, Flatten, Squeeze and Unsqueeze."""
-TRANSPOSE_TO_RESHAPE = RulePass("transpose-to-reshape", (transpose_to_reshape,))
-"""Conversion of Transposes that only move axes of extent 1 to Reshapes."""
-
-
 @rule(
     lambda g, x, inner, transpose, outer: g.Reshape(g.Transpose(g.Reshape(x, ...) @ inner) @ transpose, ...) @ outer,
     allow_other_uses=True,
     contract=EXACT,
+    group="transpose-without-reshapes",
 )
 def transpose_without_reshapes(g: RewriteBuilder, x: Value, inner: Op, transpose: Op, outer: Op) -> Value:
     """Reshape(Transpose(Reshape(x, (-1, ...)))) => Transpose(x), where it merges leading dims, and splits them again"""
@@ -173,10 +177,6 @@ def transpose_without_reshapes(g: RewriteBuilder, x: Value, inner: Op, transpose
     return g.Transpose(x, perm=full)
 
 
-TRANSPOSE_WITHOUT_RESHAPES = RulePass("transpose-without-reshapes", (transpose_without_reshapes,))
-"""Removal of reshapes that merge leading dims before a Transpose of the others and split them after it."""
-
-
 SINKABLE_UNARY = tuple(sorted(ops_with(Trait.ELEMENTWISE)))
 SINKABLE_BINARY = tuple(sorted(ops_with(Trait.BROADCASTING) - {"Where"}))
 VARIADIC = frozenset({"Max", "Mean", "Min", "Sum"})  # broadcast by rule since opset 8
@@ -187,6 +187,7 @@ MAX_BATCH_OPS = 2  # ops between a reshape of batch dims and a MatMul
 @rule(
     lambda g, last, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*SINKABLE_UNARY, *SINKABLE_BINARY)(...) @ last, ...) @ outer,
     contract=EXACT,
+    group="sink-reshapes",
 )
 def sink_reshape(g: RewriteBuilder, last: Op, outer: Op) -> Value:
     """Reshape(Relu(Reshape(x, s)), t) => Relu(x), or Reshape(Relu(x), t), for any elementwise ops between"""
@@ -230,16 +231,13 @@ def shaped_operand(op: Op) -> int:
     return 0 if single[1] else 1
 
 
-SINK_RESHAPES = RulePass("sink-reshapes", (sink_reshape,))
-"""Sinking of reshapes through elementwise ops, and their cancellation."""
-
-
 @rule(
     lambda g, x, w, inner, product, outer: g.Reshape(g.MatMul(reshape_of(g, x, inner), w) @ product, ...) @ outer,
     lambda g, x, w, c, inner, product, total, outer: (
         g.Reshape(g.Add(g.MatMul(reshape_of(g, x, inner), w) @ product, c) @ total, ...) @ outer
     ),
     allow_other_uses=True,
+    group="multiply-without-reshapes",
 )
 def multiply_without_reshapes(
     g: RewriteBuilder,
@@ -263,6 +261,7 @@ def multiply_without_reshapes(
 @rule(
     lambda g, x, w, gemm, inner, outer, c=None: g.Reshape(g.Gemm(reshape_of(g, x, inner), w, c) @ gemm, ...) @ outer,
     allow_other_uses=True,
+    group="multiply-without-reshapes",
 )
 def gemm_without_reshapes(
     g: RewriteBuilder, x: Value, w: Value, c: Value | None, gemm: Op, inner: Op, outer: Op
@@ -302,6 +301,7 @@ def require_row_bias(c: Value, factor: Shape, x: Value) -> None:
 @rule(
     lambda g, product, outer: g.one_of(*RESHAPE_OPS)(g.MatMul(...) @ product, ...) @ outer,
     contract=by_dtype(INTEGERS, EXACT),
+    group="multiply-without-reshapes",
 )
 def multiply_without_batch_reshapes(g: RewriteBuilder, product: Op, outer: Op) -> Value:
     """Reshape(MatMul(Reshape(x), Reshape(w))) => MatMul(x, w), where batch dims are merged or split, and restored"""
@@ -342,9 +342,3 @@ def before_batch_reshape(g: RewriteBuilder, v: Value, depth: int = MAX_BATCH_OPS
 
 def _swap_of_last_two(rank: int) -> list[int]:
     return [*range(rank - 2), rank - 1, rank - 2]
-
-
-MULTIPLY_WITHOUT_RESHAPES = RulePass("multiply-without-reshapes", (
-    multiply_without_reshapes, gemm_without_reshapes, multiply_without_batch_reshapes,
-))  # fmt: skip
-"""Removal of reshapes around matrix products."""

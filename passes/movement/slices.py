@@ -1,10 +1,14 @@
-"""Merging of Slices, their replacement by a Split, and merging of DepthToSpace with SpaceToDepth."""
+"""Merging of Slices, their replacement by a Split, and merging of DepthToSpace with SpaceToDepth.
+
+`merge-slices`: Merging of Slices.
+`cancel-depth-and-space`: Cancellation of DepthToSpace with SpaceToDepth.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core import EXACT, Graph, Ledger, Op, RewriteBuilder, RulePass, Value, made_from, require, rule
+from ...core import EXACT, Graph, Ledger, Op, RewriteBuilder, Value, made_from, require, rule
 from ...core.inference.input_queries import INT32_MAX, INT64_MAX, slice_range
 from ...core.ir.dims import Dim
 from ..support.operand_queries import constant_numbers, known_extent, unless_declined
@@ -97,7 +101,12 @@ def _composed_end(first: SliceRange, second: SliceRange) -> int:
     return second.end + min(first.end, 0)
 
 
-@rule(lambda g, x, inner, outer: g.Slice(g.Slice(x, ...) @ inner, ...) @ outer, allow_other_uses=True, contract=EXACT)
+@rule(
+    lambda g, x, inner, outer: g.Slice(g.Slice(x, ...) @ inner, ...) @ outer,
+    allow_other_uses=True,
+    contract=EXACT,
+    group="merge-slices",
+)
 def merge_slices(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Slice(Slice(x, a), b) => Slice(x, both), or x"""
     first, second = required_slice_ranges(inner, x), required_slice_ranges(outer, x)
@@ -120,6 +129,7 @@ BLOCK_OPS = ("DepthToSpace", "SpaceToDepth")
     lambda g, x, inner, outer: g.one_of(*BLOCK_OPS)(g.one_of(*BLOCK_OPS)(x, ...) @ inner, ...) @ outer,
     allow_other_uses=True,
     contract=EXACT,
+    group="cancel-depth-and-space",
 )
 def cancel_depth_and_space(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """SpaceToDepth(DepthToSpace(x)) => x, of one block size, blocks before channels; and the other way round"""
@@ -127,12 +137,6 @@ def cancel_depth_and_space(g: RewriteBuilder, x: Value, inner: Op, outer: Op) ->
     require(inner.attr("blocksize") == outer.attr("blocksize"), "the block sizes differ")
     require(all(op.attr("mode", "DCR") == "DCR" for op in (inner, outer)), "the mode is not DCR")
     return x
-
-
-MERGE_SLICES = RulePass("merge-slices", (merge_slices,))
-"""Merging of Slices."""
-CANCEL_DEPTH_AND_SPACE = RulePass("cancel-depth-and-space", (cancel_depth_and_space,))
-"""Cancellation of DepthToSpace with SpaceToDepth."""
 
 
 SlicePart = tuple[range, Op]

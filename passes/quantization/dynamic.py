@@ -1,4 +1,12 @@
-"""Integer arithmetic with ranges of activations computed in each run."""
+"""Integer arithmetic with ranges of activations computed in each run.
+
+`quantize-dynamic`: Integer arithmetic of MatMul, Gemm and LSTM, with ranges of activations computed in each run.
+
+A range is that of a whole value, all samples of a batch, so that the result for one depends on the others. A NaN among
+them becomes a number, and an infinity makes all results NaN.
+Not of Conv, whose ConvInteger is as slow as float or slower, nor of GRU: onnxruntime has no GRU of integers, and with
+int8 weights behind a DequantizeLinear it ran 0.3 to 0.9 times as fast. `store-int8-weights` shrinks their weights.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +44,7 @@ def require_many_weights(p: WeightedProduct, spec: QuantizationSpec) -> None:
     lambda g, x, w, product: g.MatMul(x, g.const(w)) @ product,
     lambda g, x, w, product: g.Gemm(x, g.const(w), ...) @ product,
     contract=LOSSY,
+    group="quantize-dynamic",
 )
 def quantize_product_dynamically(g: RewriteBuilder, product: Op) -> Value:
     """MatMul(x, w) + b => Cast(MatMulInteger(xq, wq, z)) * (s * sw) + b, with xq, s, z = DynamicQuantizeLinear(x)"""
@@ -70,7 +79,7 @@ def as_type(g: RewriteBuilder, v: Value, dtype: int) -> Value:
     return v if v.dtype == dtype else g.Cast(v, to=dtype)
 
 
-@rule(lambda g, x, w, r, lstm: g.LSTM(x, g.const(w), g.const(r), ...) @ lstm, contract=LOSSY)
+@rule(lambda g, x, w, r, lstm: g.LSTM(x, g.const(w), g.const(r), ...) @ lstm, contract=LOSSY, group="quantize-dynamic")
 def quantize_lstm_dynamically(g: RewriteBuilder, x: Value, w: Value, r: Value, lstm: Op) -> Any:
     """LSTM(x, w, r, ...) => DynamicQuantizeLSTM(x, w as int8, r as int8, ...)"""
     spec = quantization_spec(g, "LSTM")
@@ -98,15 +107,6 @@ def gate_weights(g: RewriteBuilder, w: Value, spec: QuantizationSpec) -> tuple[V
     scale, zero = scales.reshape(shape).astype(np.float32), zeros.reshape(shape).astype(kind)
     return g.const(integers.astype(kind)), g.const(scale), g.const(zero)
 
-
-QUANTIZE_DYNAMIC = RulePass("quantize-dynamic", (quantize_product_dynamically, quantize_lstm_dynamically))
-"""Integer arithmetic of MatMul, Gemm and LSTM, with ranges of activations computed in each run.
-
-A range is that of a whole value, all samples of a batch, so that the result for one depends on the others. A NaN among
-them becomes a number, and an infinity makes all results NaN.
-Not of Conv, whose ConvInteger is as slow as float or slower, nor of GRU: onnxruntime has no GRU of integers, and with
-int8 weights behind a DequantizeLinear it ran 0.3 to 0.9 times as fast. `store-int8-weights` shrinks their weights.
-"""
 
 QUANTIZE_LSTM = RulePass("quantize-lstm", (quantize_lstm_dynamically,))
 """LSTMs alone, for schemes that compute products with calibrated ranges."""

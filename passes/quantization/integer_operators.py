@@ -2,13 +2,15 @@
 
 Other runtimes than onnxruntime know QLinearConv and QLinearMatMul of the standard domain only; without the others, of
 com.microsoft, the remaining groups stay as they are.
+
+`integer-operators`: Operators of integers of the standard and of onnxruntime: the format QOperator.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...core import Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import Op, RewriteBuilder, Value, require, rule
 from ...core.inference.input_queries import normalized_axis
 from ..linear.weighted_products import alpha_or_beta
 from ..support.operand_queries import Array, known, operand, required_producer
@@ -50,7 +52,7 @@ def require_channel_axis(v: Value, axis: int) -> None:
         require(given == axis % v.rank, f"the scales of {v.name} vary along axis {given}")
 
 
-@rule(lambda g, conv, outer: g.QuantizeLinear(g.Conv(...) @ conv, ...) @ outer)
+@rule(lambda g, conv, outer: g.QuantizeLinear(g.Conv(...) @ conv, ...) @ outer, group="integer-operators")
 def conv_of_integers(g: RewriteBuilder, conv: Op, outer: Op) -> Value:
     """QuantizeLinear(Conv(DequantizeLinear(x), DequantizeLinear(w), DequantizeLinear(b))) => QLinearConv(x, w, b)"""
     x, w = dequantized(operand(conv)), dequantized(operand(conv, 1))
@@ -59,7 +61,7 @@ def conv_of_integers(g: RewriteBuilder, conv: Op, outer: Op) -> Value:
     return g.QLinearConv(*x, *w, *quantization_of(outer), *bias, **conv.attrs)
 
 
-@rule(lambda g, product, outer: g.QuantizeLinear(g.MatMul(...) @ product, ...) @ outer)
+@rule(lambda g, product, outer: g.QuantizeLinear(g.MatMul(...) @ product, ...) @ outer, group="integer-operators")
 def matmul_of_integers(g: RewriteBuilder, product: Op, outer: Op) -> Value:
     """QuantizeLinear(MatMul(DequantizeLinear(x), DequantizeLinear(y))) => QLinearMatMul(x, y)"""
     x, y = operand(product), operand(product, 1)
@@ -70,6 +72,7 @@ def matmul_of_integers(g: RewriteBuilder, product: Op, outer: Op) -> Value:
 @rule(
     lambda g, product, b: g.Add(g.MatMul(...) @ product, b),
     lambda g, product: g.MatMul(...) @ product,
+    group="integer-operators",
 )
 def matmul_to_floats(g: RewriteBuilder, product: Op, b: Value | None = None) -> Value:
     """Add(MatMul(DequantizeLinear(x), DequantizeLinear(y)), DequantizeLinear(b)) => MatMulIntegerToFloat(x, y, b)"""
@@ -94,6 +97,7 @@ def row_of_floats(integers: Value, scale: Value, zero: Value) -> Array:
 @rule(
     lambda g, gemm, outer: g.QuantizeLinear(g.Gemm(...) @ gemm, ...) @ outer,
     lambda g, gemm: g.Gemm(...) @ gemm,
+    group="integer-operators",
 )
 def gemm_of_integers(g: RewriteBuilder, gemm: Op, outer: Op | None = None) -> Value:
     """QuantizeLinear(Gemm(DequantizeLinear(x), DequantizeLinear(w), DequantizeLinear(b))) => QGemm(x, w, b)
@@ -111,7 +115,10 @@ def gemm_of_integers(g: RewriteBuilder, gemm: Op, outer: Op | None = None) -> Va
     return g.domain(MICROSOFT).QGemm(*x, *w, *(bias or [None]), *result, alpha=1.0, **attrs)
 
 
-@rule(lambda g, op, outer: g.QuantizeLinear(g.one_of(*BINARY_OPS, *UNARY_OPS)(...) @ op, ...) @ outer)
+@rule(
+    lambda g, op, outer: g.QuantizeLinear(g.one_of(*BINARY_OPS, *UNARY_OPS)(...) @ op, ...) @ outer,
+    group="integer-operators",
+)
 def elementwise_of_integers(g: RewriteBuilder, op: Op, outer: Op) -> Value:
     """QuantizeLinear(Add(DequantizeLinear(x), DequantizeLinear(y))) => QLinearAdd(x, y); so Mul, Sigmoid, pools"""
     operands = [part for i in range(len(op.inputs)) for part in one_scale(operand(op, i))]
@@ -121,7 +128,7 @@ def elementwise_of_integers(g: RewriteBuilder, op: Op, outer: Op) -> Value:
     return getattr(g.domain(MICROSOFT), f"QLinear{op.type}")(*operands, *quantization_of(outer), **attrs)
 
 
-@rule(lambda g, concat, outer: g.QuantizeLinear(g.Concat(...) @ concat, ...) @ outer)
+@rule(lambda g, concat, outer: g.QuantizeLinear(g.Concat(...) @ concat, ...) @ outer, group="integer-operators")
 def concat_of_integers(g: RewriteBuilder, concat: Op, outer: Op) -> Value:
     """QuantizeLinear(Concat(DequantizeLinear(x), DequantizeLinear(y))) => QLinearConcat(x, y)"""
     parts = [part for i in range(len(concat.inputs)) for part in one_scale(operand(concat, i))]
@@ -133,19 +140,3 @@ def one_scale(v: Value) -> list[Value]:
     found = dequantized(v)
     require(found[1].const.size == 1, f"{v.name} has more than one scale")
     return found
-
-
-STANDARD_INTEGERS = RulePass("standard-integer-operators", (conv_of_integers, matmul_of_integers))
-"""QLinearConv and QLinearMatMul, for runtimes of the standard."""
-INTEGER_OPERATORS = RulePass(
-    "integer-operators",
-    (
-        conv_of_integers,
-        matmul_of_integers,
-        matmul_to_floats,
-        gemm_of_integers,
-        elementwise_of_integers,
-        concat_of_integers,
-    ),
-)
-"""Operators of integers of the standard and of onnxruntime: the format QOperator."""

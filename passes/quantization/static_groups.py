@@ -3,6 +3,9 @@
 A rule quantizes one operator: its constant operands, its other operands unless they are quantized already, and its
 result. Values keep their names, by which the rules find the calibrated ranges. Ops with weights quantize the values
 that they read; others are quantized only where the integers of their operands are there.
+
+`quantize-static`: Integer arithmetic with calibrated ranges of activations.
+`keep-in-float`: Ops in float, protected from onnxruntime's own quantization; after all other passes.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from ...core import EXACT, LOSSY, Op, Range, RewriteBuilder, RulePass, Value, require, rule
+from ...core import EXACT, LOSSY, Op, Range, RewriteBuilder, Value, require, rule
 from ..arithmetic.clamp_rules import required_clamp
 from ..arithmetic.value_ranges import CLAMPS, ValueRange
 from ..cleanup.quantization import BYTES, MOVABLE_TYPES, MOVEMENTS
@@ -107,6 +110,7 @@ def product_output(g: RewriteBuilder, made: Value, op: Op, clamp: Op | None) -> 
     lambda g, w, conv, clamp: g.one_of(*CLAMPS)(g.Conv(..., g.const(w), ...) @ conv, ...) @ clamp,
     lambda g, w, conv: g.Conv(..., g.const(w), ...) @ conv,
     contract=LOSSY,
+    group="quantize-static",
 )
 def quantize_conv(g: RewriteBuilder, conv: Op, clamp: Op | None = None) -> Value:
     """Conv(x, w, b) => Quantized(Conv(Quantized(x), w as int8, b as int32)); so with a Relu or Clip behind it"""
@@ -119,25 +123,12 @@ def quantize_conv(g: RewriteBuilder, conv: Op, clamp: Op | None = None) -> Value
 
 
 @rule(
-    lambda g, w, product, clamp: g.one_of(*CLAMPS)(g.MatMul(..., g.const(w)) @ product, ...) @ clamp,
-    lambda g, w, product: g.MatMul(..., g.const(w)) @ product,
-    contract=LOSSY,
-)
-def quantize_matmul(g: RewriteBuilder, w: Value, product: Op, clamp: Op | None = None) -> Value:
-    """MatMul(x, w) => MatMul(Quantized(x), w as int8); quantized with a Relu or Clip behind it"""
-    quantization_spec(g, "MatMul")
-    require(product.inputs[1] is w, "the weights are the first factor")
-    require(clamp is not None or added_bias(product) is None, "the bias is added to integers")
-    operands = quantized_operands(g, operand(product), constant_weights(w), matmul_axis(w), None)
-    return product_output(g, matrix_product(g, product, *operands), product, clamp)
-
-
-@rule(
     lambda g, w, product, b, add, clamp: (
         g.one_of(*CLAMPS)(g.Add(g.MatMul(..., g.const(w)) @ product, g.const(b)) @ add, ...) @ clamp
     ),
     lambda g, w, product, b, add: g.Add(g.MatMul(..., g.const(w)) @ product, g.const(b)) @ add,
     contract=LOSSY,
+    group="quantize-static",
 )
 def quantize_biased_matmul(
     g: RewriteBuilder, w: Value, product: Op, b: Value, add: Op, clamp: Op | None = None
@@ -151,6 +142,21 @@ def quantize_biased_matmul(
     require(added_bias(product) is add, "another op reads the product")
     operands = quantized_operands(g, operand(product), constant_weights(w), matmul_axis(w), constant_bias(b))
     return product_output(g, matrix_product(g, product, *operands), add, clamp)
+
+
+@rule(
+    lambda g, w, product, clamp: g.one_of(*CLAMPS)(g.MatMul(..., g.const(w)) @ product, ...) @ clamp,
+    lambda g, w, product: g.MatMul(..., g.const(w)) @ product,
+    contract=LOSSY,
+    group="quantize-static",
+)
+def quantize_matmul(g: RewriteBuilder, w: Value, product: Op, clamp: Op | None = None) -> Value:
+    """MatMul(x, w) => MatMul(Quantized(x), w as int8); quantized with a Relu or Clip behind it"""
+    quantization_spec(g, "MatMul")
+    require(product.inputs[1] is w, "the weights are the first factor")
+    require(clamp is not None or added_bias(product) is None, "the bias is added to integers")
+    operands = quantized_operands(g, operand(product), constant_weights(w), matmul_axis(w), None)
+    return product_output(g, matrix_product(g, product, *operands), product, clamp)
 
 
 def matrix_product(g: RewriteBuilder, product: Op, x: Value, y: Value, bias: Value | None = None) -> Value:
@@ -186,6 +192,7 @@ def added_bias(product: Op) -> Op | None:
     lambda g, w, gemm, clamp: g.one_of(*CLAMPS)(g.Gemm(..., g.const(w), ...) @ gemm, ...) @ clamp,
     lambda g, w, gemm: g.Gemm(..., g.const(w), ...) @ gemm,
     contract=LOSSY,
+    group="quantize-static",
 )
 def quantize_gemm(g: RewriteBuilder, gemm: Op, clamp: Op | None = None) -> Value:
     """Gemm(x, w, b) => Gemm(Quantized(x), w as int8, b as int32); quantized with a Relu or Clip behind it"""
@@ -205,6 +212,7 @@ def quantize_gemm(g: RewriteBuilder, gemm: Op, clamp: Op | None = None) -> Value
     lambda g, product, clamp: g.one_of(*CLAMPS)(g.MatMul(...) @ product, ...) @ clamp,
     lambda g, product: g.MatMul(...) @ product,
     contract=LOSSY,
+    group="quantize-static",
 )
 def quantize_product(g: RewriteBuilder, product: Op, clamp: Op | None = None) -> Value:
     """MatMul(x, y) => MatMul(Quantized(x), Quantized(y)); quantized with a Relu or Clip behind it"""
@@ -216,7 +224,7 @@ def quantize_product(g: RewriteBuilder, product: Op, clamp: Op | None = None) ->
     return product_output(g, matrix_product(g, product, *factors), product, clamp)
 
 
-@rule(lambda g, product: g.one_of("MatMul", "Gemm", "Add")(...) @ product, contract=LOSSY)
+@rule(lambda g, product: g.one_of("MatMul", "Gemm", "Add")(...) @ product, contract=LOSSY, group="quantize-static")
 def quantize_product_output(g: RewriteBuilder, product: Op) -> Value:
     """MatMul(x, y) => Quantized(MatMul(x, y)), where x and y are dequantized and only some readers want integers
 
@@ -240,10 +248,24 @@ def is_integer_product(op: Op) -> bool:
     return read == {"DequantizeLinear"} and len(products) == (op.type == "Add")
 
 
+@rule(lambda g, op, c: g.one_of("Mul", "Div")(..., g.const(c)) @ op, group="quantize-static")
+def scale_dequantization(g: RewriteBuilder, op: Op, c: Value) -> Value:
+    """Mul(DequantizeLinear(x, s, z), c) => DequantizeLinear(x, s * c, z), for one positive number c; so Div"""
+    scaled = next(v for v in op.inputs if v is not None and v is not c)
+    dequantize = known(dequantizer(g, scaled), f"{scaled.name} is not dequantized")
+    factor = float(required_scalar(c))
+    require(scaled.rank >= c.rank and (op.type == "Mul" or operand(op, 1) is c), f"{c.name} adds dims, or is divided")
+    x, scale, zero = (operand(dequantize, i) for i in range(3))
+    new = float(required_scalar(scale)) * (factor if op.type == "Mul" else 1 / factor if factor else 0.0)
+    require(not x.is_const and TINY <= new <= HUGE, "it is constant, or its scale would not be positive and finite")
+    return g.DequantizeLinear(x, g.const(np.float32(new)), zero)
+
+
 @rule(
     lambda g, op, clamp: g.one_of(*CLAMPS)(g.one_of(*JOINS)(...) @ op, ...) @ clamp,
     lambda g, op: g.one_of(*JOINS)(...) @ op,
     contract=LOSSY,
+    group="quantize-static",
 )
 def quantize_join(g: RewriteBuilder, op: Op, clamp: Op | None = None) -> Value:
     """Add(x, y) => Quantized(Add(x, y)), where x and y are dequantized or constant; so for Mul, Concat"""
@@ -266,6 +288,7 @@ def quantize_join(g: RewriteBuilder, op: Op, clamp: Op | None = None) -> Value:
     lambda g, op, clamp: g.one_of(*CLAMPS)(g.one_of(*UNARY_OPS)(...) @ op, ...) @ clamp,
     lambda g, op: g.one_of(*UNARY_OPS)(...) @ op,
     contract=LOSSY,
+    group="quantize-static",
 )
 def quantize_unary(g: RewriteBuilder, op: Op, clamp: Op | None = None) -> Value:
     """Sigmoid(x) => Quantized(Sigmoid(x)), where x is dequantized; so for Softmax, LeakyRelu and average pools"""
@@ -303,14 +326,14 @@ def integer_gate(g: RewriteBuilder, op: Op) -> Value:
     return g.DequantizeLinear(integers, g.const(slope), g.const(np.array(start, kind)))
 
 
-@rule(lambda g, op: g.HardSigmoid(...) @ op, contract=LOSSY)
+@rule(lambda g, op: g.HardSigmoid(...) @ op, contract=LOSSY, group="quantize-static")
 def quantize_hard_sigmoid(g: RewriteBuilder, op: Op) -> Value:
     """HardSigmoid(DequantizeLinear(x, s, z)) => DequantizeLinear(Clip(x), s * alpha, z - beta / alpha / s)"""
     quantization_spec(g, op.type)
     return integer_gate(g, op)
 
 
-@rule(lambda g, x, op: g.HardSwish(x) @ op, contract=LOSSY)
+@rule(lambda g, x, op: g.HardSwish(x) @ op, contract=LOSSY, group="quantize-static")
 def quantize_hard_swish(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """HardSwish(x) => Quantized(x * HardSigmoid(x)), where x is dequantized"""
     quantization_spec(g, op.type)
@@ -318,7 +341,7 @@ def quantize_hard_swish(g: RewriteBuilder, x: Value, op: Op) -> Value:
     return quantized(g, g.Mul(quantized(g, x), gate), op.outputs[0])
 
 
-@rule(lambda g, op: g.one_of(*MOVEMENTS, *BYTE_MOVEMENTS[2:])(...) @ op, contract=EXACT)
+@rule(lambda g, op: g.one_of(*MOVEMENTS, *BYTE_MOVEMENTS[2:])(...) @ op, contract=EXACT, group="quantize-static")
 def move_dequantization(g: RewriteBuilder, op: Op) -> Value:
     """Transpose(DequantizeLinear(x, s, z)) => DequantizeLinear(Transpose(x), s, z), so other movements, MaxPool, Pad
 
@@ -349,7 +372,7 @@ def padding_of_zeros(g: RewriteBuilder, pad: Op, zero: Value) -> Value | None:
     return g.const(zero.const.reshape(()))
 
 
-@rule(lambda g, split: g.Split(...) @ split, contract=EXACT)
+@rule(lambda g, split: g.Split(...) @ split, contract=EXACT, group="quantize-static")
 def split_dequantization(g: RewriteBuilder, split: Op) -> tuple[Value, ...]:
     """Split(DequantizeLinear(x, s, z)) => DequantizeLinear(part of Split(x), s, z) for each part"""
     dequantize = known(dequantizer(g, operand(split)), f"{operand(split).name} is not dequantized")
@@ -359,7 +382,7 @@ def split_dequantization(g: RewriteBuilder, split: Op) -> tuple[Value, ...]:
     return tuple(g.DequantizeLinear(part, scale, zero) for part in parts)
 
 
-@rule(lambda g, relu: g.Relu(...) @ relu, contract=EXACT)
+@rule(lambda g, relu: g.Relu(...) @ relu, contract=EXACT, group="quantize-static")
 def clamp_integers(g: RewriteBuilder, relu: Op) -> Value:
     """Relu(DequantizeLinear(x, s, z)) => DequantizeLinear(Clip(x, z), s, z)"""
     dequantize = known(dequantizer(g, operand(relu)), f"{operand(relu).name} is not dequantized")
@@ -368,42 +391,9 @@ def clamp_integers(g: RewriteBuilder, relu: Op) -> Value:
     return g.DequantizeLinear(g.Clip(x, g.const(zero.const.reshape(()))), scale, zero)
 
 
-@rule(lambda g, op, c: g.one_of("Mul", "Div")(..., g.const(c)) @ op)
-def scale_dequantization(g: RewriteBuilder, op: Op, c: Value) -> Value:
-    """Mul(DequantizeLinear(x, s, z), c) => DequantizeLinear(x, s * c, z), for one positive number c; so Div"""
-    scaled = next(v for v in op.inputs if v is not None and v is not c)
-    dequantize = known(dequantizer(g, scaled), f"{scaled.name} is not dequantized")
-    factor = float(required_scalar(c))
-    require(scaled.rank >= c.rank and (op.type == "Mul" or operand(op, 1) is c), f"{c.name} adds dims, or is divided")
-    x, scale, zero = (operand(dequantize, i) for i in range(3))
-    new = float(required_scalar(scale)) * (factor if op.type == "Mul" else 1 / factor if factor else 0.0)
-    require(not x.is_const and TINY <= new <= HUGE, "it is constant, or its scale would not be positive and finite")
-    return g.DequantizeLinear(x, g.const(np.float32(new)), zero)
-
-
-QUANTIZE_STATIC = RulePass(
-    "quantize-static",
-    (
-        quantize_conv,
-        quantize_biased_matmul,
-        quantize_matmul,
-        quantize_gemm,
-        quantize_product,
-        quantize_product_output,
-        scale_dequantization,
-        quantize_join,
-        quantize_unary,
-        quantize_hard_sigmoid,
-        quantize_hard_swish,
-        move_dequantization,
-        split_dequantization,
-        clamp_integers,
-    ),
+@rule(
+    lambda g, v, outer: g.QuantizeLinear(v, ...) @ outer, allow_other_uses=True, contract=EXACT, group="keep-in-float"
 )
-"""Integer arithmetic with calibrated ranges of activations."""
-
-
-@rule(lambda g, v, outer: g.QuantizeLinear(v, ...) @ outer, allow_other_uses=True, contract=EXACT)
 def keep_in_float(g: RewriteBuilder, v: Value, outer: Op) -> Value:
     """QuantizeLinear(Conv(DequantizeLinear(x), w)) => QuantizeLinear(Max(Conv(DequantizeLinear(x), w)))
 
@@ -420,7 +410,3 @@ def keep_in_float(g: RewriteBuilder, v: Value, outer: Op) -> Value:
     is_wanted = operand(op, 1).is_const if op.type in WEIGHTED_OPS else op.type not in required_spec(g).operators
     require(is_wanted, "the weights are quantized, or the target computes it on integers")
     return g.QuantizeLinear(g.Max(v), *outer.inputs[1:], **outer.attrs)
-
-
-KEEP_IN_FLOAT = RulePass("keep-in-float", (keep_in_float,))
-"""Ops in float, protected from onnxruntime's own quantization; after all other passes."""

@@ -1,4 +1,14 @@
-"""Weights of 4 or 8 bits, multiplied with floats."""
+"""Weights of 4 or 8 bits, multiplied with floats.
+
+`quantize-weights`: Weights of 4 or 8 bits of MatMul and Gemm, and tables of 8 bits of Gather.
+
+A table has no blocks of 4 bits: GatherBlockQuantized took 20 to 50 times as long as Gather, int8 rows less than twice.
+
+`store-int8-weights`: Weights of 8 bits in the file, of which onnxruntime makes floats when it loads the model.
+
+Speed and memory stay those of floats. It folds no DequantizeLinear, with which a Conv ran 0.2 to 0.95 times as fast, a
+GRU 0.3 to 0.9 times.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +57,7 @@ def weight_grid(spec: QuantizationSpec, like: Value) -> Grid:
     lambda g, x, w, product: g.MatMul(x, g.const(w)) @ product,
     lambda g, x, w, product: g.Gemm(x, g.const(w), ...) @ product,
     contract=LOSSY,
+    group="quantize-weights",
 )
 def quantize_weights_of_product(g: RewriteBuilder, w: Value, product: Op) -> Value:
     """MatMul(x, w) + b => MatMul(x, DequantizeLinear(wq, s, z)) + b, or MatMulNBits(x, wq, s, z) + b"""
@@ -107,7 +118,7 @@ def packed(integers: Array, bits: int) -> Array:
     return held[:, ::2] | held[:, 1::2] << 4
 
 
-@rule(lambda g, table, i, gather: g.Gather(g.const(table), i) @ gather, contract=LOSSY)
+@rule(lambda g, table, i, gather: g.Gather(g.const(table), i) @ gather, contract=LOSSY, group="quantize-weights")
 def quantize_table(g: RewriteBuilder, table: Value, i: Value, gather: Op) -> Value:
     """Gather(table, i) => Cast(Gather(table as int8, i)) * Gather(scales of rows, i)"""
     spec = quantization_spec(g, "Gather")
@@ -124,17 +135,11 @@ def quantize_table(g: RewriteBuilder, table: Value, i: Value, gather: Op) -> Val
     return g.Mul(g.Cast(integers, to=table.dtype), scale)
 
 
-QUANTIZE_WEIGHTS = RulePass("quantize-weights", (quantize_weights_of_product, quantize_table))
-"""Weights of 4 or 8 bits of MatMul and Gemm, and tables of 8 bits of Gather.
-
-A table has no blocks of 4 bits: GatherBlockQuantized took 20 to 50 times as long as Gather, int8 rows less than twice.
-"""
-
 QUANTIZE_TABLES = RulePass("quantize-tables", (quantize_table,))
 """Tables of 8 bits of Gather alone, for schemes that compute products on integers."""
 
 
-@rule(lambda g, op: g.one_of(*CHANNEL_AXES)(...) @ op, contract=LOSSY)
+@rule(lambda g, op: g.one_of(*CHANNEL_AXES)(...) @ op, contract=LOSSY, group="store-int8-weights")
 def store_int8_weights(g: RewriteBuilder, op: Op) -> Any:
     """Conv(x, w) => Conv(x, Cast(w as int8) * s); so for ConvTranspose, MatMul, Gemm, GRU, LSTM, RNN"""
     spec = required_spec(g)
@@ -163,11 +168,3 @@ def stored(g: RewriteBuilder, spec: QuantizationSpec, w: Value, axis: int) -> Va
     scales = rounded.scales.reshape([-1 if i == axis else 1 for i in range(w.rank)]).astype(np.float32)
     floats = g.Mul(g.Cast(g.const(integers), to=TensorProto.FLOAT), g.const(scales))
     return floats if w.dtype == TensorProto.FLOAT else g.Cast(floats, to=w.dtype)
-
-
-STORE_INT8_WEIGHTS = RulePass("store-int8-weights", (store_int8_weights,))
-"""Weights of 8 bits in the file, of which onnxruntime makes floats when it loads the model.
-
-Speed and memory stay those of floats. It folds no DequantizeLinear, with which a Conv ran 0.2 to 0.95 times as fast, a
-GRU 0.3 to 0.9 times.
-"""

@@ -1,4 +1,8 @@
-"""Folding of shape computations: elements of shapes, reads of shapes, and operands that are shapes."""
+"""Folding of shape computations: elements of shapes, reads of shapes, and operands that are shapes.
+
+`simplify-shape-reads`: Simplification of reads of shapes.
+`fold-shape-operands`: Folding of the shape operands of Reshape, Expand, Slice and Resize.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,6 @@ from ...core import (
     MatchFailure,
     Op,
     RewriteBuilder,
-    RulePass,
     Tensor,
     Value,
     conditional,
@@ -114,7 +117,12 @@ def _is_read(g: Graph, v: Value) -> bool:
 MAX_OPS = 1000  # ops that a Shape is moved up at once
 
 
-@rule(lambda g, x, i, gather: g.Gather(g.Shape(x), g.const(i)) @ gather, allow_other_uses=True, contract=EXACT)
+@rule(
+    lambda g, x, i, gather: g.Gather(g.Shape(x), g.const(i)) @ gather,
+    allow_other_uses=True,
+    contract=EXACT,
+    group="simplify-shape-reads",
+)
 def gather_of_shape_to_shape(g: RewriteBuilder, x: Value, i: Value) -> Value:
     """Gather(Shape(x), [i, i + 1, ...]) => Shape(x, start=i, end=...)"""
     require(g.opset >= 15, "before opset 15, Shape has no start and end")
@@ -126,7 +134,7 @@ def gather_of_shape_to_shape(g: RewriteBuilder, x: Value, i: Value) -> Value:
     return g.Shape(x, start=first or None, end=first + len(places))
 
 
-@rule(lambda g, xs: g.Concat(*xs, axis=0), contract=EXACT)
+@rule(lambda g, xs: g.Concat(*xs, axis=0), contract=EXACT, group="simplify-shape-reads")
 def concat_of_dims_to_shape(g: RewriteBuilder, xs: tuple[Value, ...]) -> Value:
     """Concat(some dims of x, more of them) => Shape(x, start, end), where they are a run of its dims"""
     wanted: list[Dim] = []
@@ -157,7 +165,7 @@ def _shape_source(v: Value) -> Value | None:
     return None
 
 
-@rule(lambda g, y, shape: g.Shape(y) @ shape, contract=EXACT)
+@rule(lambda g, y, shape: g.Shape(y) @ shape, contract=EXACT, group="simplify-shape-reads")
 def hoist_shape(g: RewriteBuilder, y: Value, shape: Op) -> Value:
     """Shape(f(x)) => Shape(x), where f keeps the shape, so that f(x) has one reader less"""
     earliest = y
@@ -180,13 +188,7 @@ def _same_shape_input(g: RewriteBuilder, y: Value) -> Value | None:
     return None
 
 
-SIMPLIFY_SHAPE_READS = RulePass(
-    "simplify-shape-reads", (gather_of_shape_to_shape, concat_of_dims_to_shape, hoist_shape)
-)
-"""Simplification of reads of shapes."""
-
-
-@rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=EXACT)
+@rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=EXACT, group="fold-shape-operands")
 def fold_reshape_shape(g: RewriteBuilder, x: Value, shape: Value, reshape: Op) -> Value:
     """Reshape(x, computed) => Reshape(x, numbers, 0 for a kept extent, -1 where nothing else is open)"""
     target = _reshape_target(x, shape, reshape)
@@ -226,7 +228,7 @@ def _required_elements(v: Value) -> Elements:
     return known(v.known_elements, f"the elements of {v.name} are unknown")
 
 
-@rule(lambda g, x, shape: g.Expand(x, shape), contract=EXACT)
+@rule(lambda g, x, shape: g.Expand(x, shape), contract=EXACT, group="fold-shape-operands")
 def fold_expand_shape(g: RewriteBuilder, x: Value, shape: Value) -> Value:
     """Expand(x, computed) => Expand(x, numbers, 1 for a kept extent)"""
     require(not shape.is_const, "the shape is constant already")
@@ -237,7 +239,11 @@ def fold_expand_shape(g: RewriteBuilder, x: Value, shape: Value) -> Value:
     return g.Expand(x, g.const(np.array(known(as_integers(target), "an extent is unknown"), np.int64)))
 
 
-@rule(lambda g, x, starts, ends, slice_: g.Slice(x, starts, ends, ...) @ slice_, contract=EXACT)
+@rule(
+    lambda g, x, starts, ends, slice_: g.Slice(x, starts, ends, ...) @ slice_,
+    contract=EXACT,
+    group="fold-shape-operands",
+)
 def fold_slice_bounds(g: RewriteBuilder, x: Value, starts: Value, ends: Value, slice_: Op) -> Value:
     """Slice(x, start, computed) => Slice(x, start, to the end), where the end is the extent"""
     require(not (starts.is_const and ends.is_const), "the bounds are constant already")
@@ -255,7 +261,11 @@ def fold_slice_bounds(g: RewriteBuilder, x: Value, starts: Value, ends: Value, s
     return g.Slice(x, *(g.const(n) for n in (numbers if set(steps) != {1} else numbers[:3])))
 
 
-@rule(lambda g, x, sizes, resize, roi=None, scales=None: g.Resize(x, roi, scales, sizes) @ resize, contract=EXACT)
+@rule(
+    lambda g, x, sizes, resize, roi=None, scales=None: g.Resize(x, roi, scales, sizes) @ resize,
+    contract=EXACT,
+    group="fold-shape-operands",
+)
 def resize_sizes_to_scales(g: RewriteBuilder, x: Value, roi: Value | None, sizes: Value, resize: Op) -> Value:
     """Resize(x, sizes=computed) => Resize(x, scales), where they are whole multiples of the extents"""
     require(not sizes.is_const, "the sizes are constant already")
@@ -267,12 +277,6 @@ def resize_sizes_to_scales(g: RewriteBuilder, x: Value, roi: Value | None, sizes
     numbers = [f for f in factors if isinstance(f, int) and f > 0]
     require(len(numbers) == len(factors), "the sizes are not integer multiples of the extents")
     return g.Resize(x, roi, g.const(np.array(numbers, np.float32)), None, **resize.attrs)
-
-
-FOLD_SHAPE_OPERANDS = RulePass(
-    "fold-shape-operands", (fold_reshape_shape, fold_expand_shape, fold_slice_bounds, resize_sizes_to_scales)
-)
-"""Folding of the shape operands of Reshape, Expand, Slice and Resize."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, Op, RewriteBuilder, Value, require, rule, same_extent
 from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dims import Dim
 from ..support.operand_queries import Inputs, Values, constant_numbers, normalized_axes, operand, required_producer
@@ -18,7 +18,7 @@ MAX_DEPTH = 8  # ops between a Range and the index it becomes
         ) @ gather
     ),
     allow_other_uses=True,
-    contract=EXACT,
+    contract=EXACT, group="drop-range-gathers",
 )  # fmt: skip
 def gather_of_ranges_to_unsqueeze(
     g: RewriteBuilder, x: Value, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
@@ -52,7 +52,9 @@ def _known_element(v: Value | None) -> Dim:
     return found[0] if found is not None and len(found) == 1 else None
 
 
-@rule(lambda g, x, i, gather: g.Gather(x, i) @ gather, allow_other_uses=True, contract=EXACT)
+@rule(
+    lambda g, x, i, gather: g.Gather(x, i) @ gather, allow_other_uses=True, contract=EXACT, group="drop-range-gathers"
+)
 def drop_gather_of_full_range(g: RewriteBuilder, x: Value, i: Value, gather: Op) -> Value:
     """Gather(x, range(n)) => x, of n entries along the axis"""
     require(i.rank == 1, "the indices are not a vector")
@@ -64,6 +66,7 @@ def drop_gather_of_full_range(g: RewriteBuilder, x: Value, i: Value, gather: Op)
     lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather,
     allow_other_uses=True,
     contract=EXACT,
+    group="drop-range-gathers",
 )
 def gather_nd_of_ranges_to_unsqueeze(g: RewriteBuilder, x: Value, pieces: Values, gather: Op) -> Value:
     """GatherND(x, (range(m)[:, None], range(n))) => Unsqueeze(x), of x with m rows of n columns"""
@@ -83,6 +86,7 @@ def gather_nd_of_ranges_to_unsqueeze(g: RewriteBuilder, x: Value, pieces: Values
     lambda g, x, i, updates, scatter: g.ScatterND(x, i, updates) @ scatter,
     allow_other_uses=True,
     contract=EXACT,
+    group="drop-range-gathers",
 )
 def scatter_nd_of_ranges_to_updates(g: RewriteBuilder, x: Value, i: Value, updates: Value, scatter: Op) -> Value:
     """ScatterND(x, range(n)[:, None], updates) => updates, of x with n rows; so with a range for each leading dim"""
@@ -123,9 +127,3 @@ def _range_axis(v: Value, extent: Dim, far: int = MAX_DEPTH) -> int:
         return axis
     new = normalized_axes(constant_numbers(maker) or [], v.rank)
     return [a for a in range(v.rank) if a not in new][axis]
-
-
-DROP_RANGE_GATHERS = RulePass("drop-range-gathers", (
-    gather_of_ranges_to_unsqueeze, drop_gather_of_full_range, gather_nd_of_ranges_to_unsqueeze,
-    scatter_nd_of_ranges_to_updates,
-))  # fmt: skip

@@ -1,4 +1,8 @@
-"""Simplification of sequences and optional values whose content is known."""
+"""Simplification of sequences and optional values whose content is known.
+
+`resolve-sequences`: Simplification of sequences that are constructed and read in one graph.
+`drop-optionals`: Simplification of optional values whose content is known.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
+from ...core import EXACT, Op, RewriteBuilder, Value, require, rule
 from ..support.operand_queries import Values, require_gatherable, required_scalar
 
 MAX_PIECES = 1000  # pieces that are not listed one by one
@@ -17,27 +21,45 @@ def listed(g: Any, xs: Any, op: Any) -> Any:
     return g.one_of("SequenceConstruct", "SequenceEmpty")(*xs) @ op
 
 
-@rule(lambda g, xs, i: g.SequenceAt(g.SequenceConstruct(*xs), g.const(i)), contract=EXACT, allow_other_uses=True)
+@rule(
+    lambda g, xs, i: g.SequenceAt(g.SequenceConstruct(*xs), g.const(i)),
+    contract=EXACT,
+    allow_other_uses=True,
+    group="resolve-sequences",
+)
 def sequence_at_of_construct(g: RewriteBuilder, xs: Values, i: Value) -> Value:
     """SequenceAt(SequenceConstruct(xs), i) => xs[i]"""
     return xs[normalized_position(i, len(xs))]
 
 
-@rule(lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)), contract=EXACT, allow_other_uses=True)
+@rule(
+    lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)),
+    contract=EXACT,
+    allow_other_uses=True,
+    group="resolve-sequences",
+)
 def sequence_at_of_insert(g: RewriteBuilder, x: Value, i: Value) -> Value:
     """SequenceAt(SequenceInsert(s, x), -1) => x"""
     require(required_scalar(i) == -1, "the position may be any")
     return x
 
 
-@rule(lambda g, xs, made: g.SequenceLength(listed(g, xs, made)), contract=EXACT, allow_other_uses=True)
+@rule(
+    lambda g, xs, made: g.SequenceLength(listed(g, xs, made)),
+    contract=EXACT,
+    allow_other_uses=True,
+    group="resolve-sequences",
+)
 def fold_length_of_construct(g: RewriteBuilder, xs: Values) -> Value:
     """SequenceLength(SequenceConstruct(xs)) => the number of xs, SequenceLength(SequenceEmpty()) => 0"""
     return g.const(np.int64(len(xs)))
 
 
 @rule(
-    lambda g, xs, concat: g.ConcatFromSequence(g.SequenceConstruct(*xs)) @ concat, contract=EXACT, allow_other_uses=True
+    lambda g, xs, concat: g.ConcatFromSequence(g.SequenceConstruct(*xs)) @ concat,
+    contract=EXACT,
+    allow_other_uses=True,
+    group="resolve-sequences",
 )
 def concat_from_construct(g: RewriteBuilder, xs: Values, concat: Op) -> Value:
     """ConcatFromSequence(SequenceConstruct(xs)) => Concat(xs), or Unsqueeze(x) of a single x where the axis is new"""
@@ -49,7 +71,10 @@ def concat_from_construct(g: RewriteBuilder, xs: Values, concat: Op) -> Value:
 
 
 @rule(
-    lambda g, xs, x, made, at=None: g.SequenceInsert(listed(g, xs, made), x, at), contract=EXACT, allow_other_uses=True
+    lambda g, xs, x, made, at=None: g.SequenceInsert(listed(g, xs, made), x, at),
+    contract=EXACT,
+    allow_other_uses=True,
+    group="resolve-sequences",
 )
 def insert_into_construct(g: RewriteBuilder, xs: Values, x: Value, at: Value | None) -> Value:
     """SequenceInsert(SequenceConstruct(xs), x, at) => SequenceConstruct(xs[:at], x, xs[at:]), also of SequenceEmpty"""
@@ -57,7 +82,12 @@ def insert_into_construct(g: RewriteBuilder, xs: Values, x: Value, at: Value | N
     return g.SequenceConstruct(*xs[:n], x, *xs[n:])
 
 
-@rule(lambda g, xs, at=None: g.SequenceErase(g.SequenceConstruct(*xs), at), contract=EXACT, allow_other_uses=True)
+@rule(
+    lambda g, xs, at=None: g.SequenceErase(g.SequenceConstruct(*xs), at),
+    contract=EXACT,
+    allow_other_uses=True,
+    group="resolve-sequences",
+)
 def erase_from_construct(g: RewriteBuilder, xs: Values, at: Value | None) -> Value:
     """SequenceErase(SequenceConstruct(xs), at) => SequenceConstruct(xs[:at], xs[at + 1:])"""
     n = len(xs) - 1 if at is None else normalized_position(at, len(xs))
@@ -69,6 +99,7 @@ def erase_from_construct(g: RewriteBuilder, xs: Values, at: Value | None) -> Val
     lambda g, x, split, i, sizes=None: g.SequenceAt(g.SplitToSequence(x, sizes) @ split, g.const(i)),
     contract=EXACT,
     allow_other_uses=True,
+    group="resolve-sequences",
 )
 def sequence_at_of_split(g: RewriteBuilder, x: Value, split: Op, i: Value, sizes: Value | None) -> Value:
     """SequenceAt(SplitToSequence(x, sizes), i) => the Slice of x, or Gather(x, i) where pieces lose the axis"""
@@ -94,6 +125,7 @@ def sequence_at_of_split(g: RewriteBuilder, x: Value, split: Op, i: Value, sizes
     lambda g, x, split, sizes=None: g.SequenceLength(g.SplitToSequence(x, sizes) @ split),
     contract=EXACT,
     allow_other_uses=True,
+    group="resolve-sequences",
 )
 def fold_length_of_split(g: RewriteBuilder, x: Value, split: Op, sizes: Value | None) -> Value:
     """SequenceLength(SplitToSequence(x, sizes)) => how many pieces there are"""
@@ -106,6 +138,7 @@ def fold_length_of_split(g: RewriteBuilder, x: Value, split: Op, sizes: Value | 
     lambda g, x, split, concat, sizes=None: g.ConcatFromSequence(g.SplitToSequence(x, sizes) @ split) @ concat,
     contract=EXACT,
     allow_other_uses=True,
+    group="resolve-sequences",
 )
 def concat_from_split(g: RewriteBuilder, x: Value, split: Op, concat: Op, sizes: Value | None) -> Value:
     """ConcatFromSequence(SplitToSequence(x)) => x, along the same axis"""
@@ -144,18 +177,12 @@ def piece_lengths(x: Value, axis: int, sizes: Value | None) -> list[int] | None:
     return [min(length, extent - begin) for begin in range(0, extent, length)]
 
 
-RESOLVE_SEQUENCES = RulePass("resolve-sequences", (
-    sequence_at_of_construct, sequence_at_of_insert, fold_length_of_construct, concat_from_construct,
-    insert_into_construct, erase_from_construct, sequence_at_of_split, fold_length_of_split, concat_from_split,
-))  # fmt: skip
-"""Simplification of sequences that are constructed and read in one graph."""
-
-
 @rule(
     lambda g, x, made: g.OptionalGetElement(g.Optional(x) @ made),
     lambda g, x: g.OptionalGetElement(x),
     allow_other_uses=True,
     contract=EXACT,
+    group="drop-optionals",
 )
 def unwrap_optional(g: RewriteBuilder, x: Value, made: Op | None = None) -> Value:
     """OptionalGetElement(Optional(x)) => x, OptionalGetElement(x) => x, where x is a tensor or a sequence"""
@@ -168,6 +195,7 @@ def unwrap_optional(g: RewriteBuilder, x: Value, made: Op | None = None) -> Valu
     lambda g, x=None: g.OptionalHasElement(x),
     allow_other_uses=True,
     contract=EXACT,
+    group="drop-optionals",
 )
 def fold_has_element(g: RewriteBuilder, x: Value | None, made: Op | None = None) -> Value:
     """OptionalHasElement(Optional(x)) => true, also of a tensor or a sequence x; OptionalHasElement() => false"""
@@ -179,7 +207,3 @@ def is_non_optional(x: Value) -> bool:
     """Whether a value is known to be a tensor or a sequence."""
     dtype = x.known_dtype  # learns the type, if it can be learnt
     return dtype != 0 if x.type is None else x.type.HasField("sequence_type")
-
-
-DROP_OPTIONALS = RulePass("drop-optionals", (unwrap_optional, fold_has_element))
-"""Simplification of optional values whose content is known."""

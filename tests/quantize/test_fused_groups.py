@@ -9,12 +9,15 @@ import onnx
 import pytest
 from passwright.app.environment import quantization_target
 from passwright.app.quantize.fused_groups import fusion_check, unfused_groups
-from passwright.core import Fixpoint, Ledger, Pipeline, QuantizationSpec, Range, from_onnx
+from passwright.core import Fixpoint, Ledger, Pipeline, QuantizationSpec, Range, from_onnx, rule_pass
+from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
-from passwright.passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
-from passwright.passes.quantization.static_groups import QUANTIZE_STATIC
+from passwright.passes.quantization import static_groups
 from passwright.passes.targets import QUANTIZATION_TARGETS
 from rewriting import load, to_onnx
+
+SIMPLIFY_QUANTIZATION = rule_pass(quantization, "simplify-quantization")
+QUANTIZE_STATIC = rule_pass(static_groups, "quantize-static")
 
 WEIGHTS = {"w": np.random.default_rng(0).normal(0, 0.2, (3, 3, 3, 3)).astype(np.float32),
            "m": np.random.default_rng(0).normal(0, 0.2, (8, 8)).astype(np.float32),

@@ -19,12 +19,14 @@ from passwright.app.quantize.quantize import Setup
 from passwright.app.quantize.schemes import JOIN_GROUPS, STORE_WEIGHTS
 from passwright.app.quantize.search import LESS, Built, Limits, Search, Variants
 from passwright.app.quantize.wide_weights import wide_weights
-from passwright.core import QuantizationSpec, Range
+from passwright.core import QuantizationSpec, Range, rule_pass
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
 from passwright.core.support.intervals import RatioInterval
-from passwright.passes.quantization.static_groups import QUANTIZE_STATIC
+from passwright.passes.quantization import static_groups
 from rewriting import load, op_types, run
+
+QUANTIZE_STATIC = rule_pass(static_groups, "quantize-static")
 
 LAYERS = 8
 STATIC = Scheme("static", "", (QUANTIZE_STATIC,), after=(JOIN_GROUPS,), needs_ranges=True)

@@ -1,4 +1,7 @@
-"""Merging of Transposes, and their movement through regions of ops."""
+"""Merging of Transposes, and their movement through regions of ops.
+
+`merge-transposes`: Merging of Transposes, and removal of those that move nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from operator import attrgetter
 
-from ....core import EXACT, Graph, Ledger, MatchFailure, Op, RewriteBuilder, RulePass, Value, require, rule
+from ....core import EXACT, Graph, Ledger, MatchFailure, Op, RewriteBuilder, Value, require, rule
 from ....core.inference.input_queries import full_perm, normalize_axes
 from ....core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ....core.ir.dtypes import FLOAT16_DTYPES
@@ -21,7 +24,12 @@ from .min_cut import select_ops, turns_last_axis
 Perm = list[int] | None  # None, or an empty one, reverses all axes
 
 
-@rule(lambda g, x, p, q: g.Transpose(g.Transpose(x, perm=p), perm=q), allow_other_uses=True, contract=EXACT)
+@rule(
+    lambda g, x, p, q: g.Transpose(g.Transpose(x, perm=p), perm=q),
+    allow_other_uses=True,
+    contract=EXACT,
+    group="merge-transposes",
+)
 def merge_transposes(g: RewriteBuilder, x: Value, p: Perm, q: Perm) -> Value:
     """Transpose(Transpose(x, p), q) => Transpose(x, p[q]), or x where that moves nothing"""
     if not p and not q:
@@ -32,16 +40,12 @@ def merge_transposes(g: RewriteBuilder, x: Value, p: Perm, q: Perm) -> Value:
     return x if both == list(range(rank)) else g.Transpose(x, perm=both)
 
 
-@rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT)
+@rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT, group="merge-transposes")
 def drop_no_op_transpose(g: RewriteBuilder, x: Value, p: Perm) -> Value:
     """Transpose(x, 0 1 2 ...) => x"""
     order = p or full_perm(p, x.rank)
     require(order == list(range(len(order))), "the permutation is not the identity")
     return x
-
-
-MERGE_TRANSPOSES = RulePass("merge-transposes", (merge_transposes, drop_no_op_transpose))
-"""Merging of Transposes, and removal of those that move nothing."""
 
 
 MAX_ROUNDS = 8

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.arithmetic.constant_chains import MERGE_AFFINE_CHAINS, MERGE_CONSTANT_OPERANDS
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.arithmetic import constant_chains
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+MERGE_AFFINE_CHAINS = rule_pass(constant_chains, "merge-affine-chains")
+MERGE_CONSTANT_OPERANDS = rule_pass(constant_chains, "merge-constant-operands")
 
 NUMBERS = (
     "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0} five = {{5}}, {0} nil = {{0}}, {0} far = {{100}},"

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.arithmetic.clamp_rules import DROP_UNBOUNDED_CLIP, MERGE_CLAMPS
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.arithmetic import clamp_rules
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+DROP_UNBOUNDED_CLIP = rule_pass(clamp_rules, "drop-unbounded-clips")
+MERGE_CLAMPS = rule_pass(clamp_rules, "merge-clamps")
 
 PASSES = (MERGE_CLAMPS,)
 NUMBERS = "<{0} m = {{-1}}, {0} z = {{0}}, {0} p = {{1}}, {0} q = {{2}}, {0} s = {{6}}, {0}[1] v = {{3}}>"

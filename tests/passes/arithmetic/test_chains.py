@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.arithmetic.constant_chains import MERGE_CONSTANT_OPERANDS
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.arithmetic import constant_chains
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+MERGE_CONSTANT_OPERANDS = rule_pass(constant_chains, "merge-constant-operands")
 
 PASSES = (MERGE_CONSTANT_OPERANDS,)
 NUMBERS = (

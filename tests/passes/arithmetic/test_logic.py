@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.arithmetic.logic import MERGE_LOGIC
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.arithmetic import logic
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+MERGE_LOGIC = rule_pass(logic, "merge-logic")
 
 CONSTANTS = "<bool yes = {1}, bool no = {0}, bool[3] row = {1, 1, 1}, bool[3] mixed = {1, 0, 1}>"
 

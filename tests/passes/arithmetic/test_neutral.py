@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.arithmetic.no_op_arithmetic import DROP_NEUTRAL_OPERANDS
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.arithmetic import no_op_arithmetic
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+DROP_NEUTRAL_OPERANDS = rule_pass(no_op_arithmetic, "drop-neutral-operands")
 
 PASSES = (DROP_NEUTRAL_OPERANDS,)
 

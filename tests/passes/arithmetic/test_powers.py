@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.arithmetic.powers import MERGE_POWERS
+from passwright.core import rule_pass
+from passwright.passes.arithmetic import powers
 from rewriting import becomes, initializers, stays
+
+MERGE_POWERS = rule_pass(powers, "merge-powers")
 
 NUMBERS = (
     "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0} four = {{4}}, {0}[1] six = {{6}},"

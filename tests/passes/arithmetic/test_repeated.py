@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.arithmetic.no_op_arithmetic import DROP_IDEMPOTENT
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.arithmetic import no_op_arithmetic
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+DROP_IDEMPOTENT = rule_pass(no_op_arithmetic, "drop-idempotent")
 
 
 def model(body: str, dtype: str = "float") -> str:

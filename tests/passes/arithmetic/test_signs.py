@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.arithmetic.negations import CANONICALIZE_NEGATIONS, MERGE_NEGATIONS
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.arithmetic import negations
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+CANONICALIZE_NEGATIONS = rule_pass(negations, "canonicalize-negations")
+MERGE_NEGATIONS = rule_pass(negations, "merge-negations")
 
 PASSES = (CANONICALIZE_NEGATIONS, MERGE_NEGATIONS)
 NUMBERS = "<{0} m = {{-1}}, {0} o = {{0}}, {0} c = {{3}}, {0}[3] row = {{1, 2, 4}}>"

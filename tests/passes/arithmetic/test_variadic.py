@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.arithmetic.variadic import MERGE_VARIADIC
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.arithmetic import variadic
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+MERGE_VARIADIC = rule_pass(variadic, "merge-variadic")
 
 CONSTANTS = "<{0} one = {{1}}, {0}[3] row = {{1, 5, 2}}, {0}[2,1] column = {{3, 4}}>"
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, numpy_helper
+from passwright.core import rule_pass
+from passwright.passes.cleanup import casts
 from passwright.passes.cleanup.casts import (
-    MERGE_CASTS,
     NUMERIC_FORMATS,
     cast_fill,
     cast_like_to_cast,
@@ -19,6 +20,8 @@ from passwright.passes.cleanup.casts import (
     merge_casts_around_movement,
 )
 from rewriting import becomes, stays
+
+MERGE_CASTS = rule_pass(casts, "merge-casts")
 
 RULES = (
     cast_like_to_cast, drop_cast_to_same_type, merge_casts, merge_casts_around_movement, drop_cast_before_arg_reduction,

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_ops import DROP_NO_OP_SPLIT_CONCAT
+from passwright.core import rule_pass
+from passwright.passes.cleanup import no_ops
 from rewriting import becomes, stays
+
+DROP_NO_OP_SPLIT_CONCAT = rule_pass(no_ops, "drop-no-op-split-concat")
 
 RULES = DROP_NO_OP_SPLIT_CONCAT.rules
 G = "g (float[2,n] x, float[2,0] z, float[0,n] v) => (float[p,q] y)"

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_ops import DROP_NO_OP_INDEXING
+from passwright.core import rule_pass
+from passwright.passes.cleanup import no_ops
 from rewriting import becomes, stays
+
+DROP_NO_OP_INDEXING = rule_pass(no_ops, "drop-no-op-indexing")
 
 RULES = DROP_NO_OP_INDEXING.rules
 HEAD = "g (float[2,3] x, float[2,3] v) => (float[p,q] y)"

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_ops import DROP_NO_OP_MOVEMENT
+from passwright.core import rule_pass
+from passwright.passes.cleanup import no_ops
 from rewriting import becomes, stays
+
+DROP_NO_OP_MOVEMENT = rule_pass(no_ops, "drop-no-op-movement")
 
 RULES = DROP_NO_OP_MOVEMENT.rules
 STATIC, OPEN, NOTHING = "float[2,3] x", "float[n,k] x", "float[0,3] x"

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_ops import (
-    DROP_NO_OP_POOL_RESIZE,
-    drop_no_op_average_pool,
-    drop_no_op_max_pool,
-    drop_unit_resize,
-)
+from passwright.core import rule_pass
+from passwright.passes.cleanup import no_ops
+from passwright.passes.cleanup.no_ops import drop_no_op_average_pool, drop_no_op_max_pool, drop_unit_resize
 from rewriting import apply_passes, becomes, load, stays
+
+DROP_NO_OP_POOL_RESIZE = rule_pass(no_ops, "drop-no-op-pool-resize")
 
 RULES = DROP_NO_OP_POOL_RESIZE.rules
 HEAD = "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"

@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.core import rule_pass
+from passwright.passes.cleanup import no_ops
 from passwright.passes.cleanup.no_ops import (
-    DROP_NO_OP_REDUCTIONS,
     drop_no_op_reduction,
     drop_reduction_of_unit_axes,
     drop_scan_of_unit_axis,
     drop_sum_of_unit_axes,
 )
 from rewriting import apply_passes, becomes, load, stays
+
+DROP_NO_OP_REDUCTIONS = rule_pass(no_ops, "drop-no-op-reductions")
 
 RULES = DROP_NO_OP_REDUCTIONS.rules
 HEAD = "g (float[2,1,3] x) => (float[p,q,r] y)"

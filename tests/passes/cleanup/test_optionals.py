@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.structure.sequences import DROP_OPTIONALS
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.structure import sequences
 from rewriting import apply_passes, becomes, initializers, load, op_types, run, stays
+
+DROP_OPTIONALS = rule_pass(sequences, "drop-optionals")
 
 RULES = DROP_OPTIONALS.rules
 

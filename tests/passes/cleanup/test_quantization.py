@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.no_ops import RemoveUnused
-from passwright.passes.cleanup.quantization import (
-    SIMPLIFY_QUANTIZATION,
-    cancel_quantization,
-    drop_clamp_before_quantization,
-    move_integers,
-)
+from passwright.passes.cleanup.quantization import cancel_quantization, drop_clamp_before_quantization, move_integers
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+SIMPLIFY_QUANTIZATION = rule_pass(quantization, "simplify-quantization")
 
 INTEGERS = "g (int8[N,4] x) => (int8[n,m] y)"
 P = "<float s = {0.1}, int8 z = {3}>"

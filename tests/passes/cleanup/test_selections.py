@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_ops import DROP_NO_OP_WHERE, drop_where_of_equals, fold_constant_where
+from passwright.core import rule_pass
+from passwright.passes.cleanup import no_ops
+from passwright.passes.cleanup.no_ops import drop_where_of_equals, fold_constant_where
 from rewriting import apply_passes, becomes, load, stays
+
+DROP_NO_OP_WHERE = rule_pass(no_ops, "drop-no-op-where")
 
 RULES = DROP_NO_OP_WHERE.rules
 HEAD = "g (float[2,3] x, float[3] w, bool[2,3] b) => (float[p,q] y)"

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.fusion.activations import FUSE_ACTIVATIONS, FUSE_SWISH
+from passwright.core import rule_pass
+from passwright.passes.fusion import activations
 from rewriting import becomes, stays
+
+FUSE_ACTIVATIONS = rule_pass(activations, "fuse-activations")
+FUSE_SWISH = rule_pass(activations, "fuse-swish")
 
 G = "g (float[n,3] x) => (float[n,3] y)"
 C = "<float one = {1}, float[1] ones = {1}, float[2] pair = {1, 1}, float two = {2}, float k = {1.5}>"

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.fusion.norms import FUSE_KERAS_LAYER_NORM
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.fusion import norms
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+FUSE_KERAS_LAYER_NORM = rule_pass(norms, "fuse-keras-layer-norm")
 
 G = "g (float[n,2,3] x) => (float[a,b,c] y)"
 C = (

@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.fusion.attention import FUSE_ATTENTION, FUSE_CACHE_INTO_ATTENTION, FUSE_INTO_ATTENTION
-from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES
-from passwright.passes.movement.reshapes import MERGE_RESHAPES
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.fusion import attention
+from passwright.passes.fusion.attention import FUSE_CACHE_INTO_ATTENTION
+from passwright.passes.movement import reshapes
+from passwright.passes.movement.layout_propagation import move_transposes
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, run, stays
+
+FUSE_ATTENTION = rule_pass(attention, "fuse-attention")
+FUSE_INTO_ATTENTION = rule_pass(attention, "fuse-into-attention")
+MERGE_TRANSPOSES = rule_pass(move_transposes, "merge-transposes")
+MERGE_RESHAPES = rule_pass(reshapes, "merge-reshapes")
 
 G = "g (float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
 LOW = "<float low = {-1e30}, float s = {0.5}>"

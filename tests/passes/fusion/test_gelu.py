@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.fusion.activations import FUSE_GELU
+from passwright.core import rule_pass
+from passwright.passes.fusion import activations
 from rewriting import becomes, stays
+
+FUSE_GELU = rule_pass(activations, "fuse-gelu")
 
 G = "g (float[n,3] x) => (float[n,3] y)"
 C = (

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.fusion.activations import FUSE_HARD_ACTIVATIONS
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.fusion import activations
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+FUSE_HARD_ACTIVATIONS = rule_pass(activations, "fuse-hard-activations")
 
 G = "g (float[n,3] x) => (float[n,3] y)"
 C = (

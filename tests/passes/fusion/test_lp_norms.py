@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.fusion.norms import FUSE_LP_NORM
+from passwright.core import rule_pass
+from passwright.passes.fusion import norms
 from rewriting import becomes, stays
+
+FUSE_LP_NORM = rule_pass(norms, "fuse-lp-norm")
 
 G = "g (float[n,3] x) => (float[a,b] y)"
 C = "<int64[1] last = {-1}, int64[2] both = {0, 1}, float e = {1e-12}, float big = {0.5}, float one = {1}>"

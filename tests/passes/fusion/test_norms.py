@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.fusion.norms import FUSE_NORM, FUSE_NORM_WEIGHTS
-from passwright.passes.fusion.reductions import FUSE_REDUCE_MEAN
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.fusion import norms, reductions
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+FUSE_NORM = rule_pass(norms, "fuse-norm")
+FUSE_NORM_WEIGHTS = rule_pass(norms, "fuse-norm-weights")
+FUSE_REDUCE_MEAN = rule_pass(reductions, "fuse-reduce-mean")
 
 WHAT = (FUSE_NORM, FUSE_NORM_WEIGHTS)
 G = "g (float[n,2,3] x) => (float[a,b,c] y)"

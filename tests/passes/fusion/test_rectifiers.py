@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.fusion.activations import FUSE_RECTIFIERS
+from passwright.core import rule_pass
+from passwright.passes.fusion import activations
 from rewriting import becomes, stays
+
+FUSE_RECTIFIERS = rule_pass(activations, "fuse-rectifiers")
 
 G = "g (float[n,3] x) => (float[n,3] y)"
 C = (

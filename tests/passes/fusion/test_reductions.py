@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.fusion.reductions import FUSE_REDUCE_MEAN, FUSE_REDUCTIONS
+from passwright.core import rule_pass
+from passwright.passes.fusion import reductions
 from rewriting import becomes, stays
+
+FUSE_REDUCE_MEAN = rule_pass(reductions, "fuse-reduce-mean")
+FUSE_REDUCTIONS = rule_pass(reductions, "fuse-reductions")
 
 G = "g (float[n,3,4] x) => (float[a,b,c] y)"
 C = "<int64[1] last = {-1}, int64[2] both = {1, 2}, float two = {2}, float four = {4}, float quarter = {0.25}>"

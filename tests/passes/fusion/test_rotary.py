@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from passwright.passes.fusion.rotary import FUSE_ROTARY
-from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES
-from passwright.passes.movement.reshapes import MERGE_RESHAPES
+from passwright.core import rule_pass
+from passwright.passes.fusion import rotary
+from passwright.passes.movement import reshapes
+from passwright.passes.movement.layout_propagation import move_transposes
 from rewriting import becomes, stays
+
+FUSE_ROTARY = rule_pass(rotary, "fuse-rotary")
+MERGE_TRANSPOSES = rule_pass(move_transposes, "merge-transposes")
+MERGE_RESHAPES = rule_pass(reshapes, "merge-reshapes")
 
 G = "g (float[b,2,5,8] x, float[b,5,4] a, float[1,5,4] f) => (float[b,2,5,8] y)"
 C = "<int64[1] one = {1}, int64[2] parts = {4, 4}, int64[2] uneven = {3, 5}>"

@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from passwright.core import RulePass
+from passwright.core import RulePass, rule_pass
 from passwright.core.ir.cost_model import CPU
 from passwright.core.run.pipeline import Pipeline
-from passwright.passes.fusion.activations import FUSE_ACTIVATIONS, FUSE_RECTIFIERS
-from passwright.passes.fusion.norms import FUSE_LP_NORM
-from passwright.passes.fusion.reductions import FUSE_REDUCTIONS
+from passwright.passes.fusion import activations, norms, reductions
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import becomes, stays
+
+FUSE_ACTIVATIONS = rule_pass(activations, "fuse-activations")
+FUSE_RECTIFIERS = rule_pass(activations, "fuse-rectifiers")
+FUSE_LP_NORM = rule_pass(norms, "fuse-lp-norm")
+FUSE_REDUCTIONS = rule_pass(reductions, "fuse-reductions")
 
 NUMBERS = "<float one = {1}, float zero = {0}, float[4] slopes = {0.1,0.2,0.3,0.4}>"
 FUSIONS = [

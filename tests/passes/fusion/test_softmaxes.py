@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.fusion.softmaxes import FUSE_SOFTMAX
+from passwright.core import rule_pass
+from passwright.passes.fusion import softmaxes
 from rewriting import becomes, stays
+
+FUSE_SOFTMAX = rule_pass(softmaxes, "fuse-softmax")
 
 G = "g (float[n,3,4] x) => (float[a,b,c] y)"
 C = "<int64[1] last = {-1}, int64[1] middle = {1}, int64[2] both = {1, 2}, float two = {2}>"

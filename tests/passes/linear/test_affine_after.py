@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.linear import convolution
-from passwright.passes.linear.affine_into_conv import FOLD_AFFINE_INTO_CONV
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.linear import affine_into_conv, convolution
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+FOLD_AFFINE_INTO_CONV = rule_pass(affine_into_conv, "fold-affine-into-conv")
 
 Arrays = dict[str, Any]
 G = "g (float[2,3,5,4] x) => (float[a,b,c,d] y)"

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.linear.affine_into_conv import FOLD_AFFINE_BEFORE_CONV
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.linear import affine_into_conv
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+FOLD_AFFINE_BEFORE_CONV = rule_pass(affine_into_conv, "fold-affine-before-conv")
 
 Arrays = dict[str, Any]
 G = "g (float[2,4,5,4] x) => (float[a,b,c,d] y)"

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.linear.affine_into_conv import FOLD_BATCHNORM, fold_batchnorm_into_conv
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.linear import affine_into_conv
+from passwright.passes.linear.affine_into_conv import fold_batchnorm_into_conv
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+FOLD_BATCHNORM = rule_pass(affine_into_conv, "fold-batchnorm")
 
 RULES = (fold_batchnorm_into_conv,)
 Weights = dict[str, Any]

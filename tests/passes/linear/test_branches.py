@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
+from passwright.core import rule_pass, to_onnx
 from passwright.core.verify.verdict import MismatchError
-from passwright.passes.linear.affine_into_conv import FOLD_BATCHNORM
-from passwright.passes.linear.conv_merging import MERGE_PARALLEL_CONVS
+from passwright.passes.linear import affine_into_conv, conv_merging
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+FOLD_BATCHNORM = rule_pass(affine_into_conv, "fold-batchnorm")
+MERGE_PARALLEL_CONVS = rule_pass(conv_merging, "merge-parallel-convs")
 
 Arrays = dict[str, Any]
 G = "g (float[2,4,6,5] z) => (float[a,b,c,d] y)"

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.linear.conv_axes import LIFT_CONVS
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.linear import conv_axes
 from rewriting import apply_passes, becomes, load, require_equivalent, stays
+
+LIFT_CONVS = rule_pass(conv_axes, "lift-convs")
 
 DECLARED = "<float[1] w = {0}, float[1] b = {0}, int64[1] a = {2}>"
 

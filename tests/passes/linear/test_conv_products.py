@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.linear.conv_products import CONVOLVE_PRODUCTS
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.linear import conv_products
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+CONVOLVE_PRODUCTS = rule_pass(conv_products, "convolve-products")
 
 DECLARED = (
     "<float[1] w = {0}, float[1] v = {0}, float[1] c = {0}, float[1] b = {0}, int64[1] s = {0}, int64[1] m = {0}>"

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.linear.conv_resizing import SINK_RESIZES
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.linear import conv_resizing
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+SINK_RESIZES = rule_pass(conv_resizing, "sink-resizes")
 
 UP = [1, 1, 2, 2]
 LINEAR = 'Resize<mode="linear">'

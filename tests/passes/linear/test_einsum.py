@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
+from passwright.core import rule_pass, to_onnx
 from passwright.core.errors import MatchFailure
-from passwright.passes.linear.einsum import SIMPLIFY_EINSUM, Equation, parse_equation
+from passwright.passes.linear import einsum
+from passwright.passes.linear.einsum import Equation, parse_equation
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+SIMPLIFY_EINSUM = rule_pass(einsum, "simplify-einsum")
 
 
 def model(types: str, equation: str, dtype: str = "float", weights: tuple[int, ...] = ()) -> str:

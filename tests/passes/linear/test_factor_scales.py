@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.factor_scales import MOVE_SCALES
+from passwright.core import rule_pass
+from passwright.passes.linear import factor_scales
 from rewriting import becomes, initializers, stays
+
+MOVE_SCALES = rule_pass(factor_scales, "move-scales")
 
 G = "g (float[B,2,S,3] q, float[B,2,P,3] past, float[B,2,S,3] new) => (float[a,b,c,d] y)"
 C = "<float r = {0.5}, float s = {0.25}, float rs = {0.125}, float two = {2}, float four = {4}>"

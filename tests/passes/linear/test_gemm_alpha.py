@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.gemm import FOLD_SCALE_INTO_GEMM
+from passwright.core import rule_pass
+from passwright.passes.linear import gemm
 from rewriting import becomes, stays
+
+FOLD_SCALE_INTO_GEMM = rule_pass(gemm, "fold-scale-into-gemm")
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 CONSTANTS = (

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.weight_scale import FOLD_BATCHNORM_INTO_GEMM
+from passwright.core import rule_pass
+from passwright.passes.linear import weight_scale
 from rewriting import becomes, initializers, stays
 from weights import weights_used_in
+
+FOLD_BATCHNORM_INTO_GEMM = rule_pass(weight_scale, "fold-batchnorm-into-gemm")
 
 KINDS = {"float": np.float32, "double": np.float64}
 WEIGHTS = {

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.gemm import FOLD_BIAS
+from passwright.core import rule_pass
+from passwright.passes.linear import gemm
 from rewriting import becomes, stays
 from weights import weights_used_in
+
+FOLD_BIAS = rule_pass(gemm, "fold-bias")
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 WEIGHTS = {

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.core import rule_pass
 from passwright.passes.folding import folding_limits
-from passwright.passes.linear.matmul_merging import MERGE_MATMULS
+from passwright.passes.linear import matmul_merging
 from rewriting import becomes, stays
 from weights import matrix, weights_used_in
+
+MERGE_MATMULS = rule_pass(matmul_merging, "merge-matmuls")
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 WEIGHTS = {

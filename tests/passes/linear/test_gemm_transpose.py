@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.gemm import FOLD_TRANSPOSE_INTO_GEMM
+from passwright.core import rule_pass
+from passwright.passes.linear import gemm
 from rewriting import becomes, stays
 from weights import weights_used_in
+
+FOLD_TRANSPOSE_INTO_GEMM = rule_pass(gemm, "fold-transpose-into-gemm")
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 WEIGHTS = {

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.grouped_heads import GROUP_HEADS
+from passwright.core import rule_pass
+from passwright.passes.linear import grouped_heads
 from rewriting import becomes, stays
+
+GROUP_HEADS = rule_pass(grouped_heads, "group-heads")
 
 WEIGHTS = {
     "two": np.array([2]),

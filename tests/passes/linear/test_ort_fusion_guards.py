@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import Pass
-from passwright.passes.linear.affine_into_conv import FOLD_AFFINE_BEFORE_CONV
-from passwright.passes.linear.gemm import FOLD_BIAS, FOLD_SCALE_INTO_GEMM
-from passwright.passes.linear.weight_scale import FOLD_SCALE_INTO_WEIGHTS
+from passwright.core import Pass, rule_pass
+from passwright.passes.linear import affine_into_conv, gemm, weight_scale
 from rewriting import becomes, stays
 from weights import weights_used_in
+
+FOLD_AFFINE_BEFORE_CONV = rule_pass(affine_into_conv, "fold-affine-before-conv")
+FOLD_BIAS = rule_pass(gemm, "fold-bias")
+FOLD_SCALE_INTO_GEMM = rule_pass(gemm, "fold-scale-into-gemm")
+FOLD_SCALE_INTO_WEIGHTS = rule_pass(weight_scale, "fold-scale-into-weights")
 
 WEIGHTS = {
     "w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4),

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.linear.conv_merging import MERGE_CONSECUTIVE_CONVS
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.linear import conv_merging
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+
+MERGE_CONSECUTIVE_CONVS = rule_pass(conv_merging, "merge-consecutive-convs")
 
 Arrays = dict[str, Any]
 G = "g (float[2,3,6,5] z) => (float[a,b,c,d] y)"

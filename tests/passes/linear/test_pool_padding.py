@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.linear.conv_padding import FOLD_PAD_INTO_POOL
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.linear import conv_padding
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+FOLD_PAD_INTO_POOL = rule_pass(conv_padding, "fold-pad-into-pool")
 
 G = "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"
 P = "int64[8] p = {0,0,1,2,0,0,0,1}"

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.weight_scale import FOLD_SCALE_INTO_WEIGHTS
+from passwright.core import rule_pass
+from passwright.passes.linear import weight_scale
 from rewriting import becomes, initializers, stays
 from weights import weights_used_in
+
+FOLD_SCALE_INTO_WEIGHTS = rule_pass(weight_scale, "fold-scale-into-weights")
 
 WEIGHTS = {
     "w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4),

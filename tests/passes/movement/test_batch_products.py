@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.core import rule_pass
 from passwright.passes.cleanup.no_ops import RemoveUnused
-from passwright.passes.movement.reshapes import MULTIPLY_WITHOUT_RESHAPES, multiply_without_batch_reshapes
+from passwright.passes.movement import reshapes
+from passwright.passes.movement.reshapes import multiply_without_batch_reshapes
 from rewriting import becomes, stays
+
+MULTIPLY_WITHOUT_RESHAPES = rule_pass(reshapes, "multiply-without-reshapes")
 
 G = "g (float[2,3,S,5] x, float[2,3,5,4] w) => (float[a,b,c,d] y)"
 C = "<int64[3] m = {6, -1, 5}, int64[3] n = {6, 5, 4}, int64[4] o = {2, 3, -1, 4}>"

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.reshapes import TRANSPOSE_WITHOUT_RESHAPES
+from passwright.core import rule_pass
+from passwright.passes.movement import reshapes
 from rewriting import becomes, stays
+
+TRANSPOSE_WITHOUT_RESHAPES = rule_pass(reshapes, "transpose-without-reshapes")
 
 CONST = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] minus = {-1}"
 G = f"g (float[N,2,S,3] x) => (float[a,b,c,d] y) <{CONST}>"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import EXACT
+from passwright.core import EXACT, rule_pass
+from passwright.passes.movement import expands
 from passwright.passes.movement.expands import (
-    DROP_EXPAND_BEFORE_BROADCAST,
     broadcasts_alike,
     drop_expand_before_broadcast,
     drop_expand_before_extremum,
     drop_expand_before_power,
 )
 from rewriting import apply_passes, becomes, load, stays
+
+DROP_EXPAND_BEFORE_BROADCAST = rule_pass(expands, "drop-expand-before-broadcast")
 
 RULES = (drop_expand_before_broadcast, drop_expand_before_extremum, drop_expand_before_power)
 

@@ -7,8 +7,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.concats import CANCEL_CONCATS, cancel_slices_concat, cancel_split_concat, merge_concats
+from passwright.core import rule_pass
+from passwright.passes.movement import concats
+from passwright.passes.movement.concats import cancel_slices_concat, cancel_split_concat, merge_concats
 from rewriting import becomes, stays
+
+CANCEL_CONCATS = rule_pass(concats, "cancel-concats")
 
 RULES = (merge_concats, cancel_split_concat, cancel_slices_concat)
 END = 2**31 - 1

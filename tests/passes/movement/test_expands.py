@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.expands import MERGE_EXPANDS, drop_unsqueeze_before_expand, merge_expands, merge_tiles
+from passwright.core import rule_pass
+from passwright.passes.movement import expands
+from passwright.passes.movement.expands import drop_unsqueeze_before_expand, merge_expands, merge_tiles
 from rewriting import becomes, initializers, stays
+
+MERGE_EXPANDS = rule_pass(expands, "merge-expands")
 
 RULES = (merge_expands, merge_tiles, drop_unsqueeze_before_expand)
 

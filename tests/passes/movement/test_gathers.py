@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.core import rule_pass
 from passwright.passes.cleanup.no_ops import drop_no_op_gather
+from passwright.passes.movement import gathers
 from passwright.passes.movement.concats import bypass_gather_of_concat
 from passwright.passes.movement.gathers import (
-    MERGE_GATHERS,
-    RESHAPE_INDICES,
     gather_from_slice,
     merge_gathers,
     reshape_indices,
@@ -19,6 +19,9 @@ from passwright.passes.movement.gathers import (
 )
 from passwright.passes.structure.sequences import sequence_at_of_split
 from rewriting import apply_passes, becomes, initializers, load, run, stays, to_onnx
+
+MERGE_GATHERS = rule_pass(gathers, "merge-gathers")
+RESHAPE_INDICES = rule_pass(gathers, "reshape-indices")
 
 END = 2**31 - 1
 

@@ -10,10 +10,13 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import helper
-from passwright.core import Fixpoint, Graph, from_onnx
+from passwright.core import Fixpoint, Graph, from_onnx, rule_pass
 from passwright.core.rewriting.ledger import Ledger
-from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES, MoveTransposes
+from passwright.passes.movement.layout_propagation import move_transposes
+from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
 from rewriting import apply_passes, load, require_equivalent, to_onnx
+
+MERGE_TRANSPOSES = rule_pass(move_transposes, "merge-transposes")
 
 MOVE = MoveTransposes()
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.pads import MERGE_PADS, merge_pads
+from passwright.core import rule_pass
+from passwright.passes.movement import pads
+from passwright.passes.movement.pads import merge_pads
 from rewriting import becomes, initializers, stays
+
+MERGE_PADS = rule_pass(pads, "merge-pads")
 
 
 def text(body: str, x: str = "float[N,4] x", kind: str = "float", **constants: object) -> str:

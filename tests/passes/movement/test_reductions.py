@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.reduced_axes import (
-    MERGE_REDUCTIONS,
-    keep_or_drop_reduced_axes,
-    merge_extrema,
-    merge_reductions,
-)
+from passwright.core import rule_pass
+from passwright.passes.movement import reduced_axes
+from passwright.passes.movement.reduced_axes import keep_or_drop_reduced_axes, merge_extrema, merge_reductions
 from rewriting import apply_passes, becomes, load, stays
+
+MERGE_REDUCTIONS = rule_pass(reduced_axes, "merge-reductions")
 
 RULES = (merge_reductions, merge_extrema, keep_or_drop_reduced_axes)
 C = "<int64[1] zero = {0}, int64[1] one = {1}, int64[1] last = {-1}, int64[2] both = {0,1}, int64[3] flat = {0,1,4}>"

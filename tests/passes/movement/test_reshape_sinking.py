@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.core import rule_pass
 from passwright.core.errors import EvaluationError
+from passwright.passes.movement import reshapes
 from passwright.passes.movement.reshapes import (
-    MULTIPLY_WITHOUT_RESHAPES,
-    SINK_RESHAPES,
     gemm_without_reshapes,
     multiply_without_batch_reshapes,
     multiply_without_reshapes,
     sink_reshape,
 )
 from rewriting import apply_passes, becomes, load, run, stays, to_onnx
+
+MULTIPLY_WITHOUT_RESHAPES = rule_pass(reshapes, "multiply-without-reshapes")
+SINK_RESHAPES = rule_pass(reshapes, "sink-reshapes")
 
 ROWS = (multiply_without_reshapes, gemm_without_reshapes, multiply_without_batch_reshapes)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.reshapes import (
-    MERGE_RESHAPES,
-    TRANSPOSE_TO_RESHAPE,
-    merge_reshapes,
-    transpose_to_reshape,
-)
+from passwright.core import rule_pass
+from passwright.passes.movement import reshapes
+from passwright.passes.movement.reshapes import merge_reshapes, transpose_to_reshape
 from rewriting import apply_passes, becomes, initializers, load, stays, to_onnx
+
+MERGE_RESHAPES = rule_pass(reshapes, "merge-reshapes")
+TRANSPOSE_TO_RESHAPE = rule_pass(reshapes, "transpose-to-reshape")
 
 
 def table(*rows: tuple[str, ...]) -> list[object]:

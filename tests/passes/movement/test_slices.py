@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.slices import (
-    CANCEL_DEPTH_AND_SPACE,
-    MERGE_SLICES,
-    SliceRange,
-    cancel_depth_and_space,
-    compose_ranges,
-    merge_slices,
-)
+from passwright.core import rule_pass
+from passwright.passes.movement import slices
+from passwright.passes.movement.slices import SliceRange, cancel_depth_and_space, compose_ranges, merge_slices
 from rewriting import apply_passes, becomes, initializers, load, stays, to_onnx
+
+CANCEL_DEPTH_AND_SPACE = rule_pass(slices, "cancel-depth-and-space")
+MERGE_SLICES = rule_pass(slices, "merge-slices")
 
 END = 2**31 - 1
 LEAST = -(2**63)

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.concats import (
-    BYPASS_CONCATS,
-    bypass_gather_of_concat,
-    bypass_slice_of_concat,
-    bypass_split_of_concat,
-)
+from passwright.core import rule_pass
+from passwright.passes.movement import concats
+from passwright.passes.movement.concats import bypass_gather_of_concat, bypass_slice_of_concat, bypass_split_of_concat
 from rewriting import becomes, initializers, stays
+
+BYPASS_CONCATS = rule_pass(concats, "bypass-concats")
 
 END = 2**31 - 1
 G = "g (float[N,2] a, float[N,3] b, float[N,1] c) => (float[{rank}] y)"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.layout_propagation.move_transposes import (
-    MERGE_TRANSPOSES,
-    drop_no_op_transpose,
-    merge_transposes,
-)
+from passwright.core import rule_pass
+from passwright.passes.movement.layout_propagation import move_transposes
+from passwright.passes.movement.layout_propagation.move_transposes import drop_no_op_transpose, merge_transposes
 from rewriting import becomes, load, stays
 
 from passwright import optimize
+
+MERGE_TRANSPOSES = rule_pass(move_transposes, "merge-transposes")
 
 G = "g (float[2,3,4] x) => (float[n,m,k] y)"
 RULES = (merge_transposes, drop_no_op_transpose)

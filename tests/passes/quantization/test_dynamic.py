@@ -15,12 +15,24 @@ from hypothesis import strategies as st
 from loaded_by_ort import decibels, loaded
 from onnx import TensorProto
 from passwright.app.explain.match_report import diagnose_match
-from passwright.core import LOSSY, Pipeline, QuantizationSpec, RewriteBuilder, RulePass, Value, from_onnx, rule
+from passwright.core import (
+    LOSSY,
+    Pipeline,
+    QuantizationSpec,
+    RewriteBuilder,
+    RulePass,
+    Value,
+    from_onnx,
+    rule,
+    rule_pass,
+)
 from passwright.passes.cleanup.constants import MergeConstants
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.pipelines import BASIC
-from passwright.passes.quantization.dynamic import QUANTIZE_DYNAMIC
+from passwright.passes.quantization import dynamic as dynamic_rules
 from rewriting import apply_passes, initializers, load, op_types, run, stays, to_onnx
+
+QUANTIZE_DYNAMIC = rule_pass(dynamic_rules, "quantize-dynamic")
 
 SPEC = QuantizationSpec(operators=frozenset({"MatMul", "Gemm", "LSTM"}), weight_limit=63, min_weights=0)
 FULL = replace(SPEC, weights=TensorProto.UINT8, weight_limit=127)

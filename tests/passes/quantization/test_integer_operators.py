@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from passwright.core import RulePass, rule_pass
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
-from passwright.passes.quantization.integer_operators import INTEGER_OPERATORS, STANDARD_INTEGERS
+from passwright.passes.quantization import integer_operators
+from passwright.passes.quantization.integer_operators import conv_of_integers, matmul_of_integers
 from quantized_models import (
     GROUPS,
     MATRIX,
@@ -24,6 +26,9 @@ from quantized_models import (
     scales,
 )
 from rewriting import apply_passes, load, op_types, run, to_onnx
+
+INTEGER_OPERATORS = rule_pass(integer_operators, "integer-operators")
+STANDARD_INTEGERS = RulePass("standard-integer-operators", (conv_of_integers, matmul_of_integers))
 
 FLOAT_OPS = {"AveragePool", "Concat", "Conv", "Gemm", "GlobalAveragePool", "LeakyRelu", "MatMul", "Sigmoid"}
 

@@ -17,12 +17,24 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from passwright.core import LOSSY, Op, Pipeline, QuantizationSpec, Range, RewriteBuilder, RulePass, Value, require, rule
+from passwright.core import (
+    LOSSY,
+    Op,
+    Pipeline,
+    QuantizationSpec,
+    Range,
+    RewriteBuilder,
+    RulePass,
+    Value,
+    require,
+    rule,
+    rule_pass,
+)
+from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.constants import MergeConstants
-from passwright.passes.cleanup.quantization import SIMPLIFY_QUANTIZATION
+from passwright.passes.quantization import static_groups
 from passwright.passes.quantization.parameters import has_integers, is_quantized
 from passwright.passes.quantization.parameters import quantized as quantized_value
-from passwright.passes.quantization.static_groups import KEEP_IN_FLOAT, QUANTIZE_STATIC
 from passwright.passes.support.operand_queries import operand
 from passwright.passes.targets import QUANTIZATION_TARGETS
 from quantized_models import (
@@ -46,6 +58,10 @@ from random_models import models
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
 
 from passwright import optimize
+
+SIMPLIFY_QUANTIZATION = rule_pass(quantization, "simplify-quantization")
+KEEP_IN_FLOAT = rule_pass(static_groups, "keep-in-float")
+QUANTIZE_STATIC = rule_pass(static_groups, "quantize-static")
 
 
 class QuantizeLinear(OpRun):

@@ -12,14 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loaded_by_ort import decibels, loaded
-from passwright.core import Pipeline, QuantizationSpec, RulePass, from_onnx
+from passwright.core import Pipeline, QuantizationSpec, RulePass, from_onnx, rule_pass
 from passwright.core.calibration.collection import collect_statistics
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
-from passwright.passes.quantization.dynamic import QUANTIZE_DYNAMIC
+from passwright.passes.quantization import dynamic
+from passwright.passes.quantization import weights as weights_rules
 from passwright.passes.quantization.gram_matrices import gram_inputs
 from passwright.passes.quantization.weight_rounding import Grid, rounded_weights
-from passwright.passes.quantization.weights import QUANTIZE_TABLES, QUANTIZE_WEIGHTS, STORE_INT8_WEIGHTS
+from passwright.passes.quantization.weights import QUANTIZE_TABLES
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
+
+QUANTIZE_DYNAMIC = rule_pass(dynamic, "quantize-dynamic")
+QUANTIZE_WEIGHTS = rule_pass(weights_rules, "quantize-weights")
+STORE_INT8_WEIGHTS = rule_pass(weights_rules, "store-int8-weights")
 
 OPERATORS = frozenset({"MatMul", "Gemm", "Gather", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN"})
 EIGHT = QuantizationSpec(operators=OPERATORS, min_weights=0)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.core import rule_pass
 from passwright.passes.cleanup.no_ops import RemoveUnused
-from passwright.passes.shapes.range_indices import DROP_RANGE_GATHERS
+from passwright.passes.shapes import range_indices
 from rewriting import becomes, stays
+
+DROP_RANGE_GATHERS = rule_pass(range_indices, "drop-range-gathers")
 
 CONST = "int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] a0 = {0}, int64[1] a1 = {1}, int64[2] a12 = {1,2}"
 G = f"g (float[N,M] x) => (float[a,b,c] y) <{CONST}>"

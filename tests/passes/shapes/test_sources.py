@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.gathers import RESHAPE_INDICES
-from passwright.passes.shapes.fold_shapes import SIMPLIFY_SHAPE_READS
+from passwright.core import rule_pass
+from passwright.passes.movement import gathers
+from passwright.passes.shapes import fold_shapes
 from rewriting import becomes, stays
+
+RESHAPE_INDICES = rule_pass(gathers, "reshape-indices")
+SIMPLIFY_SHAPE_READS = rule_pass(fold_shapes, "simplify-shape-reads")
 
 I64 = "int64 i = {1}, int64[1] v = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] three = {3}"
 G = f"g (float[N,M,K] x, float[P,Q] z) => (int64[a] y) <{I64}>"

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.shapes.fold_shapes import FOLD_SHAPE_OPERANDS, FoldDynamicShapeOperands
+from passwright.core import rule_pass
+from passwright.passes.shapes import fold_shapes
+from passwright.passes.shapes.fold_shapes import FoldDynamicShapeOperands
 from rewriting import becomes, stays
+
+FOLD_SHAPE_OPERANDS = rule_pass(fold_shapes, "fold-shape-operands")
 
 I64 = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] four = {4}, int64[1] most = {-1}"
 DIMS = "s = Shape(x) n = Slice(s, zero, one) m = Slice(s, one, two)"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import to_onnx
-from passwright.passes.structure.sequences import RESOLVE_SEQUENCES
+from passwright.core import rule_pass, to_onnx
+from passwright.passes.structure import sequences
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+
+RESOLVE_SEQUENCES = rule_pass(sequences, "resolve-sequences")
 
 C = (
     "<int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64 last = {-1}, int64 far = {9},"

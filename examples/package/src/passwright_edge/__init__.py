@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from passwright.core import PassPlacement, Plugin
+from passwright.core import PassPlacement, Plugin, rule_pass
 
-from .activations import DECOMPOSE_ACTIVATIONS
-from .blocks import DECOMPOSE_BLOCKS
+from . import activations, blocks
 from .indices import NARROW_INDICES
 
 __all__ = ["PLUGIN"]
 
 # In the loop, decomposed ops would be fused again: so these passes run after it.
 PLUGIN = Plugin(
-    passes=tuple(PassPlacement(p, stage="final") for p in (NARROW_INDICES, DECOMPOSE_ACTIVATIONS, DECOMPOSE_BLOCKS)),
+    passes=(
+        PassPlacement(NARROW_INDICES, stage="final"),
+        PassPlacement(rule_pass(activations, "spell-out-activations"), stage="final"),
+        PassPlacement(rule_pass(blocks, "spell-out-blocks"), stage="final"),
+    ),
     pipelines={"edge": "basic,narrow-indices,spell-out-activations,spell-out-blocks"},
     passwright=">=0.1,<1",
     opsets=(13, 25),

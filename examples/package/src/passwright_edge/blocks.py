@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from passwright.core import EXACT, Op, RewriteBuilder, RulePass, Value, require, rule
+from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 
 
-@rule(lambda g, x, op: g.DepthToSpace(x) @ op, contract=EXACT)
+@rule(lambda g, x, op: g.DepthToSpace(x) @ op, contract=EXACT, group="spell-out-blocks")
 def decompose_depth_to_space(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """DepthToSpace(x) => Reshape(Transpose(Reshape(x)))"""
     channels, height, width = _image_dims(x)
@@ -16,7 +16,7 @@ def decompose_depth_to_space(g: RewriteBuilder, x: Value, op: Op) -> Value:
     return _reshape_transpose_reshape(g, x, (depth, b, b, height, width), (0, 1, 4, 2, 5, 3), (depth, *size))
 
 
-@rule(lambda g, x, op: g.SpaceToDepth(x) @ op, contract=EXACT)
+@rule(lambda g, x, op: g.SpaceToDepth(x) @ op, contract=EXACT, group="spell-out-blocks")
 def decompose_space_to_depth(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """SpaceToDepth(x) => Reshape(Transpose(Reshape(x)))"""
     channels, height, width = _image_dims(x)
@@ -42,6 +42,3 @@ def _reshape_transpose_reshape(
     """Both shapes are without the batch dim, which 0 copies from the input of the Reshape."""
     taken_apart = g.Reshape(x, g.const([0, *inner]))
     return g.Reshape(g.Transpose(taken_apart, perm=list(perm)), g.const([0, *outer]))
-
-
-DECOMPOSE_BLOCKS = RulePass("spell-out-blocks", (decompose_depth_to_space, decompose_space_to_depth))

@@ -15,7 +15,7 @@ from .progress import Progress
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ..core.run.pipeline import Pass
     from ..core.run.report import Report
-    from ..core.verify.given_samples import GivenSamples, Inputs
+    from ..core.verify.given_inputs import GivenSamples, Inputs
     from ..core.verify.verification_spec import Effort
     from .registry.pass_sources import PluginLike
 

@@ -19,7 +19,7 @@ from passwright.app.quantize.samples import read_samples
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, PassesError
 from passwright.core.io.model_source import model_source
-from passwright.core.verify import given_samples
+from passwright.core.verify import given_inputs
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from rewriting import load
 
@@ -119,8 +119,8 @@ def test_files(folder: Path, names: str | list[str], expected: list[float]) -> N
 
 def test_one_file_is_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    archive = given_samples.open_arrays
-    monkeypatch.setattr(given_samples, "open_arrays", lambda path: read.append(path.name) or archive(path))
+    archive = given_inputs.open_arrays
+    monkeypatch.setattr(given_inputs, "open_arrays", lambda path: read.append(path.name) or archive(path))
     found = read_calibration_data([folder / "a.npz", folder / "b.npz"], BATCHED)
     assert read == ["a.npz", "b.npz"] * 2 + ["a.npz"]  # for the names, to count the samples, and for the first one
     assert len(list(found)) == 12
@@ -221,7 +221,7 @@ def test_limit() -> None:
 
 
 def test_kept_samples_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(given_samples, "KEPT_BYTES", 0)
+    monkeypatch.setattr(given_inputs, "KEPT_BYTES", 0)
     data = read_calibration_data(once(2), BATCHED)
     (kept,) = {folder.path for folder in data.folders}
     part = split_samples(data).search

@@ -11,8 +11,7 @@ import pytest
 from onnx import numpy_helper
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError
-from passwright.core.verify.given_inputs import checked_inputs, sizes_from_shapes
-from passwright.core.verify.given_samples import read_inputs
+from passwright.core.verify.given_inputs import checked_inputs, read_inputs, sizes_from_shapes
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from rewriting import load

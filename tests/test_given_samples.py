@@ -18,8 +18,8 @@ from passwright.app.run.optimize import optimize
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError
 from passwright.core.support.watchdog import time_limit
-from passwright.core.verify import given_samples
-from passwright.core.verify.given_samples import member_names, read_inputs, read_samples
+from passwright.core.verify import given_inputs
+from passwright.core.verify.given_inputs import member_names, read_inputs, read_samples
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from passwright.core.verify.kept_values import FileValues
 from passwright.core.verify.oracle import Oracle
@@ -93,8 +93,8 @@ def make_folder(tmp_path: Path) -> Path:
 )
 def test_sources(folder: Path, given: str | list[str], labels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     named = str(folder / given) if isinstance(given, str) else [str(folder / g) for g in given]
-    for kept in (given_samples.KEPT_BYTES, 0):
-        monkeypatch.setattr(given_samples, "KEPT_BYTES", kept)
+    for kept in (given_inputs.KEPT_BYTES, 0):
+        monkeypatch.setattr(given_inputs, "KEPT_BYTES", kept)
         found, notes = read_inputs(with_python_data(named, "--inputs"), inputs_of(TEXT))
         assert [f.kind for f in found] == [f"given ({label.format(folder)})" for label in labels]
         assert {isinstance(f.feeds, FileValues) for f in found} == {not kept}
@@ -199,9 +199,9 @@ def make_signs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kept", [given_samples.KEPT_BYTES, 0], ids=["in memory", "in files"])
+@pytest.mark.parametrize("kept", [given_inputs.KEPT_BYTES, 0], ids=["in memory", "in files"])
 def test_the_sample_that_differs_is_named(signs: Path, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(given_samples, "KEPT_BYTES", kept)
+    monkeypatch.setattr(given_inputs, "KEPT_BYTES", kept)
     model, wrong, rule, data = (str(signs / n) for n in ("m.onnx", "wrong.onnx", "rule.py", "in.npz"))
     for command, code in (
         (["run", model, "--strict", "--plugin", rule, "--inputs", data], 3),
@@ -268,10 +268,10 @@ def test_samples_are_left_out_without_time_for_them() -> None:
 
 
 def test_one_sample_is_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(given_samples, "KEPT_BYTES", 0)
+    monkeypatch.setattr(given_inputs, "KEPT_BYTES", 0)
     read: list[str] = []
-    archive = given_samples.open_arrays
-    monkeypatch.setattr(given_samples, "open_arrays", lambda path: read.append(path.name) or archive(path))
+    archive = given_inputs.open_arrays
+    monkeypatch.setattr(given_inputs, "open_arrays", lambda path: read.append(path.name) or archive(path))
     found, _ = read_inputs(str(folder / "each"), inputs_of(TEXT))
     read.clear()
     for input_set in found:

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
-from passwright.core.verify.input_draws import KindRecord, Plan, combined_plans, plans_near
 from passwright.core.verify.input_generation import COMBINED_KINDS, generate_combined, own_kinds, special_kinds
-from passwright.core.verify.input_search import CpuBudget, SizeCosts
+from passwright.core.verify.input_search import CpuBudget, KindRecord, Plan, SizeCosts, combined_plans, plans_near
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from passwright.core.verify.model_constants import NO_CONSTANTS, ModelConstants
 from passwright.core.verify.number_generation import adjacent_integers, integer_limits

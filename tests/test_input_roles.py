@@ -9,8 +9,7 @@ import pytest
 from passwright.core import from_onnx
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets
-from passwright.core.verify.input_roles import control_values, input_role
-from passwright.core.verify.input_specs import input_specs
+from passwright.core.verify.input_specs import control_values, input_role, input_specs
 from passwright.core.verify.transitive_uses import is_selection_only
 from rewriting import load, oracle_of
 

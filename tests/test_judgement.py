@@ -9,8 +9,7 @@ import onnx
 import pytest
 from node_cases import model_outputs
 from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
-from passwright.core.verify.reference.judgement import Decision, Judgement, judge
-from passwright.core.verify.reference.narrowing import narrows
+from passwright.core.verify.reference.judgement import Decision, Judgement, judge, narrows
 
 Feeds = dict[str, np.ndarray]
 MATRIX = "(float[N, M] x) => (float[N, M] y)"

@@ -15,8 +15,7 @@ from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.oracle_exchange import CHANGED_REGION
 from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.regions import region_comparison
-from passwright.core.verify.regions.group_plan import plan_groups
-from passwright.core.verify.regions.region_comparison import ChangedRegions
+from passwright.core.verify.regions.region_comparison import ChangedRegions, plan_groups
 from passwright.core.verify.regions.region_models import cut_region, value_type
 from passwright.core.verify.regions.site_judgement import is_close
 from passwright.core.verify.regions.sites import SharedValues

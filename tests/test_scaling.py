@@ -18,12 +18,11 @@ from passwright.core.io.split_models import SplitModel
 from passwright.core.ir.op import SLOTS_THRESHOLD
 from passwright.core.rewriting.driver import RuleIndex, Worklist
 from passwright.core.support.gc_pause import gc_paused
-from passwright.core.verify.input_draws import combined_plans
-from passwright.core.verify.input_search import InputSearch
+from passwright.core.verify.input_search import InputSearch, combined_plans
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.model_constants import NO_CONSTANTS
-from passwright.core.verify.regions.group_plan import plan_groups
+from passwright.core.verify.regions.region_comparison import plan_groups
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates, Scope
 from passwright.passes.folding.fold_constants import FoldConstants

@@ -18,7 +18,7 @@ from ...core.run.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_regular, unreadable
-from ...core.verify.given_samples import GivenSamples, Inputs
+from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.input_specs import input_specs
 from ..environment import versions
 from ..measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark

@@ -20,7 +20,7 @@ from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import ScratchFolder
-from ...core.verify.given_samples import Inputs
+from ...core.verify.given_inputs import Inputs
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker

@@ -17,7 +17,7 @@ from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
 from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
-from ...core.verify.given_samples import Inputs
+from ...core.verify.given_inputs import Inputs
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
 from ..environment import machine_summary, versions

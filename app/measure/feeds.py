@@ -18,8 +18,7 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.support.suggestions import did_you_mean
 from ...core.verify.dim_expressions import Sizes, dim_symbols
-from ...core.verify.given_inputs import fitting_inputs, sizes_from_shapes, with_given_shapes
-from ...core.verify.given_samples import GivenSamples, Inputs
+from ...core.verify.given_inputs import GivenSamples, Inputs, fitting_inputs, sizes_from_shapes, with_given_shapes
 from ...core.verify.input_generation import generate_input_sets
 from ...core.verify.input_search import require_generatable, with_tried_ranks, with_unit_interval_floats
 from ...core.verify.input_sets import InputSet

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 from ...core.io.model import Model
 from ...core.plugins.discovery import function_in_file, plugin_errors, python_file
 from ...core.support.regular_files import is_folder
-from ...core.verify.given_samples import GivenSamples, Inputs, NamedData, read_samples
+from ...core.verify.given_inputs import GivenSamples, Inputs, NamedData, read_samples
 from ...core.verify.input_specs import input_specs
 
 if TYPE_CHECKING:
-    from ...core.verify.given_samples import DataReader
+    from ...core.verify.given_inputs import DataReader
 
 DEFAULT_FUNCTION = "reader"  # the name of the function in a file
 

@@ -14,8 +14,7 @@ from ...core.io.publishing import Publication
 from ...core.run.phase_timer import CHOOSING_INPUTS, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
-from ...core.verify.given_inputs import sizes_from_shapes
-from ...core.verify.given_samples import Inputs
+from ...core.verify.given_inputs import Inputs, sizes_from_shapes
 from ...core.verify.input_specs import input_specs
 from ..environment import versions
 from ..measure.execution_provider import ExecutionProvider, optimization_level

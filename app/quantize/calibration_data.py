@@ -13,8 +13,7 @@ import numpy as np
 from ...core.errors import ModelError
 from ...core.io.model_source import ModelSource
 from ...core.support.scratch_folder import ScratchFolder
-from ...core.verify.given_inputs import fitting_inputs
-from ...core.verify.given_samples import GivenSample, read_samples
+from ...core.verify.given_inputs import GivenSample, fitting_inputs, read_samples
 from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec
 from ..bench.accuracy import LABELS

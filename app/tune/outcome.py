@@ -13,7 +13,7 @@ from ...core.run.phase_timer import COMPARING, MEASURING, PhaseTimer
 from ...core.run.report import Report
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.comparison_options import ComparisonOptions
-from ...core.verify.given_samples import GivenSamples
+from ...core.verify.given_inputs import GivenSamples
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec

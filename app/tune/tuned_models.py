@@ -10,7 +10,7 @@ from typing import Any
 from ...core.errors import PassesError
 from ...core.io.model_source import ModelSource
 from ...core.run.report import Report
-from ...core.verify.given_samples import GivenSamples
+from ...core.verify.given_inputs import GivenSamples
 from ...core.verify.verification_spec import Effort
 from ..jobs.content_digests import model_digest
 from ..run.optimize import optimize

@@ -12,8 +12,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ...core.io.model_source import ModelSource
-from ...core.verify.given_inputs import with_given_shapes
-from ...core.verify.given_samples import GivenSamples
+from ...core.verify.given_inputs import GivenSamples, with_given_shapes
 from ...core.verify.input_specs import input_specs
 from ..jobs.content_digests import content_digest
 from ..measure.feeds import batch_symbol, make_feeds

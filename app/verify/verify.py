@@ -18,7 +18,7 @@ from ...core.run.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINA
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.verify.comparison_options import ComparisonOptions
-from ...core.verify.given_samples import Inputs
+from ...core.verify.given_inputs import Inputs
 from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle_process import OracleProcess, preload_original
 from ...core.verify.oracle_start import start_oracle_worker

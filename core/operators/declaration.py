@@ -150,7 +150,7 @@ class Operator:
     """The facts of an operator.
 
     Elements of the inputs in `data` appear among those of the outputs nearly unchanged: cast, clipped or beside others.
-    `roles` are those of other inputs that do not take all numbers (`core.verify.input_roles`). `meanings` are
+    `roles` are those of other inputs that do not take all numbers (`core.verify.input_specs`). `meanings` are
     functions, each behind the opset version from which on it holds, the newest first; none for an operator that is not
     evaluated.
 

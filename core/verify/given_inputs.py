@@ -1,23 +1,43 @@
-"""Checks of inputs given by the user against those of a model."""
+"""Inputs given by the user: samples in files, folders and data of Python code, and their checks against the model."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from typing import Any, cast
+from math import inf
+from pathlib import Path
+from time import monotonic
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from onnx import helper
 
 from ..errors import ModelError
-from ..io.array_files import ArrayHeader, HeaderCheck
-from ..ir.tensor import dims_text, first_line
+from ..io.array_files import ArrayHeader, HeaderCheck, open_arrays, read_optional, read_sequence, read_tensor
+from ..ir.tensor import Tensor, dims_text, first_line
+from ..ort import value_files
 from ..support.printable_text import is_utf8
+from ..support.regular_files import is_folder
+from ..support.scratch_folder import ScratchFolder
+from ..support.watchdog import time_limit_end
 from ..transform.specialize import bind_dims, require_input_name
+from .decision_boundaries import NO_BOUNDARIES
 from .dim_expressions import Sizes
 from .input_sets import InputSet
 from .input_specs import GENERATABLE, OPTIONAL, SEQUENCE, TENSOR, InputSpec
+from .kept_values import FileValues, ValueCache, value_bytes
 
+MAX_READ_ONCE = 1000  # samples of a source that can be read only once, and may have no end
+READING_SHARE = 0.2  # of the time that is left for the command
+KEPT_BYTES = 64 << 20  # of samples in memory; the others are read again when they are needed
+TEST_DATA = "test_data_set_*"
+NUMBER = re.compile(r"[0-9]{1,9}")
+FILE_NAME = re.compile(r"input_(0|[1-9][0-9]{0,8})\.pb")
+READERS = {TENSOR: read_tensor, SEQUENCE: read_sequence, OPTIONAL: read_optional}
+READ_ONLY_AS_WHOLE = Tensor.from_array(np.zeros(0, np.float32))
 MAX_LISTED_NAMES = 10  # names that a message lists
 
 
@@ -144,3 +164,336 @@ def sizes_from_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[Inpu
         require_input_name(name, known)
         bind_dims(name, known[name].shape, shape, sizes)
     return sizes
+
+
+Feeds = Mapping[str, Any]
+
+
+@runtime_checkable
+class DataReader(Protocol):
+    """A source of samples as `onnxruntime.quantization.CalibrationDataReader`."""
+
+    def get_next(self) -> Feeds | None:
+        """The next sample; None at the end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NamedData:
+    """Data of Python code, with a name for messages."""
+
+    name: str
+    data: object = field(repr=False)
+
+
+Inputs = Feeds | str | Path | Iterable[Feeds | str | Path | NamedData] | DataReader | NamedData
+"""Arrays by the names of inputs, or of samples and inputs as in `s0/x`; an .npz of such arrays; a folder of ONNX test
+data or of .npz; several of these; samples in any iterable."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSample:
+    """One sample, with a label for messages. `load` gives its arrays, which fit the inputs, and raises ModelError.
+
+    Arrays by the names of inputs, without a name for a sample, are a table: their rows may be samples too.
+    """
+
+    label: str
+    load: Callable[[], Feeds] = field(repr=False)
+    is_table: bool = False
+    is_in_memory: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The kind of its input set."""
+        return f"given ({self.label})" if self.label else "given"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSamples:
+    """Samples in order, loaded when they are read. `notes` say which were left out.
+
+    `folders` hold those that can be read only once.
+    """
+
+    source: str
+    samples: tuple[GivenSample, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
+    folders: tuple[ScratchFolder, ...] = field(default=(), repr=False)
+
+
+def read_samples(
+    given: Inputs | GivenSamples,
+    inputs: Sequence[InputSpec],
+    *,
+    name: str = "",
+    limit: int = MAX_READ_ONCE,
+    ignored: Collection[str] = (),
+    may_have_rows: bool = False,
+) -> GivenSamples:
+    """The samples in what the user gave; `name` is that of data of Python code in messages.
+
+    Of a source that can be read only once, up to `limit`; at the time limit of the command, fewer. Arrays of `ignored`
+    names are left out, and tables that `may_have_rows` need not have the shapes of the inputs. Raises ModelError for
+    data that do not fit the inputs, as far as they are read here.
+    """
+    if isinstance(given, GivenSamples):
+        return given
+    until = monotonic() + READING_SHARE * (time_limit_end() - monotonic())
+    reader = _SampleReader(inputs, _light(inputs), limit, frozenset(ignored), until, may_have_rows=may_have_rows)
+    found = reader.read(given, name)
+    if not found.samples:
+        raise ModelError(f"{found.source or 'the given inputs'}: there are no samples")
+    return found
+
+
+def read_inputs(given: Inputs | GivenSamples, inputs: Sequence[InputSpec]) -> tuple[list[InputSet], tuple[str, ...]]:
+    """The input sets of all given samples, each of which was read once and fits; and notes on those left out.
+
+    The first stay in memory, up to KEPT_BYTES. Raises ModelError.
+    """
+    found = read_samples(given, inputs)
+    until = monotonic() + READING_SHARE * (time_limit_end() - monotonic())
+    recent, budget = ValueCache[Feeds](0), KEPT_BYTES
+    input_sets: list[InputSet] = []
+    notes = list(found.notes)
+    for n, sample in enumerate(found.samples):
+        if n and monotonic() > until:
+            left = f"{len(found.samples) - n} of {len(found.samples)} samples were left out for lack of time"
+            notes.append(left)
+            break
+        feeds = fitting_inputs(InputSet(sample.kind, {}, sample.load()), inputs).feeds
+        size = 0 if sample.is_in_memory else value_bytes(feeds)
+        budget -= size
+        kept = feeds if budget >= 0 else FileValues(partial(recent.get, n, sample.load), sample.load, found.folders)
+        input_sets.append(InputSet(sample.kind, {}, kept))
+    return input_sets, tuple(notes)
+
+
+def member_names(
+    names: Iterable[str], inputs: Sequence[InputSpec], ignored: Collection[str] = ()
+) -> dict[str, dict[str, str]]:
+    """The members of a file by the name of an input, for each sample; without a name for a sample, it is "".
+
+    Names such as `s0/x` are those of a sample and an input. Where several splits are possible, as inputs have names
+    with slashes, the sample with the shortest name that has all inputs takes a member. Other members belong to samples
+    that lack an input, or whose input is unknown.
+    """
+    left = dict.fromkeys(n for n in names if n not in ignored)
+    known = {i.name for i in inputs}
+    if known.issuperset(left):
+        return {"": {name: name for name in left}}
+    required = {i.name for i in inputs if i.default is None}
+    depths = sorted({n.count("/") for n in known}, reverse=True)
+    groups: dict[str, dict[str, str]] = {}
+    for member in left:
+        for sample, name in _splits(member, depths):
+            if name in known:
+                groups.setdefault(sample, {})[name] = member
+    found: dict[str, dict[str, str]] = {}
+    for sample in sorted(groups, key=lambda s: s.count("/") + bool(s)):
+        members = {name: member for name, member in groups[sample].items() if member in left}
+        if required <= members.keys() and members:
+            found[sample] = members
+            for member in members.values():
+                del left[member]
+    for member in left:
+        splits = [(s, n) for s, n in _splits(member, depths) if n in known] or [("", member)]
+        sample, name = splits[0]
+        found.setdefault(sample, {})[name] = member
+    order = {sample: n for n, sample in enumerate(groups)}
+    return dict(sorted(found.items(), key=lambda item: order.get(item[0], -1)))
+
+
+def _splits(member: str, depths: Iterable[int]) -> Iterator[tuple[str, str]]:
+    """A member as the names of a sample and of an input with so many slashes, for each number that it may have."""
+    for depth in depths:
+        first, *others = member.rsplit("/", depth + 1)
+        if len(others) == depth + 1:
+            yield first, "/".join(others)
+        elif len(others) == depth:
+            yield "", member
+
+
+def _light(inputs: Sequence[InputSpec]) -> list[InputSpec]:
+    """The inputs without what takes memory, and no sample needs."""
+    return [
+        replace(i, default=i.default and READ_ONLY_AS_WHOLE, boundaries=NO_BOUNDARIES, required_extents={})
+        for i in inputs
+    ]
+
+
+@dataclass(slots=True)
+class _SampleReader:
+    """Reads samples; see `read_samples`. `light` are the inputs in a form to be given to another process."""
+
+    inputs: Sequence[InputSpec]
+    light: Sequence[InputSpec]
+    limit: int
+    ignored: frozenset[str]
+    until: float
+    may_have_rows: bool
+    notes: list[str] = field(default_factory=list[str])
+    folders: list[ScratchFolder] = field(default_factory=list[ScratchFolder])
+    stored: int = 0
+    budget: float = field(default_factory=lambda: KEPT_BYTES)
+
+    def read(self, given: Inputs, name: str) -> GivenSamples:
+        entries = cast("Sequence[object]", given) if isinstance(given, list | tuple) else ()
+        if not any(isinstance(e, str | Path | NamedData) for e in entries):
+            entries = (given,)
+        samples: list[GivenSample] = []
+        sources: list[str] = []
+        for entry in entries:
+            source, found = self._read_entry(entry, name, is_only=len(entries) == 1)
+            sources.append(source)
+            samples += found
+        return GivenSamples(", ".join(sources), tuple(samples), tuple(self.notes), tuple(self.folders))
+
+    def _read_entry(self, entry: object, name: str, *, is_only: bool) -> tuple[str, list[GivenSample]]:
+        """The name of a source, and its samples, with short labels if it is the only one."""
+        if isinstance(entry, str | Path):
+            path = Path(entry)
+            if is_folder(path):
+                return path.name, list(self._of_folder(path, "" if is_only else f"{path}/"))
+            return path.name, list(self._of_npz(path, path.name if is_only else str(path)))
+        if isinstance(entry, NamedData):
+            return entry.name, list(self._of_data(entry.data, entry.name))
+        return name, list(self._of_data(entry, name))
+
+    def _of_folder(self, folder: Path, prefix: str) -> Iterator[GivenSample]:
+        sets = sorted(folder.glob(TEST_DATA), key=_natural_key)
+        if sets or any(folder.glob("input_*.pb")):
+            for path in sets or [folder]:
+                yield self._of_test_data(path, f"{prefix}{path.name}" if sets else f"{prefix[:-1] or path.name}")
+            return
+        files = sorted(folder.glob("*.npz"), key=_natural_key)
+        if not files:
+            raise ModelError(f"{folder} holds no input_*.pb, no {TEST_DATA} and no .npz")
+        for file in files:
+            yield from self._of_npz(file, f"{prefix}{file.name}")
+
+    def _of_test_data(self, folder: Path, label: str) -> GivenSample:
+        numbered = {int(m[1]): f for f in folder.glob("input_*.pb") if (m := FILE_NAME.fullmatch(f.name))}
+        if not numbered:
+            raise ModelError(f"{folder} holds no input_*.pb")
+        files = {spec.name: numbered[n] for n, spec in enumerate(self.inputs) if n in numbered}
+        sample = GivenSample(label, dict)
+        return replace(sample, load=partial(_load_test_data, sample.kind, files, self.light))
+
+    def _of_npz(self, path: Path, label: str) -> Iterator[GivenSample]:
+        with open_arrays(path) as archive:
+            by_sample = member_names(archive.headers, self.inputs, self.ignored)
+            if list(by_sample) == [""]:
+                sample = GivenSample(label, dict, is_table=True)
+                load = partial(_load_npz, path, sample.kind, self.light, self.ignored, has_rows=self.may_have_rows)
+                yield replace(sample, load=load)
+                return
+            labels = {name: f"{label}: {name}" if name else label for name in by_sample}
+            for name, members in by_sample.items():
+                check = header_check(InputSet(f"given ({labels[name]})"), self.inputs)
+                for known, member in members.items():
+                    check(known, archive.headers[member])
+            for n, (name, members) in enumerate(by_sample.items()):
+                if self._is_late(n, label, len(by_sample)):
+                    return
+                arrays = archive.read(members.values())
+                yield self._stored(labels[name], {known: arrays[member] for known, member in members.items()})
+
+    def _of_data(self, data: object, name: str) -> Iterator[GivenSample]:
+        """The samples that Python code provides."""
+        if isinstance(data, Mapping):
+            yield from self._of_arrays({str(k): v for k, v in cast("Mapping[object, object]", data).items()}, name)
+        elif isinstance(data, Sequence) and not isinstance(data, str | bytes):
+            for n, sample in enumerate(cast("Sequence[object]", data), 1):
+                label = _numbered(name, n)
+                yield self._in_memory(label, _require_arrays(sample, label))
+        elif isinstance(data, DataReader):
+            yield from self._of_iterator(iter(data.get_next, None), name)
+        elif isinstance(data, Iterable):
+            yield from self._of_iterator(iter(cast("Iterable[object]", data)), name)
+        else:
+            subject = name or "the given inputs"
+            raise ModelError(f"{subject}: {type(data).__name__} is no source of samples; give files, or an iterable")
+
+    def _of_arrays(self, arrays: Feeds, name: str) -> Iterator[GivenSample]:
+        by_sample = member_names(arrays, self.inputs, self.ignored)
+        for sample, members in by_sample.items():
+            feeds = {known: arrays[member] for known, member in members.items()}
+            is_table = list(by_sample) == [""]
+            yield self._in_memory(": ".join(filter(None, (name, sample))), feeds, is_table=is_table)
+
+    def _of_iterator(self, samples: Iterator[object], name: str) -> Iterator[GivenSample]:
+        for n in range(1, self.limit + 1):
+            if self._is_late(n - 1, name or "the given inputs"):
+                return
+            try:
+                sample = next(samples)
+            except StopIteration:
+                return
+            label = _numbered(name, n)
+            yield self._stored(label, _require_arrays(sample, label))
+        self.notes.append(f"of {name or 'the given inputs'}, the first {self.limit:,} samples were read, and no more")
+
+    def _in_memory(self, label: str, feeds: Feeds, *, is_table: bool = False) -> GivenSample:
+        sample = GivenSample(label, dict, is_table, is_in_memory=True)
+        check = checked_inputs if is_table and self.may_have_rows else fitting_inputs
+        return replace(sample, load=partial(dict[str, Any], check(InputSet(sample.kind, {}, feeds), self.inputs).feeds))
+
+    def _stored(self, label: str, feeds: Feeds) -> GivenSample:
+        """The sample, in a file of its own if there are KEPT_BYTES in memory."""
+        sample = GivenSample(label, dict)
+        fitting = fitting_inputs(InputSet(sample.kind, {}, feeds), self.inputs).feeds
+        self.budget -= value_bytes(fitting)
+        if self.budget >= 0:
+            return replace(sample, load=partial(dict[str, Any], fitting))
+        if not self.folders:
+            self.folders.append(ScratchFolder())
+        path = self.folders[0].path / str(self.stored)
+        self.stored += 1
+        value_files.write_value(dict(fitting), path)
+        return replace(sample, load=partial(value_files.read_value, path))
+
+    def _is_late(self, count: int, source: str, total: int = 0) -> bool:
+        """Whether no time is left to read more samples than these, which is noted."""
+        if not count or self.until == inf or monotonic() < self.until:
+            return False
+        of_all = f" of {total:,}" if total else ""
+        read = f"of {source}, {count:,}{of_all} samples were read in time; the others were left out"
+        self.notes.append(read)
+        return True
+
+
+def _load_test_data(kind: str, files: Mapping[str, Path], inputs: Sequence[InputSpec]) -> Feeds:
+    check = header_check(InputSet(kind), inputs)
+    feeds = {
+        i.name: READERS.get(i.type_kind, read_tensor)(files[i.name], lambda _, header, name=i.name: check(name, header))
+        for i in inputs
+        if i.name in files
+    }
+    return fitting_inputs(InputSet(kind, {}, feeds), inputs).feeds
+
+
+def _load_npz(path: Path, kind: str, inputs: Sequence[InputSpec], ignored: Collection[str], *, has_rows: bool) -> Feeds:
+    with open_arrays(path) as archive:
+        names = [name for name in archive.headers if name not in ignored]
+        check = header_check(InputSet(kind), inputs, has_rows=has_rows)
+        for name in names:
+            check(name, archive.headers[name])
+        found = InputSet(kind, {}, archive.read(names))
+    return (checked_inputs if has_rows else fitting_inputs)(found, inputs).feeds
+
+
+def _require_arrays(sample: object, label: str) -> Feeds:
+    if not isinstance(sample, Mapping):
+        raise ModelError(f"{label}: it is of type {type(sample).__name__}, not arrays by name")
+    return cast("Feeds", sample)
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"{name}: sample {number}" if name else f"sample {number}"
+
+
+def _natural_key(path: Path) -> tuple[str, tuple[int, ...], str]:
+    """A key by which names are in the order of the numbers in them."""
+    return NUMBER.sub("#", path.name), tuple(map(int, NUMBER.findall(path.name))), path.name

@@ -6,7 +6,7 @@ for a misplaced epsilon, ties for order among equals, zeros of both signs. *zero
 *extremes*: clipping, casts, overflow. *boundaries*: the wrong side of a comparison. *nan*, *inf*: lost or new special
 values; the first rows stay finite, so that a leak between rows shows.
 
-In combined input sets each input has a kind of its own (`core.verify.input_draws`); further kinds are for those.
+In combined input sets each input has a kind of its own (`core.verify.input_search`); further kinds are for those.
 *sizes*: extents beside constants of the models. *constants*: numbers at and beside their constants, words of their
 vocabularies. *nonfinite*: zeros, ones, NaN and infinities, of which two inputs have all pairs. *adjacent*: numbers
 that nearly coincide, in one input or in several. *whole*: whole floats and halves. *magnitudes*: log-uniform ones, of

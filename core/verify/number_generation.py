@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from .dim_expressions import Sizes, extent
-from .input_roles import InputRole
+from .input_specs import InputRole
 from .noise import float_info, is_float
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,7 @@ from ..io.split_models import SplitModel, load_split
 from ..ort.call_monitor import CallFile
 from ..ort.sessions import SessionConfig
 from .comparison_options import ComparisonOptions
-from .given_samples import KEPT_BYTES
+from .given_inputs import KEPT_BYTES
 from .input_sets import InputSet
 from .kept_values import FileValues, LazyValues, ValueCache
 from .verification_spec import VerificationSpec

@@ -19,8 +19,7 @@ from ..ort.empty_tensors import require_nonempty_filters
 from ..ort.process_limits import default_memory
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
-from .given_inputs import sizes_from_shapes, with_given_shapes
-from .given_samples import GivenSamples, Inputs, read_inputs
+from .given_inputs import GivenSamples, Inputs, read_inputs, sizes_from_shapes, with_given_shapes
 from .input_sets import InputSet
 from .input_specs import InputSpec, input_specs
 from .seeded_session import random_outputs

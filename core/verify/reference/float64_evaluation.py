@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, cast
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
@@ -16,11 +17,63 @@ from ...errors import EvaluationError
 from ...ir import op_schemas
 from ...ir.tensor import Tensor, first_line
 from ...operators.declaration import KernelCall, Trait
-from ...operators.element_types import Array, widened
+from ...operators.element_types import NUMPY_DTYPES, Array, widened
 from ...operators.table import find_kernel, ops_with
 from ...serialization.proto_queries import needed_nodes, opset_versions, read_names
 from ..noise import NOISE_MULTIPLE
-from .rounding import Policy, narrowed, of_matrices, perturbation, rounded, unchanged
+
+Policy = Callable[[Array, int, bool], Array]
+"""Makes the result of an op, given in float64, the value that others read.
+
+It is given the element type in the model, and whether the op is exact: it moves or selects elements.
+"""
+
+
+def narrowed(value: Any, element_type: int) -> Any:
+    """A value with its float64 numbers in their type in the model; parts of sequences too."""
+    if isinstance(value, list):
+        return [narrowed(v, element_type) for v in cast("Sequence[Any]", value)]
+    if element_type not in NUMPY_DTYPES or not isinstance(value, np.ndarray):
+        return value
+    array = cast("Array", value)
+    return array.astype(NUMPY_DTYPES[element_type]) if array.dtype == np.float64 else array
+
+
+def unchanged(array: Array, element_type: int, is_exact: bool) -> Array:
+    """The result itself."""
+    return array
+
+
+def rounded(array: Array, element_type: int, is_exact: bool) -> Array:
+    """The result rounded to its type in the model, as if that were computed with: to infinity beyond its range."""
+    dtype = NUMPY_DTYPES.get(element_type, np.dtype(np.float64))
+    return array.astype(dtype).astype(np.float64, copy=False)
+
+
+def of_matrices(policy: Policy) -> Policy:
+    """The policy for constants of two dims or more; vectors may be bounds, exponents or sizes."""
+    return lambda array, element_type, is_exact: policy(array, element_type, is_exact) if array.ndim > 1 else array
+
+
+def perturbation(share: float | None, seed: int, *, keep_numbers: bool, times: int = 1) -> Policy:
+    """A policy that moves inexact results by a share of themselves, up or down at random.
+
+    A share of None is `times` that by which their type rounds at most.
+
+    With `keep_numbers` those that float32 represents stay as they are: whole ones among them may be sizes.
+    """
+    rng = np.random.default_rng(seed)
+
+    def perturbed(array: Array, element_type: int, is_exact: bool) -> Array:
+        if is_exact:
+            return array
+        dtype = NUMPY_DTYPES.get(element_type, np.dtype(np.float32))
+        relative = times * float(ml_dtypes.finfo(dtype).eps) / 2 if share is None else share
+        moved = array * (1 + relative * (2 * rng.integers(0, 2, array.shape, np.int8) - 1))
+        return np.where(array == array.astype(np.float32), array, moved) if keep_numbers else moved
+
+    return perturbed
+
 
 Constant = onnx.TensorProto | Tensor
 EXACT = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,13 +13,14 @@ import numpy as np
 import onnx
 
 from ...errors import EvaluationError
+from ...ir.dtypes import FLOAT16_DTYPES
 from ...operators.declaration import Trait
 from ...operators.element_types import WIDENED, Array
 from ...operators.table import ops_with
 from ...serialization.proto_queries import all_nodes
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
 from ..output_comparison import describe_nonfinite, distances, min_tolerance, to_64_bit
-from .float64_evaluation import Float64Value, Float64Values
+from .float64_evaluation import EXACT, Float64Value, Float64Values
 
 RARE_ONE_IN = 100  # one integer in so many may round to another one
 FAR = 0.05  # share of the largest magnitude by which an original is far from its float64 value
@@ -378,3 +380,34 @@ def is_widened(dtype: np.dtype[Any]) -> bool:
 def _dtype_key(a: Array) -> object:
     """The element type; all of NumPy's string types are one."""
     return "string" if a.dtype.kind in "OUS" else a.dtype
+
+
+def mentions_16_bits(model: onnx.ModelProto) -> bool:
+    """Whether an input, a constant or an attribute of a model is of a 16-bit float type. O(nodes)."""
+    graph = model.graph
+    types = {v.type.tensor_type.elem_type for v in graph.input} | {t.data_type for t in graph.initializer}
+    for node in all_nodes(graph.node):
+        types.update(a.t.data_type if a.type == onnx.AttributeProto.TENSOR else a.i for a in node.attribute)
+    return not types.isdisjoint(FLOAT16_DTYPES)
+
+
+def narrows(original: onnx.ModelProto, rewritten: onnx.ModelProto) -> bool:
+    """Whether a rewritten region computes more in 16-bit floats than the original one.
+
+    onnxruntime's CPU provider computes in 32 bits what a device with 16-bit arithmetic would overflow in, so that its
+    results are the same. Unknown types count as wide.
+    """
+    return bool(_narrow_operators(rewritten) - _narrow_operators(original))
+
+
+def _narrow_operators(model: onnx.ModelProto) -> Counter[str]:
+    """How many nodes of each operator compute floats of 16 bits; not those that only move or convert elements."""
+    inferred = onnx.shape_inference.infer_shapes(model)
+    graph = inferred.graph
+    types = {t.name: t.data_type for t in graph.initializer}
+    types |= {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.value_info, *graph.output)}
+    return Counter(
+        node.op_type
+        for node in graph.node
+        if any(types.get(name) in FLOAT16_DTYPES for name in node.output) and node.op_type not in EXACT
+    )

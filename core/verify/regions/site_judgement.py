@@ -23,10 +23,9 @@ from ..output_comparison import (
     without_gains,
 )
 from ..reference.float64_evaluation import Float64Values
-from ..reference.judgement import Decision, Judgement, are_same, is_decided_by_rounding, judge
-from ..reference.narrowing import narrows
+from ..reference.judgement import Decision, Judgement, are_same, is_decided_by_rounding, judge, narrows
 from ..verdict import OutputDifference
-from .loaded_region import LoadedRegion
+from .region_models import LoadedRegion
 
 LARGE_HALF = 64  # magnitude above which a product of few 16-bit floats may overflow
 

@@ -13,7 +13,6 @@ from onnx import TensorProto, helper
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.proof.obligation import Fragment, NotApplicable
 from passwright.core.proof.smt_evaluation import CannotRun, TermEvaluation, TermTensor
-from passwright.core.proof.smt_tensor_kernels import TENSOR_KERNELS
 from passwright.core.proof.smt_terms import Arithmetic, Element, simplest_fraction, z3
 from passwright.core.proof.smt_worker import number_of
 
@@ -56,7 +55,7 @@ def encoded(
     model = single(op, arrays, opset, attributes)
     feeds = {f"i{k}": a for k, a in enumerate(arrays)}
     wanted = OnnxRuntime(model.SerializeToString()).run(["y"], feeds)[0]
-    evaluation = TermEvaluation(Arithmetic(over_reals), TENSOR_KERNELS)
+    evaluation = TermEvaluation(Arithmetic(over_reals))
     given = {name: evaluation.constant(a) for name, a in feeds.items()}
     if op not in MOVES:  # else it would compute with the numbers themselves
         first = 1 if op.startswith("Reduce") else None
@@ -175,7 +174,7 @@ def test_quotients_are_truncated(dtype: type) -> None:
 
 @pytest.mark.parametrize(("a", "b"), [(1, 0), (-(2**31), -1)])
 def test_a_division_that_ends_the_process_is_not_defined(a: int, b: int) -> None:
-    evaluation = TermEvaluation(Arithmetic(over_reals=False), TENSOR_KERNELS)
+    evaluation = TermEvaluation(Arithmetic(over_reals=False))
     given = [np.array([n], np.int32) for n in (a, b)]
     feeds = {f"i{k}": evaluation.constant(v) for k, v in enumerate(given)}
     feeds = {n: TermTensor(v.dtype, v.elements) for n, v in feeds.items()}
@@ -371,7 +370,7 @@ def test_moves_keep_every_bit(op: str) -> None:
 
 
 def test_a_place_out_of_range_does_not_run() -> None:
-    evaluation = TermEvaluation(Arithmetic(over_reals=False), TENSOR_KERNELS)
+    evaluation = TermEvaluation(Arithmetic(over_reals=False))
     given = [FLOATS, np.array([99])]
     feeds = {f"i{k}": evaluation.constant(v) for k, v in enumerate(given)}
     with pytest.raises(CannotRun, match="out of range"):
@@ -379,7 +378,7 @@ def test_a_place_out_of_range_does_not_run() -> None:
 
 
 def test_other_operators_are_functions_of_all_that_they_read() -> None:
-    evaluation = TermEvaluation(Arithmetic(over_reals=False), TENSOR_KERNELS)
+    evaluation = TermEvaluation(Arithmetic(over_reals=False))
     x = np.resize(FLOATS, (2, 3))
     model = single("Softmax", [x], 20, {})
     first, second = (evaluation.run(Fragment(model), {"i0": evaluation.constant(x)})["y"] for _ in range(2))
@@ -394,7 +393,7 @@ def test_other_operators_are_functions_of_all_that_they_read() -> None:
 
 @pytest.mark.parametrize("op", ["RandomNormalLike", "Bernoulli"])
 def test_random_operators_are_no_functions(op: str) -> None:
-    evaluation = TermEvaluation(Arithmetic(over_reals=False), TENSOR_KERNELS)
+    evaluation = TermEvaluation(Arithmetic(over_reals=False))
     with pytest.raises(NotApplicable):
         evaluation.run(Fragment(single(op, [FLOATS], 20, {})), {"i0": evaluation.variable("i0", 1, FLOATS.shape)})
 

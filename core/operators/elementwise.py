@@ -14,6 +14,7 @@ from ..ir.dtypes import INTEGERS
 from . import reference
 from .declaration import ALL_INPUTS, ANY_KIND, Family, T
 from .element_types import NUMPY_DTYPES, Array, dtype_of, type_at
+from .object_array import known_as
 
 Unary = Callable[[Array], Array]
 Binary = Callable[[Array, Array], Array]
@@ -28,17 +29,20 @@ _erf_of_numbers = np.frompyfunc(math.erf, 1, 1)
 SELU = (np.float64(np.float32(1.67326319217681884765625)), np.float64(np.float32(1.05070102214813232421875)))
 
 
+@known_as("erf")
 def erf(x: Array) -> Array:
     """The error function to full double precision."""
     return np.asanyarray(_erf_of_numbers(x), np.float64)
 
 
+@known_as("sigmoid")
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), without overflow."""
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1, e) / (1 + e)
 
 
+@known_as("softplus")
 def softplus(x: Array) -> Array:
     """log(1 + exp(x)), without overflow."""
     return np.logaddexp(x, 0)
@@ -136,8 +140,8 @@ def power(a: Array, b: Array) -> Array:
     return found.astype(a.dtype)
 
 
-def _equal(a: Array, b: Array) -> Array:
-    return np.asarray(a == b)
+def _equal(a: Array, b: Array) -> Any:
+    return a == b
 
 
 for name, traits, binary, exact in (

@@ -12,7 +12,7 @@ LINEAR = Family()
 
 @LINEAR.operator("MatMul", T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH | T.RING)
 def _matmul(a: Array, b: Array) -> Array:
-    return np.asanyarray(np.matmul(a, b))
+    return np.matmul(a, b)
 
 
 @LINEAR.operator("Gemm", T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH)

@@ -128,7 +128,7 @@ def _searching(function: Any) -> Callable[..., Array]:
             index = x.shape[axis] - 1 - function(np.flip(x, axis), axis=axis)
         else:
             index = function(x, axis=axis)
-        return np.expand_dims(index, axis) if keepdims else np.asarray(index)
+        return np.expand_dims(index, axis) if keepdims else index
 
     return found
 

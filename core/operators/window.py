@@ -169,11 +169,12 @@ def _max_pool(x: Array, *, storage_order: int = 0, output_count: int, **settings
     places = np.arange(int(np.prod(x.shape[2:]))).reshape(x.shape[2:], order=order)
     spots = windows.padded(places[None, None], -1)
     best = np.full((*x.shape[:2], *windows.counts), lowest, x.dtype)
-    where = np.full(best.shape, -1, np.int64)
+    where, is_new = np.full(best.shape, -1, np.int64), np.full((1, 1, *windows.counts), True)
     for _, span in windows.positions():
         here, spot = padded[span], spots[span]
-        better = (spot >= 0) & ((here > best) | (where < 0) | np.isnan(here.astype(np.float64)))
-        best, where = np.where(better, here, best), np.where(better, spot, where)
+        is_nan = np.isnan(here) if x.dtype == np.float64 else False
+        better = (spot >= 0) & ((here > best) | is_new | is_nan)
+        best, where, is_new = np.where(better, here, best), np.where(better, spot, where), is_new & (spot < 0)
     if output_count < 2:
         return best
     rows = np.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *(1,) * (x.ndim - 2))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import partial
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -16,9 +17,12 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..ir import op_schemas
+from ..ir.dtypes import INTEGERS
 from ..operators.declaration import KernelCall, Trait
 from ..operators.elementwise import aligned
+from ..operators.object_array import NotSupported, ObjectArray, map_cells
 from ..operators.table import data_inputs, find_kernel, ops_with
+from ..operators.window import Windows, windows_of
 from ..serialization.proto_queries import has_subgraphs, opset_versions
 from .obligation import ExactArray, Fragment, NotApplicable
 from .smt_functions import Functions
@@ -26,13 +30,15 @@ from .smt_kernels import (
     DEFAULT_CODES,
     ELEMENTWISE,
     LAYOUT_INVARIANT,
+    OF_REALS,
     ElementCall,
-    ElementKernel,
-    convert,
-    element_kernel,
+    Override,
+    is_encoded,
     opaque_of_element,
+    override_of,
 )
-from .smt_terms import Arithmetic, BoolKind, Element, FloatKind, RealKind, all_of, either, z3
+from .smt_terms import FLOAT_SORTS, Arithmetic, Element, FloatKind, RealKind, all_of, z3
+from .term_domain import TermDomain, chosen
 
 Array = np.ndarray[Any, Any]
 MAX_ELEMENTS = 4096  # of a tensor of terms
@@ -66,23 +72,8 @@ class TermTensor:
     known: Array | None = None
 
 
-TensorKernel = Callable[["NodeCall"], Sequence["Value"]]
-"""The results of a node."""
 Value = TermTensor | list["TermTensor"] | None
 """A tensor, a sequence of tensors, or an absent optional."""
-
-
-def map_elements(function: Callable[..., Any], *arrays: Array) -> Array:
-    """A function of the elements at each place of arrays that broadcast."""
-    found = np.empty(np.broadcast_shapes(*(a.shape for a in arrays)), object)
-    found[...] = np.frompyfunc(function, len(arrays), 1)(*arrays)
-    return found
-
-
-def fold_elements(function: Callable[[Element, Element], Element], elements: Array, axis: int) -> Array:
-    """The elements along an axis combined from the first on; there is at least one."""
-    rows = np.moveaxis(elements, axis, 0)
-    return reduce(partial(map_elements, function), (rows[i, ...] for i in range(rows.shape[0])))
 
 
 @dataclass(slots=True)
@@ -104,10 +95,9 @@ class _Scope:
 
 @dataclass(slots=True)
 class TermEvaluation:
-    """Evaluations that share their uninterpreted functions; `kernels` are those of whole tensors, by operator."""
+    """Evaluations that share their uninterpreted functions."""
 
     arithmetic: Arithmetic
-    kernels: Mapping[str, TensorKernel]
     functions: Functions = field(default_factory=Functions)
 
     def run(self, fragment: Fragment, feeds: Mapping[str, Value]) -> dict[str, Value]:
@@ -202,11 +192,7 @@ def _merged(test: Element, a: Value, b: Value) -> Value:
     if not isinstance(a, TermTensor) or not isinstance(b, TermTensor) or a.elements.shape != b.elements.shape:
         raise NotApplicable("the branches of an If give other shapes")
 
-    def chosen(x: Element, y: Element) -> Element:
-        defined = x.defined if x.defined is y.defined else either(test.term, x.defined, y.defined)
-        return Element(either(test.term, x.term, y.term), x.kind, all_of(test.defined, defined))
-
-    return TermTensor(a.dtype, map_elements(chosen, a.elements, b.elements))
+    return TermTensor(a.dtype, map_cells(partial(chosen, test), a.elements, b.elements))
 
 
 def _attributes(node: onnx.NodeProto, domain: str, version: int) -> dict[str, Any]:
@@ -243,9 +229,53 @@ class NodeCall:
             return [self.inputs[0]]
         if op in {"Cast", "CastLike"}:
             return [self._cast()]
-        if (kernel := self.evaluation.kernels.get(op)) is not None:
-            return kernel(self)
-        return [self._elementwise()] if op in ELEMENTWISE else self.opaque()
+        dtypes = [v.dtype for v in self.inputs if isinstance(v, TermTensor)] or [TensorProto.DOUBLE]
+        kind = self.evaluation.arithmetic.kind((op not in OF_REALS and self._float_dtype()) or dtypes[0])
+        if isinstance(kind, FloatKind) and kind.dtype in HALF_DTYPES and op in ELEMENTWISE - {"Identity", "Where"}:
+            raise NotApplicable("onnxruntime computes 16-bit floats in 32 bits between ops")
+        kernel, override = TENSOR_KERNELS.get(op), override_of(op, kind)
+        if kernel is None and not is_encoded(op, kind):
+            return self._unknown()
+        try:
+            if kernel is not None:
+                return kernel(self)
+            return self.computed() if override is None else [self._elementwise(override, self._override_dtype())]
+        except NotSupported:
+            return self._unknown()
+
+    def computed(self) -> Sequence[Value]:
+        """The results of the kernel on terms. Raises NotSupported where it does anything that they lack."""
+        tensors = [v for v in self.inputs if isinstance(v, TermTensor)]
+        if self.node.op_type not in ELEMENTWISE and any(not v.elements.size for v in tensors):
+            return self.opaque()
+        terms = self._terms()
+        results = self.kernel_results([_cells(v, terms) for v in self.inputs])
+        return [self._computed_value(r, terms) for r in results]
+
+    def _computed_value(self, result: Any, terms: TermDomain) -> Value:
+        """A result of a kernel. Raises NotSupported for a float of unknown type."""
+        if result is None:
+            return None
+        if not isinstance(result, ObjectArray):
+            return self._constant(result)
+        dtype = self._float_dtype() if result.dtype.kind == "f" else helper.np_dtype_to_tensor_dtype(result.dtype)
+        if not dtype:
+            raise NotSupported("floats of unknown type")
+        kind = self.evaluation.arithmetic.kind(dtype)
+
+        def element(cell: Any) -> Element:
+            return terms.element(cell, kind)
+
+        return TermTensor(dtype, map_cells(element, result.cells))
+
+    def _unknown(self) -> Sequence[Value]:
+        """Unknown functions: of the elements at each place for elementwise operators, else of all elements."""
+        if self.node.op_type not in ELEMENTWISE:
+            return self.opaque()
+        dtype = self._output_types()[0][0]
+        kind = self.evaluation.arithmetic.kind(dtype)
+        anywhere = self.evaluation.arithmetic.over_reals or self.node.op_type in LAYOUT_INVARIANT
+        return [self._elementwise(partial(opaque_of_element, kind=kind, anywhere=anywhere), dtype)]
 
     def tensor(self, index: int) -> TermTensor:
         """An input that is a tensor. Raises NotApplicable for others."""
@@ -254,10 +284,15 @@ class NodeCall:
             raise NotApplicable(f"input {index} of {self.node.op_type} is no tensor")
         return value
 
-    def element_call(self, place: str = "") -> ElementCall:
-        """The call for one element."""
-        return ElementCall(
-            self.node, self.version, self.attributes, self.evaluation.arithmetic, self.evaluation.functions, place
+    def _float_dtype(self) -> int:
+        """The type of the first input of floats, 0 if there is none."""
+        dtypes = (v.dtype for v in self.inputs if isinstance(v, TermTensor))
+        return next((d for d in dtypes if d in FLOAT_SORTS), 0)
+
+    def _terms(self) -> TermDomain:
+        arithmetic = self.evaluation.arithmetic
+        return TermDomain(
+            arithmetic, self.evaluation.functions, arithmetic.kind(self._float_dtype() or TensorProto.DOUBLE)
         )
 
     def _constant(self, value: Any) -> Value:
@@ -299,6 +334,8 @@ class NodeCall:
         try:
             with np.errstate(all="ignore"):
                 found: Any = kernel(call, *arrays)
+        except (NotApplicable, NotSupported):
+            raise
         except Exception as e:  # such as an index out of range
             raise CannotRun(f"{self.node.op_type} does not run: {e}") from e
         return list(cast("tuple[Any, ...]", found)) if isinstance(found, tuple) else [found]
@@ -332,26 +369,36 @@ class NodeCall:
         return self.tensor(1).dtype if self.node.op_type == "CastLike" else int(self.attributes["to"])
 
     def _cast(self) -> TermTensor:
-        x, dtype, call = self.tensor(0), self._cast_dtype(), self.element_call()
-        is_kept = {x.dtype, dtype} <= REAL_DTYPES and self.evaluation.arithmetic.over_reals
+        x, dtype, terms = self.tensor(0), self._cast_dtype(), self._terms()
+        is_kept = {x.dtype, dtype} <= FLOAT_SORTS.keys() and self.evaluation.arithmetic.over_reals
         if not is_kept and {x.dtype, dtype} & HALF_DTYPES and x.dtype != dtype:
             raise NotApplicable("onnxruntime leaves out casts to 16-bit floats between ops")
-        return TermTensor(dtype, map_elements(partial(convert, call, dtype=dtype), x.elements))
+        kind = self.evaluation.arithmetic.kind(dtype)
+        return TermTensor(dtype, map_cells(partial(terms.converted, kind=kind), x.elements))
 
-    def _elementwise(self) -> TermTensor:
+    def _elementwise(self, kernel: Override, dtype: int) -> TermTensor:
         """The results of a function of the elements at each place."""
         given = [v.elements if isinstance(v, TermTensor) else None for v in self.inputs]
         self._align(given)
-        kinds = [v.kind for a in given if a is not None for v in a.reshape(-1)[:1]]
-        floats = [k for k in kinds if isinstance(k, RealKind | FloatKind)]
-        if not kinds:
-            return self._empty(given)
-        lead = floats[0] if floats else kinds[0]
-        kernel = element_kernel(self.node.op_type, self.evaluation.arithmetic, lead)
-        return self._mapped(kernel or self._opaque_kernel(), given)
+        present = [a for a in given if a is not None]
+        shape = np.broadcast_shapes(*(a.shape for a in present))
+        spread = [None if a is None else np.broadcast_to(a, shape) for a in given]
+        found, terms = np.empty(shape, object), self._terms()
+        shapes = " ".join(map(str, (a.shape for a in present)))
+        for number, at in enumerate(np.ndindex(*shape)):
+            call = ElementCall(self.node, self.version, self.attributes, terms, f"{number} of {shapes}")
+            found[at] = kernel(call, *(None if a is None else a[at] for a in spread))
+        return TermTensor(dtype, found)
+
+    def _override_dtype(self) -> int:
+        """The element type that an operator with an override gives."""
+        if self.node.op_type == "QuantizeLinear":
+            has_zero = len(self.inputs) > 2 and self.inputs[2] is not None
+            return self.tensor(2).dtype if has_zero else self.attributes.get("output_dtype") or DEFAULT_CODES
+        return self.tensor(1 if self.node.op_type in {"DequantizeLinear", "Where"} else 0).dtype
 
     def _align(self, given: list[Array | None]) -> None:
-        """Reshape scales, slopes and operands of old opsets so that all broadcast."""
+        """Reshape scales and operands of old opsets so that all broadcast."""
         op, first = self.node.op_type, given[0]
         assert first is not None
         if op in QUANTIZERS:
@@ -362,44 +409,7 @@ class NodeCall:
                 if a is not None and a.size > 1:
                     given[i] = a.reshape(-1, *(1,) * (first.ndim - axis - 1))
         elif self.version < 7 and len(given) == 2 and given[1] is not None:
-            if op == "PRelu" and given[1].ndim == 1 and given[1].size > 1:
-                given[1] = given[1].reshape(-1, *(1,) * (first.ndim - 2))
             given[1] = aligned(first, given[1], self.attributes.get("broadcast", 0), self.attributes.get("axis"))
-
-    def _mapped(self, kernel: ElementKernel, given: Sequence[Array | None]) -> TermTensor:
-        present = [a for a in given if a is not None]
-        shape = np.broadcast_shapes(*(a.shape for a in present))
-        spread = [None if a is None else np.broadcast_to(a, shape) for a in given]
-        found = np.empty(shape, object)
-        shapes = " ".join(map(str, (a.shape for a in present)))
-        for number, at in enumerate(np.ndindex(*shape)):
-            call = self.element_call(f"{number} of {shapes}")
-            found[at] = kernel(call, *(None if a is None else a[at] for a in spread))
-        dtype = self._result_dtype(found)
-        return TermTensor(dtype, found)
-
-    def _result_dtype(self, found: Array) -> int:
-        if found.size and isinstance(found.reshape(-1)[0].kind, BoolKind):
-            return TensorProto.BOOL
-        if self.node.op_type == "QuantizeLinear":
-            has_zero = len(self.inputs) > 2 and self.inputs[2] is not None
-            return self.tensor(2).dtype if has_zero else self.attributes.get("output_dtype") or DEFAULT_CODES
-        return self.tensor(1 if self.node.op_type == "DequantizeLinear" else 0).dtype
-
-    def _empty(self, given: Sequence[Array | None]) -> TermTensor:
-        shape = np.broadcast_shapes(*(a.shape for a in given if a is not None))
-        dtype = TensorProto.BOOL if self.node.op_type in ops_with(Trait.COMPARISON) else self._result_dtype(np.empty(0))
-        return TermTensor(dtype, np.empty(shape, object))
-
-    def _opaque_kernel(self) -> ElementKernel:
-        dtype = self._output_types()[0][0]
-        kind = self.evaluation.arithmetic.kind(dtype)
-        anywhere = self.evaluation.arithmetic.over_reals or self.node.op_type in LAYOUT_INVARIANT
-
-        def kernel(call: ElementCall, *elements: Element | None) -> Element:
-            return opaque_of_element(call, *elements, kind=kind, anywhere=anywhere)
-
-        return kernel
 
     def opaque(self) -> Sequence[Value]:
         """Unknown functions of all elements that are read, of the attributes and of the shapes."""
@@ -455,12 +465,8 @@ class NodeCall:
         return [_static_type(v, self.node.op_type) for v in inferred.graph.output]
 
 
-DISCRETE = frozenset({TensorProto.BOOL, *(
-    TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64,
-    TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64,
-)})  # fmt: skip
+DISCRETE = INTEGERS | {TensorProto.BOOL}
 HALF_DTYPES = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
-REAL_DTYPES = HALF_DTYPES | {TensorProto.FLOAT, TensorProto.DOUBLE}
 
 
 def _static_type(v: onnx.ValueInfoProto, op_type: str) -> tuple[int, tuple[int, ...]]:
@@ -472,6 +478,16 @@ def _static_type(v: onnx.ValueInfoProto, op_type: str) -> tuple[int, tuple[int, 
     ):
         raise NotApplicable(f"the shape of {op_type} is not known")
     return tensor.elem_type, tuple(d.dim_value for d in tensor.shape.dim)
+
+
+def _cells(value: Value, terms: TermDomain) -> Any:
+    """An input of a kernel: constants that are no floats are numbers, as axes and shapes have to be."""
+    if not isinstance(value, TermTensor):
+        return value
+    if value.known is not None and value.known.dtype.kind in "biu":
+        return value.known
+    dtype = np.dtype(np.float64) if value.dtype in FLOAT_SORTS else helper.tensor_dtype_to_np_dtype(value.dtype)
+    return ObjectArray(value.elements, dtype, terms)
 
 
 def _known_of(value: Value) -> Array | None:
@@ -522,3 +538,117 @@ class _Pool:
                 zero = Element(kind.constant(0), kind)
             found[at] = self.elements[number - 1] if number else zero
         return TermTensor(dtype, found, known)
+
+
+def _axes(call: NodeCall, rank: int) -> tuple[int, ...]:
+    """The axes of a reduction, of the input or the attribute."""
+    given: Any = call.attributes.get("axes")
+    if len(call.inputs) > 1 and call.inputs[1] is not None:
+        known = call.tensor(1).known
+        if known is None:
+            raise NotApplicable("the axes depend on data")
+        given = known.reshape(-1).tolist()
+    if not given:
+        return () if call.attributes.get("noop_with_empty_axes") else tuple(range(rank))
+    return tuple(int(a) % rank for a in given)
+
+
+EXTREMES = frozenset({"ReduceMax", "ReduceMin"})
+SUMS = frozenset({"ReduceMean", "ReduceSum"})
+SELF_OF_NONE = EXTREMES | SUMS | {"ReduceProd"}
+"""The reductions that give their input if there are no axes."""
+WIDE_INTEGERS = frozenset({TensorProto.INT64, TensorProto.UINT64})
+"""The integers that float64, in which onnxruntime adds and multiplies integers, does not have."""
+WINDOW_ATTRIBUTES = frozenset({"auto_pad", "pads", "strides", "dilations", "kernel_shape"})
+"""The attributes that say which elements are in a window, and nothing else."""
+
+
+def _reduce(call: NodeCall) -> Sequence[Value]:
+    """A reduction that does not depend on the order, nor rounds or saturates; others are unknown functions."""
+    x, op = call.tensor(0), call.node.op_type
+    axes = _axes(call, x.elements.ndim)
+    if not axes and op in SELF_OF_NONE:
+        return [x]
+    if prod(x.elements.shape[a] for a in axes) == 1 and _keeps_one(call, x.dtype):
+        return [_without_axes(call, x, axes)]
+    kind = call.evaluation.arithmetic.kind(x.dtype)
+    is_ordered = not isinstance(kind, RealKind) and (op not in EXTREMES or isinstance(kind, FloatKind))
+    return call.opaque() if not axes or is_ordered else call.computed()
+
+
+def _keeps_one(call: NodeCall, dtype: int) -> bool:
+    """Whether a reduction gives an element itself, if it is alone. Sums turn -0 into 0 in some layouts."""
+    op, kind = call.node.op_type, call.evaluation.arithmetic.kind(dtype)
+    if op not in SELF_OF_NONE or (op not in EXTREMES and dtype in WIDE_INTEGERS):
+        return False
+    return not (op in SUMS and isinstance(kind, FloatKind))
+
+
+def _without_axes(call: NodeCall, x: TermTensor, axes: Sequence[int]) -> TermTensor:
+    """A tensor without axes of extent 1, unless they are kept."""
+    return x if call.attributes.get("keepdims", 1) else TermTensor(x.dtype, np.squeeze(x.elements, tuple(axes)))
+
+
+def _windows(call: NodeCall, x: TermTensor, kernel: Sequence[int]) -> Windows:
+    names = (WINDOW_ATTRIBUTES - {"kernel_shape"}) & call.attributes.keys()
+    return windows_of(x.elements.shape[2:], kernel, **{name: call.attributes[name] for name in names})
+
+
+def _places(x: TermTensor, windows: Windows) -> Array:
+    """The numbers of the elements in each window from 1 on, 0 in the padding: (N, C, counts..., elements)."""
+    numbers = cast("Array", np.arange(1, x.elements.size + 1)).reshape(x.elements.shape)
+    padded = windows.padded(numbers, 0)
+    return np.stack([padded[span] for _, span in windows.positions()], axis=-1)
+
+
+def _conv_of_integers(call: NodeCall) -> Sequence[Value]:
+    """Each element an unknown function of its window, in the order of the kernel: padding is the zero point."""
+    quantized = call.node.op_type == "QLinearConv"
+    x, w = call.tensor(0), call.tensor(3 if quantized else 1)
+    given_beside = (v for i, v in enumerate(call.inputs) if i not in {0, 3 if quantized else 1})
+    beside = [v for v in given_beside if isinstance(v, TermTensor)]
+    if not x.elements.size or not w.elements.size:
+        return call.opaque()
+    places = _places(x, _windows(call, x, w.elements.shape[2:]))
+    group, rows = call.attributes.get("group", 1), w.elements.shape[0]
+    batch, counts = places.shape[0], places.shape[2:-1]
+    grouped = places.reshape(batch, group, -1, *places.shape[2:])
+    dtype = call.tensor(7).dtype if quantized else TensorProto.INT32
+    kind = call.evaluation.arithmetic.kind(dtype)
+    pool: list[Element] = [_zero_point(call, x), *_elements(x)]
+    others = [e for v in beside for e in _elements(v)]
+    kept = {k: v for k, v in call.attributes.items() if k not in WINDOW_ATTRIBUTES}
+    name = f"{call.node.op_type} {sorted(kept.items())!r} {[v is not None for v in call.inputs]}"
+    found = np.empty((batch, rows, *counts), object)
+    weights = [_elements(TermTensor(w.dtype, row)) for row in w.elements]
+    for n, m, *at in np.ndindex(*found.shape):
+        window = cast("list[int]", grouped[(n, m // (rows // group), slice(None), *at)].reshape(-1).tolist())
+        given: list[Element] = [*(pool[i] for i in window), *weights[m], *others]
+        if len(given) > MAX_OPAQUE_ARGUMENTS or prod(found.shape) > MAX_OPAQUE_ARGUMENTS:
+            raise NotApplicable(f"{call.node.op_type} of windows of {len(given)} elements")
+        term = call.evaluation.functions.apply(f"{name} {m}", [e.term for e in given], kind.sort)
+        found[(n, m, *at)] = Element(term, kind, all_of(*(e.defined for e in given)))
+    return [TermTensor(dtype, found)]
+
+
+def _elements(tensor: TermTensor) -> list[Element]:
+    return tensor.elements.reshape(-1).tolist()
+
+
+def _zero_point(call: NodeCall, x: TermTensor) -> Element:
+    """The element that stands for padding: the zero point of the input, or 0."""
+    index = 2
+    if len(call.inputs) > index and call.inputs[index] is not None:
+        given = call.tensor(index).elements.reshape(-1)
+        if given.size != 1:
+            raise NotApplicable("several zero points of one input")
+        return given[0]
+    kind = call.evaluation.arithmetic.kind(x.dtype)
+    return Element(kind.constant(0), kind)
+
+
+TENSOR_KERNELS: Mapping[str, Callable[[NodeCall], Sequence[Value]]] = {
+    **dict.fromkeys(ops_with(Trait.REDUCTION) - {"ReduceLogSum", "ReduceLogSumExp"}, _reduce),
+    "ConvInteger": _conv_of_integers,
+    "QLinearConv": _conv_of_integers,
+}

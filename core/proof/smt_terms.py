@@ -34,14 +34,14 @@ INTEGER_SORTS: Mapping[int, tuple[int, bool]] = {
     TensorProto.UINT32: (32, False), TensorProto.UINT64: (64, False),
 }  # fmt: skip
 """The width and the signedness of the integer types."""
-COMPARISONS = frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"})
+COMPARISONS = frozenset({"equal", "greater", "greater_equal", "less", "less_equal"})
 
 
 class Kind(Protocol):
     """The terms of an element type.
 
-    `operations` gives the function of terms of each elementwise operator without attributes, with the name of ONNX, and
-    `domains` the condition under which such a function is defined, for those that are not always.
+    `operations` gives the function of terms for elementwise functions of NumPy, by name, and `domains` the condition
+    under which such a function is defined, for those that are not always.
     """
 
     @property
@@ -109,11 +109,11 @@ def _is_nonzero_divisor(_: Term, b: Term) -> Term:
 
 
 ORDER: Mapping[str, Binary] = {
-    "Equal": _equals,
-    "Greater": lambda a, b: a > b,
-    "GreaterOrEqual": lambda a, b: a >= b,
-    "Less": _less,
-    "LessOrEqual": _at_most,
+    "equal": _equals,
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+    "less": _less,
+    "less_equal": _at_most,
 }
 SIGNED: tuple[Operation, ...] = (_less, _at_most, _quotient, _remainder)
 """The order of bit-vectors, their quotient towards zero, and the remainder with the sign of the divisor."""
@@ -188,36 +188,34 @@ def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
 
 
 REAL_FUNCTIONS: Mapping[str, Unary] = {
-    "Abs": lambda x: either(x < 0, -x, x),
-    "Ceil": lambda x: -z3.ToReal(z3.ToInt(-x)),
-    "Floor": lambda x: z3.ToReal(z3.ToInt(x)),
-    "IsInf": lambda _: FALSE,
-    "IsNaN": lambda _: FALSE,
-    "Neg": lambda x: -x,
-    "Reciprocal": lambda x: 1 / x,
-    "Round": _round_half_to_even,
-    "Sign": _sign_of_real,
+    "absolute": lambda x: either(x < 0, -x, x),
+    "ceil": lambda x: -z3.ToReal(z3.ToInt(-x)),
+    "floor": lambda x: z3.ToReal(z3.ToInt(x)),
+    "isinf": lambda _: FALSE,
+    "isnan": lambda _: FALSE,
+    "negative": lambda x: -x,
+    "rint": _round_half_to_even,
+    "sign": _sign_of_real,
 }
 REAL_OPERATIONS: Mapping[str, Operation] = {
     **REAL_FUNCTIONS,
     **ORDER,
-    "Add": _plus,
-    "Div": _quotient,
-    "Max": _greater_of,
-    "Min": _lesser_of,
-    "Mul": _times,
-    "Sub": _minus,
+    "add": _plus,
+    "divide": _quotient,
+    "maximum": _greater_of,
+    "minimum": _lesser_of,
+    "multiply": _times,
+    "subtract": _minus,
 }
 REAL_FUNCTION_DOMAINS: Mapping[str, Unary] = {
-    "Acos": lambda x: z3.And(x >= -1, x <= 1),
-    "Acosh": lambda x: x >= 1,
-    "Asin": lambda x: z3.And(x >= -1, x <= 1),
-    "Atanh": lambda x: z3.And(x > -1, x < 1),
-    "Log": lambda x: x > 0,
-    "Reciprocal": lambda x: x != 0,
-    "Sqrt": lambda x: x >= 0,
+    "arccos": lambda x: z3.And(x >= -1, x <= 1),
+    "arccosh": lambda x: x >= 1,
+    "arcsin": lambda x: z3.And(x >= -1, x <= 1),
+    "arctanh": lambda x: z3.And(x > -1, x < 1),
+    "log": lambda x: x > 0,
+    "sqrt": lambda x: x >= 0,
 }
-REAL_DOMAINS: Mapping[str, Operation] = {**REAL_FUNCTION_DOMAINS, "Div": _is_nonzero_divisor}
+REAL_DOMAINS: Mapping[str, Operation] = {**REAL_FUNCTION_DOMAINS, "divide": _is_nonzero_divisor}
 
 
 @dataclass(frozen=True)
@@ -256,32 +254,31 @@ class FloatKind:
     def _operations(self) -> Mapping[str, Operation]:
         zero, one, minus = (self.constant(n) for n in (0, 1, -1))
         functions: Mapping[str, Unary] = {
-            "Abs": z3.fpAbs,
-            "Ceil": lambda x: z3.fpRoundToIntegral(z3.RTP(), x),
-            "Floor": lambda x: z3.fpRoundToIntegral(z3.RTN(), x),
-            "IsInf": z3.fpIsInf,
-            "IsNaN": z3.fpIsNaN,
-            "Neg": z3.fpNeg,
-            "Reciprocal": lambda x: z3.fpDiv(NEAREST, one, x),
-            "Round": lambda x: z3.fpRoundToIntegral(NEAREST, x),
-            "Sign": lambda x: either(
+            "absolute": z3.fpAbs,
+            "ceil": lambda x: z3.fpRoundToIntegral(z3.RTP(), x),
+            "floor": lambda x: z3.fpRoundToIntegral(z3.RTN(), x),
+            "isinf": z3.fpIsInf,
+            "isnan": z3.fpIsNaN,
+            "negative": z3.fpNeg,
+            "rint": lambda x: z3.fpRoundToIntegral(NEAREST, x),
+            "sign": lambda x: either(
                 z3.fpIsNaN(x), x, either(z3.fpLT(x, zero), minus, either(z3.fpGT(x, zero), one, zero))
             ),
-            "Sqrt": lambda x: z3.fpSqrt(NEAREST, x),
+            "sqrt": lambda x: z3.fpSqrt(NEAREST, x),
         }
         return {**functions, **FLOAT_OPERATIONS}
 
 
 FLOAT_OPERATIONS: Mapping[str, Binary] = {
-    "Add": lambda a, b: z3.fpAdd(NEAREST, a, b),
-    "Div": lambda a, b: z3.fpDiv(NEAREST, a, b),
-    "Equal": z3.fpEQ,
-    "Greater": z3.fpGT,
-    "GreaterOrEqual": z3.fpGEQ,
-    "Less": z3.fpLT,
-    "LessOrEqual": z3.fpLEQ,
-    "Mul": lambda a, b: z3.fpMul(NEAREST, a, b),
-    "Sub": lambda a, b: z3.fpSub(NEAREST, a, b),
+    "add": lambda a, b: z3.fpAdd(NEAREST, a, b),
+    "divide": lambda a, b: z3.fpDiv(NEAREST, a, b),
+    "equal": z3.fpEQ,
+    "greater": z3.fpGT,
+    "greater_equal": z3.fpGEQ,
+    "less": z3.fpLT,
+    "less_equal": z3.fpLEQ,
+    "multiply": lambda a, b: z3.fpMul(NEAREST, a, b),
+    "subtract": lambda a, b: z3.fpSub(NEAREST, a, b),
 }
 
 
@@ -299,7 +296,7 @@ class IntegerKind:
 
     @property
     def operations(self) -> Mapping[str, Operation]:
-        """The functions as onnxruntime's kernels compute them."""
+        """The functions as onnxruntime's kernels compute them; `divide` truncates."""
         return self._operations
 
     @property
@@ -311,7 +308,7 @@ class IntegerKind:
                 return b != 0
             return z3.And(b != 0, z3.Not(z3.And(a == 1 << (self.width - 1), b == -1)))
 
-        return dict.fromkeys(("Div", "Mod"), divides)
+        return dict.fromkeys(("divide", "fmod", "remainder"), divides)
 
     def constant(self, number: Any) -> Term:
         """The term of an integer."""
@@ -322,27 +319,28 @@ class IntegerKind:
         less, at_most, divide, remainder = SIGNED if self.signed else UNSIGNED
         zero, one = self.constant(0), self.constant(1)
         functions: Mapping[str, Unary] = {
-            "Abs": lambda x: either(less(x, zero), -x, x),
-            "BitwiseNot": lambda x: ~x,
-            "Neg": lambda x: -x,
-            "Sign": lambda x: either(less(x, zero), -one, either(x == zero, zero, one)),
+            "absolute": lambda x: either(less(x, zero), -x, x),
+            "invert": lambda x: ~x,
+            "negative": lambda x: -x,
+            "sign": lambda x: either(less(x, zero), -one, either(x == zero, zero, one)),
         }
         binary: Mapping[str, Binary] = {
-            "Add": _plus,
-            "BitwiseAnd": lambda a, b: a & b,
-            "BitwiseOr": lambda a, b: a | b,
-            "BitwiseXor": lambda a, b: a ^ b,
-            "Div": divide,
-            "Equal": _equals,
-            "Greater": lambda a, b: less(b, a),
-            "GreaterOrEqual": lambda a, b: at_most(b, a),
-            "Less": less,
-            "LessOrEqual": at_most,
-            "Max": lambda a, b: either(less(a, b), b, a),
-            "Min": lambda a, b: either(less(b, a), b, a),
-            "Mod": remainder,
-            "Mul": _times,
-            "Sub": _minus,
+            "add": _plus,
+            "bitwise_and": lambda a, b: a & b,
+            "bitwise_or": lambda a, b: a | b,
+            "bitwise_xor": lambda a, b: a ^ b,
+            "divide": divide,
+            "equal": _equals,
+            "fmod": z3.SRem if self.signed else z3.URem,
+            "greater": lambda a, b: less(b, a),
+            "greater_equal": lambda a, b: at_most(b, a),
+            "less": less,
+            "less_equal": at_most,
+            "maximum": lambda a, b: either(less(a, b), b, a),
+            "minimum": lambda a, b: either(less(b, a), b, a),
+            "remainder": remainder,
+            "multiply": _times,
+            "subtract": _minus,
         }
         return {**functions, **binary}
 
@@ -372,11 +370,15 @@ class BoolKind:
 
 
 BOOL_OPERATIONS: Mapping[str, Operation] = {
-    "And": z3.And,
-    "Equal": _equals,
-    "Not": z3.Not,
-    "Or": z3.Or,
-    "Xor": z3.Xor,
+    "bitwise_and": z3.And,
+    "bitwise_or": z3.Or,
+    "bitwise_xor": z3.Xor,
+    "invert": z3.Not,
+    "logical_and": z3.And,
+    "equal": _equals,
+    "logical_not": z3.Not,
+    "logical_or": z3.Or,
+    "logical_xor": z3.Xor,
 }
 
 
@@ -392,7 +394,7 @@ class TextKind:
     @property
     def operations(self) -> Mapping[str, Operation]:
         """Equality."""
-        return {"Equal": _equals}
+        return {"equal": _equals}
 
     @property
     def domains(self) -> Mapping[str, Operation]:

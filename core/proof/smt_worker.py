@@ -22,11 +22,8 @@ from .obligation import Fragment, InputType, NotApplicable, Obligation
 from .smt_answer import Answer, Outcome, Question, from_message, to_message
 from .smt_evaluation import CannotRun, TermEvaluation, TermTensor, Value, variable_name
 from .smt_functions import Functions, has_unknown_functions
-from .smt_tensor_kernels import TENSOR_KERNELS
 from .smt_terms import TRUE, Arithmetic, Element, Term, all_of, z3
-from .smt_window_kernels import WINDOW_KERNELS
 
-KERNELS = {**TENSOR_KERNELS, **WINDOW_KERNELS}
 MAX_REASON = 160
 VARIABLE = re.compile(r"\|[^|]*#\d+\|")
 
@@ -63,7 +60,7 @@ class Comparison:
     def answer(self) -> Answer:
         """Evaluate and compare. Raises CannotRun if the first model does not run at these sizes."""
         obligation = self.question.obligation
-        evaluation = TermEvaluation(Arithmetic(self.question.over_reals), KERNELS)
+        evaluation = TermEvaluation(Arithmetic(self.question.over_reals))
         feeds: dict[str, Value] = {
             i.name: evaluation.variable(i.name, i.dtype, shape) for i, shape in obligation.concrete_inputs(self.sizes)
         }

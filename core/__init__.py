@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import MatchFailure, ModelError, PassesError, require
-    from .inference.shape_functions import broadcasts_to, same_extent, same_extent_if_broadcast
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
     from .ir.graph import Graph
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from .ir.quantization_spec import QuantizationSpec, Range
     from .ir.tensor import Tensor
     from .ir.values import Value
+    from .operators.broadcasting import broadcasts_to, same_extent, same_extent_if_broadcast
     from .operators.effects import is_pure
     from .ort.evaluation import evaluate
     from .plugins.plugin import PassPlacement, Plugin
@@ -32,7 +32,7 @@ _MODULES = {
         "PassesError",
         "require",
     ),
-    "inference.shape_functions": (
+    "operators.broadcasting": (
         "broadcasts_to",
         "same_extent",
         "same_extent_if_broadcast",

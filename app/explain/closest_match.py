@@ -7,10 +7,10 @@ from enum import StrEnum
 from math import inf
 from typing import Any
 
-from ...core.inference.input_queries import attribute_or_input
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.values import Value
+from ...core.operators.operands import attribute_or_input
 from ...core.rewriting.pattern import Bindings, OpPattern, Var, VariadicVar, match_op
 from ...core.support.suggestions import did_you_mean
 from ..descriptions import describe_origin, describe_producer, format_attribute_value, join_alternatives, ordinal

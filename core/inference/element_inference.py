@@ -17,7 +17,7 @@ from ..ir.expressions import SymInt, is_known_le, is_known_nonnegative
 from ..ir.op import Op
 from ..ir.tensor import MAX_TRACKED_ELEMENTS, TRACKED_DTYPES
 from ..ir.values import Value
-from .input_queries import (
+from ..operators.operands import (
     INVALID_OPERAND_ERRORS,
     PartialElements,
     input_dims,

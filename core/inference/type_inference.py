@@ -6,7 +6,7 @@ inference functions of their ONNX schemas.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import onnx
@@ -17,13 +17,33 @@ from ..ir.expressions import DeclaredSymbol, SymInt
 from ..ir.graph import Graph
 from ..ir.op import NOT_INFERRED, Op
 from ..ir.values import Value
-from ..operators.declaration import Trait
-from ..operators.table import ops_with
+from ..operators.broadcasting import broadcast
+from ..operators.declaration import ShapeFunction, Trait
+from ..operators.operands import INVALID_OPERAND_ERRORS, input_shape
+from ..operators.table import OPERATORS, ops_with
 from ..serialization.importer import declare_computed, declare_input
 from .element_inference import infer_elements, is_tracked
-from .input_queries import INVALID_OPERAND_ERRORS
 from .schema_inference import infer_from_schema
-from .shape_functions import SHAPE_FUNCTIONS
+
+MULTIDIRECTIONAL_BROADCAST_OPSET = 8  # of the variadic operators, the last to broadcast in both directions
+
+
+def _broadcast(op: Op) -> list[Shape]:
+    shape = broadcast([v.recorded_type[1] for v in op.inputs if v is not None])
+    if shape is None or op.graph.opsets.get("", 0) < MULTIDIRECTIONAL_BROADCAST_OPSET:
+        raise MatchFailure("the broadcast shape is unknown")
+    return [shape]
+
+
+def _same(op: Op) -> list[Shape]:
+    return [input_shape(op)]
+
+
+SHAPE_FUNCTIONS: Mapping[str, ShapeFunction] = {
+    **dict.fromkeys(ops_with(Trait.BROADCASTING), _broadcast),
+    **dict.fromkeys(ops_with(Trait.SAME_SHAPE | Trait.SAME_DTYPE), _same),
+    **{op_type: row.shapes for op_type, row in OPERATORS.items() if row.shapes is not None},
+}
 
 
 def infer_from_subgraphs(op: Op) -> None:

@@ -16,6 +16,9 @@ from typing import Any, TypeVar
 
 import onnx
 
+from ..ir.dims import Shape
+from ..ir.op import Op
+
 ANY_KIND = "biufcOSUV"
 """The kinds of all types of arrays, of which elements are moved unchanged."""
 ALL_INPUTS = range(1 << 31)  # INT_MAX is how schemas write "any number of inputs"
@@ -117,6 +120,7 @@ NO_TRAITS = Trait(0)
 T = Trait
 """The name of traits in declarations."""
 Meaning = Callable[..., Any]
+ShapeFunction = Callable[[Op], list[Shape]]
 AnyMeaning = TypeVar("AnyMeaning", bound=Meaning)
 BodyRunner = Callable[[onnx.GraphProto, Sequence[Any]], list[Any]]
 CONTEXT = ("node", "version", "output_count", "input_types", "run_body", "own_types")
@@ -157,6 +161,9 @@ class Operator:
     On arrays of their types in the model, the meaning has the bits of onnxruntime's results, NaN aside, for operands of
     one of the kinds `exact` (of floats, float32 and float64), if `is_exact` is not False for the same arguments.
     `elements` gives from them how many elements there are in results that may have more than the inputs.
+
+    `shapes` gives the shapes of the outputs of an op, with symbolic dims, where not `onnx` gives it. It raises
+    MatchFailure for unknown ones, or one of INVALID_OPERAND_ERRORS.
     """
 
     traits: Trait = NO_TRAITS
@@ -166,6 +173,7 @@ class Operator:
     exact: str = ""
     is_exact: Meaning | None = None
     elements: Meaning | None = None
+    shapes: ShapeFunction | None = None
 
     def meaning(self, version: int) -> Meaning | None:
         """The function that holds at an opset; None if there is none."""
@@ -269,6 +277,15 @@ class Family:
 
         def decorate(function: AnyMeaning) -> AnyMeaning:
             self._add(name, elements=function)
+            return function
+
+        return decorate
+
+    def shapes(self, names: str) -> Callable[[ShapeFunction], ShapeFunction]:
+        """Add the shape function of declared operators."""
+
+        def decorate(function: ShapeFunction) -> ShapeFunction:
+            self._add(names, shapes=function)
             return function
 
         return decorate

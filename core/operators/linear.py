@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..errors import MatchFailure
+from ..ir.dims import Shape
+from ..ir.op import Op
+from .broadcasting import broadcast
 from .declaration import Family, T
 from .element_types import Array
+from .operands import (
+    input_shape,
+)
 
 LINEAR = Family()
 
@@ -13,6 +20,16 @@ LINEAR = Family()
 @LINEAR.operator("MatMul", T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH | T.RING)
 def _matmul(a: Array, b: Array) -> Array:
     return np.matmul(a, b)
+
+
+@LINEAR.shapes("MatMul")
+def _shape_of_matmul(op: Op) -> list[Shape]:
+    """MatMul, as numpy.matmul defines it."""
+    a, b = input_shape(op), input_shape(op, 1)
+    batch = broadcast([a[:-2], b[:-2]])
+    if not a or not b or batch is None:
+        raise MatchFailure("a factor is a scalar")
+    return [(*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))]
 
 
 @LINEAR.operator("Gemm", T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH)

@@ -9,8 +9,28 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
+from ..errors import MatchFailure, require
+from ..ir import expressions as sym
+from ..ir.dims import Dim, Shape, merge_dim
+from ..ir.expressions import SymInt, is_known_le, is_known_nonnegative
+from ..ir.op import Op
+from .broadcasting import broadcast
 from .declaration import ALL_INPUTS, ANY_KIND, Family, T
 from .element_types import NUMPY_DTYPES, Array, type_at, widened
+from .operands import (
+    INT32_MAX,
+    full_perm,
+    input_dims,
+    input_elements,
+    input_shape,
+    integer_list,
+    normalize_axes,
+    normalized_axis,
+    pad_amounts,
+    queried_dims,
+    slice_bounds,
+    slice_range,
+)
 from .reduction import axes_of
 
 MOVEMENT = Family()
@@ -35,6 +55,35 @@ def _reshape(x: Array, shape: Integers, *, allowzero: int = 0) -> Array:
     return x.reshape(wanted)
 
 
+@MOVEMENT.shapes("Reshape")
+def _shape_of_reshape(op: Op) -> list[Shape]:
+    target: tuple[SymInt, ...] = tuple(op.attr("shape")) if op.version < 5 else input_elements(op, 1)
+    x = input_shape(op)
+    out: list[Dim] = []
+    for i, e in enumerate(target):
+        copied = e == 0 and not op.attr("allowzero", 0)
+        require(not copied or i < len(x), "it copies a dim that the input does not have")
+        out.append(x[i] if copied else e if is_known_nonnegative(e) else None)
+    if target.count(-1) == 1:
+        at = target.index(-1)
+        out[at] = _inferred_reshape_dim(x, [*out[:at], *out[at + 1 :]])
+    return [tuple(out)]
+
+
+def _inferred_reshape_dim(whole: Shape, others: Sequence[Dim]) -> Dim:
+    """The dim at -1, from the input shape and all other dims."""
+    if None in whole or None in others or 0 in others:
+        return None
+    left, taken = list(whole), list(others)
+    for d in others:  # equal dims cancel, symbolic ones too
+        if d in left:
+            left.remove(d)
+            taken.remove(d)
+    elements, by = (sym.prod(d for d in dims if d is not None) for dims in (left, taken))
+    exact = sym.divide(elements, by)
+    return sym.floor_divide(elements, by) if exact is None else exact
+
+
 def flat(x: Array, axis: int) -> Array:
     """A matrix whose rows are the dims before `axis`, counted from the end if negative."""
     axis = axis + x.ndim if axis < 0 else axis
@@ -47,9 +96,28 @@ def _flatten(x: Array, *, axis: int = 1) -> Array:
     return flat(x, axis)
 
 
+@MOVEMENT.shapes("Flatten")
+def _shape_of_flatten(op: Op) -> list[Shape]:
+    x = input_dims(op)
+    axis = int(op.attr("axis", 1))
+    require(-len(x) <= axis <= len(x), "its axis does not fit the rank")
+    axis += len(x) * (axis < 0)
+    return [(sym.prod(x[:axis]), sym.prod(x[axis:]))]
+
+
 @MOVEMENT.operator("Squeeze", MOVES | T.PERMUTES, data=(0,), roles={1: "unit axes"}, exact=ANY_KIND)
 def _squeeze(x: Array, axes: Integers | None = None) -> Array:
     return np.squeeze(x, axes_of(axes, x.ndim))
+
+
+@MOVEMENT.shapes("Squeeze")
+def _shape_of_squeeze(op: Op) -> list[Shape]:
+    x, axes = input_shape(op), integer_list(op, "axes")
+    if axes is None:
+        require(all(isinstance(d, int) for d in x), "which dims are 1 is unknown")
+        return [tuple(d for d in x if d != 1)]
+    removed = normalize_axes(axes, len(x))
+    return [tuple(d for i, d in enumerate(x) if i not in removed)]
 
 
 @MOVEMENT.operator("Unsqueeze", MOVES | T.PERMUTES, data=(0,), roles={1: "new axes"}, exact=ANY_KIND)
@@ -58,9 +126,25 @@ def _unsqueeze(x: Array, axes: Integers) -> Array:
     return np.expand_dims(x, tuple(a % (x.ndim + len(chosen)) for a in chosen))
 
 
+@MOVEMENT.shapes("Unsqueeze")
+def _shape_of_unsqueeze(op: Op) -> list[Shape]:
+    x, axes = input_shape(op), integer_list(op, "axes") or []
+    rank = len(x) + len(axes)
+    new, rest = normalize_axes(axes, rank), iter(x)
+    return [tuple(1 if i in new else next(rest) for i in range(rank))]
+
+
 @MOVEMENT.operator("Transpose", MOVES | T.PERMUTES, data=(0,), exact=ANY_KIND)
 def _transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
     return np.transpose(x, perm)
+
+
+@MOVEMENT.shapes("Transpose")
+def _shape_of_transpose(op: Op) -> list[Shape]:
+    x = input_shape(op)
+    perm = full_perm(op.attr("perm"), len(x))
+    require(sorted(perm) == list(range(len(x))), "its perm does not fit the rank")
+    return [tuple(x[i] for i in perm)]
 
 
 @MOVEMENT.operator(
@@ -71,6 +155,19 @@ def _transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
 )
 def _concat(*inputs: Array, axis: int = 1) -> Array:
     return np.concatenate(inputs, axis=axis)
+
+
+@MOVEMENT.shapes("Concat")
+def _shape_of_concat(op: Op) -> list[Shape]:
+    shapes = [input_shape(op, i) for i in range(len(op.inputs))]
+    require(len({len(s) for s in shapes}) == 1, "the ranks differ")
+    axis = normalized_axis(op, len(shapes[0]), 1)
+    out: list[Dim] = list(shapes[0])
+    for s in shapes[1:]:
+        for i, d in enumerate(s):
+            here = out[i]
+            out[i] = merge_dim(here, d) if i != axis else None if here is None or d is None else sym.add(here, d)
+    return [tuple(out)]
 
 
 @MOVEMENT.operator("Split", MOVES | T.HAS_AXIS, data=(0,), roles={1: "parts"}, exact=ANY_KIND)
@@ -96,6 +193,29 @@ def _splits_all(
     return len(sizes) == output_count and min(sizes, default=0) >= 0 and sum(sizes) == x.shape[axis]
 
 
+@MOVEMENT.shapes("Split")
+def _shape_of_split(op: Op) -> list[Shape]:
+    x = input_shape(op)
+    axis, n = normalized_axis(op, len(x)), len(op.outputs)
+    sizes: tuple[Dim, ...]
+    if (op.version < 13 and op.attr("split")) or (op.version >= 13 and op.input(1) is not None):
+        sizes = tuple(op.attr("split")) if op.version < 13 else input_elements(op, 1)
+        require(len(sizes) == n, "the numbers of sizes and outputs differ")
+    else:
+        sizes = _equal_parts(x[axis], n)
+    return [(*x[:axis], s, *x[axis + 1 :]) for s in sizes]
+
+
+def _equal_parts(extent: Dim, pieces: int) -> tuple[Dim, ...]:
+    """Equal parts; the last one is smaller if the extent is not divisible (operator Split, num_outputs)."""
+    if extent is None:
+        return (None,) * pieces
+    if not isinstance(extent, int):
+        return (sym.divide(extent, pieces),) * pieces
+    each = -(-extent // pieces)
+    return (*[each] * (pieces - 1), max(extent - each * (pieces - 1), 0))
+
+
 @MOVEMENT.operator("Slice", MOVES, data=(0,), roles={1: "start", 2: "end", 3: "axes", 4: "step"}, exact=ANY_KIND)
 def _slice(
     x: Array, starts: Integers, ends: Integers, axes: Integers | None = None, steps: Integers | None = None
@@ -115,6 +235,40 @@ def _slice(
     return x[tuple(window)]
 
 
+@MOVEMENT.shapes("Slice")
+def _shape_of_slice(op: Op) -> list[Shape]:
+    x = input_shape(op)
+    out = list(x)
+    for axis, (start, end, step) in slice_bounds(op, len(x)).items():
+        extent = x[axis]
+        out[axis] = None if extent is None else slice_extent(extent, start, end, step)
+    return [tuple(out)]
+
+
+def slice_extent(extent: SymInt, start: SymInt, end: SymInt, step: int) -> Dim:
+    """The output extent of a Slice along an axis of `extent`; None if it is unknown."""
+    if isinstance(extent, int) and isinstance(start, int) and isinstance(end, int):
+        run = slice_range(extent, start, end, step)
+        return None if run is None else len(run)
+    if step < 0:
+        from_end = isinstance(start, int) and (start == -1 or start >= INT32_MAX)
+        return extent if step == -1 and from_end and isinstance(end, int) and end <= -INT32_MAX else None
+    first, last = _clamp_bound(extent, start), _clamp_bound(extent, end)
+    if first is None or last is None:
+        return None
+    span = sym.subtract(last, first) if is_known_le(first, last) else sym.maximum(sym.subtract(last, first), 0)
+    return sym.floor_divide(sym.add(span, step - 1), step)
+
+
+def _clamp_bound(extent: SymInt, bound: SymInt) -> SymInt | None:
+    """A bound of a Slice, clamped to 0 ... extent; None if it is unknown whether it counts from the end."""
+    if isinstance(bound, int):
+        if abs(bound) >= INT32_MAX:
+            return extent if bound > 0 else 0
+        return sym.minimum(bound, extent) if bound >= 0 else sym.maximum(sym.add(extent, bound), 0)
+    return sym.minimum(bound, extent) if is_known_nonnegative(bound) else None
+
+
 def _checked(indices: Array, extent: int) -> Array:
     """Indices from 0. Raises IndexError for one out of range."""
     if indices.size and (indices.min() < -extent or indices.max() >= extent):
@@ -131,6 +285,13 @@ def _gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
 def _gathered_elements(x: Array, indices: Array, *, axis: int = 0) -> int:
     extent = x.shape[axis]
     return x.size // extent * indices.size if extent else 0
+
+
+@MOVEMENT.shapes("Gather")
+def _shape_of_gather(op: Op) -> list[Shape]:
+    x, indices = input_shape(op, 0), input_shape(op, 1)
+    axis = normalized_axis(op, len(x))
+    return [(*x[:axis], *indices, *x[axis + 1 :])]
 
 
 @MOVEMENT.operator("GatherElements", MOVES | T.HAS_AXIS, data=(0,), roles={1: "index"})
@@ -204,6 +365,13 @@ def _expanded_elements(x: Array, shape: Array) -> int:
     return prod(np.broadcast_shapes(x.shape, tuple(shape.tolist())))
 
 
+@MOVEMENT.shapes("Expand")
+def _shape_of_expand(op: Op) -> list[Shape]:
+    target = input_elements(op, 1)
+    require(all(map(is_known_nonnegative, target)), "its target shape is unknown")
+    return [broadcast([input_shape(op), target]) or ()]
+
+
 @MOVEMENT.operator("Tile", MOVES, data=(0,), roles={1: "extent"}, exact=ANY_KIND)
 def _tile(x: Array, repeats: Array, axis: Array | None = None) -> Array:
     if axis is not None:  # opset 1: so many tiles along an axis
@@ -221,6 +389,13 @@ def _repeats_each_dim(x: Array, repeats: Array) -> bool:
 @MOVEMENT.elements("Tile")
 def _tiled_elements(x: Array, repeats: Array) -> int:
     return x.size * prod(integers(repeats))
+
+
+@MOVEMENT.shapes("Tile")
+def _shape_of_tile(op: Op) -> list[Shape]:
+    x, times = input_shape(op), input_elements(op, 1)
+    require(op.version >= 6 and len(times) == len(x), "its repeats do not fit the rank")
+    return [tuple(None if d is None else sym.multiply(d, n) for d, n in zip(x, times, strict=True))]
 
 
 @MOVEMENT.operator(
@@ -250,6 +425,14 @@ def _pad(
 @MOVEMENT.older("Pad")
 def _pad_by_paddings(x: Array, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Array:
     return _pad(x, paddings, mode=mode, value=value)
+
+
+@MOVEMENT.shapes("Pad")
+def _shape_of_pad(op: Op) -> list[Shape]:
+    x = input_shape(op)
+    amounts = pad_amounts(op, len(x))
+    padded = zip(x, amounts[: len(x)], amounts[len(x) :], strict=True)
+    return [tuple(None if d is None else sym.add(d, sym.add(before, after)) for d, before, after in padded)]
 
 
 @MOVEMENT.operator("CenterCropPad", T.SAME_DTYPE | T.PLACES, data=(0,), roles={1: "extent"})
@@ -283,6 +466,15 @@ def _space_to_depth(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
     parts = x.reshape(n, c, h // b, b, w // b, b)
     order = (0, 1, 3, 5, 2, 4) if mode == "CRD" else (0, 3, 5, 1, 2, 4)
     return parts.transpose(order).reshape(n, c * b * b, h // b, w // b)
+
+
+@MOVEMENT.shapes("DepthToSpace SpaceToDepth")
+def _shape_of_depth_and_space(op: Op) -> list[Shape]:
+    n, c, h, w = input_dims(op)
+    block = int(op.attr("blocksize"))
+    if op.type == "DepthToSpace":
+        return [(n, sym.floor_divide(c, block * block), sym.multiply(h, block), sym.multiply(w, block))]
+    return [(n, sym.multiply(c, block * block), sym.floor_divide(h, block), sym.floor_divide(w, block))]
 
 
 @MOVEMENT.operator(
@@ -335,9 +527,26 @@ def _range_elements(start: Array, limit: Array, delta: Array) -> int:
     return len(range(*(int(a.reshape(-1)[0]) for a in (start, limit, delta))))
 
 
+@MOVEMENT.shapes("Range")
+def _shape_of_range(op: Op) -> list[Shape]:
+    ends = [input_elements(op, i) for i in range(3)]
+    require(all(len(e) == 1 for e in ends), "its bounds are not scalars")
+    (start,), (limit,), (step,) = ends
+    if not isinstance(step, int) or step == 0:
+        raise MatchFailure("its step is computed")
+    span = sym.subtract(limit, start) if step > 0 else sym.subtract(start, limit)
+    count = sym.floor_divide(sym.add(span, abs(step) - 1), abs(step))
+    return [(None if count is None else sym.maximum(count, 0),)]
+
+
 @MOVEMENT.operator("Shape", T.TOTAL | T.QUERIES | T.READS_SHAPE | T.EMPTY_SAFE, exact=ANY_KIND)
 def _shape(x: Any, *, start: int = 0, end: int | None = None) -> Array:
     return np.array(np.shape(x)[start:end], np.int64)
+
+
+@MOVEMENT.shapes("Shape")
+def _shape_of_shape(op: Op) -> list[Shape]:
+    return [(len(queried_dims(op)),)]
 
 
 @MOVEMENT.operator("Size", T.TOTAL | T.QUERIES | T.READS_SHAPE | T.EMPTY_SAFE, exact=ANY_KIND)
@@ -354,6 +563,12 @@ def _constant_of_shape(shape: Array, *, value: Array | None = None) -> Array:
 @MOVEMENT.elements("ConstantOfShape")
 def _filled_elements(shape: Array) -> int:
     return prod(integers(shape))
+
+
+@MOVEMENT.shapes("ConstantOfShape")
+def _shape_of_constant_of_shape(op: Op) -> list[Shape]:
+    target = input_elements(op, 0)
+    return [tuple(e if is_known_nonnegative(e) else None for e in target)]
 
 
 @MOVEMENT.operator("Constant", T.EMPTY_SAFE | T.LINEAR_TIME)
@@ -409,6 +624,12 @@ def _unique(x: Array, *, axis: int | None = None, sorted: int = 1) -> tuple[Arra
 @MOVEMENT.operator("NonZero", T.QUERIES | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.JUMPS | T.DECIDES)
 def _non_zero(x: Array) -> Array:
     return np.stack(np.nonzero(np.atleast_1d(x))).astype(np.int64)
+
+
+@MOVEMENT.shapes("NonZero")
+def _shape_of_non_zero(op: Op) -> list[Shape]:
+    # One row for each dim. For a scalar there is none in ONNX and one in onnxruntime, so it is unknown.
+    return [(len(input_shape(op)) or None, None)]
 
 
 MOVEMENT.declare("Multinomial RandomNormal RandomUniform", T.RANDOM)

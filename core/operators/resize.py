@@ -8,8 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import MatchFailure, require
+from ..ir import expressions as sym
+from ..ir.dims import Shape
+from ..ir.expressions import is_known_nonnegative
+from ..ir.op import Op
+from ..ir.op_schemas import input_names
 from .declaration import Family, T
 from .element_types import Array
+from .operands import (
+    input_elements,
+    input_shape,
+    normalize_axes,
+)
 from .reduction import axes_of
 
 RESIZE = Family()
@@ -172,6 +183,30 @@ def _upsample(
     x: Array, scales: Any = None, *, mode: str = "nearest", height_scale: float = 1.0, width_scale: float = 1.0
 ) -> Array:
     return _resize_by_scales(x, [1.0, 1.0, height_scale, width_scale] if scales is None else scales, mode)
+
+
+@RESIZE.shapes("Resize Upsample")
+def _shape_of_resize(op: Op) -> list[Shape]:
+    """Resize and Upsample to sizes or by integer scales."""
+    x = input_shape(op)
+    names = input_names(op.type, op.domain, op.version)
+    sizes, scales = (op.input(names.index(name)) if name in names else None for name in ("sizes", "scales"))
+    plain = op.attr("keep_aspect_ratio_policy", "stretch") == "stretch"
+    axes = normalize_axes([int(a) for a in op.attr("axes") or range(len(x))], len(x))
+    out = list(x)
+    if sizes is not None and plain:
+        wanted = input_elements(op, names.index("sizes"))
+        require(len(wanted) == len(axes) and all(map(is_known_nonnegative, wanted)), "its sizes do not fit the axes")
+        for axis, size in zip(axes, wanted, strict=True):
+            out[axis] = size
+        return [tuple(out)]
+    if scales is None or scales.tensor is None or scales.tensor.size != len(axes):
+        raise MatchFailure("its scales are unknown")
+    for axis, scale in zip(axes, scales.const.reshape(-1).tolist(), strict=True):
+        d = x[axis]
+        require(isinstance(d, int) or scale == int(scale), "a scale of a symbolic dim is not an integer")
+        out[axis] = None if d is None else int(d * scale) if isinstance(d, int) else sym.multiply(d, int(scale))
+    return [tuple(out)]
 
 
 @RESIZE.older("Resize", since=10)

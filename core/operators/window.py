@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -11,11 +11,19 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ..errors import MatchFailure, require
+from ..ir import expressions as sym
+from ..ir.dims import Dim, Shape
+from ..ir.op import Op
 from .declaration import Family, T
 from .element_types import Array
+from .operands import (
+    input_shape,
+)
 from .reference import by_reference, run_node
 
 WINDOW = Family()
+SAME_PADDING = frozenset({"SAME_UPPER", "SAME_LOWER"})
 Integers = Sequence[int]
 
 
@@ -104,6 +112,47 @@ def _conv(x: Array, w: Array, bias: Array | None = None, **settings: Any) -> Arr
     return y if bias is None else y + bias.reshape(-1, *(1,) * (x.ndim - 2))
 
 
+@WINDOW.shapes("Conv")
+def _shape_of_conv(op: Op) -> list[Shape]:
+    x, w = _convolution_shapes(op)
+    return [(x[0], w[0], *_window_extents(op, x[2:], w[2:]))]
+
+
+def _convolution_shapes(op: Op) -> tuple[Shape, Shape]:
+    """The shapes of the input and of the filter."""
+    x, w = input_shape(op), input_shape(op, 1)
+    require(len(x) == len(w) > 2, "the filter has another rank")
+    return x, w
+
+
+def _window_extents(op: Op, extents: Shape, kernels: Shape) -> list[Dim]:
+    """The output extents of windows of the sizes `kernels`."""
+    is_same = op.attr("auto_pad", "NOTSET") in SAME_PADDING
+    out: list[Dim] = []
+    for extent, kernel, stride, dilation, padding in _windows(op, extents, kernels):
+        if extent is None or not isinstance(kernel, int):
+            raise MatchFailure("an extent is unknown")
+        if is_same:
+            out.append(sym.floor_divide(sym.add(extent, stride - 1), stride))
+            continue
+        span = sym.add(extent, padding - dilation * (kernel - 1) - 1)
+        left = sym.floor_divide(span, stride)
+        # Of a last window that is not full, versions of ONNX and onnxruntime disagree where it lies in the padding.
+        is_whole = not op.attr("ceil_mode", 0) or stride == 1 or (isinstance(span, int) and span % stride == 0)
+        out.append(sym.add(left, 1) if left is not None and is_whole else None)
+    return out
+
+
+def _windows(op: Op, extents: Shape, kernels: Shape) -> Iterable[tuple[Dim, Dim, int, int, int]]:
+    """Extent, kernel, stride, dilation and padding at both ends of each spatial axis."""
+    n = len(extents)
+    strides, dilations = op.attr("strides") or [1] * n, op.attr("dilations") or [1] * n
+    pads = op.attr("pads") if op.attr("auto_pad", "NOTSET") != "VALID" else None
+    padding = [sum(ends) for ends in zip(pads[:n], pads[n:], strict=False)] if pads else [0] * n
+    require(n == len(strides) == len(dilations) == len(padding), "its attributes do not fit the rank")
+    return zip(extents, kernels, strides, dilations, padding, strict=True)
+
+
 @WINDOW.operator("ConvTranspose", T.SAME_DTYPE | T.CONVOLUTION | T.SMOOTH)
 def _conv_transpose(
     x: Array, w: Array, bias: Array | None = None, *, group: int = 1, strides: Integers = (),
@@ -142,6 +191,23 @@ def _conv_transpose(
     cut = tuple(slice(low, low + size) for low, size in zip(lows, sizes, strict=True))
     out = out.reshape(n, group * m, *full)[(..., *cut)]
     return out if bias is None else out + bias.reshape(-1, *(1,) * rank)
+
+
+@WINDOW.shapes("ConvTranspose")
+def _shape_of_conv_transpose(op: Op) -> list[Shape]:
+    x, w = _convolution_shapes(op)
+    spatial = len(x) - 2
+    channels = None if w[1] is None else sym.multiply(w[1], int(op.attr("group", 1)))
+    out: list[Dim] = [None] * spatial
+    if stated := op.attr("output_shape"):
+        out = list(stated[-spatial:])
+    elif op.attr("auto_pad", "NOTSET") not in SAME_PADDING:  # of which versions of ONNX and onnxruntime disagree
+        extra = op.attr("output_padding") or [0] * spatial
+        for i, (extent, kernel, stride, dilation, padding) in enumerate(_windows(op, x[2:], w[2:])):
+            if extent is not None and isinstance(kernel, int):
+                rest = extra[i] + (kernel - 1) * dilation + 1 - padding - stride
+                out[i] = sym.add(sym.multiply(extent, stride), rest)
+    return [(x[0], channels, *out)]
 
 
 @WINDOW.operator("AveragePool", T.SAME_DTYPE | T.EMPTY_SAFE)
@@ -187,6 +253,16 @@ def _lp_pool(x: Array, *, p: float = 2, **settings: Any) -> Array:
     powers = windows.padded(np.abs(x) ** p, 0)
     total = sum((powers[span] for _, span in windows.positions()), np.zeros((*x.shape[:2], *windows.counts)))
     return total ** (1 / p)
+
+
+@WINDOW.shapes("AveragePool LpPool MaxPool")
+def _shape_of_pool(op: Op) -> list[Shape]:
+    """AveragePool, MaxPool and LpPool."""
+    x, kernel = input_shape(op), tuple(op.attr("kernel_shape") or ())
+    require(kernel and len(x) == len(kernel) + 2, "its window has another rank")
+    if op.attr("auto_pad", "NOTSET") in SAME_PADDING and any(d != 1 for d in op.attr("dilations") or ()):
+        return [(*x[:2], *[None] * len(kernel))]  # onnxruntime pads as if nothing were dilated
+    return [(*x[:2], *_window_extents(op, x[2:], kernel))]
 
 
 def _image_axes(x: Array) -> tuple[int, ...]:

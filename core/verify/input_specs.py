@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..inference.input_queries import full_perm
 from ..io.model import Model
 from ..ir.dims import Dim
 from ..ir.dtypes import INTEGER_DTYPES
@@ -19,6 +18,7 @@ from ..ir.op import Op
 from ..ir.tensor import KNOWN_DTYPES, Tensor
 from ..ir.values import Value, declared_shape
 from ..operators.declaration import Trait
+from ..operators.operands import full_perm
 from ..operators.table import data_inputs, ops_with, ops_with_role, roles
 from ..ort.empty_tensors import has_nonempty_filters, supports_empty_tensors
 from . import dim_expressions

@@ -13,9 +13,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule
-from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dtypes import FLOATS, INTEGER_DTYPES
 from ...core.operators.declaration import Trait
+from ...core.operators.operands import normalized_axis
 from ...core.operators.table import ops_with
 from ..arithmetic.clamp_rules import required_clamp
 from ..arithmetic.value_ranges import CLAMPS

@@ -28,11 +28,11 @@ from ...core import (
     same_extent,
     same_extent_if_broadcast,
 )  # fmt: skip
-from ...core.inference.input_queries import full_perm
 from ...core.ir.dims import Shape
 from ...core.ir.dtypes import DISCRETE_TYPES, HALF_OR_SINGLE
 from ...core.ir.expressions import is_known_le
 from ...core.operators.declaration import Trait
+from ...core.operators.operands import full_perm
 from ...core.operators.table import ops_with
 from ..support.operand_queries import (
     Inputs,

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule, same_extent
-from ...core.inference.input_queries import slice_bounds, slice_range
 from ...core.ir.dtypes import HALF_OR_SINGLE
+from ...core.operators.operands import slice_bounds, slice_range
 from ..support.operand_queries import (
     constant_numbers,
     known,

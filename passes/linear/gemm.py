@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from ...core import Op, RewriteBuilder, Value, broadcasts_to, require, rule
-from ...core.inference.input_queries import full_perm
+from ...core.operators.operands import full_perm
 from ..support.operand_queries import (
     NO_RESULT_OF_ZERO,
     broadcast_extents,

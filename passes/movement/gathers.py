@@ -7,8 +7,8 @@ from math import prod
 import numpy as np
 
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule
-from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dims import as_integers
+from ...core.operators.operands import normalized_axis
 from ..support.operand_queries import inferred_shape, require_gatherable, same_shape
 from .reshapes import RESHAPE_OPS, squeezed_axes
 from .slices import INT32_MAX, INT64_MAX, required_slice_ranges

@@ -14,11 +14,11 @@ from itertools import dropwhile, pairwise
 from typing import Any
 
 from ...core import EXACT, MatchFailure, Op, RewriteBuilder, Value, by_dtype, require, rule, same_extent
-from ...core.inference.input_queries import full_perm, normalized_axis
 from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import INTEGERS
 from ...core.ir.expressions import prod
 from ...core.operators.declaration import Trait
+from ...core.operators.operands import full_perm, normalized_axis
 from ...core.operators.table import ops_with
 from ..support.operand_queries import (
     BROADCASTING_OPSET,

@@ -10,9 +10,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import Op, RewriteBuilder, Value, require, same_extent
-from ...core.inference.input_queries import full_perm, normalized_axis
 from ...core.ir.dims import as_integers
 from ...core.ir.op import replaced
+from ...core.operators.operands import full_perm, normalized_axis
 from ..linear.convolution import CONVOLUTIONS, INPUT_AXIS, OUTPUT_AXIS, group_count
 from ..support.operand_queries import (
     BROADCASTING_OPSET,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import Op, RewriteBuilder, Value, require, rule
-from ...core.inference.input_queries import normalized_axis
+from ...core.operators.operands import normalized_axis
 from ..linear.weighted_products import alpha_or_beta
 from ..support.operand_queries import Array, known, operand, required_producer
 from .static_groups import UNARY_OPS

@@ -27,9 +27,9 @@ from ...core import (
     same_extent,
 )
 from ...core.inference.element_inference import ELEMENT_FUNCTIONS
-from ...core.inference.input_queries import INT64_MAX, slice_bounds
 from ...core.ir.dims import Dim, Elements, as_integers
 from ...core.ir.expressions import divide
+from ...core.operators.operands import INT64_MAX, slice_bounds
 from ...core.ort.empty_tensors import supports_empty_tensors
 from ...core.rewriting.driver import Worklist, rewrite
 from ..support.operand_queries import known, same_shape

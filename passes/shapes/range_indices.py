@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule, same_extent
-from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dims import Dim
+from ...core.operators.operands import normalized_axis
 from ..support.operand_queries import Inputs, Values, constant_numbers, normalized_axes, operand, required_producer
 
 MAX_DEPTH = 8  # ops between a Range and the index it becomes

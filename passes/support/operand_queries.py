@@ -11,10 +11,12 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import MatchFailure, Op, RewriteBuilder, Value, broadcasts_to, conditional, require, same_extent
-from ...core.inference.input_queries import attribute_or_input, normalize_axes, pad_amounts
-from ...core.inference.shape_functions import DATA_MOVEMENT_SHAPES, broadcast
 from ...core.ir.dims import Shape, as_integers
 from ...core.ir.dtypes import CPU_FLOATS, DISCRETE_TYPES, FLOATS, HALF_OR_SINGLE, INTEGERS
+from ...core.operators.broadcasting import broadcast
+from ...core.operators.movement import MOVEMENT
+from ...core.operators.operands import attribute_or_input, normalize_axes, pad_amounts
+from ...core.operators.resize import RESIZE
 
 
 def is_finite(g: Any, v: Any) -> Any:
@@ -155,8 +157,10 @@ def inferred_shape(op: Op) -> Shape:
     if not op.graph.is_output(out) or all(isinstance(d, int) for d in shape):
         return shape
     # The names of an output's dims were written by hand, and nothing ever checks them.
-    require(op.type in DATA_MOVEMENT_SHAPES, f"the output shape of {op.label} is unknown")
-    return DATA_MOVEMENT_SHAPES[op.type](op)[0]
+    declared = {**MOVEMENT.operators, **RESIZE.operators}.get(op.type)
+    if declared is None or declared.shapes is None:
+        raise MatchFailure(f"the output shape of {op.label} is unknown")
+    return declared.shapes(op)[0]
 
 
 def same_shape(a: Shape, b: Shape) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.inference.input_queries import INT32_MAX
+from ...core.operators.operands import INT32_MAX
 from ...core.rewriting.pattern import Var
 from .dictionary import MIN_LARGE_EXTENT
 from .generator import OpGenerator, OpSite

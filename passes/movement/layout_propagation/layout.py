@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....core import Op, Value, require
-from ....core.inference.input_queries import full_perm, normalize_axes
+from ....core.operators.operands import full_perm, normalize_axes
 from ...support.operand_queries import Array, operand
 
 Layout = tuple[int, ...]

@@ -10,11 +10,11 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ....core import MatchFailure, Op, Value, broadcasts_to, require, same_extent
-from ....core.inference.input_queries import normalize_axes, normalized_axis
 from ....core.ir.dims import Dim, Shape
 from ....core.ir.dtypes import DISCRETE_TYPES, FLOATS
 from ....core.operators.declaration import Trait
 from ....core.operators.effects import writes_inputs
+from ....core.operators.operands import normalize_axes, normalized_axis
 from ....core.operators.table import ops_with
 from ...support.operand_queries import constant_numbers, known, operand, require_numpy_broadcasting
 from .layout import (

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from ....core import EXACT, Graph, Ledger, MatchFailure, Op, RewriteBuilder, Value, require, rule
-from ....core.inference.input_queries import full_perm, normalize_axes
 from ....core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ....core.ir.dtypes import FLOAT16_DTYPES
 from ....core.operators.declaration import Trait
+from ....core.operators.operands import full_perm, normalize_axes
 from ....core.operators.table import ops_with
 from ...support.operand_queries import constant_numbers, operand
 from .apply_layout import apply_layout

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 let_idle_threads_sleep()  # of all processes that tests start
 gc_pause.collect_seldom()  # as processes of this project do
-gc_pause.MAX_GRAPHS = gc_pause.MAX_FILES = 20_000  # as each collection traverses all tests, too
+gc_pause.MAX_UNCOLLECTED_BYTES *= 200  # as each collection traverses all tests, too
 settings.register_profile("default", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("slow", deadline=None, max_examples=40, derandomize=True)  # of `make test-all`
 settings.load_profile("default")

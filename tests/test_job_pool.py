@@ -19,7 +19,6 @@ from passwright.app.jobs.job_pool import BASE_BYTES, BYTES_PER_BYTE, JobPool, de
 from passwright.app.jobs.job_worker import Task, replies_of
 from passwright.app.jobs.pool import MEMORY, REPEATED, SECONDS
 from passwright.core.ort.worker_process import Message, WorkerExit
-from passwright.core.support import gc_pause
 
 # A worker that sleeps, crashes, crashes only after other requests, or cleans up within a second of SIGTERM.
 WORKER = """
@@ -167,5 +166,4 @@ def test_cycles_of_a_job_are_freed_after_it(tmp_path: Path) -> None:
     finally:
         gc.enable()
         gc.unfreeze()
-        vars(gc_pause)["_freeze_once"].cache_clear()
     assert [cycle() for cycle in cycles] == [None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -16,7 +17,6 @@ from time import sleep
 from ...core.errors import ModelError
 from ...core.ort.process_limits import limit_memory
 from ...core.ort.worker_process import Message, serve
-from ...core.support.gc_pause import collect_after_job
 from ...core.verify.oracle_start import start_oracle_worker
 from ..exit_codes import BAD_INPUT, expected_failure, is_shortage
 from ..signals import GRACE_PERIOD, exit_on_bus_error, unwind_on_sigterm
@@ -92,9 +92,11 @@ def make_folder(folder: Path) -> None:
 
 
 def replies_of(task: Task, request: Message) -> Iterator[Message]:
-    """The replies to a request, after which the objects of the job are freed."""
+    """The replies to a request, after which the objects of the job, such as graphs and their open files, are freed."""
     yield from task.reply_to(request)
-    collect_after_job()
+    gc.collect()
+    if not gc.get_freeze_count():
+        gc.freeze()  # what is alive after the first job, as modules are, is traversed no more
 
 
 def serve_jobs(task: Task) -> None:

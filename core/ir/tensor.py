@@ -23,7 +23,6 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import ModelError
-from ..support.gc_pause import count_file
 from ..support.regular_files import open_descriptor
 from . import wire_format
 
@@ -63,7 +62,6 @@ class MappedFile:
     def fileno(self) -> int:
         """The descriptor of the file, open as long as this object lives, even if the file is replaced."""
         if self._descriptor is None:
-            count_file()
             self._descriptor = open_descriptor(self.path)
             finalize(self, os.close, self._descriptor)
         return self._descriptor

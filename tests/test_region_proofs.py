@@ -42,7 +42,7 @@ def proofs(before: onnx.ModelProto, after: onnx.ModelProto, seconds: float = 60.
 def test_a_changed_region_is_proved_with_its_weights() -> None:
     after = "{ a = MatMul(x, w) y = Identity(a) }"
     found = proofs(load(f"{TYPES} {BEFORE}", weights=WEIGHT), load(f"{TYPES} {after}", weights=WEIGHT))
-    assert [(r.site, r.verdict.guarantee) for r in found.regions] == [("y", Guarantee.REALS)]
+    assert [(r.cut_point, r.verdict.guarantee) for r in found.regions] == [("y", Guarantee.REALS)]
     assert found.counts.proved == {Guarantee.REALS: 1}
     assert found.to_data()["proved"] == 1
 
@@ -64,7 +64,7 @@ def test_shapes_belong_to_a_region() -> None:
     before = f"{zero} {{ a = Relu(x) b = Shape(a) c = Gather(b, i) d = Concat<axis=0>(c, m) y = Reshape(a, d) }}"
     after = f"{zero} {{ a = Relu(x) y = Reshape(a, s) }}"
     found = proofs(load(f"{types} {before}"), load(f"{types} {after}"))
-    assert [(r.site, r.is_proved) for r in found.regions] == [("y", True)]
+    assert [(r.cut_point, r.is_proved) for r in found.regions] == [("y", True)]
 
 
 def test_regions_without_time_or_of_large_weights_are_unknown() -> None:
@@ -220,7 +220,7 @@ def test_small_regions_come_first() -> None:
     regions = Regions.of(
         RewrittenModel(*(split_model(m.SerializeToString()) for m in models), from_onnx(models[0]).graph)
     )
-    assert regions.sites == ("y", "z")
+    assert regions.cut_points == ("y", "z")
     prove_regions(regions, [recorded])
     assert list(dict.fromkeys(tried)) == ["z", "y"]
 
@@ -254,7 +254,7 @@ def test_logic_of_bools_is_proved_by_polynomials(before: str, after: str, is_pro
     types = "g (float[N,3] x, float[N,3] z, bool[N,3] p, bool[N,3] q) => (float[N,3] y)"
     shared = "a = Identity(p) b = Identity(q)"
     found = proofs(*(load(f"{types} {{ {shared} {text} }}") for text in (before, after)))
-    assert [r.is_proved for r in found.regions if r.site == "y"] == [is_proved]
+    assert [r.is_proved for r in found.regions if r.cut_point == "y"] == [is_proved]
 
 
 def test_a_constant_of_a_function_need_not_be_a_tensor() -> None:

@@ -1,4 +1,4 @@
-"""Changed regions: shared values, sites, models of regions, and their comparison on the original's values."""
+"""Changed regions: shared values, cut points, models of regions, and their comparison on the original's values."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from passwright.core.verify.oracle_exchange import CHANGED_REGION
 from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.regions import region_comparison
 from passwright.core.verify.regions.region_comparison import ChangedRegions, plan_groups
+from passwright.core.verify.regions.region_judgement import is_close
 from passwright.core.verify.regions.region_models import cut_region, value_type
-from passwright.core.verify.regions.site_judgement import is_close
-from passwright.core.verify.regions.sites import SharedValues
+from passwright.core.verify.regions.shared_values import SharedValues
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.core.verify.verdict import Mismatch
 from rewriting import load, oracle_of
@@ -37,9 +37,9 @@ def regions_of(before: str, after: str, weights: dict[str, Any] | None = None) -
     return ChangedRegions(original, rewritten, OnnxRuntime(load(f"{ENDS} {{ y = Neg(x) }}").SerializeToString()).config)
 
 
-def wrong_site(regions: ChangedRegions, x: np.ndarray[Any, Any] = X) -> str | None:
+def wrong_cut_point(regions: ChangedRegions, x: np.ndarray[Any, Any] = X) -> str | None:
     found = regions.first_difference([InputSet("normal", {}, {"x": x, "c": np.array(True)})])
-    return None if found is None else found.site
+    return None if found is None else found.cut_point
 
 
 LOOP = """y = If(c) <then_branch = g1 () => (float[2,4] r) {{ r = {op}(t) }},
@@ -47,7 +47,7 @@ LOOP = """y = If(c) <then_branch = g1 () => (float[2,4] r) {{ r = {op}(t) }},
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "sites"),
+    ("before", "after", "cut_points"),
     [
         pytest.param("a = Abs(x) y = Neg(a)", "a = Abs(x) y = Neg(a)", (), id="same"),
         pytest.param("a = Abs(x) y = Neg(a)", "a = Abs(x) b = Neg(a) y = Identity(b)", ("y",), id="one-more"),
@@ -68,22 +68,22 @@ LOOP = """y = If(c) <then_branch = g1 () => (float[2,4] r) {{ r = {op}(t) }},
         pytest.param("k = Abs(v) y = Add(k, x)", "y = Add(k, x)", ("k",), id="folded"),
     ],
 )
-def test_sites(before: str, after: str, sites: tuple[str, ...]) -> None:
+def test_cut_points(before: str, after: str, cut_points: tuple[str, ...]) -> None:
     weights = {"s": np.array([2, 2]), "v": np.arange(4, dtype=np.float32), "k": np.arange(4, dtype=np.float32)}
     graphs = [graph_of(b, {n: w for n, w in weights.items() if f"{n} = " not in b}) for b in (before, after)]
-    assert SharedValues.of(*graphs).sites == sites
+    assert SharedValues.of(*graphs).cut_points == cut_points
 
 
 def test_renamed_values_of_a_body_make_no_site() -> None:
     body = """y = If(c) <then_branch = g1 () => (float[2,4] r) {{ {0} = Abs(x) r = Neg({0}) }},
         else_branch = g2 () => (float[2,4] r) {{ r = Exp(x) }}>"""
-    assert SharedValues.of(graph_of(body.format("p")), graph_of(body.format("q"))).sites == ()
+    assert SharedValues.of(graph_of(body.format("p")), graph_of(body.format("q"))).cut_points == ()
 
 
 def test_equal_constants_of_other_names_make_no_site() -> None:
     w = np.arange(8, dtype=np.float32).reshape(2, 4)
     a, b = (graph_of(f"y = Mul(x, {name})", {name: w}) for name in ("v", "w"))
-    assert SharedValues.of(a, b).sites == ()
+    assert SharedValues.of(a, b).cut_points == ()
 
 
 @pytest.mark.parametrize("shape", [(2, 4), (2, 40_000)])
@@ -92,7 +92,7 @@ def test_other_elements_of_a_constant_make_a_site(shape: tuple[int, int]) -> Non
     changed = w.copy()
     changed[1, shape[1] // 2] = 1e-3
     text = f"g (float[2,{shape[1]}] x) => (float[2,{shape[1]}] y) {{ y = Mul(x, w) }}"
-    assert SharedValues.of(graph_of(text, {"w": w}), graph_of(text, {"w": changed})).sites == ("y",)
+    assert SharedValues.of(graph_of(text, {"w": w}), graph_of(text, {"w": changed})).cut_points == ("y",)
 
 
 def test_nodes_in_any_order_are_sorted() -> None:
@@ -108,7 +108,7 @@ def test_long_chains_are_linear() -> None:
     body = "a0 = Neg(x)" + "".join(f" a{i} = Add(a{i - 1}, a{i - 1})" for i in range(1, 3000)) + " y = Neg(a2999)"
     a = graph_of(body)
     b = graph_of(body.replace("a0 = Neg", "z = Abs").replace("Add(a0, a0)", "Add(z, z)"))
-    assert SharedValues.of(a, b).sites == ("a1",)
+    assert SharedValues.of(a, b).cut_points == ("a1",)
 
 
 def test_region_reads_given_values() -> None:
@@ -122,7 +122,7 @@ def test_region_reads_given_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "site"),
+    ("before", "after", "cut_point"),
     [
         pytest.param("a = Exp(x) b = Mul(a, a) y = Abs(b)", "a = Exp(x) b = Add(a, a) y = Abs(b)", "b", id="inner"),
         pytest.param("a = Exp(x) b = Add(a, a) y = Abs(b)", "a = Exp(x) b = Mul(a, two) y = Abs(b)", None, id="right"),
@@ -159,7 +159,7 @@ def test_region_reads_given_values() -> None:
         pytest.param("a = Neg(x) y = Reshape(a, minus)", "a = Neg(x) y = Reshape(a, three)", "y", id="fails"),
     ],
 )
-def test_first_wrong_site(before: str, after: str, site: str | None) -> None:
+def test_first_wrong_site(before: str, after: str, cut_point: str | None) -> None:
     weights: dict[str, Any] = {
         "two": np.full((2, 4), 2, np.float32),
         "zero": np.array(0),
@@ -176,7 +176,7 @@ def test_first_wrong_site(before: str, after: str, site: str | None) -> None:
     regions = ChangedRegions(
         original, rewritten, OnnxRuntime(load(f"{ENDS} {{ y = Neg(x) }}").SerializeToString()).config
     )
-    assert wrong_site(regions) == site
+    assert wrong_cut_point(regions) == cut_point
     assert regions.notes == []
 
 
@@ -190,15 +190,15 @@ def test_rounding_before_a_region_does_not_matter() -> None:
         "one": np.ones((2, 4), np.float32),
     }
     regions = regions_of(before, after, weights)
-    assert regions.sites == ("a",)
-    assert wrong_site(regions) is None
+    assert regions.cut_points == ("a",)
+    assert wrong_cut_point(regions) is None
 
 
 def test_elements_that_are_finite_now_are_left_to_the_outputs() -> None:
     weights = {"zero": np.zeros((2, 4), np.float32), "low": np.full((2, 4), -1e4, np.float32)}
     before = "a = Log(zero) b = Add(a, x) y = Exp(b)"
     regions = regions_of(before, "a = Add(low, zero) b = Add(a, x) y = Exp(b)", weights)
-    assert wrong_site(regions) is None
+    assert wrong_cut_point(regions) is None
     assert regions.notes == ["a is finite where it is not in the original; there only outputs were compared"]
 
 
@@ -209,7 +209,7 @@ IN_HALVES = "h = Cast <to=10> (x) q0 = Mul(h, h) m = Sqrt(q0) y = Cast <to=1> (m
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "scale", "site"),
+    ("before", "after", "scale", "cut_point"),
     [
         pytest.param(IN_FLOATS, IN_HALVES, 1, None, id="in range"),
         pytest.param(IN_FLOATS, IN_HALVES, 1000, "m", id="overflow"),
@@ -239,28 +239,30 @@ IN_HALVES = "h = Cast <to=10> (x) q0 = Mul(h, h) m = Sqrt(q0) y = Cast <to=1> (m
         ),
     ],
 )
-def test_ops_of_16_bits_round_their_results(before: str, after: str, scale: float, site: str | None) -> None:
+def test_ops_of_16_bits_round_their_results(before: str, after: str, scale: float, cut_point: str | None) -> None:
     """onnxruntime removes casts between them, and its results of both versions are the same."""
     weights = {"half": np.full((2, 4), 0.125, np.float16)}
-    assert wrong_site(regions_of(before, after, weights), X * np.float32(scale)) == site
+    assert wrong_cut_point(regions_of(before, after, weights), X * np.float32(scale)) == cut_point
 
 
 def test_float64_decides_about_cancellation() -> None:
     """Less rounding than in the original is right, more is wrong."""
     weights = {"k": np.full((2, 4), 12345, np.float32), "one": np.ones((2, 4), np.float32)}
     cancels, direct = ("a = Neg(x) p = Add(a, k) b = Sub(p, k) y = Sign(b)", "a = Neg(x) b = Mul(a, one) y = Sign(b)")
-    assert wrong_site(regions_of(cancels, direct, weights)) is None
-    assert wrong_site(regions_of(direct, cancels, weights)) == "b"
+    assert wrong_cut_point(regions_of(cancels, direct, weights)) is None
+    assert wrong_cut_point(regions_of(direct, cancels, weights)) == "b"
 
 
-@pytest.mark.parametrize(("limit", "value"), [("max_bytes", 40), ("max_bytes", 1), ("max_sites", 1), ("max_sites", 2)])
+@pytest.mark.parametrize(
+    ("limit", "value"), [("max_bytes", 40), ("max_bytes", 1), ("max_cut_points", 1), ("max_cut_points", 2)]
+)
 def test_values_come_in_groups(limit: str, value: int) -> None:
     before = "a = Exp(x) b = Mul(a, a) d = Mul(b, b) y = Sign(d)"
     after = "a0 = Exp(x) a = Identity(a0) b0 = Mul(a, a) b = Identity(b0) d = Add(b, b) y = Sign(d)"
     regions = regions_of(before, after)
     setattr(regions, limit, value)
-    assert regions.sites == ("a", "b", "d")
-    assert wrong_site(regions) == "d"
+    assert regions.cut_points == ("a", "b", "d")
+    assert wrong_cut_point(regions) == "d"
 
 
 def test_sequences_keep_groups_together() -> None:
@@ -268,17 +270,17 @@ def test_sequences_keep_groups_together() -> None:
     after = "a0 = Exp(x) a = Identity(a0) q = SequenceConstruct(a, a) p = SequenceAt(q, zero) b = Add(p, p) y = Sign(b)"
     regions = regions_of(before, after, {"zero": np.array(0)})
     regions.max_bytes = 1
-    assert wrong_site(regions) == "b"
+    assert wrong_cut_point(regions) == "b"
     assert regions.notes == []
 
 
 def test_each_node_of_the_original_runs_in_one_group() -> None:
     body = "a0 = Exp(x)" + "".join(f" b{i} = Neg(a{i}) a{i + 1} = Add(b{i}, a{i})" for i in range(20)) + " y = Exp(a20)"
     original = graph_of(body)
-    sites = [f"a{i}" for i in range(1, 21)]
-    plans = plan_groups(original, [sites[i : i + 5] for i in range(0, 20, 5)], tuple)
-    assert [p.sites for p in plans] == [tuple(sites[i : i + 5]) for i in range(0, 20, 5)]
-    assert [set(p.computed) for p in plans] == [set(p.sites) for p in plans]
+    cut_points = [f"a{i}" for i in range(1, 21)]
+    plans = plan_groups(original, [cut_points[i : i + 5] for i in range(0, 20, 5)], tuple)
+    assert [p.cut_points for p in plans] == [tuple(cut_points[i : i + 5]) for i in range(0, 20, 5)]
+    assert [set(p.computed) for p in plans] == [set(p.cut_points) for p in plans]
     assert [p.taken for p in plans] == [(), ("a5",), ("a10",), ("a15",)]
     assert [set(p.released) for p in plans[:2]] == [{"a1", "a2", "a3", "a4"}, {"a5", "a6", "a7", "a8", "a9"}]
 
@@ -299,7 +301,7 @@ def test_oracle_names_the_site() -> None:
     assert oracle.compare(after.SerializeToString()).failure is None
     failure = oracle.compare(after.SerializeToString(), ComparisonOptions(compare_regions=True)).failure
     assert isinstance(failure, Mismatch)
-    assert (failure.output, failure.site) == ("b", "b")
+    assert (failure.output, failure.cut_point) == ("b", "b")
     assert "from the original's values before it" in str(failure)
 
 
@@ -308,7 +310,7 @@ def test_oracle_adds_the_site_to_a_wrong_output() -> None:
     after = load("g (float[N,4] x) => (float[N,4] y) { a = Exp(x) b = Add(a, a) y = Neg(b) }")
     failure = oracle_of(before).compare(after.SerializeToString(), ComparisonOptions(compare_regions=True)).failure
     assert failure is not None
-    assert (failure.output, failure.site, "b" in failure.region) == ("y", "b", True)
+    assert (failure.output, failure.cut_point, "b" in failure.region) == ("y", "b", True)
 
 
 def test_random_models_are_compared_by_their_outputs() -> None:
@@ -406,11 +408,11 @@ def test_input_sets_are_compared_in_batches_that_fit_into_memory(monkeypatch: py
     regions = regions_of(
         "a = Relu(x) b = Mul(a, a) y = Sign(b)", "a0 = Relu(x) a = Identity(a0) b = Add(a, a) y = Sign(b)"
     )
-    regions.max_sites = 1
+    regions.max_cut_points = 1
     feeds = [InputSet("normal", {}, {"x": np.full((2, 4), n, np.float32)}) for n in (0, 2, -1, 3)]
     found = regions.first_difference(feeds)  # 2 * 2 = 2 + 2
     assert found is not None
-    assert (found.site, found.input_set) == ("b", feeds[3])
+    assert (found.cut_point, found.input_set) == ("b", feeds[3])
     assert regions.first_difference(feeds[:3]) is None
 
 
@@ -510,7 +512,7 @@ def body_regions(body: str, before: str, after: str) -> ChangedRegions:
 
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize(
-    ("before", "after", "site"),
+    ("before", "after", "cut_point"),
     [
         pytest.param("k1 = Softmax({0}) j = Sqrt(k1)", "k1 = Softmax({0}) j = Identity(k1)", "j", id="other values"),
         pytest.param("a = Exp({0}) j = Mul(a, a)", "a = Exp({0}) j = Identity(a)", "j", id="the same order"),
@@ -521,9 +523,9 @@ def body_regions(body: str, before: str, after: str) -> ChangedRegions:
         pytest.param("a = Add({0}, {0}) j = Abs(a)", "k2 = Abs({0}) j = Add(k2, k2)", None, id="moved"),
     ],
 )
-def test_changes_in_bodies_that_outputs_do_not_show(body: str, before: str, after: str, site: str | None) -> None:
+def test_changes_in_bodies_that_outputs_do_not_show(body: str, before: str, after: str, cut_point: str | None) -> None:
     regions = body_regions(body, before, after)
-    assert wrong_site(regions) == site
+    assert wrong_cut_point(regions) == cut_point
     assert regions.notes == []
     own = [OnnxRuntime(g.model.whole_message().SerializeToString()) for g in (regions.original, regions.rewritten)]
     outputs = [session.run(["y"], {"x": X, "c": np.array(True)})[0] for session in own]
@@ -539,7 +541,7 @@ def test_oracle_names_the_site_in_a_body() -> None:
     assert oracle.compare(after.SerializeToString()).failure is None
     failure = oracle.compare(after.SerializeToString(), ComparisonOptions(compare_regions=True)).failure
     assert isinstance(failure, Mismatch)
-    assert failure.site == "j"
+    assert failure.cut_point == "j"
     assert "in run 1 of the body of s" in str(failure)
     assert {"j", "s"} < failure.region
 
@@ -551,8 +553,8 @@ def test_sequences_that_bodies_carry_are_not_compared() -> None:
             w = SequenceInsert(v, a) }}>
         y = ConcatFromSequence <axis = 0> (s)"""
     before, after = (f"g (float[2,4] x) => (float[A,4] y) {{ {body.format(op)} }}" for op in ("Tanh", "Identity"))
-    assert wrong_site(regions_of(before, after)) is None
-    assert wrong_site(regions_of(before, before.replace("Tanh", "Neg"))) == "y"
+    assert wrong_cut_point(regions_of(before, after)) is None
+    assert wrong_cut_point(regions_of(before, before.replace("Tanh", "Neg"))) == "y"
 
 
 @pytest.mark.parametrize("trips", [0, 3])
@@ -560,7 +562,7 @@ def test_loops_without_iterations_have_none_to_compare(trips: int) -> None:
     before, after = (
         BODIES["Loop"].format(f"j0 = Neg(v) j = {op}(j0, j0)").replace("= 3", f"= {trips}") for op in ("Add", "Max")
     )
-    assert wrong_site(regions_of(before, after)) == ("j" if trips else None)
+    assert wrong_cut_point(regions_of(before, after)) == ("j" if trips else None)
 
 
 def test_branches_of_one_name_are_two_bodies() -> None:
@@ -573,4 +575,4 @@ def test_branches_of_one_name_are_two_bodies() -> None:
     assert regions.first_difference(sets[:1]) is None
     found = regions.first_difference(sets)
     assert found is not None
-    assert (found.site, found.input_set) == ("j", sets[1])
+    assert (found.cut_point, found.input_set) == ("j", sets[1])

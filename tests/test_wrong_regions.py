@@ -17,7 +17,7 @@ from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions
 from passwright.core.proof.region_proofs import ProofSeconds, prove_regions
 from passwright.core.run.pipeline_run import PipelineRun
-from passwright.core.verify.regions.sites import SharedValues
+from passwright.core.verify.regions.shared_values import SharedValues
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.passes.pipelines import PIPELINES
 
@@ -37,11 +37,15 @@ def regions_of(name: str, pipeline: str, rewritten: onnx.ModelProto) -> Regions:
 
 
 def proved(regions: Regions) -> list[str]:
-    return [r.site for r in prove_regions(regions, [Prover().prove], seconds=ProofSeconds(60)).regions if r.is_proved]
+    return [
+        r.cut_point for r in prove_regions(regions, [Prover().prove], seconds=ProofSeconds(60)).regions if r.is_proved
+    ]
 
 
-def within(regions: Regions, sites: Collection[str]) -> Regions:
-    return replace(regions, shared=replace(regions.shared, sites=tuple(s for s in regions.sites if s in sites)))
+def within(regions: Regions, cut_points: Collection[str]) -> Regions:
+    return replace(
+        regions, shared=replace(regions.shared, cut_points=tuple(s for s in regions.cut_points if s in cut_points))
+    )
 
 
 def nodes(model: onnx.ModelProto, *op_types: str) -> Iterator[onnx.NodeProto]:
@@ -119,17 +123,17 @@ def test_a_fault_is_not_proved(name: str, pipeline: str, fault: Fault) -> None:
     assert fault(wrong)
     graphs = [ValueGraph.of(split_model(m.SerializeToString())) for m in (right, wrong)]
     regions = regions_of(name, pipeline, wrong)
-    changed = {s for s in SharedValues.of(*graphs).sites if s in regions.sites}
+    changed = {s for s in SharedValues.of(*graphs).cut_points if s in regions.cut_points}
     assert changed
     assert proved(within(regions, changed)) == []
     regions = within(regions_of(name, pipeline, right), changed)
-    assert proved(regions) == list(regions.sites)
+    assert proved(regions) == list(regions.cut_points)
 
 
 def test_folded_weights_are_proved() -> None:
     right = optimize(GOLDEN / "mobilenet.onnx", verify=False).model
     regions = regions_of("mobilenet", "basic", right)
-    found = prove_regions(within(regions, regions.sites[:1]), [Prover().prove])
+    found = prove_regions(within(regions, regions.cut_points[:1]), [Prover().prove])
     assert found.counts.proved == {"proved over the reals": 1}
     assert found.counts.rounded_weights == 2
     assert 0 < found.counts.ulps <= 0.5

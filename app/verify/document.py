@@ -28,7 +28,7 @@ def verification_document(report: VerificationReport) -> Document:
         for line in report.interface_differences
     ]
     if report.verdict is not None and (failure := report.verdict.failure) is not None:
-        places = list(filter(None, (failure.site, failure.output)))
+        places = list(filter(None, (failure.cut_point, failure.output)))
         message = failure.describe("it")
         findings.append(Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, places))
     return Document([verification_card(report)], findings)

@@ -26,7 +26,7 @@ from ..rewriting.rules import EXACT, ROUNDING
 from ..serialization.proto_queries import captured_by, needed_nodes, read_names
 from ..verify.noise import is_float
 from ..verify.regions.region_models import cut_region
-from ..verify.regions.sites import SharedValues
+from ..verify.regions.shared_values import SharedValues
 from ..verify.regions.value_graph import ValueGraph
 from .common_parts import with_inputs, without_common_parts
 from .element_dependence import ELEMENTWISE, READS_SHAPE
@@ -147,20 +147,20 @@ class Regions:
         )
 
     @property
-    def sites(self) -> tuple[str, ...]:
+    def cut_points(self) -> tuple[str, ...]:
         """The shared values that the models compute in different ways."""
-        return self.shared.sites
+        return self.shared.cut_points
 
-    def op_count(self, site: str) -> int:
-        """The ops of the region of a site in the original."""
-        return len(self.original.ancestors((site,), self.shared.names.__contains__)[0])
+    def op_count(self, cut_point: str) -> int:
+        """The ops of the region of a cut point in the original."""
+        return len(self.original.ancestors((cut_point,), self.shared.names.__contains__)[0])
 
-    def claims(self, site: str, *, exact: bool = False) -> Iterator[RegionClaim]:
-        """Claims each of which says that both models compute the value of a site alike, the most general one first.
+    def claims(self, cut_point: str, *, exact: bool = False) -> Iterator[RegionClaim]:
+        """Claims each of which says that both models compute the same at a cut point, the most general one first.
 
         Raises NotApplicable.
         """
-        whole = self._whole(site, exact=exact)
+        whole = self._whole(cut_point, exact=exact)
         rounded: dict[str, float] = {}
         if new := {t.name for t in _weights(whole.after) if not self._is_original(t)}:
             folded = {n: found for n in new if (found := self._folded_weight(n)) is not None}
@@ -217,16 +217,16 @@ class Regions:
                 return made.origin, ulps
         return None
 
-    def _whole(self, site: str, *, exact: bool) -> Obligation:
+    def _whole(self, cut_point: str, *, exact: bool) -> Obligation:
         names = self.shared.names
-        before = self._fragment(self.original, site, names.__contains__)
-        after = self._fragment(self.rewritten, site, self._is_read_by_rewritten)
+        before = self._fragment(self.original, cut_point, names.__contains__)
+        after = self._fragment(self.rewritten, cut_point, self._is_read_by_rewritten)
         given: dict[str, InputType] = {}
         for fragment in (before, after):
             for own in input_types(fragment.model):
                 given.setdefault(own.name, self._input(own.name) or own)
         contract = EXACT if exact else ROUNDING
-        return Obligation(before, after, tuple(given.values()), contract, rule=site, is_thorough=False)
+        return Obligation(before, after, tuple(given.values()), contract, rule=cut_point, is_thorough=False)
 
     def _is_read_by_rewritten(self, name: str) -> bool:
         """Whether a region of the rewritten model is given a value; shapes and the like stay constant."""
@@ -234,15 +234,15 @@ class Regions:
         is_exact = isinstance(constant, Tensor) and not is_float(helper.tensor_dtype_to_np_dtype(constant.dtype))
         return name in self.shared.names and not is_exact
 
-    def _fragment(self, values: ValueGraph, site: str, is_given: Callable[[str], bool]) -> Fragment:
-        _, outside = values.ancestors((site,), is_given)
+    def _fragment(self, values: ValueGraph, cut_point: str, is_given: Callable[[str], bool]) -> Fragment:
+        _, outside = values.ancestors((cut_point,), is_given)
         types = {name: self._type(name) for name in outside if is_given(name) and name not in values.inputs}
-        region = cut_region(values, (site,), is_given, types)
+        region = cut_region(values, (cut_point,), is_given, types)
         model = region.model.whole_message()
         for name, tensor in region.constants.items():
             model.graph.initializer.append(tensor.to_proto(name))
         del model.graph.output[:]
-        model.graph.node.append(helper.make_node("Identity", [region.outputs.get(site, site)], [RESULT]))
+        model.graph.node.append(helper.make_node("Identity", [region.outputs.get(cut_point, cut_point)], [RESULT]))
         model.graph.output.append(onnx.ValueInfoProto(name=RESULT))
         model = inliner.inline_local_functions(model) if model.functions else model
         drop_identities(model.graph)

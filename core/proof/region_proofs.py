@@ -26,7 +26,7 @@ from .verdict import Technique, Verdict, strongest
 class RegionProof:
     """The verdict on the region of one shared value, and by how many ulps each folded weight in it is `rounded`."""
 
-    site: str
+    cut_point: str
     verdict: Verdict
     rounded: Mapping[str, float] = field(default_factory=dict[str, float])
 
@@ -55,7 +55,7 @@ class RegionProofs:
     def to_data(self) -> dict[str, object]:
         """The proofs as data for JSON."""
         regions = [
-            {"value": r.site, "verdict": str(r.verdict), "proved": r.is_proved, "rounded_weights": dict(r.rounded)}
+            {"value": r.cut_point, "verdict": str(r.verdict), "proved": r.is_proved, "rounded_weights": dict(r.rounded)}
             for r in self.regions
         ]
         return {"changed": len(self.regions), "proved": sum(r.is_proved for r in self.regions), "regions": regions}
@@ -85,12 +85,19 @@ def prove_regions(
     # The first one computes in this thread, which may have to wait for others, and later ones in other processes.
     limits = _left(thread_time, seconds.first), _left(monotonic, seconds.all)
     work = _Work()
-    claims = {site: Claims(regions.claims(site, exact=exact)) for site in sorted(regions.sites, key=regions.op_count)}
+    claims = {
+        cut_point: Claims(regions.claims(cut_point, exact=exact))
+        for cut_point in sorted(regions.cut_points, key=regions.op_count)
+    }
     for number, technique in enumerate(techniques):
         work.left = limits[min(number, 1)]
-        for site, of_site in claims.items():
-            work.attempt(technique, site, (c for c in of_site if c.is_of_real_weights) if number else of_site)
-    found = [RegionProof(s, _of_region(strongest(v)), work.ulps.get(s, {})) for s, v in work.ordered(regions.sites)]
+        for cut_point, of_cut_point in claims.items():
+            work.attempt(
+                technique, cut_point, (c for c in of_cut_point if c.is_of_real_weights) if number else of_cut_point
+            )
+    found = [
+        RegionProof(s, _of_region(strongest(v)), work.ulps.get(s, {})) for s, v in work.ordered(regions.cut_points)
+    ]
     return RegionProofs(tuple(found), monotonic() - start)
 
 
@@ -122,34 +129,34 @@ class _Work:
     ulps: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     known: dict[Hashable, Sequence[Verdict]] = field(default_factory=dict[Hashable, Sequence[Verdict]])
 
-    def add(self, site: str, *verdicts: Verdict) -> None:
+    def add(self, cut_point: str, *verdicts: Verdict) -> None:
         """Add verdicts on a region."""
-        self.verdicts.setdefault(site, []).extend(verdicts)
+        self.verdicts.setdefault(cut_point, []).extend(verdicts)
 
-    def ordered(self, sites: Sequence[str]) -> Iterator[tuple[str, list[Verdict]]]:
-        """The verdicts by site."""
-        return ((site, self.verdicts[site]) for site in sites)
+    def ordered(self, cut_points: Sequence[str]) -> Iterator[tuple[str, list[Verdict]]]:
+        """The verdicts by cut point."""
+        return ((cut_point, self.verdicts[cut_point]) for cut_point in cut_points)
 
-    def attempt(self, technique: Backend, site: str, claims: Iterable[RegionClaim]) -> None:
+    def attempt(self, technique: Backend, cut_point: str, claims: Iterable[RegionClaim]) -> None:
         """Try the claims of a region until one is proved, if none was before."""
         try:
-            self._attempt_claims(technique, site, claims)
+            self._attempt_claims(technique, cut_point, claims)
         except NotApplicable as why:
-            self.add(site, _unknown(str(why)))
+            self.add(cut_point, _unknown(str(why)))
 
-    def _attempt_claims(self, technique: Backend, site: str, claims: Iterable[RegionClaim]) -> None:
-        if any(v.guarantee in PROOFS for v in self.verdicts.get(site, ())):
+    def _attempt_claims(self, technique: Backend, cut_point: str, claims: Iterable[RegionClaim]) -> None:
+        if any(v.guarantee in PROOFS for v in self.verdicts.get(cut_point, ())):
             return
         if self.left() < 0:
-            self.verdicts[site] = self.verdicts.get(site) or [_unknown(NO_TIME)]
+            self.verdicts[cut_point] = self.verdicts.get(cut_point) or [_unknown(NO_TIME)]
             return
         for claim in claims:
-            if self.left() < 0 and self.verdicts.get(site):
+            if self.left() < 0 and self.verdicts.get(cut_point):
                 return
             found = self._verdicts(technique, claim)
-            self.add(site, *found)
+            self.add(cut_point, *found)
             if any(v.guarantee in PROOFS for v in found):
-                self.ulps[site] = claim.rounded
+                self.ulps[cut_point] = claim.rounded
                 return
             if any(v.reason == NO_FIELD_KERNEL for v in found):
                 return

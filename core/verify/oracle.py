@@ -527,7 +527,7 @@ class Oracle:
         failure: Mismatch | None,
         notes: list[str],
     ) -> tuple[Mismatch | None, int]:
-        """The `failure` with its site, or a wrong site alone; and the number of changed regions that were compared.
+        """The `failure` with its cut point, or a wrong cut point alone; and the number of regions that were compared.
 
         Only on finite inputs without a size of 0, where no output depends on a random op or on earlier runs.
         """
@@ -539,10 +539,10 @@ class Oracle:
             found = changed.first_difference(usual)
         notes.extend(changed.notes)
         if found is None:
-            return failure, len(changed.sites)
+            return failure, len(changed.cut_points)
         reason = f"{found.difference.reason}, from the original's values before it"
-        mismatch = failure or Mismatch(found.site, reason, found.input_set, found.difference)
-        return replace(mismatch, site=found.site, region=found.names), len(changed.sites)
+        mismatch = failure or Mismatch(found.cut_point, reason, found.input_set, found.difference)
+        return replace(mismatch, cut_point=found.cut_point, region=found.names), len(changed.cut_points)
 
     @cached_property
     def _shown_by_regions(self) -> set[int]:
@@ -725,7 +725,7 @@ def _only_round(regions: ChangedRegions | None, input_set: InputSet, output: str
     Not where results must be `exact`, nor for an output that is an index: which of two elements is the largest must not
     change even by rounding. There, only sums that saturate on this processor may be the reason.
     """
-    if regions is None or not regions.sites:
+    if regions is None or not regions.cut_points:
         return False
     may_round = not (exact or regions.is_index(output))
     if not may_round and not regions.may_saturate:

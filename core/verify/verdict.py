@@ -50,17 +50,17 @@ class Mismatch:
     """The first wrong output, or a model that does not load or run.
 
     `output` is empty if the model does not run, `input_set` None if it does not load. Finite inputs are compared first,
-    so on non-finite ones the mismatch implies that finite ones agree. `site` is the first value that the model computes
-    wrongly from values of the original, "" if it is not known, and `region` has the names of everything between these
-    and the site in either model. Without a wrong output, `output` is the site. `is_gain`: all elements that differ are
-    finite, and not so in the original.
+    so on non-finite ones the mismatch implies that finite ones agree. `cut_point` is the first value that the model
+    computes wrongly from values of the original, "" if it is not known, and `region` has the names of everything
+    between these and the cut point in either model. Without a wrong output, `output` is the cut point. `is_gain`: all
+    elements that differ are finite, and not so in the original.
     """
 
     output: str
     reason: str
     input_set: InputSet | None
     difference: OutputDifference | None
-    site: str = ""
+    cut_point: str = ""
     region: frozenset[str] = frozenset()
     is_gain: bool = False
 
@@ -130,7 +130,7 @@ class Verdict:
             f = self.failure
             data["failure"] = {
                 "output": f.output,
-                "site": f.site,
+                "site": f.cut_point,
                 "reason": f.reason,
                 "input_set": None if f.input_set is None else str(f.input_set),
                 "difference": None if f.difference is None else f.difference.to_data(),

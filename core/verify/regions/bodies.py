@@ -18,7 +18,7 @@ from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..seeded_session import Session
 from .region_models import LoadRegion, value_type
-from .sites import SiteDifference
+from .shared_values import RegionDifference
 from .value_graph import ValueGraph
 
 MAX_BODY_SETS = 24  # iterations of one body on all input sets; from then on the first on each
@@ -48,10 +48,10 @@ class BodyPair:
 
     @classmethod
     def at(
-        cls, original: ValueGraph, rewritten: ValueGraph, site: str, is_given: Callable[[str], bool]
+        cls, original: ValueGraph, rewritten: ValueGraph, cut_point: str, is_given: Callable[[str], bool]
     ) -> BodyPair | None:
         """The op that computes the same output in both models; None if there is none, or it has no bodies."""
-        before, after = (graph.producers.get(site) for graph in (original, rewritten))
+        before, after = (graph.producers.get(cut_point) for graph in (original, rewritten))
         if before is None or after is None or before[1] != after[1]:
             return None
         a, b = original.nodes[before[0]], rewritten.nodes[after[0]]
@@ -190,7 +190,7 @@ def _body_model(
     return SplitModel(message, {n: graph.model.tensors[n] for n in constants if n in graph.model.tensors})
 
 
-CompareModels = Callable[[SplitModel, SplitModel, Sequence[InputSet]], SiteDifference | None]
+CompareModels = Callable[[SplitModel, SplitModel, Sequence[InputSet]], RegionDifference | None]
 """Compares the regions of two models on input sets."""
 
 
@@ -221,7 +221,7 @@ class _Body:
 
 @dataclass(slots=True)
 class ChangedBodies:
-    """The bodies of ops that compute a site in both models.
+    """The bodies of ops that compute a cut point in both models.
 
     `load` makes the sessions that run those of the original, and `compare` compares them.
     """
@@ -231,14 +231,14 @@ class ChangedBodies:
     timeout: float | None
     _bodies: dict[tuple[str, ...], _Body | None] = field(default_factory=dict[tuple[str, ...], "_Body | None"])
 
-    def add(self, site: str, pair: BodyPair, input_set: InputSet, values: Arrays) -> None:
+    def add(self, cut_point: str, pair: BodyPair, input_set: InputSet, values: Arrays) -> None:
         """Run the first iterations of the original's body on values of the original, and keep their inputs.
 
         Raises EvaluationError and ModelLoadError.
         """
         if (names := pair.names(values)) is None:
             return
-        key, bodies = (site, *names), pair.bodies(names)
+        key, bodies = (cut_point, *names), pair.bodies(names)
 
         def run(own: Mapping[str, Any]) -> list[Any]:
             body = self._bodies[key]
@@ -261,8 +261,8 @@ class ChangedBodies:
             )
             body.byte_count += value_bytes(read)
 
-    def first_difference(self) -> tuple[str, SiteDifference] | None:
-        """The first wrong site in a body, after that of its op; None if all are right."""
+    def first_difference(self) -> tuple[str, RegionDifference] | None:
+        """The first wrong cut point in a body, after that of its op; None if all are right."""
         for (op, *_), body in self._bodies.items():
             if body is None or not body.iterations:
                 continue

@@ -26,26 +26,26 @@ from ..reference.judgement import Decision, Judgement, mentions_16_bits
 from ..seeded_session import Session
 from ..verdict import OutputDifference
 from .bodies import BodyPair, ChangedBodies
+from .region_judgement import RegionJudgement, is_close, is_identical
 from .region_models import LoadedRegion, LoadRegion, cut_region, may_saturate, value_type
-from .site_judgement import SiteJudgement, is_close, is_identical
-from .sites import SharedValues, SiteDifference
+from .shared_values import RegionDifference, SharedValues
 from .value_graph import ValueGraph
 
 MAX_GROUP_BYTES = 64 << 20  # bytes of values of one group on one input set, as far as extents are known
-MAX_GROUP_SITES = 16  # onnxruntime takes longer than in proportion to load more
+MAX_GROUP_CUT_POINTS = 16  # onnxruntime takes longer than in proportion to load more
 SATURATES = "onnxruntime saturates sums of two products of bytes on this processor"
 MAX_HELD_BYTES = 256 << 20  # bytes of values of the first group on all input sets that are compared together
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """Some sites, and the part of the original that computes them after the parts of earlier groups.
+    """Some cut points, and the part of the original that computes them after the parts of earlier groups.
 
-    `computed` are the values that this part gives, for these sites and for later groups. `taken` are those of earlier
-    parts that this group reads. `released` are values of this and of earlier parts that no later group reads.
+    `computed` are the values that this part gives, for these cut points and for later groups. `taken` are values of
+    earlier parts that this group reads. `released` are values of this and of earlier parts that no later group reads.
     """
 
-    sites: tuple[str, ...]
+    cut_points: tuple[str, ...]
     computed: tuple[str, ...]
     taken: tuple[str, ...]
     released: tuple[str, ...]
@@ -54,14 +54,14 @@ class GroupPlan:
 def plan_groups(
     original: ValueGraph, groups: Sequence[Sequence[str]], wanted: Callable[[Sequence[str]], Sequence[str]]
 ) -> list[GroupPlan]:
-    """Plans for groups of sites, in topological order. Each node of the original is part of one group. O(V + E).
+    """Plans for groups of cut points, in topological order. Each node of the original is part of one group. O(V + E).
 
-    `wanted` has the values of the original that are compared at sites or read by their regions.
+    `wanted` has the values of the original that are compared at cut points or read by their regions.
     """
     owner: dict[int, int] = {}
     uses: list[set[str]] = []  # by group, the values that it takes from its own or earlier parts
-    for number, sites in enumerate(groups):
-        names = wanted(sites)
+    for number, cut_points in enumerate(groups):
+        names = wanted(cut_points)
         new = [name for name in names if original.producers[name][0] not in owner]
         made, read = original.ancestors(new, lambda name: original.producers[name][0] in owner)
         uses.append({*names, *(name for name in read if name in original.producers)})
@@ -74,31 +74,31 @@ def plan_groups(
             computed[owner[original.producers[name][0]]][name] = None
     return [
         GroupPlan(
-            tuple(sites),
+            tuple(cut_points),
             tuple(sorted(made)),
             tuple(sorted(name for name in names if name not in made)),
             tuple(sorted(name for name in names if last[name] == number)),
         )
-        for number, (sites, made, names) in enumerate(zip(groups, computed, uses, strict=True))
+        for number, (cut_points, made, names) in enumerate(zip(groups, computed, uses, strict=True))
     ]
 
 
-def split_sites(
-    sites: Sequence[str],
+def split_cut_points(
+    cut_points: Sequence[str],
     sizes: Mapping[str, int],
     wanted: Callable[[Sequence[str]], Sequence[str]],
     max_bytes: int,
-    max_sites: int,
+    max_cut_points: int,
 ) -> Iterator[list[str]]:
-    """The sites in groups of up to `max_sites` whose values have up to `max_bytes`; a single one may have more."""
+    """Cut points in groups of up to `max_cut_points` with values of up to `max_bytes`; one alone may have more."""
     group: list[str] = []
     held: dict[str, int] = {}
-    for site in sites:
-        new = {n: sizes.get(n, 0) for n in wanted((site,))}
-        if group and (len(group) == max_sites or sum({**held, **new}.values()) > max_bytes):
+    for cut_point in cut_points:
+        new = {n: sizes.get(n, 0) for n in wanted((cut_point,))}
+        if group and (len(group) == max_cut_points or sum({**held, **new}.values()) > max_bytes):
             yield group
             group, held = [], {}
-        group.append(site)
+        group.append(cut_point)
         held.update(new)
     if group:
         yield group
@@ -121,9 +121,9 @@ class ChangedRegions:
 
     On an input set the original computes the values at their boundaries, and each region of the rewritten model its
     value from these, so that rounding before a region has no influence on it. Regions are compared in groups of up to
-    `max_sites` whose values have about `max_bytes`, one group on all input sets after the other; the original computes
-    each value once. Sequences and optionals are inside regions. `notes` has a line for each region that could not be
-    compared. `make_session` loads parts of the models, if given.
+    `max_cut_points` whose values have about `max_bytes`, one group on all input sets after the other; the original
+    computes each value once. Sequences and optionals are inside regions. `notes` has a line for each region that could
+    not be compared. `make_session` loads parts of the models, if given.
     """
 
     original: ValueGraph
@@ -131,7 +131,7 @@ class ChangedRegions:
     config: SessionConfig
     timeout: float | None = None
     max_bytes: int = MAX_GROUP_BYTES
-    max_sites: int = MAX_GROUP_SITES
+    max_cut_points: int = MAX_GROUP_CUT_POINTS
     make_session: LoadRegion | None = None
     shared: SharedValues = field(init=False)
     mentions_16_bits: bool = field(init=False)  # whether the rewritten model may compute 16-bit floats
@@ -142,7 +142,9 @@ class ChangedRegions:
     _saturations: dict[int, bool] = field(default_factory=dict[int, bool])  # by input set, whether these are all
     _types: Mapping[str, onnx.TypeProto] = field(init=False)
     _opaque: set[str] = field(default_factory=set[str])  # values of the original that are not tensors
-    _pairs: dict[str, BodyPair] = field(default_factory=dict[str, BodyPair])  # ops with bodies, by their first site
+    _pairs: dict[str, BodyPair] = field(
+        default_factory=dict[str, BodyPair]
+    )  # ops with bodies, by their first cut point
     _changed_bodies: ChangedBodies | None = None
     _single: dict[tuple[str, bool], LoadedRegion | None] = field(
         default_factory=dict[tuple[str, bool], LoadedRegion | None]
@@ -151,7 +153,7 @@ class ChangedRegions:
     def __post_init__(self) -> None:
         self.shared = SharedValues.of(self.original, self.rewritten)
         self.mentions_16_bits = mentions_16_bits(self.rewritten.model.message)
-        self._types = self.original.types if self.shared.sites else {}
+        self._types = self.original.types if self.shared.cut_points else {}
         self._opaque = {n for n, t in self._types.items() if t.WhichOneof("value") not in {None, "tensor_type"}}
         if self._opaque & self.shared.names:
             self._exclude(self._opaque)
@@ -164,19 +166,19 @@ class ChangedRegions:
         return list(self._notes)
 
     @property
-    def sites(self) -> tuple[str, ...]:
+    def cut_points(self) -> tuple[str, ...]:
         """The values at which regions are compared, in the order of the original."""
-        return self.shared.sites
+        return self.shared.cut_points
 
-    def first_difference(self, input_sets: Sequence[InputSet]) -> SiteDifference | None:
-        """The first site at which the rewritten model is wrong on an input set; None if there is none."""
-        while input_sets and self.sites:
+    def first_difference(self, input_sets: Sequence[InputSet]) -> RegionDifference | None:
+        """The first cut point at which the rewritten model is wrong on an input set; None if there is none."""
+        while input_sets and self.cut_points:
             try:
                 return self._first_difference(input_sets)
             except _NotTensors as e:
                 unshared = e.names - self.shared.names
                 if unshared & self._opaque:  # they go from one group to another
-                    self.max_bytes = self.max_sites = sys.maxsize
+                    self.max_bytes = self.max_cut_points = sys.maxsize
                 self._opaque |= e.names
                 self._exclude(e.names)
             except ModelLoadError as e:
@@ -214,22 +216,24 @@ class ChangedRegions:
         finally:
             self.must_agree = False
 
-    def note_gains(self, site: str, input_set: InputSet, judged: Judgement) -> None:
+    def note_gains(self, cut_point: str, input_set: InputSet, judged: Judgement) -> None:
         """Note elements that are finite in the rewritten model alone."""
         if judged.saturating:
-            self._add_note(f"{site} saturates less than in the original, which over- or underflows on the way to it")
+            self._add_note(
+                f"{cut_point} saturates less than in the original, which over- or underflows on the way to it"
+            )
         if judged.redefined:
-            self._add_note(f"{site} is finite where it is not in the original; there only outputs were compared")
+            self._add_note(f"{cut_point} is finite where it is not in the original; there only outputs were compared")
         is_unexplained = judged.decision == Decision.UNDECIDED and not input_set.is_finite
         if judged.saturating or judged.redefined or is_unexplained:
             is_known = not judged.redefined and not is_unexplained
             self._gains[id(input_set)] = self._gains.get(id(input_set), True) and is_known
 
-    def note_saturation(self, site: str, input_set: InputSet, *, saturates: bool, is_all: bool) -> None:
-        """Note whether a site that differs saturates on this processor, and whether that `is_all` of the difference."""
+    def note_saturation(self, cut_point: str, input_set: InputSet, *, saturates: bool, is_all: bool) -> None:
+        """Note whether a differing cut point saturates on this processor, and whether this `is_all` the difference."""
         self._saturations[id(input_set)] = is_all and self._saturations.get(id(input_set), True)
         if saturates:
-            self._add_note(f"{site} was compared as ONNX defines it: {SATURATES}")
+            self._add_note(f"{cut_point} was compared as ONNX defines it: {SATURATES}")
 
     def note(self, text: str) -> None:
         """Note what could not be compared, once."""
@@ -245,16 +249,16 @@ class ChangedRegions:
         self._pair_bodies()
 
     def _pair_bodies(self) -> None:
-        """Find the ops with bodies that compute sites in both models, and read tensors alone."""
+        """Find the ops with bodies that compute cut points in both models, and read tensors alone."""
         seen = set[int]()
         self._pairs.clear()
-        for site in self.sites:
-            pair = BodyPair.at(self.original, self.rewritten, site, self._is_given_to_rewritten)
+        for cut_point in self.cut_points:
+            pair = BodyPair.at(self.original, self.rewritten, cut_point, self._is_given_to_rewritten)
             if pair is not None and pair.before not in seen and self._opaque.isdisjoint(pair.reads):
                 seen.add(pair.before)
-                self._pairs[site] = pair
+                self._pairs[cut_point] = pair
 
-    def _first_difference(self, input_sets: Sequence[InputSet]) -> SiteDifference | None:
+    def _first_difference(self, input_sets: Sequence[InputSet]) -> RegionDifference | None:
         self._changed_bodies = ChangedBodies(self._load_body, self._difference_of_bodies, self.timeout)
         waiting = deque((i, dict[str, Any]()) for i in input_sets)
         plans = self._plans(max((i.sizes for i in input_sets), key=lambda sizes: prod(sizes.values())))
@@ -276,25 +280,25 @@ class ChangedRegions:
         op, found = wrong
         return replace(found, names=found.names | self.names(op))
 
-    def add_bodies(self, sites: Sequence[str], input_set: InputSet, values: Arrays) -> None:
+    def add_bodies(self, cut_points: Sequence[str], input_set: InputSet, values: Arrays) -> None:
         """Take the inputs of bodies from values of the original, on a finite input set."""
         if self.must_agree or not input_set.is_finite or self._changed_bodies is None:
             return
-        for site in sites:
-            if (pair := self._pairs.get(site)) is None:
+        for cut_point in cut_points:
+            if (pair := self._pairs.get(cut_point)) is None:
                 continue
             try:
-                self._changed_bodies.add(site, pair, input_set, values)
+                self._changed_bodies.add(cut_point, pair, input_set, values)
             except (EvaluationError, ModelLoadError) as e:
-                self.note(f"the bodies of {site} were not compared: {e}")
+                self.note(f"the bodies of {cut_point} were not compared: {e}")
 
     def _load_body(self, model: SplitModel) -> Session:
         return OnnxRuntime(model, self.config) if self.make_session is None else self.make_session(model)
 
     def _difference_of_bodies(
         self, original: SplitModel, rewritten: SplitModel, input_sets: Sequence[InputSet]
-    ) -> SiteDifference | None:
-        """The first wrong site of two bodies."""
+    ) -> RegionDifference | None:
+        """The first wrong cut point of two bodies."""
         graphs = ValueGraph.of(original), ValueGraph.of(rewritten)
         regions = ChangedRegions(*graphs, self.config, self.timeout, make_session=self.make_session)
         found = regions.first_difference(input_sets)
@@ -303,8 +307,8 @@ class ChangedRegions:
 
     def _plans(self, sizes: Mapping[str, int]) -> list[GroupPlan]:
         largest = max(sizes.values(), default=1)
-        bytes_of = {name: self._byte_size(name, sizes, largest) for name in self.wanted(self.sites)}
-        groups = list(split_sites(self.sites, bytes_of, self.wanted, self.max_bytes, self.max_sites))
+        bytes_of = {name: self._byte_size(name, sizes, largest) for name in self.wanted(self.cut_points)}
+        groups = list(split_cut_points(self.cut_points, bytes_of, self.wanted, self.max_bytes, self.max_cut_points))
         return plan_groups(self.original, groups, self.wanted)
 
     def _byte_size(self, name: str, sizes: Mapping[str, int], largest: int) -> int:
@@ -315,11 +319,11 @@ class ChangedRegions:
         )
         return prod(extents) * (element_bits(tensor.elem_type) if tensor.elem_type else 32) // 8
 
-    def region(self, sites: Sequence[str], values: Arrays, *, of_original: bool) -> LoadedRegion:
-        """The region of some sites in either model, for values of these ranks. Raises ModelLoadError."""
+    def region(self, cut_points: Sequence[str], values: Arrays, *, of_original: bool) -> LoadedRegion:
+        """The region of some cut points in either model, for values of these ranks. Raises ModelLoadError."""
         graph = self.original if of_original else self.rewritten
         is_given = self._is_given_to_original if of_original else self._is_given_to_rewritten
-        return self.load(graph, sites, is_given, values)
+        return self.load(graph, cut_points, is_given, values)
 
     def load(
         self, graph: ValueGraph, wanted: Sequence[str], is_given: Callable[[str], bool], values: Arrays
@@ -338,14 +342,14 @@ class ChangedRegions:
                 t.tensor_type.ClearField("shape")
             return LoadedRegion.load(cut_region(graph, wanted, is_given, types), self.config, self.make_session)
 
-    def single(self, site: str, values: Arrays, *, of_original: bool) -> LoadedRegion | None:
-        """The region of one site alone, in either model; None if it does not load."""
-        key = site, of_original
+    def single(self, cut_point: str, values: Arrays, *, of_original: bool) -> LoadedRegion | None:
+        """The region of one cut point alone, in either model; None if it does not load."""
+        key = cut_point, of_original
         if key not in self._single:
             try:
-                self._single[key] = self.region((site,), values, of_original=of_original)
+                self._single[key] = self.region((cut_point,), values, of_original=of_original)
             except ModelLoadError as e:
-                self.note(f"the region of {site} was not compared: {e}")
+                self.note(f"the region of {cut_point} was not compared: {e}")
                 self._single[key] = None
         return self._single[key]
 
@@ -357,21 +361,21 @@ class ChangedRegions:
             found += [name] if any(n in names for n in outside) else []
         return found
 
-    def names(self, site: str) -> frozenset[str]:
-        """The names of the nodes, values and constants in the regions of a site."""
+    def names(self, cut_point: str) -> frozenset[str]:
+        """The names of the nodes, values and constants in the regions of a cut point."""
         found: set[str] = set()
         for graph, is_given in self._sides():
-            kept, outside = graph.ancestors((site,), is_given)
+            kept, outside = graph.ancestors((cut_point,), is_given)
             found.update(n for n in outside if not is_given(n))
             found.update(name for n in kept for name in (graph.nodes[n].name, *graph.nodes[n].output) if name)
         return frozenset(found)
 
-    def wanted(self, sites: Sequence[str]) -> tuple[str, ...]:
-        """The values of the original that are compared or read by the regions of `sites`, in either model."""
-        sides = [(is_given, graph.ancestors(sites, is_given)[1]) for graph, is_given in self._sides()]
-        bodies = (name for site in sites if site in self._pairs for name in self._pairs[site].reads)
+    def wanted(self, cut_points: Sequence[str]) -> tuple[str, ...]:
+        """The values of the original that are compared or read by the regions of `cut_points`, in either model."""
+        sides = [(is_given, graph.ancestors(cut_points, is_given)[1]) for graph, is_given in self._sides()]
+        bodies = (name for cut_point in cut_points if cut_point in self._pairs for name in self._pairs[cut_point].reads)
         read = (name for is_given, names in sides for name in names if is_given(name))
-        return tuple(dict.fromkeys((*sites, *read, *bodies)))
+        return tuple(dict.fromkeys((*cut_points, *read, *bodies)))
 
     def _sides(self) -> tuple[tuple[ValueGraph, Callable[[str], bool]], ...]:
         return (self.original, self._is_given_to_original), (self.rewritten, self._is_given_to_rewritten)
@@ -388,7 +392,7 @@ class ChangedRegions:
 
 @dataclass(slots=True)
 class _Group:
-    """Sites that are compared together, with the parts of both models, loaded for values of some ranks."""
+    """Cut points that are compared together, with the parts of both models, loaded for values of some ranks."""
 
     regions: ChangedRegions
     plan: GroupPlan
@@ -398,10 +402,10 @@ class _Group:
         default_factory=dict[tuple[int, ...], LoadedRegion | None]
     )
 
-    def compare(self, input_set: InputSet, known: dict[str, Any]) -> tuple[bool, SiteDifference | None]:
+    def compare(self, input_set: InputSet, known: dict[str, Any]) -> tuple[bool, RegionDifference | None]:
         """Compare on an input set; `known` are values of the original there, those for later groups afterwards.
 
-        Returns whether the original runs, and the difference at the first wrong site.
+        Returns whether the original runs, and the difference at the first wrong cut point.
         """
         try:
             known.update(self._original_values(input_set.feeds, known))
@@ -410,10 +414,10 @@ class _Group:
             return False, None
         values = {name: known[name] for name in (*self.plan.taken, *self.plan.computed)}
         self.byte_count = value_bytes(values)
-        for site, result in self._site_results(input_set.feeds, values):
-            if (wrong := self._difference(site, input_set, values, result)).reason:
-                return False, SiteDifference(site, input_set, wrong, self.regions.names(site))
-        self.regions.add_bodies(self.plan.sites, input_set, _joined(values, input_set.feeds))
+        for cut_point, result in self._results_at_cut_points(input_set.feeds, values):
+            if (wrong := self._difference(cut_point, input_set, values, result)).reason:
+                return False, RegionDifference(cut_point, input_set, wrong, self.regions.names(cut_point))
+        self.regions.add_bodies(self.plan.cut_points, input_set, _joined(values, input_set.feeds))
         for name in self.plan.released:
             del known[name]
         return True, None
@@ -431,19 +435,19 @@ class _Group:
             raise _NotTensors(others)
         return found
 
-    def _difference(self, site: str, input_set: InputSet, values: dict[str, Any], result: Any) -> OutputDifference:
+    def _difference(self, cut_point: str, input_set: InputSet, values: dict[str, Any], result: Any) -> OutputDifference:
         if isinstance(result, EvaluationError):
             return OutputDifference(reason=f"its new region fails: {result}")
-        expected = values[site]
+        expected = values[cut_point]
         is_near = is_close(expected, result)
         must_agree = self.regions.must_agree and not is_identical(expected, result)
         if is_near and not self.regions.mentions_16_bits and not must_agree:
             return OutputDifference()
-        original, rewritten = (self.regions.single(site, values, of_original=side) for side in (True, False))
+        original, rewritten = (self.regions.single(cut_point, values, of_original=side) for side in (True, False))
         if original is None or rewritten is None:
             return OutputDifference()
-        judgement = SiteJudgement(
-            site,
+        judgement = RegionJudgement(
+            cut_point,
             original,
             rewritten,
             _joined(values, input_set.feeds),
@@ -453,23 +457,25 @@ class _Group:
         )
         defined = (expected, result) if is_near else judgement.as_defined(expected, result)
         saturates = defined[0] is not expected
-        self.regions.note_saturation(site, input_set, saturates=saturates, is_all=saturates and is_identical(*defined))
+        self.regions.note_saturation(
+            cut_point, input_set, saturates=saturates, is_all=saturates and is_identical(*defined)
+        )
         expected, result = defined
         is_near = is_near or is_close(expected, result)
         if must_agree:
             return judgement.disagreement(expected, result)
         if not is_near:
             judged = judgement.judge(expected, result)
-            self.regions.note_gains(site, input_set, judged)
+            self.regions.note_gains(cut_point, input_set, judged)
             if (wrong := judgement.difference(expected, result, judged)).reason:
                 return wrong
         return judgement.rounded_difference(expected) if self.regions.mentions_16_bits else OutputDifference()
 
-    def _site_results(self, feeds: Arrays, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    def _results_at_cut_points(self, feeds: Arrays, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """The results of the rewritten regions: an EvaluationError for one that fails, none for one not comparable."""
         if (ranks := _ranks(values)) not in self._results:
             try:
-                self._results[ranks] = self.regions.region(self.plan.sites, values, of_original=False)
+                self._results[ranks] = self.regions.region(self.plan.cut_points, values, of_original=False)
             except ModelLoadError:
                 self._results[ranks] = None
         if (region := self._results[ranks]) is not None:
@@ -478,25 +484,25 @@ class _Group:
             except EvaluationError:
                 pass  # one of them fails
             else:
-                yield from ((site, found[site]) for site in self.plan.sites)
+                yield from ((cut_point, found[cut_point]) for cut_point in self.plan.cut_points)
                 return
-        for site in self.plan.sites:
-            if (result := self._single_result(site, feeds, values)) is not None:
-                yield site, result
+        for cut_point in self.plan.cut_points:
+            if (result := self._single_result(cut_point, feeds, values)) is not None:
+                yield cut_point, result
 
-    def _single_result(self, site: str, feeds: Arrays, values: dict[str, Any]) -> Any:
-        region = self.regions.single(site, values, of_original=False)
+    def _single_result(self, cut_point: str, feeds: Arrays, values: dict[str, Any]) -> Any:
+        region = self.regions.single(cut_point, values, of_original=False)
         if region is None:
             return None
         given = _joined(values, feeds)
         try:
-            return region.run(given, self.regions.timeout)[site]
+            return region.run(given, self.regions.timeout)[cut_point]
         except EvaluationError as e:
-            original = self.regions.single(site, values, of_original=True)
+            original = self.regions.single(cut_point, values, of_original=True)
             with suppress(EvaluationError):
                 if original is not None and original.run(given, self.regions.timeout):
                     return e
-            self.regions.note(f"the region of {site} was not compared: {e}")
+            self.regions.note(f"the region of {cut_point} was not compared: {e}")
             return None
 
 

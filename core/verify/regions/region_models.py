@@ -127,21 +127,21 @@ class LoadedRegion:
         found = self.session.run(list(outputs.values()), self.feeds(values), timeout)
         return {**dict(zip(outputs, found, strict=True)), **constants}
 
-    def in_float64(self, site: str, values: Arrays) -> Float64Values:
-        """The value of its one site in double precision. Raises EvaluationError."""
-        message, output, arrays = self._evaluated(site)
+    def in_float64(self, cut_point: str, values: Arrays) -> Float64Values:
+        """The value of its one cut point in double precision. Raises EvaluationError."""
+        message, output, arrays = self._evaluated(cut_point)
         return evaluate_in_float64(message, self.feeds(values), output, arrays)
 
-    def with_rounded_ops(self, site: str, values: Arrays) -> Any:
-        """The value of its one site where each op rounds its result to the declared type. Raises EvaluationError."""
-        message, output, arrays = self._evaluated(site)
-        return evaluate_rounded(message, self.feeds(values), output, arrays)[site]
+    def with_rounded_ops(self, cut_point: str, values: Arrays) -> Any:
+        """The value of its one cut point where each op rounds to the declared type. Raises EvaluationError."""
+        message, output, arrays = self._evaluated(cut_point)
+        return evaluate_rounded(message, self.feeds(values), output, arrays)[cut_point]
 
-    def _evaluated(self, site: str) -> tuple[onnx.ModelProto, dict[str, str], dict[str, Any]]:
-        """The model, its output by the name of the site, and its constants."""
+    def _evaluated(self, cut_point: str) -> tuple[onnx.ModelProto, dict[str, str], dict[str, Any]]:
+        """The model, its output by the name of the cut point, and its constants."""
         model = self.model.model
         arrays = {name: t.array for name, t in (*model.tensors.items(), *self.model.constants.items())}
-        return model.message, {site: self.model.outputs.get(site, site)}, arrays
+        return model.message, {cut_point: self.model.outputs.get(cut_point, cut_point)}, arrays
 
     @property
     def has_steps(self) -> bool:

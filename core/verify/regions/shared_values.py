@@ -20,10 +20,10 @@ MAX_DIGESTED_BYTES = 64 << 10  # bytes of a constant up to which equal ones of o
 
 
 @dataclass(frozen=True, slots=True)
-class SiteDifference:
-    """A site at which the rewritten model is wrong, and the names of everything in its region of either model."""
+class RegionDifference:
+    """A cut point at which the rewritten model is wrong, and the names of everything in its region of either model."""
 
-    site: str
+    cut_point: str
     input_set: InputSet
     difference: OutputDifference
     names: frozenset[str]
@@ -33,12 +33,12 @@ class SiteDifference:
 class SharedValues:
     """The `names` of the computed values of an original that the rewritten model has too.
 
-    `sites` are those whose expression, down to the next shared values, differs, in the order of the original. Values
-    that are `excluded` are not shared: they are inside expressions.
+    `cut_points` are those whose expression, down to the next shared values, differs, in the order of the original: a
+    changed region computes each of them. Values that are `excluded` are not shared: they are inside expressions.
     """
 
     names: frozenset[str]
-    sites: tuple[str, ...]
+    cut_points: tuple[str, ...]
     excluded: frozenset[str] = frozenset()
 
     @classmethod
@@ -49,8 +49,8 @@ class SharedValues:
         names = tuple(name for name in computed if name in there and name not in excluded)
         keys = _Keys(frozenset(names), _equal_constants(original, rewritten))
         before, after = (keys.expressions(g) for g in (original, rewritten))
-        sites = tuple(name for name in names if before[name] != after.get(name))
-        return cls(frozenset(names), sites, frozenset(excluded))
+        cut_points = tuple(name for name in names if before[name] != after.get(name))
+        return cls(frozenset(names), cut_points, frozenset(excluded))
 
 
 def _equal_constants(a: ValueGraph, b: ValueGraph) -> frozenset[str]:

@@ -31,15 +31,15 @@ LARGE_HALF = 64  # magnitude above which a product of few 16-bit floats may over
 
 
 @dataclass(frozen=True, slots=True)
-class SiteJudgement:
-    """The judge of one site by the regions of both models, given `values` of the original.
+class RegionJudgement:
+    """The judge of one cut point by the regions of both models, given `values` of the original.
 
     If these come from inputs that are not `finite`, a NaN in float64 is no sign that float64 over- or
     underflowed, unless it is there without these. `derived` selects the values that the original computes from others
     of them.
     """
 
-    site: str
+    cut_point: str
     original: LoadedRegion
     rewritten: LoadedRegion
     values: Arrays
@@ -58,7 +58,7 @@ class SiteJudgement:
     def _as_defined(self, region: LoadedRegion, computed: Any) -> Any:
         if region.may_saturate:
             with suppress(EvaluationError):
-                defined = region.with_rounded_ops(self.site, self.values)
+                defined = region.with_rounded_ops(self.cut_point, self.values)
                 return computed if is_close(defined, computed) else defined
         return computed
 
@@ -66,7 +66,7 @@ class SiteJudgement:
         """The judgement of a `result` by the float64 values of both regions."""
         try:
             truth, new_truth = self._truths()
-            return judge(self.site, expected, result, truth, new_truth, self._accumulated_noise(expected))
+            return judge(self.cut_point, expected, result, truth, new_truth, self._accumulated_noise(expected))
         except EvaluationError:
             return Judgement(Decision.UNDECIDED)
 
@@ -79,11 +79,11 @@ class SiteJudgement:
             truth, new_truth = self._truths()
         except EvaluationError as e:
             return OutputDifference(reason=f"its region is not evaluated in float64: {e}")
-        if is_decided_by_rounding(expected, result, truth.at(self.site)):
+        if is_decided_by_rounding(expected, result, truth.at(self.cut_point)):
             return OutputDifference()
         has_jumps = self.original.has_jumps or self.rewritten.has_jumps
         is_same = are_same(
-            self.site,
+            self.cut_point,
             expected,
             result,
             truth,
@@ -95,9 +95,9 @@ class SiteJudgement:
             return OutputDifference(reason="its regions differ in float64")
         a, b = np.asarray(expected), np.asarray(result)
         is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
-        if is_measured and is_close(np.asarray(new_truth.at(self.site).value).astype(b.dtype), b):
+        if is_measured and is_close(np.asarray(new_truth.at(self.cut_point).value).astype(b.dtype), b):
             return OutputDifference()
-        judged = judge(self.site, expected, result, truth, new_truth, self._accumulated_noise(expected))
+        judged = judge(self.cut_point, expected, result, truth, new_truth, self._accumulated_noise(expected))
         return OutputDifference(reason="" if judged.decision == Decision.RIGHT else judged.reason or "undecided")
 
     def difference(self, expected: Any, result: Any, judged: Judgement) -> OutputDifference:
@@ -124,7 +124,7 @@ class SiteJudgement:
         try:
             if not self.is_narrowed:
                 return self._new_overflows() if self._may_overflow() else OutputDifference()
-            result = self.rewritten.with_rounded_ops(self.site, self.values)
+            result = self.rewritten.with_rounded_ops(self.cut_point, self.values)
         except EvaluationError:
             return OutputDifference()
         judged = Judgement(Decision.RIGHT) if is_close(expected, result) else self.judge(expected, result)
@@ -145,7 +145,7 @@ class SiteJudgement:
         return any(float(np.abs(v[np.isfinite(v)]).max(initial=0.0)) >= LARGE_HALF for v in halves)
 
     def _new_overflows(self) -> OutputDifference:
-        a, b = (np.asarray(r.with_rounded_ops(self.site, self.values)) for r in (self.original, self.rewritten))
+        a, b = (np.asarray(r.with_rounded_ops(self.cut_point, self.values)) for r in (self.original, self.rewritten))
         if a.shape != b.shape or not is_float(a.dtype) or not is_float(b.dtype):
             return OutputDifference()
         lost = np.isfinite(to_64_bit(a)) & ~np.isfinite(to_64_bit(b))
@@ -154,9 +154,9 @@ class SiteJudgement:
 
     def _truths(self) -> tuple[Float64Values, Float64Values]:
         """The values of both regions in float64. Raises EvaluationError."""
-        truth, new_truth = (r.in_float64(self.site, self.values) for r in (self.original, self.rewritten))
+        truth, new_truth = (r.in_float64(self.cut_point, self.values) for r in (self.original, self.rewritten))
         if truth.out_of_range and not self.finite:
-            truth = replace(truth, out_of_range=self._overflows_by_itself(np.asarray(truth.values[self.site])))
+            truth = replace(truth, out_of_range=self._overflows_by_itself(np.asarray(truth.values[self.cut_point])))
         return truth, new_truth
 
     def _overflows_by_itself(self, x: Array) -> Array:
@@ -167,7 +167,7 @@ class SiteJudgement:
         feeds = self._float_feeds(self.original)
         tops = {n: float(float_info(v.dtype).max) for n, v in feeds.items() if v.dtype.kind != "c"}
         finite = {n: np.clip(to_64_bit(feeds[n]), -top, top).astype(feeds[n].dtype) for n, top in tops.items()}
-        y = np.asarray(self.original.in_float64(self.site, {**self.values, **finite}).values[self.site])
+        y = np.asarray(self.original.in_float64(self.cut_point, {**self.values, **finite}).values[self.cut_point])
         if y.shape != x.shape or x.dtype.kind not in "fc":
             return np.zeros(x.shape, np.bool_)
         return ~np.isfinite(x) & ((x == y) | (np.isnan(x) & np.isnan(y)))
@@ -194,8 +194,10 @@ class SiteJudgement:
                 far = max(region.kernel_error(v.dtype) for region, _ in sides)
                 moved[n] = (moved[n] + (-1) ** seed * far).astype(v.dtype)
             for region, value in sides:
-                x = to_64_bit(np.asarray(value.values[self.site]))
-                m = to_64_bit(np.asarray(region.in_float64(self.site, {**self.values, **moved}).values[self.site]))
+                x = to_64_bit(np.asarray(value.values[self.cut_point]))
+                m = to_64_bit(
+                    np.asarray(region.in_float64(self.cut_point, {**self.values, **moved}).values[self.cut_point])
+                )
                 found = max(found, float(distances(x, m).max(initial=0.0))) if m.shape == x.shape else found
         return found
 
@@ -226,7 +228,7 @@ class SiteJudgement:
         for seed in range(PERTURBATION_RUNS) if has_floats(feeds) else ():
             with suppress(EvaluationError):
                 moved = perturb(feeds, seed + 1000 * (ulps - 1), ulps)
-                found.append(self.original.run(moved, self.timeout)[self.site])
+                found.append(self.original.run(moved, self.timeout)[self.cut_point])
         return found
 
 

@@ -100,5 +100,25 @@ def _rotary_embedding(
     return join_heads(y) if x.ndim == 3 else y
 
 
-ATTENTION.declare("CausalConvWithState LinearAttention", T.SAME_DTYPE)
-ATTENTION.declare("SwiGLU", T.SAME_SHAPE | T.SAME_DTYPE | T.LINEAR_TIME)
+@ATTENTION.operator("LinearAttention", T.SAME_DTYPE | T.STEPWISE | T.SMOOTH)
+def _linear_attention(
+    query: Array, key: Array, value: Array, past_state: Array | None = None, decay: Array | None = None,
+    beta: Array | None = None, *, q_num_heads: int, kv_num_heads: int, scale: float = 0.0,
+    update_rule: str = "gated_delta",
+) -> tuple[Array, Array]:  # fmt: skip
+    if (decay is not None) != ("gated" in update_rule) or (beta is not None) != ("delta" in update_rule):
+        raise ValueError(f"{update_rule} has other inputs")
+    q, (k, v) = split_heads(query, q_num_heads), (split_heads(x, kv_num_heads) for x in (key, value))
+    gates = None if decay is None else np.exp(split_heads(decay, kv_num_heads))
+    rates = None if beta is None else np.swapaxes(beta, 1, 2)
+    state = np.zeros_like(k, shape=(*k.shape[:2], k.shape[3], v.shape[3])) if past_state is None else past_state
+    results: list[Array] = []
+    for t in range(q.shape[2]):
+        now, written = k[:, :, t, None, :], v[:, :, t, None, :]
+        if gates is not None:
+            state = state * gates[:, :, t, :, None]
+        if rates is not None:
+            written = rates[:, :, t, None, None] * (written - now @ state)
+        state = state + np.swapaxes(now, 2, 3) * written
+        results.append(q[:, :, t, None, :] @ np.repeat(state, q_num_heads // kv_num_heads, axis=1))
+    return join_heads(np.concatenate(results, axis=2) * (scale or 1 / np.sqrt(q.shape[3]))), state

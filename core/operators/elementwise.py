@@ -83,6 +83,11 @@ def swish(x: Array, *, alpha: float = 1.0) -> Array:
     return x * sigmoid(alpha * x)
 
 
+@ELEMENTWISE.operator("SwiGLU", T.SAME_SHAPE | T.SAME_DTYPE | T.KEEPS_FINITE | T.SMOOTH | T.LINEAR_TIME)
+def _swiglu(gate: Array, x: Array, *, alpha: float = 1.0) -> Array:
+    return swish(gate, alpha=alpha) * x
+
+
 for name, traits, unary, exact in (
     ("Abs", SELECTING, np.abs, "iuf"),
     ("Acos", T.UNARY | T.BOUNDED, np.arccos, ""),

@@ -17,6 +17,7 @@ from ..ir.dims import Dim, Shape
 from ..ir.op import Op
 from .declaration import Family, T
 from .element_types import Array
+from .elementwise import swish
 from .operands import (
     input_shape,
 )
@@ -151,6 +152,23 @@ def _windows(op: Op, extents: Shape, kernels: Shape) -> Iterable[tuple[Dim, Dim,
     padding = [sum(ends) for ends in zip(pads[:n], pads[n:], strict=False)] if pads else [0] * n
     require(n == len(strides) == len(dilations) == len(padding), "its attributes do not fit the rank")
     return zip(extents, kernels, strides, dilations, padding, strict=True)
+
+
+@WINDOW.operator("CausalConvWithState", T.SAME_SHAPE | T.SAME_DTYPE | T.KEEPS_FINITE | T.SMOOTH)
+def _causal_conv(
+    x: Array, w: Array, bias: Array | None = None, past: Array | None = None, *, activation: str = "none"
+) -> tuple[Array, Array]:
+    before = np.zeros_like(x, shape=(*x.shape[:2], w.shape[2] - 1)) if past is None else past
+    padded = np.concatenate((before, x), axis=2)
+    y = convolve(padded, w, group=x.shape[1])
+    y = y if bias is None else y + bias.reshape(-1, 1)
+    return y if activation == "none" else swish(y), padded[..., x.shape[2] :]
+
+
+@WINDOW.shapes("CausalConvWithState")
+def _shape_of_causal_conv(op: Op) -> list[Shape]:
+    x, w = _convolution_shapes(op)
+    return [x, (*x[:2], None if w[2] is None else sym.subtract(w[2], 1))]
 
 
 @WINDOW.operator("ConvTranspose", T.SAME_DTYPE | T.CONVOLUTION | T.SMOOTH)

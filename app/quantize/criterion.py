@@ -153,7 +153,7 @@ class AgreementCriterion:
 
     def score(self, model: Loadable) -> Score:
         """The agreement of a model with the original."""
-        noises = [Noise() for _ in self.outputs]
+        noises = [SignalToNoise() for _ in self.outputs]
         hits = _Hits()
         try:
             for wanted, found in zip(self._expected, self._run(model), strict=True):
@@ -181,7 +181,7 @@ class AgreementCriterion:
 
 
 @dataclass(slots=True)
-class Noise:
+class SignalToNoise:
     """Sums of squares of an output and of its differences."""
 
     signal: float = 0.0

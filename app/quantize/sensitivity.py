@@ -15,7 +15,7 @@ from ...core.ir.op import Op
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.rewriting.changes import ChangeKey
 from ...core.transform.extract import keep_outputs
-from .criterion import Noise
+from .criterion import SignalToNoise
 from .search import Built
 
 VALUES_AT_ONCE = 16  # of which all elements are in memory
@@ -42,7 +42,7 @@ def output_errors(
     names = [name for name in dict.fromkeys(places) if name in known]
     errors: dict[str, float] = {}
     for part in (names[i : i + VALUES_AT_ONCE] for i in range(0, len(names), VALUES_AT_ONCE)):
-        noises = [Noise() for _ in part]
+        noises = [SignalToNoise() for _ in part]
         compared = 0
         with ExitStack() as exits:
             runs = [exits.enter_context(closing(_values(model, part, feeds))) for model in (source, quantized)]

@@ -18,7 +18,7 @@ from .search import Decided, Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class TimingNoise:
     """The races of a model against itself: how many, how many of them on a busy machine, and the greatest factor.
 
     By that factor intervals of its race are longer; 1 on a quiet machine.
@@ -57,7 +57,7 @@ class TuneReport:
     trials: list[Trial]
     sizes: list[str]
     verdict: Verdict | None
-    noise: Noise
+    noise: TimingNoise
     notes: list[str]
     machine: str
     seconds: dict[str, float] = field(default_factory=dict[str, float])

@@ -34,7 +34,7 @@ from ..tuned_settings import Configuration, TunedSettings, relative_name
 from .objective import LOUD
 from .outcome import Checks, first_right
 from .racing import Racing
-from .report import Noise, TuneReport
+from .report import TimingNoise, TuneReport
 from .search import TuningSearch
 from .session_script import session_script
 from .stages import Stages
@@ -162,11 +162,11 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
 tune = shows_progress(with_keywords(TuneOptions, "tune")(tune_model))
 
 
-def _noise(racing: Racing) -> Noise:
+def _noise(racing: Racing) -> TimingNoise:
     """The races on a busy machine."""
     controlled = [r for r in racing.results if r.control is not None]
     factors = [r.noise for r in controlled]
-    return Noise(len(controlled), sum(f > LOUD for f in factors), max(factors, default=1.0))
+    return TimingNoise(len(controlled), sum(f > LOUD for f in factors), max(factors, default=1.0))
 
 
 def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str:

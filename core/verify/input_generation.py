@@ -179,14 +179,6 @@ def _integers_near_constants(i: InputSpec, shape: Shape, params: _GenerationPara
     return integers_near_constants(points, shape, params.rng, limits)
 
 
-def _integers_of_all_magnitudes(_: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array:
-    return integers_of_all_magnitudes(shape, params.rng, limits)
-
-
-def _adjacent_integers(_: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array:
-    return adjacent_integers(shape, params.rng, limits)
-
-
 def _far_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array:
     """Indices in and out of range, pads that cut, positions and ends counted from the end, any steps."""
     if i.role.kind == "index":
@@ -202,18 +194,18 @@ def _mixed_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limit
     return special_integers(shape, params.rng, limits) if is_any else None
 
 
-def _trip_counts(_: InputSpec, shape: Shape, params: _GenerationParams, __: Range) -> Array:
-    return np.full(shape, TRIPS[params.variant % len(TRIPS)])
-
-
 FAR_RANGES = {
     "pads": (-1, 1), "count": (0, 3), "position": (-3, 3), "start": (-9, 9), "end": (-9, 9), "step": (-3, 3),
     "limit": (-9, 70),
 }  # fmt: skip
 SPECIAL_INTEGERS: dict[str, Callable[[InputSpec, Shape, _GenerationParams, Range], Array | None]] = {
-    "constants": _integers_near_constants, "magnitudes": _integers_of_all_magnitudes, "adjacent": _adjacent_integers,
-    "far": _far_integers, "lengths": _trip_counts, MIXED: _mixed_integers,
-}  # fmt: skip
+    "constants": _integers_near_constants,
+    "magnitudes": lambda _, shape, params, limits: integers_of_all_magnitudes(shape, params.rng, limits),
+    "adjacent": lambda _, shape, params, limits: adjacent_integers(shape, params.rng, limits),
+    "far": _far_integers,
+    "lengths": lambda _, shape, params, __: np.full(shape, TRIPS[params.variant % len(TRIPS)]),
+    MIXED: _mixed_integers,
+}
 """The generators of the kinds in which an integer input serves a purpose of its own."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -36,31 +36,33 @@ def matching_words(pattern: str) -> list[str]:
 def _samples(tree: Iterable[Any], rng: Random) -> Iterator[str]:
     """Parts of a word that matches a parsed expression; look-around and references add nothing."""
     for operator, argument in tree:
-        yield from SAMPLERS.get(str(operator), _no_part)(argument, rng)
+        match str(operator):
+            case "LITERAL":
+                yield chr(argument)
+            case "NOT_LITERAL":
+                yield rng.choice([c for c in PRINTABLE if ord(c) != argument])
+            case "ANY":
+                yield rng.choice(PRINTABLE)
+            case "IN":
+                yield _in_class(argument, rng)
+            case "MAX_REPEAT" | "MIN_REPEAT":
+                least, most, inner = argument
+                for _ in range(rng.randint(least, min(int(most), least + MAX_REPEATS))):
+                    yield from _samples(inner, rng)
+            case "BRANCH":
+                yield from _samples(rng.choice(argument[1]), rng)
+            case "SUBPATTERN":
+                yield from _samples(argument[-1], rng)
+            case _:
+                pass
 
 
-def _no_part(_: Any, __: Random) -> Iterator[str]:
-    yield from ()
-
-
-def _literal(argument: Any, _: Random) -> Iterator[str]:
-    yield chr(argument)
-
-
-def _other_than(argument: Any, rng: Random) -> Iterator[str]:
-    yield rng.choice([c for c in PRINTABLE if ord(c) != argument])
-
-
-def _any(_: Any, rng: Random) -> Iterator[str]:
-    yield rng.choice(PRINTABLE)
-
-
-def _in_class(argument: Any, rng: Random) -> Iterator[str]:
+def _in_class(argument: Any, rng: Random) -> str:
     members = [(str(kind), value) for kind, value in argument]
     found = [c for kind, value in members for c in _members(kind, value)]
     if members[0][0] == "NEGATE":
         found = [c for c in PRINTABLE if c not in set(found)]
-    yield rng.choice(found or ["a"])
+    return rng.choice(found or ["a"])
 
 
 def _members(kind: str, value: Any) -> str:
@@ -69,26 +71,6 @@ def _members(kind: str, value: Any) -> str:
     if kind == "RANGE":
         return "".join(map(chr, range(value[0], min(value[1], value[0] + 255) + 1)))
     return CATEGORY_LETTERS.get(str(value), "")
-
-
-def _repeated(argument: Any, rng: Random) -> Iterator[str]:
-    least, most, inner = argument
-    for _ in range(rng.randint(least, min(int(most), least + MAX_REPEATS))):
-        yield from _samples(inner, rng)
-
-
-def _branch(argument: Any, rng: Random) -> Iterator[str]:
-    yield from _samples(rng.choice(argument[1]), rng)
-
-
-def _group(argument: Any, rng: Random) -> Iterator[str]:
-    yield from _samples(argument[-1], rng)
-
-
-SAMPLERS: Mapping[str, Callable[[Any, Random], Iterator[str]]] = {
-    "LITERAL": _literal, "NOT_LITERAL": _other_than, "ANY": _any, "IN": _in_class, "MAX_REPEAT": _repeated,
-    "MIN_REPEAT": _repeated, "BRANCH": _branch, "SUBPATTERN": _group,
-}  # fmt: skip
 
 
 def _nearly(word: str, rng: Random) -> str:

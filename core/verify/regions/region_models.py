@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -146,7 +146,7 @@ class LoadedRegion:
     @property
     def has_steps(self) -> bool:
         """Whether an op computes in steps, over which rounding accumulates."""
-        return self._has(STEPWISE_OPS)
+        return any(node.op_type in STEPWISE_OPS for node in self._nodes())
 
     @property
     def has_jumps(self) -> bool:
@@ -161,9 +161,6 @@ class LoadedRegion:
     def kernel_error(self, dtype: np.dtype[Any]) -> float:
         """The absolute error of kernels of bounded functions in it, whose results are floats of that type."""
         return kernel_error(self.model.model.message, dtype)
-
-    def _has(self, op_types: Collection[str]) -> bool:
-        return any(node.op_type in op_types for node in self._nodes())
 
     def _nodes(self) -> Iterator[onnx.NodeProto]:
         return all_nodes(self.model.model.message.graph.node)

@@ -55,14 +55,13 @@ class SharedValues:
 
 def _equal_constants(a: ValueGraph, b: ValueGraph) -> frozenset[str]:
     """The names of large constants that are equal in both models."""
-    names = (n for n in a.constants if n in b.constants)
-    return frozenset(n for n in names if _is_large_and_equal(a.constants[n], b.constants[n]))
-
-
-def _is_large_and_equal(a: object, b: object) -> bool:
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or a.nbytes <= MAX_DIGESTED_BYTES:
-        return False
-    return (a.mapped is not None and a.mapped == b.mapped) or tensors_equal(a, b)
+    tensors = ((n, x, b.constants.get(n)) for n, x in a.constants.items())
+    large = ((n, x, y) for n, x, y in tensors if isinstance(x, Tensor) and x.nbytes > MAX_DIGESTED_BYTES)
+    return frozenset(
+        n
+        for n, x, y in large
+        if isinstance(y, Tensor) and ((x.mapped is not None and x.mapped == y.mapped) or tensors_equal(x, y))
+    )
 
 
 @dataclass(slots=True)

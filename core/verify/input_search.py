@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from itertools import chain, combinations, islice
 from math import prod
 from time import monotonic, thread_time
@@ -123,28 +123,23 @@ def combined_plans(
     `accepted` are sizes that the model accepts, usual ones first.
     """
     rng = np.random.default_rng([seed, *map(ord, "combined")])
-    base = _usual_sizes(inputs, accepted, max_elements)
-    limits = [max(n, element_count(list(inputs), base)) for n in (max_elements, MAX_GROWN_ELEMENTS)]
+    planner = _Planner(inputs, accepted, constants, fixed, max_elements, rng)
+    usual = element_count(list(inputs), planner.base)
     by_kind: dict[str, list[Plan]] = {}
-    most, others = _max_plans(inputs), _other_kinds(inputs)
-    many_rows = _with_many_rows(inputs, base, fixed, max_elements)
     for kind, count in COUNTS.items():
-        number = len(by_kind) * 1000
+        number, drawn = len(by_kind) * 1000, min(count, planner.max_plans)
         if kind == "sizes":
             combined = evenly_spread(combined_sizes(constants.sizes, MAX_SIZE), MAX_COMBINED_SIZES)
             near = [
-                *islice(sizes_near(constants.sizes, base, fixed), count - MAX_COMBINED_SIZES),
-                *islice(sizes_near(combined, base, fixed), MAX_COMBINED_SIZES),
+                *islice(sizes_near(constants.sizes, planner.base, fixed), count - MAX_COMBINED_SIZES),
+                *islice(sizes_near(combined, planner.base, fixed), MAX_COMBINED_SIZES),
             ]
-            found = [
-                Plan(kind, sizes, _some_kinds(inputs, "", rng, others), number + n)
-                for n, sizes in enumerate(near[:most])
-            ]
+            found = [Plan(kind, sizes, planner.some_kinds(inputs), number + n) for n, sizes in enumerate(near[:drawn])]
+            by_kind[kind] = planner.fitting(found, max(MAX_GROWN_ELEMENTS, usual))
         else:
-            drawn = min(count, most)
-            found = list(_plans_of_kind(kind, drawn, inputs, others, accepted, base, constants, many_rows, rng, number))
-        by_kind[kind] = _fitting(found, inputs, limits[kind == "sizes"])[: min(count, most)]
-    return [plan for _, plan in sorted(_ranked(by_kind), key=lambda ranked: ranked[0])]
+            by_kind[kind] = planner.fitting(planner.plans(kind, drawn, number), max(max_elements, usual))
+    places = (((n + 0.5) / len(plans), plan) for plans in by_kind.values() for n, plan in enumerate(plans))
+    return [plan for _, plan in sorted(places, key=lambda placed: placed[0])]  # those of a kind evenly spread
 
 
 def plans_near(
@@ -156,112 +151,97 @@ def plans_near(
     max_elements: int,
 ) -> list[Plan]:
     """Plans for the constants that only a rewritten model has."""
-    text = repr(constants).encode()
-    rng = np.random.default_rng([seed, *text[:64]])
-    base = _usual_sizes(inputs, accepted, max_elements)
-    near = islice(sizes_near(constants.sizes, base, fixed), min(COUNTS["sizes"] // 2, _max_plans(inputs)))
+    rng = np.random.default_rng([seed, *repr(constants).encode()[:64]])
+    planner = _Planner(inputs, accepted, constants, fixed, max_elements, rng)
+    near = islice(sizes_near(constants.sizes, planner.base, fixed), min(COUNTS["sizes"] // 2, planner.max_plans))
     plans = [Plan("sizes", sizes, {}, 10_000 + n) for n, sizes in enumerate(near)]
     if constants.numbers or constants.words:
-        count, others = min(COUNTS["constants"] // 2, _max_plans(inputs)), _other_kinds(inputs)
-        many_rows = _with_many_rows(inputs, base, fixed, max_elements)
-        plans += _plans_of_kind("constants", count, inputs, others, accepted, base, constants, many_rows, rng, 11_000)
-    return _fitting(plans, inputs, MAX_GROWN_ELEMENTS)
+        plans += planner.plans("constants", min(COUNTS["constants"] // 2, planner.max_plans), 11_000)
+    return planner.fitting(plans, MAX_GROWN_ELEMENTS)
 
 
-def _fitting(plans: Sequence[Plan], inputs: Sequence[InputSpec], most: int) -> list[Plan]:
-    """The plans with at most so many elements; most plans have the same sizes."""
-    distinct = {id(p.sizes): p.sizes for p in plans}
-    fitting = {key for key, sizes in distinct.items() if element_count(list(inputs), sizes) <= most}
-    return [p for p in plans if id(p.sizes) in fitting]
+@dataclass(slots=True)
+class _Planner:
+    """Draws plans for inputs with constants, at `accepted` sizes, of which `base` are the first of few elements.
 
+    `many_rows` are these with more rows, `others` the kinds of each input but normal ones, in order.
+    """
 
-def _ranked(by_kind: Mapping[str, list[Plan]]) -> Iterator[tuple[float, Plan]]:
-    """The plans with their place in the order: those of a kind evenly spread."""
-    for plans in by_kind.values():
-        yield from (((n + 0.5) / len(plans), plan) for n, plan in enumerate(plans))
+    inputs: Sequence[InputSpec]
+    accepted: Sequence[Sizes]
+    constants: ModelConstants
+    fixed: InitVar[frozenset[str]]
+    max_elements: InitVar[int]
+    rng: np.random.Generator
+    base: Sizes = field(init=False)
+    many_rows: Sizes = field(init=False)
+    others: Mapping[str, Sequence[str]] = field(init=False)
 
+    def __post_init__(self, fixed: frozenset[str], max_elements: int) -> None:
+        self.base = self.accepted[0]
+        if element_count(list(self.inputs), self.base) > max_elements:
+            self.base = min(self.accepted, key=lambda sizes: element_count(list(self.inputs), sizes))
+        first = next((s for s in self.base if s not in fixed), None)
+        more = self.base if first is None else self.base | {first: MANY_ROWS}
+        self.many_rows = more if element_count(list(self.inputs), more) <= max_elements else self.base
+        self.others = {i.name: sorted((own_kinds(i) | special_kinds(i)) - {"normal"}) for i in self.inputs}
 
-def _usual_sizes(inputs: Sequence[InputSpec], accepted: Sequence[Sizes], max_elements: int) -> Sizes:
-    first = accepted[0]
-    if element_count(list(inputs), first) <= max_elements:
-        return first
-    return min(accepted, key=lambda sizes: element_count(list(inputs), sizes))
+    @property
+    def max_plans(self) -> int:
+        """The plans of one kind that are drawn at most: each takes time for each input."""
+        return max(1, MAX_DRAWN_KINDS // max(len(self.inputs), 1))
 
+    def fitting(self, plans: Iterable[Plan], most: int) -> list[Plan]:
+        """The plans with at most so many elements; most plans have the same sizes."""
+        known: dict[int, bool] = {}
 
-def _plans_of_kind(
-    kind: str,
-    count: int,
-    inputs: Sequence[InputSpec],
-    others: Mapping[str, Sequence[str]],
-    accepted: Sequence[Sizes],
-    base: Sizes,
-    constants: ModelConstants,
-    many_rows: Sizes,
-    rng: np.random.Generator,
-    number: int,
-) -> Iterator[Plan]:
-    """Plans in which some inputs have the kind, and the rest any of their `others`; "combined" ones have any kinds."""
-    if kind == "combined":
-        able = [i for i in inputs if own_kinds(i) - {"normal"}]
-        count = count if len(inputs) > 1 else count // 3
-    else:
-        able = [i for i in inputs if kind in others[i.name] and _is_served(i, kind, constants)]
-        able = able if kind not in PAIRED_KINDS or len(able) > 1 else []  # each input alone had such numbers before
-    for n in range(count if able else 0):
-        chosen = _some_kinds(inputs, kind, rng, others) if kind == "combined" else {}
-        if kind != "combined":
-            leading = able if n % 2 else [i for i in able if rng.random() < 0.6] or [able[n // 2 % len(able)]]
-            chosen = {i.name: kind for i in leading}
-            beside = [i for i in inputs if i.name not in chosen]
-            # Every second draw of constants of one input alone has zeros beside it: a sum with them is at the constant.
-            are_zeros = kind == "constants" and n % 4 == 0
-            chosen |= (
-                dict.fromkeys((i.name for i in beside), "zeros") if are_zeros else _some_kinds(beside, "", rng, others)
-            )
-        sizes = base if rng.random() < 0.5 else accepted[int(rng.integers(len(accepted)))]
-        if kind in MANY_ROW_KINDS and n % 2 == 0:
-            sizes = many_rows
-        yield Plan(kind, sizes, chosen, number + n)
+        def fits(sizes: Sizes) -> bool:
+            if id(sizes) not in known:
+                known[id(sizes)] = element_count(list(self.inputs), sizes) <= most
+            return known[id(sizes)]
 
+        return [p for p in list(plans) if fits(p.sizes)]  # a list, in which no two sizes have one identity
 
-def _is_served(i: InputSpec, kind: str, constants: ModelConstants) -> bool:
-    """Whether plans for a kind are worth their cost for an input with such values."""
-    if kind == "constants":
-        return bool(i.boundaries.all_points or i.role.words or constants.numbers or constants.words)
-    # Large and wide floats have most magnitudes, but not those whose sums overflow in 16 bits.
-    return kind != "magnitudes" or i.dtype in INTEGER_DTYPES | FLOAT16_DTYPES
+    def plans(self, kind: str, count: int, number: int) -> Iterator[Plan]:
+        """Plans in which some inputs have the kind, and the rest any of their `others`; "combined" have any kinds."""
+        if kind == "combined":
+            able = [i for i in self.inputs if own_kinds(i) - {"normal"}]
+            count = count if len(self.inputs) > 1 else count // 3
+        else:
+            able = [i for i in self.inputs if kind in self.others[i.name] and self._is_served(i, kind)]
+            able = able if kind not in PAIRED_KINDS or len(able) > 1 else []  # each alone had such numbers before
+        for n in range(count if able else 0):
+            if kind == "combined":
+                chosen = self.some_kinds(self.inputs, NORMAL_SHARE, rare=0.5)
+            else:
+                leading = able if n % 2 else [i for i in able if self.rng.random() < 0.6] or [able[n // 2 % len(able)]]
+                chosen = {i.name: kind for i in leading}
+                beside = [i for i in self.inputs if i.name not in chosen]
+                # Each second draw of constants of one input has zeros beside it: a sum with them is at the constant.
+                are_zeros = kind == "constants" and n % 4 == 0
+                chosen |= dict.fromkeys((i.name for i in beside), "zeros") if are_zeros else self.some_kinds(beside)
+            is_usual = self.rng.random() < 0.5
+            sizes = self.base if is_usual else self.accepted[int(self.rng.integers(len(self.accepted)))]
+            yield Plan(kind, self.many_rows if kind in MANY_ROW_KINDS and n % 2 == 0 else sizes, chosen, number + n)
 
+    def _is_served(self, i: InputSpec, kind: str) -> bool:
+        """Whether plans for a kind are worth their cost for an input with such values."""
+        if kind == "constants":
+            known = self.constants.numbers or self.constants.words
+            return bool(i.boundaries.all_points or i.role.words or known)
+        # Mixed and wide floats have most magnitudes, but not those whose sums overflow in 16 bits.
+        return kind != "magnitudes" or i.dtype in INTEGER_DTYPES | FLOAT16_DTYPES
 
-def _with_many_rows(inputs: Sequence[InputSpec], base: Sizes, fixed: frozenset[str], max_elements: int) -> Sizes:
-    first = next((s for s in base if s not in fixed), None)
-    more = base if first is None else base | {first: MANY_ROWS}
-    return more if element_count(list(inputs), more) <= max_elements else base
-
-
-def _max_plans(inputs: Sequence[InputSpec]) -> int:
-    """The plans of one kind that are drawn at most: each takes time for each input."""
-    return max(1, MAX_DRAWN_KINDS // max(len(inputs), 1))
-
-
-def _other_kinds(inputs: Sequence[InputSpec]) -> dict[str, list[str]]:
-    """The kinds of each input but normal ones, in order."""
-    return {i.name: sorted((own_kinds(i) | special_kinds(i)) - {"normal"}) for i in inputs}
-
-
-def _some_kinds(
-    inputs: Sequence[InputSpec], kind: str, rng: np.random.Generator, others: Mapping[str, Sequence[str]]
-) -> dict[str, str]:
-    """One of its `others` for about half of the inputs; if `kind` is "combined", for at least one."""
-    found: dict[str, str] = {}
-    share = NORMAL_SHARE if kind == "combined" else 0.8
-    for i in inputs:
-        names = others[i.name]
-        if names and rng.random() >= share:
-            name = names[int(rng.integers(len(names)))]
-            if name in RARE_KINDS and (kind != "combined" or rng.random() < 0.5):
-                continue
-            found[i.name] = name
-    return found
+    def some_kinds(self, inputs: Sequence[InputSpec], normal: float = 0.8, rare: float = 0.0) -> dict[str, str]:
+        """One of its `others` for inputs but a `normal` share; of those with rare kinds, for a `rare` share."""
+        found: dict[str, str] = {}
+        for i in inputs:
+            names = self.others[i.name]
+            if names and self.rng.random() >= normal:
+                name = names[int(self.rng.integers(len(names)))]
+                if name not in RARE_KINDS or (rare and self.rng.random() >= rare):
+                    found[i.name] = name
+        return found
 
 
 class RunModel(Protocol):

@@ -198,7 +198,7 @@ def test_drawing_is_deterministic() -> None:
 
 @rule(
     lambda g, x, c, p, conv, rest, b=None: g.Sum(
-        g.one_of("Add", "Sub")(g.Conv(x, g.const(c), b) @ conv, ...), g.Transpose(x, perm=p), ..., *rest
+        g.one_of("Add", "Sub")(g.Conv(x, g.const(c), b) @ conv, ...), g.Transpose(x, perm=p), g.Pow(x, 0.5), ..., *rest
     ),
     contract=EXACT,
 )
@@ -211,7 +211,20 @@ def everything(
 
 def test_texts_of_pattern() -> None:
     picture = pattern_picture(*everything.patterns)
-    want = ["...", "...", "Add or Sub", "Conv", "Sum", "Transpose perm: p", "b or none", "c constant", "rest ...", "x"]
+    want = [
+        "...",
+        "...",
+        "0.5 constant",
+        "Add or Sub",
+        "Conv",
+        "Pow",
+        "Sum",
+        "Transpose perm: p",
+        "b or none",
+        "c constant",
+        "rest ...",
+        "x",
+    ]
     assert words(picture) == want
 
 

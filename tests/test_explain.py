@@ -70,6 +70,12 @@ def scale(g: RewriteBuilder, x: Value, c: Value) -> Value:
     return g.Div(x, g.const(1 / c.const, like=x))
 
 
+@rule(lambda g, x: g.Mul(x, 2.0))
+def halve(g: RewriteBuilder, x: Value) -> Value:
+    """x * 2 => x / 0.5"""
+    return g.Div(x, 0.5)
+
+
 @rule(lambda g, x: g.Add(g.Neg(x), x), contract=EXACT)
 def difference_with_itself(g: RewriteBuilder, x: Value) -> Value:
     """-x + x => x - x"""
@@ -390,6 +396,20 @@ def test_enclosing_body_is_named() -> None:
 def test_output_inside_match() -> None:
     text = "g (float[2] x, float[2] w) => (float[2] y, float[2] a) { a = Neg(x) y = Add(a, w) }"
     assert [m.reason for m in diagnosis(add_negated_to_sub, text).failures] == ["a is an output of the graph"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        pytest.param("float[2] x", "it is c", id="other number"),
+        pytest.param("float[2] x, float[2] c", "it is an input of the graph", id="no constant"),
+    ],
+)
+def test_number_of_a_pattern(declared: str, why: str) -> None:
+    initializer = "" if " c" in declared else "<float c = {3.0}>"
+    text = f"g ({declared}) => (float[2] y) {initializer} {{ y = Mul(x, c) }}"
+    (found,) = diagnosis(halve, text).failures
+    assert found.reason == f"the second input of Mul y is not the number 2.0, which adds no dims: {why}"
 
 
 def test_default_is_not_constant() -> None:

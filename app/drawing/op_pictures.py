@@ -99,6 +99,8 @@ def _add_pattern(picture: Picture, pattern: OpPattern, variables: dict[str, int]
         if isinstance(wanted, OpPattern):
             tooltip = f"output {wanted.output}" if wanted.output else ""
             picture.link(_add_pattern(picture, wanted, variables), place, tooltip)
+        elif isinstance(wanted, int | float):
+            picture.link(picture.add(Box(BoxKind.CONSTANT, (f"{wanted:g}", "constant"))), place)
         elif isinstance(wanted, VariadicVar) and not wanted.name:
             picture.link(picture.add(_variable(wanted)), place)
         elif wanted is not None:

@@ -155,6 +155,12 @@ class NearMatch:
         why = f"{want.name} would be bound to two values: {_value_label(known)} and, as {here}, {_value_label(value)}"
         return found.with_failure(MismatchKind.VARIABLE, op, why)
 
+    def wrong_number(self, op: Op, index: int, want: float, value: Value | None) -> NearMatch | None:
+        """Add that an input is not the number of the pattern, which adds no dims."""
+        origin = f"is {value.name}" if value is not None and value.is_const else describe_origin(value, self.graph)
+        why = f"the {ordinal(index)} input of {op.label} is not the number {want}, which adds no dims: it {origin}"
+        return self.with_failure(MismatchKind.CONSTANT, op, why)
+
     def wrong_inputs(self, op: Op, want: VariadicVar) -> NearMatch | None:
         """Add that inputs are not those that their variable already has."""
         why = f"{want.name} is bound to other inputs than those of {op.label}"

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
-from ..errors import MatchFailure, RuleError, require
+from ..errors import MatchFailure, RuleError
 from ..ir.dtypes import FLOATS
 from ..ir.op import Op
 from ..ir.values import Value
@@ -96,9 +95,7 @@ def variables_in(expression: Any) -> Iterator[str]:
 
 def build_expression(g: RewriteBuilder, expression: OpPattern, bound: Mapping[str, Any]) -> Value:
     """Add the ops of an expression; numbers become constants of the type of the operand beside. Raises MatchFailure."""
-    parts = [_operand(g, part, bound) for part in expression.inputs]
-    beside = next((p for p in parts if isinstance(p, Value)), None)
-    values = [p if isinstance(p, Value) else _constant(g, p, beside) for p in parts]
+    values = [_operand(g, part, bound) for part in expression.inputs]
     attrs = {name: _bound(v, bound) if isinstance(v, Var) else v for name, v in expression.attrs}
     found: Any = getattr(g.domain(expression.domain), expression.types[0])(
         *values, **attrs, outputs=expression.output + 1
@@ -118,16 +115,6 @@ def _bound(variable: Var, bound: Mapping[str, Any]) -> Any:
     if found is None or isinstance(found, tuple):
         raise MatchFailure(f"{variable.name} is not one value here")
     return found.outputs[0] if isinstance(found, Op) else found
-
-
-def _constant(g: RewriteBuilder, number: Any, beside: Value | None) -> Value:
-    require(isinstance(number, int | float) and beside is not None, "an operand of the assumption is no number")
-    assert beside is not None  # as required
-    if beside.dtype not in FLOATS:
-        dtype = helper.tensor_dtype_to_np_dtype(beside.dtype)
-        fits = dtype.kind in "iu" and float(number).is_integer() and np.can_cast(np.min_scalar_type(int(number)), dtype)
-        require(fits, f"{number} is no number of the type of the operand beside")
-    return g.const(number, like=beside)
 
 
 def expression_text(expression: Any, binding: int = 0) -> str:

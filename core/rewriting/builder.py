@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any, NoReturn, cast
 
 import numpy as np
-from onnx import defs, helper
+from onnx import TensorProto, defs, helper
 
 from ..errors import MatchFailure, MissingOperator, require
 from ..ir import op_schemas
@@ -27,7 +28,8 @@ class RewriteBuilder:
 
     Parameters that are inputs in the newest opset and attributes in the model's, or the other way round
     (axes of Squeeze, min of Clip, pads of Pad), are converted. An operator or attribute that does not exist
-    in the model's opset declines. `outputs=n` gives n values; None omits an input.
+    in the model's opset declines. `outputs=n` gives n values; None omits an input. A number is a constant without dims,
+    of the element type of the other operands: `g.Mul(x, 2.0)`.
     """
 
     def __init__(
@@ -70,10 +72,12 @@ class RewriteBuilder:
         return made
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
-        def add(*inputs: Value | None, outputs: int = 1, **attrs: Any) -> Value | tuple[Value, ...]:
+        def add(*inputs: Value | float | None, outputs: int = 1, **attrs: Any) -> Value | tuple[Value, ...]:
             written = {k: v for k, v in attrs.items() if v is not None}
-            values = list(inputs)
             spec = op_schemas.schema(op_type, self._domain, self.graph.opsets.get(self._domain, 0))
+            values = [
+                self._number(spec, i, inputs, v) if isinstance(v, int | float) else v for i, v in enumerate(inputs)
+            ]
             if spec is not None:
                 self._adapt_to_schema(spec, values, written)
                 self._require_types(op_type, values)
@@ -131,6 +135,31 @@ class RewriteBuilder:
             values[index] = self._formal_constant(spec, index, values, attrs.pop(name))
         given = max((i for i, v in enumerate(values, 1) if v is not None), default=0)
         require(given >= spec.min_input, f"{spec.name} needs {spec.min_input} inputs at opset {self.opset}")
+
+    def _number(
+        self, spec: defs.OpSchema | None, index: int, inputs: Sequence[Value | float | None], number: float
+    ) -> Value:
+        """A constant of the type that the schema wants: of operands of the same formal type, or the first that fits.
+
+        Declines a number that is none of that type.
+        """
+        operands = [v for v in inputs if isinstance(v, Value)]
+        dtypes, formal = [v.dtype for v in operands], None
+        if spec is not None and index < len(spec.inputs):
+            formal = spec.inputs[index].type_str
+            allowed = op_schemas.input_types(spec.name, spec.domain, spec.since_version)[index]
+            same = [
+                v.dtype for i, v in zip(spec.inputs, inputs, strict=False) if i.type_str == formal and v in operands
+            ]
+            dtypes = [t for t in (*same, *dtypes, TensorProto.INT64) if f"tensor({element_type(t)})" in allowed]
+        kind = np.dtype(FORMAL_DTYPES[formal]) if formal in FORMAL_DTYPES else None
+        require(kind is not None or dtypes, f"the type of {number} is open")
+        kind = helper.tensor_dtype_to_np_dtype(dtypes[0]) if kind is None else kind
+        made = np.asarray(number).astype(kind)
+        is_whole = kind.kind not in "biu" or made.item() == number
+        is_kept = isfinite(made) == isfinite(number) and bool(made) == bool(number)
+        require(is_whole and is_kept, f"{number} is no {kind}")
+        return self.const(made)
 
     def _formal_constant(self, spec: defs.OpSchema, index: int, values: list[Value | None], data: Any) -> Value:
         """A constant of the element type that the schema gives its `index`-th input."""

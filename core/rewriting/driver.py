@@ -107,7 +107,10 @@ def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bo
         types = {t for want in makers for t in want.types}
         if sum(made_by in types for made_by, _ in kinds) < len(makers):
             return False
-    needs_constant = any(isinstance(want, Var) and want.constant and not want.optional for want in pattern.inputs)
+    needs_constant = any(
+        isinstance(want, int | float) or (isinstance(want, Var) and want.constant and not want.optional)
+        for want in pattern.inputs
+    )
     return not needs_constant or any(is_constant for _, is_constant in kinds)
 
 

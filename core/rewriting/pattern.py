@@ -6,16 +6,21 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import isfinite
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from ..errors import RuleError
 from ..ir import op_schemas
+from ..ir.dtypes import FLOATS
 from ..ir.op import Op
 from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
 
 COMMUTATIVE = ops_with(Trait.COMMUTATIVE)
+BROADCASTING = ops_with(Trait.BROADCASTING)
 MAX_TRIED_POSITIONS = 64  # of the inputs of one op, at which a pattern after a variadic variable is tried
 
 
@@ -40,7 +45,10 @@ class VariadicVar:
 
 @dataclass(frozen=True, slots=True)
 class OpPattern:
-    """An operator of one of `types` with patterns for its inputs and attributes."""
+    """An operator of one of `types` with patterns for its inputs and attributes.
+
+    Among the inputs, a number is a constant: see `is_number`.
+    """
 
     types: tuple[str, ...]
     domain: str
@@ -144,6 +152,9 @@ class Trace(Protocol):
 
     def wrong_input(self, op: Op, index: int, want: Var, value: Value | None, bound: Bindings) -> Trace | None:
         """The input of `op` at `index` is missing, not constant, or not the value that `want` already has."""
+
+    def wrong_number(self, op: Op, index: int, want: float, value: Value | None) -> Trace | None:
+        """The input of `op` at `index` is not a constant that is the number `want`."""
 
     def wrong_inputs(self, op: Op, want: VariadicVar) -> Trace | None:
         """Inputs of `op` are not those that `want` already has."""
@@ -282,7 +293,8 @@ def _match_inputs(site: _Site, wanted: tuple[Any, ...], index: int, found: Parti
         yield {**bound, UNBOUND: (*bound.get(UNBOUND, ()), *site.values[index:])}, covered, trace
         return
     if wanted:
-        step = _match_variadic if isinstance(wanted[0], VariadicVar) else _match_producer
+        is_inner, is_several = isinstance(wanted[0], OpPattern), isinstance(wanted[0], VariadicVar)
+        step = _match_producer if is_inner else _match_variadic if is_several else _match_number
         for following, inner in step(site, wanted, index, (bound, covered, trace)):
             yield from _match_inputs(site, wanted[1:], following, inner)
         return
@@ -292,6 +304,41 @@ def _match_inputs(site: _Site, wanted: tuple[Any, ...], index: int, found: Parti
                 return
             break
     yield bound, covered, trace
+
+
+def _match_number(
+    site: _Site, wanted: tuple[Any, ...], index: int, found: PartialMatch
+) -> Iterator[tuple[int, PartialMatch]]:
+    """The match of a number with the input at `index`."""
+    bound, covered, trace = found
+    value = site.values[index] if index < len(site.values) else None
+    if is_number(value, wanted[0], site.op):
+        yield index + 1, found
+    elif trace is not None and (trace := trace.wrong_number(site.op, index, wanted[0], value)) is not None:
+        yield index + 1, (bound, covered, trace)
+
+
+def is_number(value: Value | None, number: float, op: Op) -> bool:
+    """Whether an input of `op` is a constant of one element, which is `number` in its own element type.
+
+    Its dims, all 1, are no more than those of another operand of an operator that broadcasts; else it has none. Zeros
+    of different signs are different numbers. A number that becomes 0 or infinite in an element type is none there.
+    """
+    shape = value.known_shape if value is not None and value.is_const else None
+    if value is None or shape is None or any(d != 1 for d in shape):
+        return False
+    others = [v.known_shape for v in op.inputs if v is not None and v is not value] if op.type in BROADCASTING else []
+    if shape and not any(other is not None and len(other) >= len(shape) for other in others):
+        return False
+    found = value.const.reshape(())
+    if found.dtype.kind in "biu":
+        return bool(found.item() == number)
+    if value.known_dtype not in FLOATS:
+        return False
+    with np.errstate(all="ignore"):
+        wanted = np.asarray(number).astype(found.dtype)
+    is_kept = isfinite(wanted) == isfinite(number) and bool(wanted) == bool(number)
+    return is_kept and wanted.tobytes() == found.tobytes()
 
 
 def _match_producer(

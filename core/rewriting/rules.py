@@ -178,15 +178,14 @@ def rule(
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Make a rule of a function `(g, **variables) -> Value`, or `-> tuple` with one value per output of the root.
 
-    The function takes those variables of the pattern's lambda that it uses. In the lambda, `b=None` marks an input
-    that may be left out, `g.const(c)` one that is a constant, `*xs` takes any number, and so does `...`, unbound.
-    Several patterns are spellings of one idea, tried in order; a variable that one of them lacks is a parameter with a
-    default.
-    Inner values may be used elsewhere only if `allow_other_uses`. A rule that states no contract counts as `ROUNDING`.
-    `critical_values` are the numbers at which it might go wrong, such as the knees of an activation: inputs are drawn
-    on and beside them. The rules of a module with one `group` form the pass of that name, in the order in which they
-    are defined, so that an earlier one is tried first. Raises RuleError for a parameter that is not a variable of a
-    pattern.
+    The function takes those variables of the pattern's lambda that it uses. In the lambda, `b=None` marks an input that
+    may be left out, `g.const(c)` one that is a constant, `*xs` takes any number of inputs, and so does `...`, unbound;
+    a number is a constant that adds no dims, as in `g.Mul(x, 2)`. Several patterns are spellings of one idea, tried in
+    order; a variable that one of them lacks is a parameter with a default. Inner values may be used elsewhere only if
+    `allow_other_uses`. A rule that states no contract counts as `ROUNDING`. `critical_values` are the numbers at which
+    it might go wrong, such as the knees of an activation: inputs are drawn on and beside them. The rules of a module
+    with one `group` form the pass of that name, in the order in which they are defined, so that an earlier one is tried
+    first. Raises RuleError for a parameter that is not a variable of a pattern.
     """
 
     def wrap(build: Callable[..., Any]) -> Rule:

@@ -19,11 +19,11 @@ def split_gelu(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Gelu(x) => x * 0.5 * (1 + Erf(x / sqrt(2))), and with Tanh the Gelu approximated by it"""
     require_dtype(x, CPU_FLOATS)
     if op.attr("approximate", "none") == "tanh":
-        cube = g.Mul(g.Mul(x, g.Mul(x, x)), g.const(TANH_CUBIC, like=x))
-        curve = g.Tanh(g.Mul(g.Add(x, cube), g.const(sqrt(2 / pi), like=x)))
+        cube = g.Mul(g.Mul(x, g.Mul(x, x)), TANH_CUBIC)
+        curve = g.Tanh(g.Mul(g.Add(x, cube), sqrt(2 / pi)))
     else:
-        curve = g.Erf(g.Div(x, g.const(sqrt(2), like=x)))
-    return g.Mul(g.Mul(x, g.Add(curve, g.const(1, like=x))), g.const(0.5, like=x))
+        curve = g.Erf(g.Div(x, sqrt(2)))
+    return g.Mul(g.Mul(x, g.Add(curve, 1.0)), 0.5)
 
 
 @rule(lambda g, x: g.HardSwish(x), critical_values=(-3, 3), group="split-activations")
@@ -45,4 +45,4 @@ def split_swish(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Swish(x, alpha=k) => x * Sigmoid(k * x)"""
     require_dtype(x, CPU_FLOATS)
     k = float(op.attr("alpha", 1.0))
-    return g.Mul(x, g.Sigmoid(x if k == 1 else g.Mul(x, g.const(k, like=x))))
+    return g.Mul(x, g.Sigmoid(x if k == 1 else g.Mul(x, k)))

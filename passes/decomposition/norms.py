@@ -48,6 +48,5 @@ def _axes(x: Value, op: Op) -> list[int]:
 def _normalized(g: RewriteBuilder, centred: Value, x: Value, op: Op) -> Value:
     """Divide by the root of the mean square plus epsilon, and give the result in the type of `x`."""
     mean = g.ReduceMean(g.Mul(centred, centred), axes=_axes(x, op))
-    epsilon = g.const(float(op.attr("epsilon", 1e-5)), like=centred)
-    quotient = g.Div(centred, g.Sqrt(g.Add(mean, epsilon)))
+    quotient = g.Div(centred, g.Sqrt(g.Add(mean, float(op.attr("epsilon", 1e-5)))))
     return g.Cast(quotient, to=x.dtype) if centred.dtype != x.dtype else quotient

@@ -33,4 +33,4 @@ def _scaled(g: RewriteBuilder, v: Value, factor: float) -> Value:
         return v
     if v.is_const:
         return downcast_constant(g, v.const.astype(np.float64) * factor, v)
-    return g.Mul(v, g.const(factor, like=v))
+    return g.Mul(v, factor)

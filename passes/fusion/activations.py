@@ -23,7 +23,6 @@ from .polynomials import (
     linear_coefficient,
     require_dtype,
     require_polynomial,
-    require_scalar,
     scalar_constant,
 )
 
@@ -31,31 +30,26 @@ TANH_SCALE = sqrt(2 / pi)
 TANH_CUBIC = 0.044715
 
 
-def curve_plus_one(g: Any, z: Any, one: Any, curve: Any) -> Any:
+def curve_plus_one(g: Any, z: Any, curve: Any) -> Any:
     """The pattern of 1 + Erf(z) or 1 + Tanh(z)."""
-    return g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one))
+    return g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, 1.0)
 
 
 @rule(
-    lambda g, x, z, one, half, curve: g.Mul(g.Mul(x, curve_plus_one(g, z, one, curve)), g.const(half)),
-    lambda g, x, z, one, half, curve: g.Mul(x, g.Mul(curve_plus_one(g, z, one, curve), g.const(half))),
-    lambda g, x, z, one, half, curve, scaled: g.Mul(
-        g.one_of("Mul", "Div")(x, half) @ scaled, curve_plus_one(g, z, one, curve)
-    ),
+    lambda g, x, z, curve: g.Mul(g.Mul(x, curve_plus_one(g, z, curve)), 0.5),
+    lambda g, x, z, curve: g.Mul(x, g.Mul(curve_plus_one(g, z, curve), 0.5)),
+    lambda g, x, z, half, curve, scaled: g.Mul(g.one_of("Mul", "Div")(x, half) @ scaled, curve_plus_one(g, z, curve)),
     group="fuse-gelu",
 )
 def fuse_gelu(
-    g: RewriteBuilder, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op | None = None
+    g: RewriteBuilder, x: Value, z: Value, curve: Op, half: Value | None = None, scaled: Op | None = None
 ) -> Value:
     """Mul(x * (1 + Erf(x / sqrt(2))), 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
-    if scaled is None:
-        require_scalar(half, 0.5, x)
-    else:
-        x = half if x.is_const and scaled.type == "Mul" else x
+    if scaled is not None:
+        x = half if half is not None and x.is_const and scaled.type == "Mul" else x
         require(linear_coefficient(scaled.outputs[0], x) == 0.5, "the scale is not 0.5")
     # By tanh, onnxruntime runs doubles as well, with 32-bit constants.
     require_dtype(x, HALF_OR_SINGLE)
-    require_scalar(one, 1.0, x)
     if curve.type == "Erf":
         require_polynomial(z, x, [0.0, 1 / sqrt(2)])
         return g.Gelu(x)
@@ -64,36 +58,32 @@ def fuse_gelu(
 
 
 @rule(
-    lambda g, x, one: g.Reciprocal(g.Add(g.Exp(g.Neg(x)), g.const(one))),
-    lambda g, x, one, top: g.Div(g.const(top), g.Add(g.Exp(g.Neg(x)), g.const(one))),
+    lambda g, x: g.Reciprocal(g.Add(g.Exp(g.Neg(x)), 1.0)),
+    lambda g, x: g.Div(1.0, g.Add(g.Exp(g.Neg(x)), 1.0)),
     group="fuse-activations",
 )
-def fuse_sigmoid(g: RewriteBuilder, x: Value, one: Value, top: Value | None = None) -> Value:
+def fuse_sigmoid(g: RewriteBuilder, x: Value) -> Value:
     """1 / (1 + Exp(-x)) => Sigmoid(x)"""
     require_dtype(x, CPU_FLOATS)
-    for number in (one,) if top is None else (one, top):
-        require_scalar(number, 1.0, x)
     return g.Sigmoid(x)
 
 
 @rule(
-    lambda g, x, one: g.Log(g.Add(g.Exp(x), g.const(one))),
+    lambda g, x: g.Log(g.Add(g.Exp(x), 1.0)),
     contract=conditional("Exp(x) does not overflow", each=is_finite),
     group="fuse-activations",
 )
-def fuse_softplus(g: RewriteBuilder, x: Value, one: Value) -> Value:
+def fuse_softplus(g: RewriteBuilder, x: Value) -> Value:
     """Log(1 + Exp(x)) => Softplus(x)"""
     require_dtype(x, HALF_OR_SINGLE)
-    require_scalar(one, 1.0, x)
     g.costs.require_fast_kernel("Softplus", x, saved=2)
     return g.Softplus(x)
 
 
-@rule(lambda g, x, one: g.Div(x, g.Add(g.Abs(x), g.const(one))), group="fuse-activations")
-def fuse_softsign(g: RewriteBuilder, x: Value, one: Value) -> Value:
+@rule(lambda g, x: g.Div(x, g.Add(g.Abs(x), 1.0)), group="fuse-activations")
+def fuse_softsign(g: RewriteBuilder, x: Value) -> Value:
     """Div(x, 1 + Abs(x)) => Softsign(x)"""
     require_dtype(x, HALF_OR_SINGLE)
-    require_scalar(one, 1.0, x)
     return g.Softsign(x)
 
 

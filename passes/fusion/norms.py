@@ -40,19 +40,12 @@ def shifted_mean(g: Any, q: Any, eps: Any, mean: Any, axes: Any) -> Any:
 @rule(
     lambda g, d, q, eps, mean, axes=None: g.Div(d, g.Sqrt(shifted_mean(g, q, eps, mean, axes))),
     lambda g, d, q, eps, mean, axes=None: g.Mul(d, g.Reciprocal(g.Sqrt(shifted_mean(g, q, eps, mean, axes)))),
-    lambda g, d, q, eps, one, mean, axes=None: g.Mul(
-        d, g.Div(g.const(one), g.Sqrt(shifted_mean(g, q, eps, mean, axes)))
-    ),
-    lambda g, d, q, eps, power, mean, axes=None: g.Mul(d, g.Pow(shifted_mean(g, q, eps, mean, axes), g.const(power))),
+    lambda g, d, q, eps, mean, axes=None: g.Mul(d, g.Div(1.0, g.Sqrt(shifted_mean(g, q, eps, mean, axes)))),
+    lambda g, d, q, eps, mean, axes=None: g.Mul(d, g.Pow(shifted_mean(g, q, eps, mean, axes), -0.5)),
     group="fuse-norm",
 )
-def fuse_norm(
-    g: RewriteBuilder, d: Value, q: Value, eps: Value, mean: Op, one: Value | None = None, power: Value | None = None
-) -> Value:
+def fuse_norm(g: RewriteBuilder, d: Value, q: Value, eps: Value, mean: Op) -> Value:
     """D / Sqrt(ReduceMean(d * d) + epsilon) => RMSNormalization(d), or LayerNormalization(x), d = x - mean"""
-    for c, number in ((one, 1.0), (power, -0.5)):
-        if c is not None:
-            require_scalar(c, number, d)
     require_dtype(d, HALF_OR_SINGLE)  # epsilon is a 32-bit float
     require_polynomial(q, d, [0.0, 0.0, 1.0])
     epsilon = positive_epsilon(eps, mean.outputs[0])

@@ -22,7 +22,7 @@ OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
 NEGATIVE_AXES_OPSET = 11
 SIGNED_AXIS = frozenset({"Gather", "Scatter"})  # whose axis may be negative at earlier opsets
-InputPattern = OpPattern | Var | None
+InputPattern = OpPattern | Var | float | None
 DTYPES_BY_TYPE_STR = {
     f"tensor({'float' if t == TensorProto.FLOAT else TensorProto.DataType.Name(t).lower()})": t
     for t in TensorProto.DataType.values()
@@ -71,7 +71,8 @@ class OpSite:
                 return 0
             if isinstance(want, Var) and want.name in self.generator.bound:
                 return 1
-            return 3 if isinstance(want, Var) and want.constant else 2
+            is_constant = isinstance(want, int | float) or (isinstance(want, Var) and want.constant)
+            return 3 if is_constant else 2
 
         present = [i for i, want in enumerate(self.input_patterns) if want is not None]
         return sorted(present[::-1] if reverse else present, key=rank)
@@ -95,6 +96,8 @@ class OpSite:
         with self.choices.scope(str(index)):
             if isinstance(want, OpPattern):
                 found = self.generator.generate(want, Hint(shape, dtype if isinstance(dtype, int) else self.hint.dtype))
+            elif isinstance(want, int | float):
+                found = self.generator.number(want, dtype, len(shape))
             else:
                 found = self.generator.bound.get(want.name)
                 if found is None:
@@ -387,6 +390,18 @@ class PatternGenerator:
         if self.depth < MAX_DEPTH and self.dictionary.operators and one_in(often.extra_producers):
             return self._producer_output(dtype, shape)
         return self.builder.input(dtype, shape)
+
+    def number(self, number: float, dtype: int | str, rank: int) -> TypedValue:
+        """A number of the pattern as a constant, sometimes with dims of extent 1.
+
+        Raises GenerationError for an element type without that number.
+        """
+        kind = helper.tensor_dtype_to_np_dtype(dtype) if isinstance(dtype, int) else np.dtype(object)
+        if kind.kind == "O" or (kind.kind in "biu" and np.asarray(number).astype(kind).item() != number):
+            raise GenerationError(f"{number} is no number of that type")
+        with np.errstate(all="ignore"):
+            array = np.full((1,) * self.choices.draw_below(rank + 1), number).astype(kind)
+        return self._new_constant(array, Var(str(number), constant=True))
 
     def _new_parameter(self, array: Array, var: Var) -> TypedValue:
         """The numbers as a constant, or unknown: an input, or the computed shape of one."""

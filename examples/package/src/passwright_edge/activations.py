@@ -26,8 +26,8 @@ def decompose_mish(g: RewriteBuilder, x: Value) -> Value:
 def decompose_gelu(g: RewriteBuilder, x: Value) -> Value:
     """Gelu(x) => x * (1 + Erf(x / sqrt(2))) * 0.5"""
     _require_float(x)
-    bent = g.Add(g.Erf(g.Div(x, g.const(sqrt(2), like=x))), g.const(1, like=x))
-    return g.Mul(g.Mul(x, bent), g.const(0.5, like=x))
+    bent = g.Add(g.Erf(g.Div(x, sqrt(2))), 1.0)
+    return g.Mul(g.Mul(x, bent), 0.5)
 
 
 def _require_float(x: Value) -> None:

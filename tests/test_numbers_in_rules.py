@@ -1,0 +1,206 @@
+"""Numbers in patterns and replacements: the constants that they match, and the constants that they become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from passwright.core import EXACT, RewriteBuilder, Rule, Value, from_onnx, rule
+from passwright.testing import check_rule
+from rewriting import apply_passes, becomes, load, stays, to_onnx
+
+X = "float[2,3] x"
+
+
+@rule(lambda g, x: g.Mul(x, 2.0), contract=EXACT)
+def double_to_sum(g: RewriteBuilder, x: Value) -> Value:
+    """2 x => x + x"""
+    return g.Add(x, x)
+
+
+@rule(lambda g, x: g.Sub(0.0, x))
+def difference_to_neg(g: RewriteBuilder, x: Value) -> Value:
+    """0 - x => -x"""
+    return g.Neg(x)
+
+
+@rule(lambda g, x: g.And(x, True), contract=EXACT)
+def drop_true(g: RewriteBuilder, x: Value) -> Value:
+    """x and true => x"""
+    return x
+
+
+@rule(lambda g, x: g.Div(x, 0.1))
+def multiply_by_ten(g: RewriteBuilder, x: Value) -> Value:
+    """x / 0.1 => x * 10"""
+    return g.Mul(x, 10)
+
+
+@rule(lambda g, x: g.Gather(x, 0, axis=0), contract=EXACT)
+def take_first(g: RewriteBuilder, x: Value) -> Value:
+    """x[0] => Squeeze(x[:1], 0)"""
+    return g.Squeeze(g.Slice(x, g.const([0]), g.const([1]), g.const([0])), axes=[0])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "before", "after"),
+    [
+        pytest.param(double_to_sum, "<float c = {2}> { y = Mul(x, c) }", "{ y = Add(x, x) }", id="no dims"),
+        pytest.param(double_to_sum, "<float c = {2}> { y = Mul(c, x) }", "{ y = Add(x, x) }", id="the other order"),
+        pytest.param(double_to_sum, "<float[1,1] c = {2}> { y = Mul(x, c) }", "{ y = Add(x, x) }", id="as many dims"),
+        pytest.param(double_to_sum, "{ c = Constant<value_float=2.0>() y = Mul(x, c) }", "{ y = Add(x, x) }", id="op"),
+        pytest.param(difference_to_neg, "<float c = {0}> { y = Sub(c, x) }", "{ y = Neg(x) }", id="zero"),
+        pytest.param(
+            multiply_by_ten, "<float c = {0.1}> { y = Div(x, c) }", "<float t = {10}> { y = Mul(x, t) }", id="rounded"
+        ),
+        pytest.param(
+            take_first,
+            "<int64 c = {0}> { y = Gather(x, c) }",
+            "<int64[1] z = {0}, int64[1] o = {1}> { s = Slice(x, z, o, z) y = Squeeze(s, z) }",
+            id="an index without dims",
+        ),
+    ],
+)
+def test_becomes(chosen: Rule, before: str, after: str) -> None:
+    head = f"g ({X}) => (float[{'3' if chosen is take_first else 'n,m'}] y)"
+    becomes(f"{head} {before}", f"{head} {after}", chosen)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        pytest.param(double_to_sum, f"g ({X}) => (float[n,m] y) <float c = {{3}}> {{ y = Mul(x, c) }}", id="other"),
+        pytest.param(double_to_sum, f"g ({X}, float c) => (float[n,m] y) {{ y = Mul(x, c) }}", id="an input"),
+        pytest.param(
+            double_to_sum, f"g ({X}, float c = {{2}}) => (float[n,m] y) {{ y = Mul(x, c) }}", id="overridable"
+        ),
+        pytest.param(
+            double_to_sum, f"g ({X}) => (float[k,n,m] y) <float[1,1,1] c = {{2}}> {{ y = Mul(x, c) }}", id="more dims"
+        ),
+        pytest.param(
+            double_to_sum,
+            f"g ({X}) => (float[n,m] y) <float[3] c = {{2, 2, 2}}> {{ y = Mul(x, c) }}",
+            id="more elements",
+        ),
+        pytest.param(
+            double_to_sum, f"g ({X}) => (float[0,3] y) <float[0,3] c = {{}}> {{ y = Mul(c, c) }}", id="no element"
+        ),
+        pytest.param(
+            double_to_sum, f"g ({X}) => (float[n,m] y) <float c = {{2}}> {{ y = Sub(x, c) }}", id="another operator"
+        ),
+        pytest.param(difference_to_neg, f"g ({X}) => (float[n,m] y) <float c = {{0}}> {{ y = Sub(x, c) }}", id="order"),
+        pytest.param(
+            difference_to_neg, f"g ({X}) => (float[n,m] y) <float c = {{-0.0}}> {{ y = Sub(c, x) }}", id="negative zero"
+        ),
+        pytest.param(
+            take_first,
+            f"g ({X}) => (float[1,3] y) <int64[1] c = {{0}}> {{ y = Gather(x, c) }}",
+            id="index with a dim",
+        ),
+    ],
+)
+def test_stays(chosen: Rule, text: str) -> None:
+    stays(text, chosen, runs="{}" not in text)
+
+
+def product(dtype: int, number: Any, op_type: str = "Mul") -> Any:
+    """`x` of an element type, times a constant."""
+    kind = helper.tensor_dtype_to_np_dtype(dtype)
+    graph = helper.make_graph(
+        [helper.make_node(op_type, ["x", "c"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", dtype, [3])],
+        [helper.make_tensor_value_info("y", dtype, [3])],
+        [numpy_helper.from_array(np.asarray(number).astype(kind), "c")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+NUMBERS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE, TensorProto.INT64)
+
+
+@pytest.mark.parametrize("dtype", [*NUMBERS, TensorProto.UINT8])
+def test_number_is_one_of_the_element_type(dtype: int) -> None:
+    assert apply_passes(product(dtype, 2), double_to_sum)[1].changes
+    assert not apply_passes(product(dtype, 3), double_to_sum)[1].changes
+
+
+@pytest.mark.parametrize("dtype", NUMBERS[:4])
+def test_nearest_number_of_the_element_type(dtype: int) -> None:
+    found = apply_passes(product(dtype, 0.1, "Div"), multiply_by_ten)[0]
+    (made,) = (numpy_helper.to_array(t) for t in to_onnx(found).graph.initializer)
+    assert (made.dtype, made.shape) == (helper.tensor_dtype_to_np_dtype(dtype), ())
+    assert float(made) == 10
+    near = np.nextafter(np.float32(0.1), np.float32(1)) if dtype == TensorProto.FLOAT else 0.11
+    assert not apply_passes(product(dtype, near, "Div"), multiply_by_ten)[1].changes
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype", "stored"),
+    [
+        pytest.param(0.5, TensorProto.INT64, 0, id="a fraction of integers"),
+        pytest.param(1e-10, TensorProto.FLOAT16, 0, id="underflow"),
+        pytest.param(1e10, TensorProto.FLOAT16, np.inf, id="overflow"),
+        pytest.param(256, TensorProto.UINT8, 0, id="wraps around"),
+    ],
+)
+def test_number_that_the_element_type_lacks(number: float, dtype: int, stored: Any) -> None:
+    @rule(lambda g, x: g.Mul(x, number))
+    def match(g: RewriteBuilder, x: Value) -> Value:
+        """x * number => x"""
+        return x
+
+    @rule(lambda g, x: g.Mul(x, 3))
+    def build(g: RewriteBuilder, x: Value) -> Value:
+        """x * 3 => x * number"""
+        return g.Mul(x, number)
+
+    assert not apply_passes(product(dtype, stored), match)[1].changes
+    result, ledger = apply_passes(product(dtype, 3), build)
+    assert not ledger.changes
+    assert len(to_onnx(result).graph.initializer) == 1  # nothing is left of the attempt
+
+
+@pytest.mark.parametrize(
+    ("op_type", "numbers", "kinds"),
+    [
+        pytest.param("Pow", (2.0,), [np.float16], id="a type of its own, like the operand"),
+        pytest.param("Clip", (0.0, 6.0), [np.float16, np.float16], id="the same formal type"),
+        pytest.param("Max", (0.0, 1.0), [np.float16, np.float16], id="variadic"),
+        pytest.param("Gather", (0,), [np.int64], id="an index"),
+        pytest.param("CumSum", (0,), [np.int64], id="an axis"),
+    ],
+)
+def test_type_of_numbers_in_replacements(op_type: str, numbers: tuple[float, ...], kinds: list[Any]) -> None:
+    graph = from_onnx(product(TensorProto.FLOAT16, 2)).graph
+    (op,) = graph.sorted_ops()
+    g = RewriteBuilder(graph, op)
+    made = getattr(g, op_type)(op.inputs[0], *numbers)
+    constants = [v.const for v in made.producer.inputs[1:]]
+    assert all(c.shape == () for c in constants)
+    assert [c.dtype for c in constants] == [np.dtype(k) for k in kinds]
+
+
+def test_numbers_become_attributes_of_old_opsets() -> None:
+    @rule(lambda g, x: g.Relu(x))
+    def clip(g: RewriteBuilder, x: Value) -> Value:
+        """Relu(x) => Clip(x, 0, 6)"""
+        return g.Clip(x, 0.0, 6.0)
+
+    result, _ = apply_passes(load(f"g ({X}) => (float[2,3] y) {{ y = Relu(x) }}", 9), clip)
+    (node,) = to_onnx(result).graph.node
+    assert {a.name: a.f for a in node.attribute} == {"min": 0.0, "max": 6.0}
+
+
+def test_bools() -> None:
+    head = "g (bool[2] x) => (bool[2] y)"
+    becomes(f"{head} <bool c = {{1}}> {{ y = And(x, c) }}", f"{head} {{ y = Identity(x) }}", drop_true)
+    stays(f"{head} <bool c = {{0}}> {{ y = And(x, c) }}", drop_true)
+
+
+@pytest.mark.parametrize("chosen", [double_to_sum, multiply_by_ten], ids=lambda r: r.name)
+def test_checks_generate_the_number(chosen: Rule) -> None:
+    checked = check_rule(chosen)
+    assert checked.fired > 0

@@ -1,22 +1,26 @@
-"""Float64 kernels against onnxruntime's float32 results, on the node cases of ONNX at each opset of an operator."""
+"""Meanings of operators on each type of arrays, against onnxruntime, on node cases of ONNX at each opset."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from node_cases import RANDOM, BackendCase, cases, model_outputs
-from onnx import defs
+from onnx import defs, numpy_helper
 from opset_cases import at_older_opsets, opset_of
+from passwright.core import Graph, from_onnx
 from passwright.core.errors import EvaluationError
+from passwright.core.ir.dims import as_integers
 from passwright.core.operators.effects import is_nondeterministic
 from passwright.core.operators.table import DOMAINS, find_kernel
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
 from passwright.core.verify.noise import float_info
 from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64
+from passwright.passes.folding.array_evaluation import evaluate_arrays
 from rewriting import load
 from tiers import slow_unless
 
@@ -53,16 +57,79 @@ def difference(expected: Any, actual: Any) -> str:
     return f"off by {error:.3g} of {scale:.3g}" if error > allowed else ""
 
 
-def problem(case: BackendCase) -> str | None:
-    """The problem of the float64 values of a case; None where onnxruntime does not run it."""
+def in_float64(case: BackendCase, names: list[str]) -> dict[str, Any]:
+    """All outputs. Raises EvaluationError."""
+    return dict(evaluate_in_float64(case.model, case.feeds, names).values)
+
+
+def with_constants(case: BackendCase, kept: Collection[str] = ()) -> Graph:
+    """The graph of a case whose feeds are constants, but for those `kept`."""
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    inputs = [i for i in model.graph.input if i.name in kept or i.name not in case.feeds]
+    model.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in case.feeds.items() if n not in kept)
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    return from_onnx(model).graph
+
+
+def in_own_types(case: BackendCase, names: list[str]) -> dict[str, Any]:
+    """The outputs that folding computes, as floats of 64 bits where they have the bits of their type."""
+    if not all(isinstance(a, np.ndarray) for a in case.feeds.values()):
+        return {}
+    graph = with_constants(case)
+    found, _ = evaluate_arrays(graph.sorted_ops(), graph.outputs, 1 << 20)
+    return {v.name: tensor.array for v, tensor in found.items() if v.name in names}
+
+
+def in_symbols(case: BackendCase, names: list[str]) -> dict[str, Any]:
+    """The outputs of which inference tracks the elements, where those of the inputs are numbers."""
+    if not all(isinstance(a, np.ndarray) for a in case.feeds.values()):
+        return {}
+    tracked = {
+        n for n, a in case.feeds.items() if a.dtype in (np.int64, np.int32, np.bool_) and a.ndim < 2 and a.size < 9
+    }
+    graph = with_constants(case, tracked)
+    for v in graph.inputs:
+        v.elements = tuple(map(int, case.feeds[v.name].reshape(-1).tolist()))
+    known = {v.name: v.known_elements for v in graph.outputs if v.name in names}
+    numbers = {name: as_integers(found) for name, found in known.items() if found is not None}
+    return {name: np.array(found) for name, found in numbers.items() if found is not None}
+
+
+def exact_difference(expected: Any, actual: Any) -> str:
+    """How an array differs from onnxruntime's in a bit."""
+    same = expected.dtype == actual.dtype and expected.shape == actual.shape
+    if expected.dtype.hasobject:
+        return "" if expected.tolist() == actual.tolist() else "it differs"
+    return "" if same and expected.tobytes() == actual.tobytes() else f"{expected} became {actual}"
+
+
+def integer_difference(expected: Any, actual: Any) -> str:
+    """How integers differ from onnxruntime's."""
+    return "" if expected.reshape(-1).tolist() == actual.reshape(-1).tolist() else f"{expected} became {actual}"
+
+
+ARRAY_TYPES: Mapping[str, tuple[Callable[[BackendCase, list[str]], dict[str, Any]], Callable[[Any, Any], str], int]] = {
+    "float64": (in_float64, difference, 900),
+    "own types": (in_own_types, exact_difference, 150),
+    "symbols": (in_symbols, integer_difference, 15),
+}
+"""The outputs by type of arrays, their difference from onnxruntime's, and of how many cases there are some."""
+
+
+def problem(case: BackendCase, arrays: str = "float64") -> str | None:
+    """The problem of the values of a case; None where onnxruntime does not run it, or there are none."""
     want = model_outputs(case.model, case.feeds)
     if want is None:
         return None
+    evaluate, differs, _ = ARRAY_TYPES[arrays]
     try:
-        got = evaluate_in_float64(case.model, case.feeds, list(want)).values
+        got = evaluate(case, list(want))
     except EvaluationError as e:
         return str(e)
-    return next((f"{n}: {text}" for n in want if (text := difference(want[n], got[n]))), "")
+    found = [f"{n}: {text}" for n in got if (text := differs(want[n], got[n]))]
+    return (found[0] if found else "") if got else None
 
 
 X = "(float[4, 6] x)"
@@ -132,16 +199,18 @@ def test_operators_without_node_cases_agree_with_onnxruntime(row: tuple[str, ...
     assert problem(BackendCase(call, model, feeds)) == ""
 
 
+@pytest.mark.parametrize("arrays", ARRAY_TYPES)
 @pytest.mark.parametrize("at_older", slow_unless({False}, (False, True)), ids=["newest", "all"])
-def test_node_cases_agree_with_onnxruntime(at_older: bool) -> None:
+def test_node_cases_agree_with_onnxruntime(at_older: bool, arrays: str) -> None:
     """Each case that onnxruntime runs, perhaps at each opset of its operator too."""
-    newest = highest_opset_of_onnxruntime()
-    chosen = [c for n, c in cases().items() if not n.startswith((*RANDOM, *DIFFERENT)) and not n.endswith("_expanded")]
+    newest, least = highest_opset_of_onnxruntime(), ARRAY_TYPES[arrays][2]
+    different = DIFFERENT if arrays == "float64" else ()
+    chosen = [c for n, c in cases().items() if not n.startswith((*RANDOM, *different)) and not n.endswith("_expanded")]
     forms = ((c, *(at_older_opsets(c) if at_older else ())) for c in chosen)
-    found = {c.name: problem(c) for both in forms for c in both if opset_of(c.model) <= newest}
+    found = {c.name: problem(c, arrays) for both in forms for c in both if opset_of(c.model) <= newest}
     problems = {name: text for name, text in found.items() if text is not None}
     assert {name: text for name, text in problems.items() if text} == {}
-    assert len(problems) > (2000 if at_older else 900)
+    assert len(problems) > (2 * least if at_older else least)
 
 
 def test_exceptions_differ() -> None:

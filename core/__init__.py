@@ -1,4 +1,11 @@
-"""The framework: IR, rule language, pass manager and verification. It never imports rewrites or the application."""
+"""The framework: IR, rule language, runs and verification. It never imports rewrites or the application.
+
+`io` reads a model, `serialization` makes a graph of it, which `ir` defines; `inference` finds its types and shapes from
+the declarations in `operators`. `rewriting` applies rules, `run` orders them into passes and leaves out wrong changes,
+`verify` compares the result with the original in `ort`, and `proof` proves what holds for all inputs. `transform`,
+`plugins` and `calibration` serve users who change a model on purpose, add passes, or quantize. `tests/test_layout.py`
+has the layers.
+"""
 
 from __future__ import annotations
 

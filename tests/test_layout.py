@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -103,6 +104,17 @@ def test_every_folder_with_code_is_a_package() -> None:
 def test_imports_are_relative_inside_the_repository() -> None:
     inner = {*PACKAGES, "passwright", "tests"}
     assert {m: found for m in MODULES if (found := absolute_imports(m) & inner)} == {}
+
+
+def test_docstrings_of_packages_name_modules_that_exist() -> None:
+    named = {
+        f"{m}: {name}"
+        for m, path in MODULES.items()
+        if path.stem == "__init__"
+        for name in re.findall(r"`([a-z_]+|core\.[a-z_.]+)`", ast.get_docstring(syntax_tree(path)) or "")
+        if name not in {*MODULES, *PACKAGES} and f"{m}.{name}" not in MODULES
+    }
+    assert named == set()
 
 
 def test_packages_import_one_way() -> None:

@@ -1,1 +1,7 @@
-"""Operators by family: one declaration for each, with its traits and its meaning as a function of arrays."""
+"""Operators by family: one declaration for each, with its traits and its meaning as a function of arrays.
+
+To add an operator, declare it in the module of its family, with a shape function beside it where the one of onnx is not
+enough: folding, inference, verification and proofs read the declaration. `declaration` defines what it says, `table`
+answers questions about all of them. `operands` and `effects` have queries on an op in a graph: its axes and bounds,
+whether it may be folded, merged or dropped.
+"""

@@ -1,1 +1,1 @@
-"""Support code that is independent of ONNX."""
+"""Support code that is independent of ONNX: files and folders, texts, time limits, garbage collection."""

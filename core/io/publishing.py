@@ -85,7 +85,9 @@ class Publication:
         """
 
         def write(path: Path) -> Path | None:
-            return write_model(model, path, external=external, external_above=external_above, report=self._report)
+            return write_model(
+                model, path, external=external, external_above=external_above, is_final=True, report=self._report
+            )
 
         return self._add(self.model, write)
 
@@ -205,11 +207,9 @@ class _StagedFile:
     replaced: tuple[str, ...]
 
     def flush(self, file: OutputFile) -> None:
-        """Flush the file and its data to the disk. Raises OSError, or ModelError if its folder was replaced."""
+        """Flush the file to the disk, as its data are. Raises OSError, or ModelError if its folder was replaced."""
         file.require_same_folder()
-        for path in (self.data, self.path):
-            if path is not None:
-                _flush(path)
+        _flush(self.path)
 
     def publish(self, file: OutputFile) -> None:
         """Move the file to its place. Raises OSError, or ModelError if its folder was replaced.

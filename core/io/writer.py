@@ -13,7 +13,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
+from functools import partial
+from hashlib import sha1
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, BinaryIO
@@ -43,7 +44,7 @@ MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is hande
 MAX_NAME_BYTES = 255  # of a file, on common file systems
 DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name of its file
 PAGE_BYTES = 4096  # external data of a tensor begin at a multiple
-PIECE_BYTES = 1 << 20  # of a file that is read at a time
+PIECE_BYTES = 256 << 10  # of a file that is read at a time
 
 ReportBytes = Callable[[int, int], object]
 """Is called with the bytes written so far, and how many there are, more or less."""
@@ -84,18 +85,34 @@ def write_model(
     *,
     external: bool = False,
     external_above: int = SMALL_TENSOR_BYTES,
+    is_final: bool = False,
     report: ReportBytes = lambda _written, _total: None,
 ) -> Path | None:
-    """Write a model, which is not flushed to disk; `report` is called as it grows.
+    """Write a model; `report` is called as it grows.
 
     With `external` or beyond 2 GB, tensors of a Model of more than `external_above` bytes are written to another file
-    in its folder, which is returned if there are any: its name holds a digest of its content. Raises OSError.
+    in its folder, which is returned if there are any. With `is_final` its name holds a digest of its content, and it
+    is flushed to disk, which the model is not. Raises OSError.
     """
     data: Path | None = None
     if isinstance(model, SerializedModel):
         exported = model
     elif external or weight_bytes(model) > MAX_MESSAGE_BYTES:
-        exported, data = _write_external_data(model, path, external_above, report)
+        data = path.with_name(data_name(path.name, token_hex(DIGEST_DIGITS // 2) if is_final else "0" * DIGEST_DIGITS))
+        with data.open("w+b") as file, ThreadPoolExecutor(1) as thread:
+            writer = _ExternalDataWriter(
+                file, external_above, weight_bytes(model), report, thread if is_final else None
+            )
+            exported = serialize(model, writer.chunks)
+            is_empty = not file.tell()
+            digest = writer.finish() if is_final else ""
+        if is_empty:
+            data.unlink()
+            data = None
+        elif is_final:
+            named = path.with_name(data_name(path.name, digest))
+            exported = _renamed(exported, data.name, named.name)
+            data = data.replace(named)
     else:
         exported = serialize(model)
     with path.open("wb") as f:
@@ -107,43 +124,29 @@ def write_model(
     return data
 
 
-def _write_external_data(
-    model: Model, path: Path, above: int, report: ReportBytes
-) -> tuple[SerializedModel, Path | None]:
-    """Write tensors of more than `above` bytes beside `path`; returns the model that refers to them, and the file."""
-    provisional = data_name(path.name, token_hex(DIGEST_DIGITS // 2))
-    unnamed = path.with_name(provisional)
-    with unnamed.open("w+b") as file, ThreadPoolExecutor(1) as thread:
-        writer = _ExternalDataWriter(file, provisional, above, weight_bytes(model), report, thread)
-        exported = serialize(model, writer.chunks)
-        is_empty = not file.tell()
-        name = data_name(path.name, writer.digest())
-    if is_empty:
-        unnamed.unlink()
-        return exported, None
-    before, after = provisional.encode(), name.encode()
+def _renamed(model: SerializedModel, old: str, new: str) -> SerializedModel:
+    """The model with another name of its external data, of the same length; the `old` one is nowhere else in it."""
+    before, after = old.encode(), new.encode()
     initializers = tuple(
         tuple(chunk.replace(before, after) if isinstance(chunk, bytes) else chunk for chunk in chunks)
-        for chunks in exported.initializers
+        for chunks in model.initializers
     )
-    renamed = SerializedModel(exported.header, exported.body.replace(before, after), initializers)
-    return renamed, unnamed.replace(path.with_name(name))
+    return SerializedModel(model.header, model.body.replace(before, after), initializers)
 
 
 @dataclass(slots=True)
 class _ExternalDataWriter:
     """Writes the elements of tensors of more than `above` bytes to a file, and references to them into the messages.
 
-    A `thread` computes the digest of what is written, from the memory of the system, beside the writing.
+    A `thread`, if given, computes the digest of what is written, from the memory of the system, beside the writing.
     """
 
     file: BinaryIO
-    location: str
     above: int
     total: int
     report: ReportBytes
-    thread: ThreadPoolExecutor
-    _hash: Any = field(default_factory=sha256)
+    thread: ThreadPoolExecutor | None
+    _hash: Any = field(default_factory=partial(sha1, usedforsecurity=False))  # of 16 digits, none is secure
     _hashing: list[Future[None]] = field(default_factory=list[Future[None]])
 
     def chunks(self, tensor: Tensor, name: str) -> Iterator[Chunk]:
@@ -155,21 +158,26 @@ class _ExternalDataWriter:
         begin = self.file.tell()
         proto = tensor.proto_without_elements(name)
         proto.raw_data = b""  # the helper refuses a tensor that has none
-        set_external_data(proto, self.location, begin, len(content))
+        set_external_data(proto, Path(self.file.name).name, begin, len(content))
         proto.ClearField("raw_data")
         write_chunk(self.file, content)
-        self.file.flush()
-        self._hashing.append(self.thread.submit(self._hash_span, begin, self.file.tell()))
+        if self.thread is not None:
+            self.file.flush()
+            self._hashing.append(self.thread.submit(self._hash_span, begin, self.file.tell()))
         self.report(self.file.tell(), self.total)
         yield proto.SerializeToString(deterministic=True)
 
     def _hash_span(self, begin: int, end: int) -> None:
         self._hash.update((end - begin).to_bytes(8, "little"))  # lengths tell where each tensor begins
+        piece = memoryview(bytearray(PIECE_BYTES))
         for start in range(begin, end, PIECE_BYTES):
-            self._hash.update(os.pread(self.file.fileno(), min(PIECE_BYTES, end - start), start))
+            count = os.preadv(self.file.fileno(), [piece], start)
+            self._hash.update(piece[: min(count, end - start)])
 
-    def digest(self) -> str:
-        """The digest of all tensors in the file. Raises OSError."""
+    def finish(self) -> str:
+        """Flush the file to disk; returns the digest of all tensors in it. Raises OSError."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
         for span in self._hashing:
             span.result()
         return self._hash.hexdigest()[:DIGEST_DIGITS]

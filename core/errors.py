@@ -112,7 +112,7 @@ class MatchFailure(Exception):
 
 
 class MissingOperator(MatchFailure):
-    """A rule needs an operator that came with a later opset than that of the model."""
+    """A rule needs an operator that came with an opset after the opset of the model."""
 
     def __init__(self, op_type: str, opset: int, since: int) -> None:
         super().__init__(f"{op_type} does not exist at opset {opset}; it came with opset {since}")

@@ -87,7 +87,7 @@ def infer(op: Op) -> None:
 
 
 def infer_dtype(value: Value) -> None:
-    """Infer the element type of `value` alone, through operators that keep that of an input. O(those not known yet).
+    """Infer the element type of `value` alone, through operators that keep the type of an input. O(unknown ones).
 
     Shapes may be known better later, when constants are folded.
     """

@@ -32,11 +32,11 @@ class Typed(Protocol):
 class CostModel:
     """The time that ops take for few numbers, and to move more.
 
-    `op_seconds`: an op on a few numbers; `output_seconds`: each further output of it. `block_bytes_per_second`: bytes
+    `op_seconds`: an op on a few numbers; `output_seconds`: each further output. `block_bytes_per_second`: bytes
     that a Split, or a Transpose that keeps the last axis, reads and writes, both counted. `strided_bytes_per_second`:
-    the same of any other Transpose. `flops_per_second`: of large products. `nominal_dim`: the size of a dim that is
-    unknown. `slow_kernels`: operators whose kernel takes longer than the ops that it replaces, with the seconds that
-    it takes longer for an element; "Attention softcap" for one of scores.
+    that another Transpose reads and writes. `flops_per_second`: of large products. `nominal_dim`: the size of an
+    unknown dim. `slow_kernels`: operators whose kernel takes longer than the ops that it replaces, with the seconds
+    that it takes longer for an element; for "Attention softcap", an element of the scores.
     """
 
     op_seconds: float

@@ -17,6 +17,6 @@ INTEGERS = frozenset({
 })  # fmt: skip
 """The integers that arithmetic is defined for."""
 INTEGER_DTYPES = frozenset(t for name, t in TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
-"""All integers, those of less than 8 bits included."""
+"""All integers, with types of less than 8 bits."""
 DISCRETE_TYPES = INTEGERS | {TensorProto.BOOL, TensorProto.STRING}
 """Types of which every element has one form: no zero is negative, nothing is rounded."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FRESH_NAME_MARK = "_pw"  # before the number of each name made here
 ValueInfo = Literal["keep", "write", "strip"]
-"""The `value_info` of a written model: that of the file, all that inference knows, or none that it can infer."""
+"""The `value_info` of a written model: as in the file, with all inferred types, or without types that follow."""
 Runs = Callable[[str, str, int, Sequence[int]], bool]
 """Whether a target runs an operator, by type, domain and opset, on inputs of some element types (0: unknown)."""
 
@@ -66,7 +66,7 @@ class MutationLog:
 
 
 def _own_constants(graph: Graph) -> Iterator[Value]:
-    """The constants that are removed with a subgraph, without those that were moved to an enclosing graph."""
+    """The constants that are removed with a subgraph, without constants that were moved to an enclosing graph."""
     outer = list(graph.with_enclosing())[1:]
     yield from (v for v in graph.initializers if not any(v in g.initializers for g in outer))
     for op in graph.ops():
@@ -83,9 +83,9 @@ class ReplacementLog:
     """Replacements of values and ops during a run. It stays in memory, so it is kept only for name maps.
 
     `replaced_values`: the replacement of a value. `derived_ops`: the ops made from an op. `equivalent_ops`: the op
-    whose outputs replace those of another. `original_labels`: the label of an op before its outputs changed.
+    whose outputs replace the outputs of another. `original_labels`: the label of an op before its outputs changed.
     `removed_ops`: in the order of removal. `value_names`, `op_names`: unique names of all values and ops when the log
-    began, `initializers` those of the values that had no producer and a content.
+    began, `initializers` the values that had a content and no producer.
     """
 
     value_names: dict[Value, str]
@@ -131,7 +131,7 @@ class GraphContext:
     reserved_names: set[str] | None = None  # names of the model that `fresh_name` might generate
     fresh_name_count: int = 0
     unknown_count: int = 0
-    input_symbols: set[str] = field(default_factory=set[str])  # of the dims of graph inputs, those of bodies too
+    input_symbols: set[str] = field(default_factory=set[str])  # of the dims of inputs, of graphs and of bodies
     interned_tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small ones made by rewrites
     replacement_log: ReplacementLog | None = None  # kept for name maps
     mutation_log: MutationLog | None = None  # kept where the size of each change is recorded
@@ -223,12 +223,12 @@ def invalidate_dependents(value: Value) -> None:
 
 
 def invalidate_inference(ops: Iterable[Op]) -> None:
-    """Have `ops`, and those that depend on them, inferred again where they can be refined."""
+    """Have `ops`, and ops that depend on them, inferred again where they can be refined."""
     stack = list(ops)
     while stack:
         op = stack.pop()
         if op.inferred_epoch != op.graph.context.inference_epoch:
-            continue  # as those that depend on values that it may refine
+            continue  # nor were ops inferred that depend on values that it may refine
         op.inferred_epoch = OUTDATED
         for v in op.outputs:
             if not v.is_fully_known:
@@ -291,7 +291,7 @@ def _drop_uses(op: Op) -> None:
 
 
 def attribute_graphs(op: Op) -> list[Graph]:
-    """The graphs among the attributes of an op: its bodies, or those of another op that it is to take over."""
+    """The graphs among the attributes of an op: its bodies, or bodies of another op that it is to take over."""
     return [value for value in op.attrs.values() if isinstance(value, Graph)]
 
 
@@ -636,7 +636,7 @@ class Graph:
             self._ops_with_subgraphs[op] = None
 
     def prune(self, ops: Iterable[Op]) -> int:
-        """Remove those of `ops` that became dead and may be removed, and ops that die with them. O(removed)."""
+        """Remove the ops among `ops` that became dead and may be removed, and ops that die with them. O(removed)."""
         stack, removed = list(ops), 0
         while stack:
             op = stack.pop()

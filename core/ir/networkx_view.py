@@ -13,7 +13,7 @@ Node = TypeVar("Node", bound=Hashable)
 class NetworkxView(nx.DiGraph[Node] if TYPE_CHECKING else nx.DiGraph):
     """A frozen `networkx.DiGraph` of `nodes`, in their order, and edges without data.
 
-    The nodes are those of the moment at which the view was made; `successors` and `predecessors` are called whenever
+    The nodes are fixed when the view is made; `successors` and `predecessors` are called whenever
     an algorithm reads edges.
     """
 

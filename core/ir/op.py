@@ -337,7 +337,7 @@ def record_source(op: Op | None) -> None:
 
 
 def inherit_name(op: Op, root: Op) -> None:
-    """Give `op` the name of `root`, which it replaces, and the doc string and metadata of that in the file."""
+    """Give `op` the name of `root`, which it replaces, and the doc string and metadata that `root` has in the file."""
     if root.name:
         op.name = root.name
     namesake = root.origin.named_after if isinstance(root.origin, Origin) else root.loaded_proto_bytes or b""

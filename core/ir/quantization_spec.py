@@ -23,10 +23,9 @@ class Range(NamedTuple):
 class QuantizationSpec:
     """The data that a pipeline gives to its rules of contract LOSSY, see `GraphContext.quantization`.
 
-    `ranges` are those of values, by name. `activations` and `weights` are element types of TensorProto.DataType, int8
+    `ranges` are ranges of values, by name. `activations` and `weights` are element types of TensorProto.DataType, int8
     or uint8; weights use integers up to `weight_limit` and, but for convolutions and products without `per_channel`,
-    one scale for each output channel. `operators` are those that the target computes on integers, and `opset` the first
-    at which it does.
+    one scale for each output channel. `operators` are computed on integers by the target.
     Dynamic and weight-only schemes round weights by `rounding`, where "gptq" takes `grams`: for the input of a product,
     by name, X^T X of all rows X that it has in the calibration data, (columns, columns) in float64. They leave products
     of fewer than `min_weights` weights in float, which onnxruntime computes as fast. Weight-only schemes use

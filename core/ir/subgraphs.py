@@ -16,12 +16,12 @@ def is_counted(op: Op) -> bool:
 
 
 def total_op_count(graph: Graph) -> int:
-    """Ops of a graph and of those inside it, Constant ops included."""
+    """Ops of a graph and of the graphs inside it, Constant ops included."""
     return sum(map(len, graph.with_subgraphs()))
 
 
 def all_constants(graph: Graph) -> Iterator[Value]:
-    """The constants of a graph and of those inside it: initializers and outputs of Constant ops."""
+    """The constants of a graph and of the graphs inside it: initializers and outputs of Constant ops."""
     for g in graph.with_subgraphs():
         yield from g.initializers
         for op in g.ops("Constant"):
@@ -29,7 +29,7 @@ def all_constants(graph: Graph) -> Iterator[Value]:
 
 
 def constant_bytes(graph: Graph) -> int:
-    """Bytes of the constants of a graph and of those inside it."""
+    """Bytes of the constants of a graph and of the graphs inside it."""
     return sum(v.tensor.nbytes for v in all_constants(graph) if v.tensor is not None)
 
 

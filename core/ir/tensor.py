@@ -283,7 +283,7 @@ class Tensor:
 
     @property
     def _is_view_of_file(self) -> bool:
-        """Whether the elements in memory are those of the mapped file."""
+        """Whether the elements in memory are the elements in the mapped file."""
         return self.mapped is not None and self.mapped.is_raw and element_bits(self.dtype) % 8 == 0
 
     def _decode(self) -> np.ndarray[Any, Any]:

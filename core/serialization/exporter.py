@@ -59,8 +59,8 @@ def written_sparse(graph: Graph) -> Iterator[tuple[Value, onnx.SparseTensorProto
 def written_value_infos(graph: Graph) -> Iterator[bytes]:
     """The serialized `value_info`: by default the entries of the file for values that still exist.
 
-    To strip it leaves those of ops whose schema infers no types, without which onnxruntime may not load the model. To
-    write it adds the inferred types of all values to them, but for outputs, which are declared.
+    To strip it leaves entries for ops whose schema infers no types, without which onnxruntime may not load the model.
+    To write it adds the inferred types of all values to them, but for outputs, which are declared.
     """
     policy = graph.context.value_info
     kept = [

@@ -61,7 +61,7 @@ def node_key(
 ) -> NodeKey:
     """A key that is equal for equivalent nodes, whatever the names of the nodes and their outputs.
 
-    `resolve_name` maps names of inputs to those of the other model. Outputs among `kept_outputs` count by name. Doc
+    `resolve_name` maps names of inputs to names in the other model. Outputs among `kept_outputs` count by name. Doc
     strings, metadata, attributes at their default, the order of attributes and the encoding of tensors do not count.
     """
     domain = op_schemas.canonical_domain(node.domain)

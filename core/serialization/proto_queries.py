@@ -19,7 +19,7 @@ SUBGRAPH_ATTRIBUTE_TYPES = frozenset({GRAPH, GRAPHS})
 
 
 def named_subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """The graphs in the attributes of a node, by attribute; those of a list are numbered."""
+    """The graphs in the attributes of a node, by attribute; graphs in a list are numbered."""
     for a in node.attribute:
         kind = a.type
         if kind == GRAPH:

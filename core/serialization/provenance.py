@@ -43,7 +43,9 @@ def source_names(origin: Origin) -> list[str]:
     found: dict[str, None] = {}
     for source in origin.sources:
         node = onnx.NodeProto.FromString(source.node)
-        found |= dict.fromkeys(read_provenance(node)[1] or (node.name or source.output,))  # or those of an earlier run
+        found |= dict.fromkeys(
+            read_provenance(node)[1] or (node.name or source.output,)
+        )  # or the names that an earlier run wrote
     names = [name for name in found if name and name != TRUNCATION_MARK]
     was_truncated = TRUNCATION_MARK in found or origin.is_truncated  # in an earlier run, or in this one
     more = was_truncated or len(names) > MAX_SOURCES

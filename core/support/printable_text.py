@@ -50,7 +50,7 @@ def printable_line(text: str) -> str:
 
 
 def json_text(data: Any, indent: int | None = 1, default: Callable[[Any], Any] | None = None) -> str:
-    """Data as JSON in ASCII, compact with no `indent`; `default` is as that of `json.dumps`.
+    """Data as JSON in ASCII, compact with no `indent`; `default` is as in `json.dumps`.
 
     Numbers that JSON cannot hold, NaN and infinity, become null; half of a surrogate pair its escape as text.
     """

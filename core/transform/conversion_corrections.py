@@ -83,7 +83,7 @@ def _decline_batches(op: Op, node: onnx.NodeProto) -> None:
 
 
 def _keep_zero_dims(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
-    """The shape of the input is that of the output, zeros included; before opset 14 they mean a dim of the operand."""
+    """Input and output have the same shape, zeros included; before opset 14 they mean a dim of the operand."""
     for node in nodes:
         if node.op_type == "Softmax":
             node.op_type = single.op_type

@@ -48,7 +48,7 @@ def keep_outputs(model: Model, names: Sequence[str]) -> int:
 def cut_inputs(model: Model, names: Sequence[str]) -> int:
     """Make the named values of the main graph its first inputs, in that order, and drop the ops that computed them.
 
-    Inputs that the outputs still need follow; those that only dropped ops read are dropped. Returns the number of
+    Inputs that the outputs still need follow; inputs that only dropped ops read are dropped. Returns the number of
     inputs that come or go, 1 for another order alone. Raises ModelError for a name that is unknown or comes twice, a
     sparse constant, or a value of unknown type.
     """
@@ -134,7 +134,7 @@ def _input_infos(model: Model, wanted: Sequence[Value]) -> list[bytes]:
 
 
 def _infos(model: Model, wanted: Sequence[Value], what: str) -> list[bytes]:
-    """The declarations of new inputs or outputs: those of the file where it has any, with the type if they lack it."""
+    """The declarations of new inputs or outputs: from the file where it has any, with the type if they lack it."""
     graph = model.graph
     stated = {v: info for v, info in graph.declared.value_infos if v is not None}
     stated.update(graph.declared.inputs)
@@ -163,7 +163,7 @@ def _chunks_without_large_data(tensor: Tensor, name: str) -> Iterator[bytes]:
 
 
 def _required_ops(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
-    """The ops that some values depend on, and those of the values that quantization annotations of these name.
+    """The ops that some values depend on, and the ops behind values that their quantization annotations name.
 
     O(V + E) for each step in a chain of annotations.
     """

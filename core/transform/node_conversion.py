@@ -56,7 +56,7 @@ class Unconvertible(MatchFailure):
 class SingleNodeModel:
     """A serialized node that reads i0, i1, ... and writes o0, o1, ..., and what is known of its inputs.
 
-    `op_type` is that of the op, `types` are serialized TypeProtos, `constants` TensorProtos, b"" where unknown.
+    `op_type` is the operator of the op, `types` are serialized TypeProtos, `constants` TensorProtos, b"" where unknown.
     `has_hidden_attributes`: a number stands for each attribute that holds a tensor or a graph. `original`: the node
     before it was corrected.
     """

@@ -104,7 +104,7 @@ def plan_conversion(
 def plan_highest_conversion(
     graph: Graph, version: int, runs: Runs | None = None, *, same_kernels: bool = False
 ) -> OpsetConversion:
-    """The conversion to the highest opset that is possible, from that of the graph up to `version`."""
+    """The conversion to the highest opset that is possible, from the opset of the graph up to `version`."""
     obstacle, suspects = "", dict[Op, None]()
     current = graph.opsets.get(ONNX_DOMAIN, version)
     for candidate in range(version, current, -1):
@@ -135,7 +135,7 @@ class Raising:
     version: int
 
     def convert(self, ops: Sequence[Op]) -> dict[Op, Nodes]:
-        """The nodes that replace ops; without those that stay as they are. Declines with the first that cannot be.
+        """The nodes that replace ops, by op, without ops that stay as they are. Declines with the first that cannot be.
 
         An op is converted without types first, which takes no inference. If it stays then, that is final unless its
         operator accepts fewer types at the new opset.
@@ -193,7 +193,7 @@ class Raising:
 def _convert(
     ops: Sequence[Op], current: int, version: int, runs: Runs | None, *, same_kernels: bool
 ) -> dict[Op, Nodes]:
-    """The nodes that replace ops between two opsets, without those that stay as they are. Raises Unconvertible."""
+    """The nodes that replace ops between two opsets, without ops that stay as they are. Raises Unconvertible."""
     changed = [op for op in ops if _schema_changes(op, version)]
     for op in changed if same_kernels else ():
         if _gets_other_kernel(op, version):

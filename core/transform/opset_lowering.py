@@ -59,7 +59,7 @@ class Lowering:
     version: int
 
     def convert(self, ops: Sequence[Op]) -> dict[Op, Nodes]:
-        """The nodes that replace ops; without those that stay as they are. Declines with one that cannot be."""
+        """The nodes that replace ops, by op, without ops that stay as they are. Declines with one that cannot be."""
         if ops and self.version < LOWEST:
             raise Unconvertible(ops[0], f"before opset {LOWEST}, axes and indices could not be negative")
         alike: dict[object, _Whole] = {}
@@ -268,7 +268,7 @@ def _in_place_of(part: _Part, nodes: Converted, step: int) -> Converted:
 
 
 def _names(node: onnx.NodeProto) -> dict[str, str]:
-    """The names of values of a node by those that they have apart from the others."""
+    """The names of values of a node, by the names in the model of the node alone."""
     inputs = {f"i{i}": name for i, name in enumerate(node.input)}
     return inputs | {f"o{i}": name for i, name in enumerate(node.output)}
 

@@ -66,7 +66,7 @@ def require_symbols(graph: Graph, dims: Mapping[str, int]) -> None:
 
 
 def _tensor_types(proto: onnx.TypeProto | None) -> list[onnx.TypeProto.Tensor]:
-    """The tensor type, or that of the elements of a sequence or optional, to be changed in place; none for a map."""
+    """The tensor type, or the type of elements of a sequence or optional, to be changed in place; none for a map."""
     while proto is not None and (kind := proto.WhichOneof("value")) in {"sequence_type", "optional_type"}:
         proto = proto.sequence_type.elem_type if kind == "sequence_type" else proto.optional_type.elem_type
     return [proto.tensor_type] if proto is not None and proto.HasField("tensor_type") else []

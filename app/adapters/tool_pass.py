@@ -11,8 +11,7 @@ from google.protobuf.message import DecodeError
 
 from ...core import Graph, Ledger
 from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed
-from ...core.io.foreign_merge import ForeignMerge, plan_foreign_merge
-from ...core.io.interchange import serialize_main_graph
+from ...core.io.foreign_models import ForeignMerge, plan_foreign_merge, serialize_main_graph
 from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel
 from ...core.io.writer import write_chunk
 from ...core.ir.tensor import chunk_bytes

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 
 from ...core.errors import format_error
-from ...core.io.interchange import large_tensor_digests, replace_unchanged_weights
+from ...core.io.foreign_models import large_tensor_digests, replace_unchanged_weights
 from ...core.ort.backends import strip_source_locations
 from ...core.ort.worker_process import serve
 

@@ -13,8 +13,7 @@ from passwright.app.adapters import tool_pass as serving
 from passwright.app.adapters.tool_pass import ToolPass, ToolProcess
 from passwright.core import Fixpoint, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import FailureKind, PassFailed
-from passwright.core.io.foreign_merge import plan_foreign_merge
-from passwright.core.io.interchange import proto_without_weights
+from passwright.core.io.foreign_models import plan_foreign_merge, proto_without_weights
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.worker_process import WorkerProcess
 from passwright.core.rewriting.ledger import Ledger

@@ -1,4 +1,7 @@
-"""Merging of a model that another tool returned into the graph: unchanged ops stay, new ops are added."""
+"""Models exchanged with other tools: placeholders for unchanged large weights, and the merge of a returned model.
+
+Of a returned model, unchanged ops of the graph stay, and new ops are added.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,92 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
+from onnx import helper
 
-from ..errors import ModelError
+from ..errors import InterfaceError, ModelError
 from ..inference.type_inference import forget_inferred_types
+from ..ir.dims import contradict
 from ..ir.graph import Graph, force_remove
 from ..ir.op import Op, inherit_name, set_origin
-from ..ir.tensor import Tensor, tensors_equal
-from ..ir.values import Value
-from ..serialization.exporter import node_bytes
+from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor, digest, tensors_equal
+from ..ir.values import Value, declared_shape
+from ..serialization.exporter import node_bytes, written_initializers
 from ..serialization.importer import Importer
 from ..serialization.node_attributes import NodeKey, node_key
-from ..serialization.proto_queries import opset_versions, used_domains
+from ..serialization.proto_queries import opset_versions, undefined_operators, used_domains
 from .convert import from_onnx
-from .graph_interface import require_same_interface
-from .interchange import is_placeholder
+from .graph_interface import (
+    Default,
+    default_values,
+    info_names,
+    input_infos,
+    output_infos,
+    require_same_defaults,
+    require_same_names,
+    type_text,
+)
+from .model import Model, SerializedModel, serialize
+
+UNCHANGED_LOCATION = "passwright:as-sent"  # the location of the external data of a placeholder
+
+
+def serialize_main_graph(graph: Graph) -> SerializedModel:
+    """The main graph and the local functions that it calls as a model, without a copy of the weights.
+
+    Raises GraphError if the graph cannot be written.
+    """
+    shared = graph.context
+    imports = [helper.make_opsetid(domain, version) for domain, version in shared.opsets.items()]
+    header = onnx.ModelProto(ir_version=shared.ir_version, opset_import=imports, functions=shared.functions)
+    return serialize(Model(header, graph))
+
+
+def proto_without_weights(graph: Graph) -> onnx.ModelProto:
+    """The main graph as a message, with placeholders for large weights and without local functions."""
+    exported = serialize_main_graph(graph)
+    proto = onnx.ModelProto.FromString(exported.header)
+    proto.ClearField("functions")
+    proto.graph.MergeFromString(bytes(exported.body))
+    for value, tensor in written_initializers(graph):
+        is_large = tensor.nbytes > SMALL_TENSOR_BYTES
+        whole = tensor.proto_without_elements(value.name) if is_large else tensor.to_proto(value.name)
+        proto.graph.initializer.append(make_placeholder(whole) if is_large else whole)
+    return proto
+
+
+def make_placeholder(tensor: onnx.TensorProto) -> onnx.TensorProto:
+    """A placeholder for an initializer of that name, type and shape whose elements did not change."""
+    proto = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+    proto.data_location = onnx.TensorProto.EXTERNAL
+    proto.external_data.add(key="location", value=UNCHANGED_LOCATION)
+    return proto
+
+
+def is_placeholder(tensor: onnx.TensorProto) -> bool:
+    """Whether a tensor is a placeholder for unchanged elements."""
+    return any(e.key == "location" and e.value == UNCHANGED_LOCATION for e in tensor.external_data)
+
+
+def replace_unchanged_weights(model: onnx.ModelProto, sent: dict[str, bytes]) -> onnx.ModelProto:
+    """`model` with placeholders for the large initializers whose content has not changed since it was sent."""
+    for tensor in model.graph.initializer:
+        if tensor.name in sent and large_tensor_digest(tensor) == sent[tensor.name]:
+            tensor.CopyFrom(make_placeholder(tensor))
+    return model
+
+
+def large_tensor_digests(model: onnx.ModelProto) -> dict[str, bytes]:
+    """Digests of the large initializers, by name."""
+    found = ((t.name, large_tensor_digest(t)) for t in model.graph.initializer)
+    return {name: content for name, content in found if content}
+
+
+def large_tensor_digest(tensor: onnx.TensorProto) -> bytes:
+    """A digest of type, shape and elements; empty for a small tensor."""
+    held = Tensor.from_proto(tensor)
+    if held.nbytes <= SMALL_TENSOR_BYTES or held.is_external:
+        return b""
+    return digest(held)
 
 
 def reset_inference(graph: Graph, declared: Collection[Value]) -> None:
@@ -237,3 +312,63 @@ def _claim_names(merge: ForeignMerge, settled: set[Op], names: Iterable[str]) ->
 
 def _sparse_names(proto: onnx.GraphProto) -> Iterator[str]:
     return (t.values.name for t in proto.sparse_initializer)
+
+
+def require_same_interface(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:
+    """Raise InterfaceError unless `model` has the inputs, outputs, defaults and opsets of `graph`.
+
+    It may use further `domains`, any if None. Symbols of dims may differ, since the declarations of `graph` are
+    written.
+    """
+    held = {t.name: t for t in model.graph.initializer}
+    inputs = input_infos(graph)
+    listed = set(info_names(inputs))
+    old_style = graph.context.initializers_are_inputs
+    given = [i for i in model.graph.input if not (old_style and i.name in held and i.name not in listed)]
+    _require_same_values("input", inputs, given)
+    _require_same_values("output", output_infos(graph), model.graph.output)
+    sparse = {t.values.name: t for t in model.graph.sparse_initializer}
+    names = {v.name for v in graph.inputs if not (old_style and v in graph.sparse_initializers)}
+    defaults = {name: t for name, t in {**held, **sparse}.items() if name in names}
+
+    def is_same(before: Default, after: onnx.TensorProto | onnx.SparseTensorProto) -> bool:  # sparse ones never change
+        if not isinstance(before, Tensor) or not isinstance(after, onnx.TensorProto):
+            return True
+        return is_placeholder(after) or tensors_equal(before, Tensor.from_proto(after))
+
+    require_same_defaults(default_values(graph), defaults, is_same)
+    _require_opsets(graph, model, domains)
+
+
+def _require_same_values(what: str, before: Sequence[bytes], after: Sequence[onnx.ValueInfoProto]) -> None:
+    require_same_names(what, info_names(before), [info.name for info in after])
+    for info, new in zip(before, after, strict=True):
+        old = onnx.ValueInfoProto.FromString(info)
+        if not _types_compatible(old.type, new.type):
+            raise InterfaceError(f"{what} {old.name} was {type_text(old.type)} and is {type_text(new.type)}")
+
+
+def _types_compatible(a: onnx.TypeProto, b: onnx.TypeProto) -> bool:
+    """Whether one value can have both types."""
+    if not a.WhichOneof("value") or not b.WhichOneof("value"):
+        return True
+    if not (a.HasField("tensor_type") and b.HasField("tensor_type")):
+        return a.WhichOneof("value") == b.WhichOneof("value")
+    if a.tensor_type.elem_type != b.tensor_type.elem_type:
+        return False
+    mine, theirs = declared_shape(a.tensor_type), declared_shape(b.tensor_type)
+    return mine is None or theirs is None or (len(mine) == len(theirs) and not contradict(mine, theirs))
+
+
+def _require_opsets(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:
+    imports = opset_versions(model)
+    for domain, version in graph.opsets.items():
+        if imports.get(domain, version) != version:
+            raise InterfaceError(f"opset {version} of {domain or 'ai.onnx'} became {imports[domain]}")
+    for domain in used_domains(model.graph):
+        if domain not in graph.opsets and domains is not None and domain not in domains:
+            raise InterfaceError(f"it brought in operators of {domain}, which the model does not use")
+    for domain, kind in undefined_operators(model):
+        if not any(op.domain == domain for g in graph.with_subgraphs() for op in g.ops(kind)):
+            version = imports.get(domain, graph.opsets.get(domain))
+            raise InterfaceError(f"it brought in {kind}, which opset {version} of {domain or 'ai.onnx'} does not have")

@@ -2,5 +2,6 @@
 
 Reading `Value.shape` runs `type_inference` for the op that produces the value and for those before it, once for the
 same facts: the shape function of the operator's declaration (`core.operators`), or else the function of its schema
-(`schema_inference`). `element_inference` follows the numbers of shapes through the ops that compute with them.
+(`schema_inference`). The numbers of shapes are followed through the ops that compute with them, by the declarations
+too.
 """

@@ -12,17 +12,18 @@ from functools import partial
 import onnx
 
 from ..errors import MatchFailure
+from ..ir import expressions as sym
 from ..ir.dims import Shape, possible_dim
 from ..ir.expressions import DeclaredSymbol, SymInt
 from ..ir.graph import Graph
 from ..ir.op import NOT_INFERRED, Op
+from ..ir.tensor import MAX_TRACKED_ELEMENTS, TRACKED_DTYPES
 from ..ir.values import Value
 from ..operators.broadcasting import broadcast
 from ..operators.declaration import ShapeFunction, Trait
-from ..operators.operands import INVALID_OPERAND_ERRORS, input_shape
+from ..operators.operands import INVALID_OPERAND_ERRORS, PartialElements, input_shape
 from ..operators.table import OPERATORS, ops_with
 from ..serialization.importer import declare_computed, declare_input
-from .element_inference import infer_elements, is_tracked
 from .schema_inference import infer_from_schema
 
 MULTIDIRECTIONAL_BROADCAST_OPSET = 8  # of the variadic operators, the last to broadcast in both directions
@@ -44,6 +45,14 @@ SHAPE_FUNCTIONS: Mapping[str, ShapeFunction] = {
     **dict.fromkeys(ops_with(Trait.SAME_SHAPE | Trait.SAME_DTYPE), _same),
     **{op_type: row.shapes for op_type, row in OPERATORS.items() if row.shapes is not None},
 }
+
+
+INTEGER_LIMITS: dict[int, int] = {
+    onnx.TensorProto.INT64: 1 << 63,
+    onnx.TensorProto.INT32: 1 << 31,
+    onnx.TensorProto.BOOL: 2,
+}
+"""Elements outside the range of their type are not tracked."""
 
 
 def infer_from_subgraphs(op: Op) -> None:
@@ -186,10 +195,10 @@ def _dtype_input(op: Op) -> int:
 
 def _infer_elements(op: Op, new_unknown: Callable[[], SymInt]) -> None:
     """Infer the elements of the outputs; each unknown element becomes a new unknown integer."""
-    followed = [v for v in op.outputs if v.tensor is None and is_tracked(v)]
+    followed = [v for v in op.outputs if v.tensor is None and _is_tracked(v)]
     if not followed:
         return
-    found = dict(zip(op.outputs, infer_elements(op), strict=False))
+    found = dict(zip(op.outputs, _inferred_elements(op), strict=False))
     for v in followed:
         shape = v.recorded_type[1]
         size = int(str(shape[0])) if shape else 1
@@ -217,3 +226,30 @@ def forget_inferred_types(graph: Graph) -> None:
                 declare_computed(v, onnx.ValueInfoProto.FromString(info).type, g.context)
     graph.context.inference_epoch += 1
     graph.mark_changed()
+
+
+def _inferred_elements(op: Op) -> list[PartialElements]:
+    """The elements of each output of `op`, whose shapes are known already; [] if nothing is known."""
+    declared = OPERATORS.get(op.type) if not op.domain else None
+    if declared is None or declared.symbols is None:
+        return []
+    try:
+        found = declared.symbols(op)
+    except (MatchFailure, *INVALID_OPERAND_ERRORS):
+        return []
+    return [[_within_limits(x, v) for x in f] for f, v in zip(found, op.outputs, strict=False)]
+
+
+def _is_tracked(value: Value) -> bool:
+    """Whether the elements of a value are tracked: few integers or booleans of rank 0 or 1."""
+    dtype, shape = value.recorded_type
+    if dtype not in TRACKED_DTYPES or shape is None or len(shape) > 1:
+        return False
+    return not shape or (isinstance(shape[0], int) and shape[0] <= MAX_TRACKED_ELEMENTS)
+
+
+def _within_limits(x: SymInt | None, of: Value) -> SymInt | None:
+    if isinstance(x, int):
+        limit = INTEGER_LIMITS.get(of.recorded_type[0], 0)  # no element fits into a type that is not tracked
+        return x if -limit <= x < limit else None
+    return x if x is None or sym.is_simple(x) else None

@@ -2,6 +2,7 @@
 
 To add an operator, declare it in the module of its family, with a shape function beside it where the one of onnx is not
 enough: folding, inference, verification and proofs read the declaration. `declaration` defines what it says, `table`
-answers questions about all of them. `operands` and `effects` have queries on an op in a graph: its axes and bounds,
+answers questions about all of them. `object_array` has arrays of terms on which meanings run, `symbolic_integers` what
+inference knows of small integers. `operands` and `effects` have queries on an op in a graph: its axes and bounds,
 whether it may be folded, merged or dropped.
 """

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import onnx
 
 from ..ir.dims import Shape
+from ..ir.expressions import SymInt
 from ..ir.op import Op
 
 ANY_KIND = "biufcOSUV"
@@ -121,6 +122,7 @@ T = Trait
 """The name of traits in declarations."""
 Meaning = Callable[..., Any]
 ShapeFunction = Callable[[Op], list[Shape]]
+ElementFunction = Callable[[Op], list[Sequence[SymInt | None]]]
 AnyMeaning = TypeVar("AnyMeaning", bound=Meaning)
 BodyRunner = Callable[[onnx.GraphProto, Sequence[Any]], list[Any]]
 CONTEXT = ("node", "version", "output_count", "input_types", "run_body", "own_types")
@@ -163,7 +165,8 @@ class Operator:
     `elements` gives from them how many elements there are in results that may have more than the inputs.
 
     `shapes` gives the shapes of the outputs of an op, with symbolic dims, where not `onnx` gives it. It raises
-    MatchFailure for unknown ones, or one of INVALID_OPERAND_ERRORS.
+    MatchFailure for unknown ones, or one of INVALID_OPERAND_ERRORS; `symbols` gives so the elements of outputs that are
+    few integers or booleans, as expressions of symbols.
     """
 
     traits: Trait = NO_TRAITS
@@ -174,6 +177,7 @@ class Operator:
     is_exact: Meaning | None = None
     elements: Meaning | None = None
     shapes: ShapeFunction | None = None
+    symbols: ElementFunction | None = None
 
     def meaning(self, version: int) -> Meaning | None:
         """The function that holds at an opset; None if there is none."""
@@ -286,6 +290,15 @@ class Family:
 
         def decorate(function: ShapeFunction) -> ShapeFunction:
             self._add(names, shapes=function)
+            return function
+
+        return decorate
+
+    def symbols(self, names: str) -> Callable[[ElementFunction], ElementFunction]:
+        """Add the function of symbolic elements of declared operators."""
+
+        def decorate(function: ElementFunction) -> ElementFunction:
+            self._add(names, symbols=function)
             return function
 
         return decorate

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
+from ..ir import expressions as sym
 from ..ir.dtypes import INTEGERS
+from ..ir.expressions import is_known_le
+from ..ir.op import Op
 from . import reference
+from . import symbolic_integers as symbolic
 from .declaration import ALL_INPUTS, ANY_KIND, Family, T
 from .element_types import NUMPY_DTYPES, Array, dtype_of, type_at
 from .object_array import known_as
+from .operands import PartialElements, input_elements
 
 Unary = Callable[[Array], Array]
 Binary = Callable[[Array, Array], Array]
@@ -236,6 +241,11 @@ def _identity(x: Any) -> Any:
     return x
 
 
+@ELEMENTWISE.symbols("Identity")
+def _elements_of_identity(op: Op) -> list[PartialElements]:
+    return [input_elements(op, 0)]
+
+
 @ELEMENTWISE.operator("Clip", INVARIANT, data=(0,))
 def _clip(x: Array, min: Array | float | None = None, max: Array | float | None = None) -> Array:
     x = x if min is None else np.maximum(x, np.asanyarray(min, x.dtype))
@@ -372,3 +382,35 @@ def is_conversion_exact(x: Array, to: np.dtype[Any]) -> bool:
         return True
     wide, info = x.astype(np.float64), np.iinfo(to)
     return bool(np.all((wide >= float(info.min)) & (wide < 2.0 ** (info.bits - (info.min < 0)))))
+
+
+@ELEMENTWISE.symbols("Cast")
+def _elements_of_cast(op: Op) -> list[PartialElements]:
+    source = input_elements(op, 0)
+    if op.outputs[0].recorded_type[0] != TensorProto.BOOL:
+        return [source]
+    return [[int(x != 0) if isinstance(x, int) else 1 if is_known_le(1, x) else None for x in source]]
+
+
+for name, symbols in (
+    ("Abs", symbolic.elementwise(symbolic.absolute)),
+    ("Add", symbolic.folded(sym.add)),
+    ("And", symbolic.logical(0)),
+    ("Div", symbolic.folded(symbolic.truncated_divide)),
+    ("Equal", symbolic.folded(symbolic.equal)),
+    ("Greater", symbolic.folded(lambda a, b: symbolic.less(b, a))),
+    ("GreaterOrEqual", symbolic.folded(lambda a, b: symbolic.negation(symbolic.less(a, b)))),
+    ("Less", symbolic.folded(symbolic.less)),
+    ("LessOrEqual", symbolic.folded(lambda a, b: symbolic.negation(symbolic.less(b, a)))),
+    ("Max", symbolic.folded(sym.maximum)),
+    ("Min", symbolic.folded(sym.minimum)),
+    ("Mod", symbolic.folded(symbolic.remainder)),
+    ("Mul", symbolic.folded(sym.multiply)),
+    ("Neg", symbolic.elementwise(partial(sym.multiply, -1))),
+    ("Not", symbolic.elementwise(symbolic.negation)),
+    ("Or", symbolic.logical(1)),
+    ("Sub", symbolic.folded(sym.subtract)),
+    ("Sum", symbolic.folded(sym.add)),
+    ("Where", symbolic.elementwise(symbolic.choice)),
+):
+    ELEMENTWISE.symbols(name)(symbols)

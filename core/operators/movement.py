@@ -11,14 +11,17 @@ from onnx import TensorProto, helper
 
 from ..errors import MatchFailure, require
 from ..ir import expressions as sym
-from ..ir.dims import Dim, Shape, merge_dim
+from ..ir.dims import Dim, Shape, as_integers, merge_dim
 from ..ir.expressions import SymInt, is_known_le, is_known_nonnegative
 from ..ir.op import Op
+from ..ir.tensor import MAX_TRACKED_ELEMENTS
+from ..ir.values import Value
 from .broadcasting import broadcast
 from .declaration import ALL_INPUTS, ANY_KIND, Family, T
 from .element_types import NUMPY_DTYPES, Array, type_at, widened
 from .operands import (
     INT32_MAX,
+    PartialElements,
     full_perm,
     input_dims,
     input_elements,
@@ -28,6 +31,7 @@ from .operands import (
     normalized_axis,
     pad_amounts,
     queried_dims,
+    recorded_elements,
     slice_bounds,
     slice_range,
 )
@@ -42,6 +46,25 @@ Integers = Array | Sequence[int]
 def integers(given: Integers | None) -> list[int]:
     """The integers of an input or an attribute; none where there is neither."""
     return [] if given is None else [int(v) for v in np.reshape(given, -1).tolist()]
+
+
+def _constant_indices(op: Op, size: int) -> list[int]:
+    """The constant second input, as indices of a vector counted from the front."""
+    indices = op.input(1)
+    if indices is None or indices.tensor is None:
+        raise MatchFailure("the indices are computed")
+    found = [int(i) for i in indices.const.reshape(-1)]
+    require(all(-size <= i < size for i in found), "an index is out of range")
+    return [i % size for i in found]
+
+
+def _recorded_size(value: Value) -> int:
+    """The number of elements of a value of rank 0 or 1."""
+    shape = value.recorded_type[1]
+    numbers = None if shape is None else as_integers(shape)
+    if numbers is None:
+        raise MatchFailure("its extent is unknown")
+    return numbers[0] if numbers else 1
 
 
 @MOVEMENT.operator("Reshape", MOVES | T.PERMUTES, data=(0,), roles={1: "factors"}, exact=ANY_KIND)
@@ -147,6 +170,12 @@ def _shape_of_transpose(op: Op) -> list[Shape]:
     return [tuple(x[i] for i in perm)]
 
 
+@MOVEMENT.symbols("Flatten Reshape Squeeze Transpose Unsqueeze")
+def elements_in_order(op: Op) -> list[PartialElements]:
+    """The elements of the first input, as an operator keeps them that changes a shape of at most one dim."""
+    return [input_elements(op, 0)]
+
+
 @MOVEMENT.operator(
     "Concat",
     T.SAME_DTYPE | T.EMPTY_SAFE | T.HAS_AXIS | T.KEEPS_FINITE | T.SMOOTH | T.PLACES | T.LINEAR_TIME,
@@ -168,6 +197,20 @@ def _shape_of_concat(op: Op) -> list[Shape]:
             here = out[i]
             out[i] = merge_dim(here, d) if i != axis else None if here is None or d is None else sym.add(here, d)
     return [tuple(out)]
+
+
+@MOVEMENT.symbols("Concat")
+def _elements_of_concat(op: Op) -> list[PartialElements]:
+    out: list[SymInt | None] = []
+    for i, v in enumerate(op.inputs):
+        found = recorded_elements(v) if v is not None else None
+        if found is None:
+            (extent,) = input_shape(op, i)
+            if not isinstance(extent, int) or extent > MAX_TRACKED_ELEMENTS:
+                raise MatchFailure("a piece is too long")
+            found = [None] * extent
+        out += found
+    return [out]
 
 
 @MOVEMENT.operator("Split", MOVES | T.HAS_AXIS, data=(0,), roles={1: "parts"}, exact=ANY_KIND)
@@ -214,6 +257,16 @@ def _equal_parts(extent: Dim, pieces: int) -> tuple[Dim, ...]:
         return (sym.divide(extent, pieces),) * pieces
     each = -(-extent // pieces)
     return (*[each] * (pieces - 1), max(extent - each * (pieces - 1), 0))
+
+
+@MOVEMENT.symbols("Split")
+def _elements_of_split(op: Op) -> list[PartialElements]:
+    source, at, out = input_elements(op, 0), 0, list[PartialElements]()
+    for v in op.outputs:
+        size = _recorded_size(v)
+        out.append(source[at : at + size])
+        at += size
+    return out
 
 
 @MOVEMENT.operator("Slice", MOVES, data=(0,), roles={1: "start", 2: "end", 3: "axes", 4: "step"}, exact=ANY_KIND)
@@ -276,6 +329,18 @@ def _checked(indices: Array, extent: int) -> Array:
     return np.where(indices < 0, indices + extent, indices)
 
 
+@MOVEMENT.symbols("Slice")
+def _elements_of_slice(op: Op) -> list[PartialElements]:
+    source = input_elements(op, 0)
+    start, end, step = slice_bounds(op, 1).get(0, (0, len(source), 1))
+    if not isinstance(start, int) or not isinstance(end, int):
+        raise MatchFailure("its bounds are computed")
+    run = slice_range(len(source), start, end, step)
+    if run is None:
+        raise MatchFailure("ONNX and onnxruntime disagree on its end")
+    return [[source[i] for i in run]]
+
+
 @MOVEMENT.operator("Gather", MOVES | T.HAS_AXIS, data=(0,), roles={1: "index"}, exact=ANY_KIND)
 def _gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
     return np.take(x, _checked(indices, x.shape[axis]), axis)
@@ -292,6 +357,12 @@ def _shape_of_gather(op: Op) -> list[Shape]:
     x, indices = input_shape(op, 0), input_shape(op, 1)
     axis = normalized_axis(op, len(x))
     return [(*x[:axis], *indices, *x[axis + 1 :])]
+
+
+@MOVEMENT.symbols("Gather")
+def _elements_of_gather(op: Op) -> list[PartialElements]:
+    source = input_elements(op, 0)
+    return [[source[i] for i in _constant_indices(op, len(source))]]
 
 
 @MOVEMENT.operator("GatherElements", MOVES | T.HAS_AXIS, data=(0,), roles={1: "index"})
@@ -338,6 +409,18 @@ def _scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int = 0
 def _scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Array:
     at = tuple(np.moveaxis(indices, -1, 0))
     return _store(x.copy(), at, updates, reduction)
+
+
+@MOVEMENT.symbols("ScatterND ScatterElements")
+def _elements_of_scatter(op: Op) -> list[PartialElements]:
+    """ScatterND and ScatterElements into a vector, at constant indices, each at most once."""
+    source, updates = list(input_elements(op, 0)), input_elements(op, 2)
+    require(op.attr("reduction", "none") == "none" and normalized_axis(op, 1) == 0, "it reduces")
+    indices = _constant_indices(op, len(source))
+    require(len(indices) == len(updates) == len(set(indices)), "an index occurs twice")
+    for i, x in zip(indices, updates, strict=True):
+        source[i] = x
+    return [source]
 
 
 @MOVEMENT.operator("TensorScatter", T.SAME_SHAPE | T.SAME_DTYPE | T.LINEAR_TIME, data=(0, 1))
@@ -396,6 +479,14 @@ def _shape_of_tile(op: Op) -> list[Shape]:
     x, times = input_shape(op), input_elements(op, 1)
     require(op.version >= 6 and len(times) == len(x), "its repeats do not fit the rank")
     return [tuple(None if d is None else sym.multiply(d, n) for d, n in zip(x, times, strict=True))]
+
+
+@MOVEMENT.symbols("Expand Tile")
+def _elements_of_repetition(op: Op) -> list[PartialElements]:
+    """Expand and Tile."""
+    source, extent = input_elements(op, 0), _recorded_size(op.outputs[0])
+    require(len(source) > 0, "there is nothing to repeat")
+    return [list(source) * (extent // len(source))]
 
 
 @MOVEMENT.operator(
@@ -539,6 +630,12 @@ def _shape_of_range(op: Op) -> list[Shape]:
     return [(None if count is None else sym.maximum(count, 0),)]
 
 
+@MOVEMENT.symbols("Range")
+def _elements_of_range(op: Op) -> list[PartialElements]:
+    (start,), (step,) = input_elements(op, 0), input_elements(op, 2)
+    return [[sym.add(start, sym.multiply(step, i)) for i in range(_recorded_size(op.outputs[0]))]]
+
+
 @MOVEMENT.operator("Shape", T.TOTAL | T.QUERIES | T.READS_SHAPE | T.EMPTY_SAFE, exact=ANY_KIND)
 def _shape(x: Any, *, start: int = 0, end: int | None = None) -> Array:
     return np.array(np.shape(x)[start:end], np.int64)
@@ -549,9 +646,19 @@ def _shape_of_shape(op: Op) -> list[Shape]:
     return [(len(queried_dims(op)),)]
 
 
+@MOVEMENT.symbols("Shape")
+def _elements_of_shape(op: Op) -> list[PartialElements]:
+    return [queried_dims(op)]
+
+
 @MOVEMENT.operator("Size", T.TOTAL | T.QUERIES | T.READS_SHAPE | T.EMPTY_SAFE, exact=ANY_KIND)
 def _size(x: Array) -> Array:
     return np.array(x.size, np.int64)
+
+
+@MOVEMENT.symbols("Size")
+def _elements_of_size(op: Op) -> list[PartialElements]:
+    return [[sym.prod(input_dims(op))]]
 
 
 @MOVEMENT.operator("ConstantOfShape", T.EMPTY_SAFE | T.LINEAR_TIME, roles={0: "extent"}, exact=ANY_KIND)
@@ -569,6 +676,12 @@ def _filled_elements(shape: Array) -> int:
 def _shape_of_constant_of_shape(op: Op) -> list[Shape]:
     target = input_elements(op, 0)
     return [tuple(e if is_known_nonnegative(e) else None for e in target)]
+
+
+@MOVEMENT.symbols("ConstantOfShape")
+def _elements_of_constant(op: Op) -> list[PartialElements]:
+    fill = op.attr("value")
+    return [[0 if fill is None else int(fill.array.reshape(-1)[0])] * _recorded_size(op.outputs[0])]
 
 
 @MOVEMENT.operator("Constant", T.EMPTY_SAFE | T.LINEAR_TIME)

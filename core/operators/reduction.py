@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..ir import expressions as sym
+from . import symbolic_integers as symbolic
 from .declaration import Family, T
 from .element_types import Array
 
@@ -120,6 +122,15 @@ def _stays_within(magnitude: np.ufunc) -> Callable[..., bool]:
 
 for names, magnitude in (("ReduceMax ReduceMin", np.maximum), ("ReduceProd", np.multiply), ("ReduceSum", np.add)):
     REDUCTION.is_exact(names)(_stays_within(magnitude))
+
+
+for name, symbols in (
+    ("ReduceMax", symbolic.reduction(sym.maximum)),
+    ("ReduceMin", symbolic.reduction(sym.minimum)),
+    ("ReduceProd", symbolic.reduction(sym.multiply, 1)),
+    ("ReduceSum", symbolic.reduction(sym.add, 0)),
+):
+    REDUCTION.symbols(name)(symbols)
 
 
 def _searching(function: Any) -> Callable[..., Array]:

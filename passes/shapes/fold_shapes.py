@@ -26,10 +26,10 @@ from ...core import (
     rule,
     same_extent,
 )
-from ...core.inference.element_inference import ELEMENT_FUNCTIONS
 from ...core.ir.dims import Dim, Elements, as_integers
 from ...core.ir.expressions import divide
 from ...core.operators.operands import INT64_MAX, slice_bounds
+from ...core.operators.table import OPERATORS, UNKNOWN
 from ...core.ort.empty_tensors import supports_empty_tensors
 from ...core.rewriting.driver import Worklist, rewrite
 from ..support.operand_queries import known, same_shape
@@ -101,7 +101,7 @@ def shape_computations(g: Graph) -> Iterator[Op]:
     queue.add(g.ops("Shape", "Size"))
     done: dict[Op, None] = {}
     for op in queue:
-        if op in done or op not in g or op.domain or op.type not in ELEMENT_FUNCTIONS:
+        if op in done or op not in g or op.domain or OPERATORS.get(op.type, UNKNOWN).symbols is None:
             continue
         done[op] = None
         if any(v.known_elements is not None for v in op.outputs):

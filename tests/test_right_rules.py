@@ -165,8 +165,9 @@ def conv_channels_reversed_in_sum(g: RewriteBuilder, x: Value, w: Value, op: Op)
 
 @rule(lambda g, a, b: g.Log(g.Add(g.Exp(a), g.Exp(b))))
 def log_add_exp_stable(g: RewriteBuilder, a: Value, b: Value) -> Value:
-    """Log(Exp(a) + Exp(b)) => Max(a, b) + Log(1 + Exp(-|a - b|))"""
-    return g.Add(g.Max(a, b), g.Log(g.Add(g.const(np.float32(1)), g.Exp(g.Neg(g.Abs(g.Sub(a, b)))))))
+    """Log(Exp(a) + Exp(b)) => Max(a, b) + Log(1 + Exp(-|a - b|)), with 0 for the difference of equal infinities"""
+    distance = g.Abs(g.Where(g.Equal(a, b), g.const(np.float32(0)), g.Sub(a, b)))
+    return g.Add(g.Max(a, b), g.Log(g.Add(g.const(np.float32(1)), g.Exp(g.Neg(distance)))))
 
 
 @rule(lambda g, x, c: g.Sub(g.Add(x, g.const(c)), g.const(c)))

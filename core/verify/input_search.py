@@ -309,7 +309,11 @@ class InputSearch:
         if is_large:
             yield from self._answers_of_other_kinds(plans, kinds, budget, seen)
         if self.combines:
-            yield from _new(self.combined_answers(self._combined_plans(), self.constants, budget), seen)
+            fixed = self._fixed_symbols()
+            combined = combined_plans(
+                self.inputs, self.accepted_sizes, self.constants, fixed, self.seed, CHEAP_ELEMENTS
+            )
+            yield from _new(self.combined_answers(combined, self.constants, budget), seen)
         else:
             self.notes.append("combined input sets were left out, as runs of the original end the process")
 
@@ -329,12 +333,6 @@ class InputSearch:
     def _budget(self) -> CpuBudget:
         least, share = CPU_BUDGETS[self.effort]
         return CpuBudget(max(least, share * self.base_cost))
-
-    def _combined_plans(self) -> list[Plan]:
-        """The plans for the constants of the original."""
-        return combined_plans(
-            self.inputs, self.accepted_sizes, self.constants, self._fixed_symbols(), self.seed, CHEAP_ELEMENTS
-        )
 
     def answers_near(self, constants: ModelConstants) -> Iterator[ReferenceRun]:
         """Answers near constants that only a rewritten model has. Raises OutOfTime."""
@@ -450,18 +448,16 @@ class InputSearch:
                 continue
             for changed in with_one_distinct(sizes, group[0], set(sizes.values())):
                 plan = changed | dict.fromkeys(group, changed[group[0]])
+                if element_count(self.inputs, plan) > MAX_ELEMENTS:
+                    continue
                 try:
-                    found = self._first_at(plan) if element_count(self.inputs, plan) <= MAX_ELEMENTS else None
+                    found, _ = self._first_accepted("normal", plan, 0)
                 except OutOfTime:
                     return answer
                 if found is not None:
                     answer = found
                     break
         return answer
-
-    def _first_at(self, plan: Sizes) -> ReferenceRun | None:
-        """The answer to normal inputs at these sizes, as the first one."""
-        return self._first_accepted("normal", plan, 0)[0]
 
     def _answers_at_other_sizes(self, base: Sizes) -> Iterator[ReferenceRun]:
         """Answers at sizes of 1 and, where only 1 was accepted so far, at larger ones. Required sizes do not change."""

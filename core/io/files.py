@@ -35,17 +35,13 @@ FileVersion = tuple[int, int, int, int]
 """Device, inode, size and time of the last change, of which a write or a replacement changes some."""
 
 
-def file_version(status: os.stat_result) -> FileVersion:
-    """The version of the file with a status."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
 def _version_at(path: Path) -> FileVersion | None:
     """The version of a file, None if there is none."""
     try:
-        return file_version(path.stat())
+        status = path.stat()
     except OSError:
         return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @dataclass(slots=True)

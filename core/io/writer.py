@@ -51,10 +51,10 @@ ReportBytes = Callable[[int, int], object]
 
 
 @contextmanager
-def as_loadable(model: Model, exported: SerializedModel | None = None) -> Generator[Loadable]:
+def as_loadable(model: Model) -> Generator[Loadable]:
     """The model in a form that backends load: bytes, or, for a large one, a temporary file."""
     if weight_bytes(model) <= MAX_IN_MEMORY_BYTES:
-        yield join_chunks((exported or serialize(model)).chunks())
+        yield join_chunks(serialize(model).chunks())
         return
     with ScratchFolder() as folder:
         path = folder / "model.onnx"

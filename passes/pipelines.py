@@ -5,11 +5,9 @@ from __future__ import annotations
 from ..core import Fixpoint, Pass, Pipeline, rule_pass
 from ..core.plugins.plugin import Stage
 from ..core.run.transforms import ModelTransform
+from . import decomposition
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
 from .cleanup import casts, constants, merge_duplicates, no_ops, quantization
-from .decomposition import activations as activation_parts
-from .decomposition import norms as norm_parts
-from .decomposition import products
 from .folding import fold_constants
 from .fusion import activations, attention, norms, reductions, rotary, softmaxes
 from .linear import (
@@ -19,7 +17,6 @@ from .linear import (
     conv_products,
     conv_resizing,
     einsum,
-    factor_scales,
     gemm,
     grouped_heads,
     matmul_merging,
@@ -145,7 +142,7 @@ MATRIX_PRODUCTS: tuple[Pass, ...] = (
     rule_pass(gemm, "fold-transpose-into-gemm"),
     rule_pass(gemm, "fold-scale-into-gemm"),
     weight_scale.FOLD_SCALE,
-    rule_pass(factor_scales, "move-scales"),
+    rule_pass(weight_scale, "move-scales"),
     matmul_merging.MERGE_PARALLEL_MATMULS,
     rule_pass(grouped_heads, "group-heads"),
 )
@@ -172,9 +169,9 @@ BUILT_IN: tuple[Pass, ...] = (
     *MATRIX_PRODUCTS,
 )
 DECOMPOSITION: tuple[Pass, ...] = (
-    rule_pass(products, "split-gemm"),
-    rule_pass(activation_parts, "split-activations"),
-    rule_pass(norm_parts, "split-norms"),
+    rule_pass(decomposition, "split-gemm"),
+    rule_pass(decomposition, "split-activations"),
+    rule_pass(decomposition, "split-norms"),
 )
 """Enabled by name, they run after the loop, whose fusions would undo them."""
 

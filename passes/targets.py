@@ -12,7 +12,7 @@ from ..core.ir.cost_model import CPU, CostModel
 from ..core.ir.graph import Runs
 from ..core.ir.op_schemas import qualified_op_type
 from ..core.ort.kernels import runs_on_cpu
-from .fusion import skip_norms
+from .fusion import norms
 from .linear import conv_axes
 
 
@@ -71,7 +71,7 @@ ORT = Target(
     "onnxruntime on the CPU",
     operators={"Attention": OperatorSupport(dtypes=frozenset({TensorProto.FLOAT, TensorProto.DOUBLE}))},
     runs=runs_on_cpu,
-    last=(rule_pass(skip_norms, "keep-norms-apart"), rule_pass(conv_axes, "lift-convs")),
+    last=(rule_pass(norms, "keep-norms-apart"), rule_pass(conv_axes, "lift-convs")),
 )
 """onnxruntime's CPU provider.
 

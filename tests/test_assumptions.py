@@ -17,9 +17,9 @@ from passwright.core.proof.prover import Prover, prove_rule
 from passwright.core.proof.rule_condition import condition_of
 from passwright.core.proof.verdict import Technique
 from passwright.core.verify.guarantee import Guarantee
-from passwright.testing.application import apply_rule
 from passwright.testing.case import Case, Fault, FaultKind
 from passwright.testing.check import default_prover
+from passwright.testing.fuzzing import apply_rule
 from passwright.testing.model_comparison import compare_case, compare_models
 from rewriting import load, run
 

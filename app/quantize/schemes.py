@@ -27,11 +27,10 @@ from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
 from ...passes.quantization import dynamic, integer_operators, static_groups, weights
 from ...passes.quantization.bias_correction import CorrectBiases, layer_pairs, mean_errors, operand_channels
+from ...passes.quantization.channel_scales import EqualizeChannels, SmoothActivations, smoothable_channels
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
-from ...passes.quantization.equalization import EqualizeChannels
-from ...passes.quantization.gram_matrices import gram_inputs
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
-from ...passes.quantization.smoothing import SmoothActivations, smoothable_channels
+from ...passes.quantization.weight_rounding import gram_inputs
 from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
 from ..registry.pass_sources import PluginLike, plugin_registries

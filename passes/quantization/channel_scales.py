@@ -1,15 +1,20 @@
-"""Moving of scales, one for each channel, from a value to the constants that make it and read it."""
+"""Moving of scales, one for each channel, from a value to the constants that make it and read it.
+
+SmoothQuant moves outliers of activations to the weights that read them; cross-layer equalization gives channels alike
+sizes in the weights before and behind a value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Op, RewriteBuilder, Value, require, same_extent
+from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, Value, require, same_extent
+from ...core.errors import UsageError
 from ...core.ir.dims import as_integers
 from ...core.ir.op import replaced
 from ...core.operators.operands import full_perm, normalized_axis
@@ -24,6 +29,7 @@ from ..support.operand_queries import (
     normalized_axes,
     operand,
     required_producer,
+    unless_declined,
 )
 
 LINEAR_OPS = (*CONVOLUTIONS, "Gemm", "MatMul")
@@ -273,3 +279,126 @@ def divide(by: Iterable[tuple[ScalableValue, Array]]) -> None:
             old.producer.graph.prune([old.producer])
         else:
             op.graph.drop_initializer(old)
+
+
+def smoothable_channels(graph: Graph) -> dict[str, int]:
+    """The values that can be smoothed, by name, each with the axis over which its readers sum. O(ops)."""
+    found: dict[str, int] = {}
+    for v in (v for g in graph.with_subgraphs() for v in scalable_values(g.sorted_ops())):
+        value = unless_declined(scalable_value, v)
+        if value is not None:
+            found[v.name] = channel_axis(value.read_by[0].op, v)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothActivations:
+    """LayerNormalization(x, g, b) @ w => LayerNormalization(x, g / s, b / s) @ (s * w), s for each channel of x
+
+    s = max |x|^alpha / max |w|^(1 - alpha) (Xiao et al. 2022, arXiv 2211.10438, equation 4). `maxima` are the absolute
+    maxima of the channels of values, by name (see `smoothable_channels`). So behind RMSNormalization, Mul, Add of a
+    constant, and weights. Ranges are to be calibrated anew.
+    """
+
+    maxima: Mapping[str, Array] = field(default_factory=dict[str, Array], compare=False, repr=False)
+    alpha: float = 0.5
+    name: str = "smooth-activations"
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for an alpha out of range."""
+        if not 0 <= self.alpha <= 1:
+            raise UsageError(f"alpha={self.alpha} is not between 0 and 1")
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Smooth each value with maxima in a change named after it. O(ops + weights)."""
+        changes = 0
+        for v in (v for g in graph.with_subgraphs() for v in scalable_values(g.sorted_ops()) if v.name in self.maxima):
+            try:
+                value = scalable_value(v)
+                scales = self._scales(value)
+            except MatchFailure as why:
+                ledger.record_decline(self.name, v.name, str(why))
+                continue
+            if ledger.request_change(self.name, v.name, value.ops, exact=False):
+                divide([(value, scales)])
+                changes += 1
+        return changes
+
+    def _scales(self, value: ScalableValue) -> Array:
+        """The scales for the channels of a value; 1 for one that is 0, or not read."""
+        channels = value.made_by[0].channels
+        given = known(self.maxima.get(value.value.name), "it has no maxima")
+        activations = np.asarray(given, np.float64).reshape(-1)
+        # Each channel of the source may be several in a row of the value.
+        require(activations.size % channels == 0, f"{activations.size} maxima are given for {channels} channels")
+        activations = activations.reshape(channels, -1).max(axis=1, initial=0.0)
+        require(bool(np.isfinite(activations).all()), "a maximum is not finite")
+        weights = np.max([c.largest(c.sizes()) for c in value.read_by], axis=0)
+        is_used = (activations > 0) & (weights > 0)
+        scales = np.where(is_used, activations, 1) ** self.alpha / np.where(is_used, weights, 1) ** (1 - self.alpha)
+        return np.where(is_used, bounded(scales), 1.0)
+
+
+MAX_ROUNDS = 30
+LEAST_CHANGE = 0.01  # of a scale, relative: a smaller one is not made
+
+
+@dataclass(frozen=True, slots=True)
+class EqualizeChannels:
+    """Relu(x @ u + b) @ v => Relu(x @ (u / s) + b / s) @ (s * v), s = sqrt(max |u| / max |v|) for each channel
+
+    So for Conv, of groups too, and Gemm, through what scales with its operand: LeakyRelu, pools, Flatten, Add of a
+    constant (Nagel et al. 2019, arXiv 1906.04721, section 4.1). Ranges of values between are to be calibrated anew.
+    """
+
+    name: str = "equalize-channels"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Equalize all pairs together, each in a change named after the value between. O(ops + weights)."""
+        values: list[ScalableValue] = []
+        for v in (v for g in graph.with_subgraphs() for v in scalable_values(g.sorted_ops())):
+            try:
+                found = scalable_value(v)
+                require(found.source.type in LINEAR_OPS, f"{found.source.label} has no weights")
+            except MatchFailure as why:
+                ledger.record_decline(self.name, v.name, str(why))
+                continue
+            if ledger.may_change(self.name, v.name, exact=False):
+                values.append(found)
+        changed: list[tuple[ScalableValue, Array]] = []
+        for value, scales in zip(values, equalizing_scales(values), strict=True):
+            if np.abs(np.log(scales)).max(initial=0) < np.log1p(LEAST_CHANGE):
+                ledger.record_decline(self.name, value.value.name, "its channels are alike")
+            elif ledger.request_change(self.name, value.value.name, value.ops, exact=False):
+                changed.append((value, scales))
+        divide(changed)
+        return len(changed)
+
+
+def equalizing_scales(values: Sequence[ScalableValue]) -> list[Array]:
+    """The scales for each value with which, repeated over all values, weights are alike: equation 11 of the paper.
+
+    1 for a channel that a weight does not use.
+    """
+    sizes: dict[Op, Array] = {}
+    for c in (c for value in values for c in (value.made_by[0], *value.read_by)):
+        if c.op not in sizes:
+            sizes[c.op] = c.sizes()
+    found = [np.ones(value.made_by[0].channels) for value in values]
+    for _ in range(MAX_ROUNDS):
+        change = 0.0
+        for i, value in enumerate(values):
+            made = value.made_by[0]
+            first = made.largest(sizes[made.op])
+            second = np.max([c.largest(sizes[c.op]) for c in value.read_by], axis=0)
+            is_used = (first > 0) & (second > 0)
+            step = np.sqrt(np.where(is_used, first, 1) / np.where(is_used, second, 1))
+            step = bounded(found[i] * step) / found[i]
+            found[i] = found[i] * step
+            sizes[made.op] = sizes[made.op] / made.factors(step)
+            for c in value.read_by:
+                sizes[c.op] = sizes[c.op] * c.factors(step)
+            change = max(change, float(np.abs(np.log(step)).max(initial=0)))
+        if change < LEAST_CHANGE:
+            break
+    return found

@@ -18,9 +18,8 @@ from onnx import TensorProto, helper
 from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value, require, rule
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array
-from .gram_matrices import gram_of
 from .parameters import float_weights, quantization_spec, require_min_weights
-from .weight_rounding import Grid, Rounded, rounded_weights
+from .weight_rounding import Grid, Rounded, gram_of, rounded_weights
 
 MIN_EXTENT = 32  # rows and columns of weights: for fewer, integers were 0.5 to 0.9 times as fast as floats
 

@@ -22,9 +22,8 @@ from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
 from ..support.operand_queries import Array, operand
-from .gram_matrices import gram_of
 from .parameters import HUGE, PER_CHANNEL_OPSET, float_weights, quantization_spec, require_min_weights, required_spec
-from .weight_rounding import Grid, Rounded, rounded_weights
+from .weight_rounding import Grid, Rounded, gram_of, rounded_weights
 
 HALF_OPSET = 19  # of DequantizeLinear to half precision
 BLOCK_OPSET = 21  # of DequantizeLinear of 4 bits and in blocks

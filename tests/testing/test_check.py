@@ -17,9 +17,9 @@ from passwright.core.verify.input_generation import KINDS
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
 from passwright.testing import CheckInconclusive, RuleIsWrong, check_rule, examine
-from passwright.testing.application import apply_rule
 from passwright.testing.case import Case, FaultKind
 from passwright.testing.fault_report import format_fault, write_repro
+from passwright.testing.fuzzing import apply_rule
 from passwright.testing.model_comparison import compare_case, compare_models, is_right_in_float64
 from rewriting import load
 

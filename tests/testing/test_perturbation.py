@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from passwright.testing.perturbation import is_explained_by_rounding
+from passwright.testing.model_comparison import is_explained_by_rounding
 from rewriting import load
 
 X = np.array([[1.1, -0.3, 2.5], [0.7, 3.1, -2.2]], np.float32)

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Pass, rule_pass
 from passwright.core.ort.kernels import runs_on_cpu
-from passwright.passes.decomposition import activations, norms, products
+from passwright.passes import decomposition
 from passwright.testing.rewriting import apply_passes
 from rewriting import becomes, load, op_types, require_equivalent, stays, to_onnx
 
 from passwright import optimize
 
-SPLIT_ACTIVATIONS = rule_pass(activations, "split-activations")
-SPLIT_NORMS = rule_pass(norms, "split-norms")
-SPLIT_GEMM = rule_pass(products, "split-gemm")
+SPLIT_ACTIVATIONS = rule_pass(decomposition, "split-activations")
+SPLIT_NORMS = rule_pass(decomposition, "split-norms")
+SPLIT_GEMM = rule_pass(decomposition, "split-gemm")
 
 GEMM = "g (float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y)"
 TURNED = "g (float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y)"

@@ -10,10 +10,10 @@ import onnx
 import onnxruntime as ort
 import pytest
 from passwright.core import rule_pass, to_onnx
-from passwright.passes.fusion import skip_norms
+from passwright.passes.fusion import norms
 from rewriting import apply_passes, becomes, load, stays
 
-KEEP_NORMS_APART = rule_pass(skip_norms, "keep-norms-apart")
+KEEP_NORMS_APART = rule_pass(norms, "keep-norms-apart")
 
 G = "g (float[2,5,4] x, float[2,5,4] s) => (float[2,5,4] y)"
 C = "<float[4] b = {1, 2, 3, 4}, float[4] w = {1, 2, 1, 2}, float[1,1,4] wide = {1, 2, 3, 4}>"

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
-from passwright.passes.linear import factor_scales
+from passwright.passes.linear import weight_scale
 from rewriting import becomes, initializers, stays
 
-MOVE_SCALES = rule_pass(factor_scales, "move-scales")
+MOVE_SCALES = rule_pass(weight_scale, "move-scales")
 
 G = "g (float[B,2,S,3] q, float[B,2,P,3] past, float[B,2,S,3] new) => (float[a,b,c,d] y)"
 C = "<float r = {0.5}, float s = {0.25}, float rs = {0.125}, float two = {2}, float four = {4}>"

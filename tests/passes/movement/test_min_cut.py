@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from passwright.core import MatchFailure
 from passwright.passes.movement.layout_propagation.layout import compose, inverse, is_identity, renumbered
 from passwright.passes.movement.layout_propagation.layout_rules import group_axes, reshape_layouts
-from passwright.passes.movement.layout_propagation.min_cut import INFINITE, FlowNetwork
+from passwright.passes.movement.layout_propagation.move_transposes import INFINITE, FlowNetwork
 
 INNER = 5
 Joint = tuple[int, int, int, int]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import checker
 from passwright.core import Ledger
-from passwright.passes.quantization.equalization import EqualizeChannels
+from passwright.passes.quantization.channel_scales import EqualizeChannels
 from quantized_accuracy import decibels, quantized_with
 from rewriting import apply_passes, initializers, load, op_types, require_equivalent, run, to_onnx
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import checker
 from passwright.core import Ledger, from_onnx
 from passwright.core.errors import UsageError
-from passwright.passes.quantization.smoothing import SmoothActivations, smoothable_channels
+from passwright.passes.quantization.channel_scales import SmoothActivations, smoothable_channels
 from quantized_accuracy import decibels, quantized_with, values_of
 from rewriting import apply_passes, initializers, load, op_types, require_equivalent, run, to_onnx
 

@@ -17,8 +17,7 @@ from passwright.core.calibration.collection import collect_statistics
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.quantization import dynamic
 from passwright.passes.quantization import weights as weights_rules
-from passwright.passes.quantization.gram_matrices import gram_inputs
-from passwright.passes.quantization.weight_rounding import Grid, rounded_weights
+from passwright.passes.quantization.weight_rounding import Grid, gram_inputs, rounded_weights
 from passwright.passes.quantization.weights import QUANTIZE_TABLES
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
 

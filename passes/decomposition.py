@@ -1,0 +1,120 @@
+"""Operators as functions of simpler ones, for runtimes without them.
+
+`split-activations`: Gelu, HardSwish, Mish and Swish as functions that opset 13 has, for older runtimes.
+`split-norms`: LayerNormalization and RMSNormalization as operators that every opset has, for older runtimes and
+devices.
+`split-gemm`: Gemm as MatMul and Add, for runtimes that have no Gemm, or quantize MatMul only.
+"""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+
+import numpy as np
+
+from ..core import Op, RewriteBuilder, Value, require, rule
+from ..core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE
+from .fusion.polynomials import require_dtype
+from .linear.weighted_products import GEMM_TYPES, alpha_or_beta
+from .support.operand_queries import downcast_constant
+
+TANH_CUBIC = 0.044715  # of Gelu approximated by Tanh (ONNX, Gelu)
+
+
+@rule(lambda g, x, op: g.Gelu(x) @ op, group="split-activations")
+def split_gelu(g: RewriteBuilder, x: Value, op: Op) -> Value:
+    """Gelu(x) => x * 0.5 * (1 + Erf(x / sqrt(2))), and with Tanh the Gelu approximated by it"""
+    require_dtype(x, CPU_FLOATS)
+    if op.attr("approximate", "none") == "tanh":
+        cube = g.Mul(g.Mul(x, g.Mul(x, x)), TANH_CUBIC)
+        curve = g.Tanh(g.Mul(g.Add(x, cube), sqrt(2 / pi)))
+    else:
+        curve = g.Erf(g.Div(x, sqrt(2)))
+    return g.Mul(g.Mul(x, g.Add(curve, 1.0)), 0.5)
+
+
+@rule(lambda g, x: g.HardSwish(x), critical_values=(-3, 3), group="split-activations")
+def split_hard_swish(g: RewriteBuilder, x: Value) -> Value:
+    """HardSwish(x) => x * HardSigmoid(x, alpha=1/6, beta=0.5)"""
+    require_dtype(x, CPU_FLOATS)
+    return g.Mul(x, g.HardSigmoid(x, alpha=1 / 6, beta=0.5))
+
+
+@rule(lambda g, x: g.Mish(x), group="split-activations")
+def split_mish(g: RewriteBuilder, x: Value) -> Value:
+    """Mish(x) => x * Tanh(Softplus(x))"""
+    require_dtype(x, CPU_FLOATS)
+    return g.Mul(x, g.Tanh(g.Softplus(x)))
+
+
+@rule(lambda g, x, op: g.Swish(x) @ op, group="split-activations")
+def split_swish(g: RewriteBuilder, x: Value, op: Op) -> Value:
+    """Swish(x, alpha=k) => x * Sigmoid(k * x)"""
+    require_dtype(x, CPU_FLOATS)
+    k = float(op.attr("alpha", 1.0))
+    return g.Mul(x, g.Sigmoid(x if k == 1 else g.Mul(x, k)))
+
+
+@rule(lambda g, x, s, op, b=None: g.LayerNormalization(x, s, b) @ op, group="split-norms")
+def split_layer_norm(g: RewriteBuilder, x: Value, s: Value, op: Op, b: Value | None = None) -> Value:
+    """LayerNormalization(x, s, b) => d / Sqrt(ReduceMean(d * d) + epsilon) * s + b, where d = x - ReduceMean(x)"""
+    wide = _wide(g, x, op)
+    require(b is None or all(isinstance(d, int) for d in b.shape), "onnxruntime takes a bias that does not broadcast")
+    centred = _centred(g, _centred(g, wide, x, op), x, op)  # twice: a mean of many numbers is rounded as often
+    scaled = g.Mul(_normalized(g, centred, x, op), s)
+    return scaled if b is None else g.Add(scaled, b)
+
+
+@rule(lambda g, x, s, op: g.RMSNormalization(x, s) @ op, group="split-norms")
+def split_rms_norm(g: RewriteBuilder, x: Value, s: Value, op: Op) -> Value:
+    """RMSNormalization(x, s) => x / Sqrt(ReduceMean(x * x) + epsilon) * s"""
+    return g.Mul(_normalized(g, _wide(g, x, op), x, op), s)
+
+
+def _centred(g: RewriteBuilder, wide: Value, x: Value, op: Op) -> Value:
+    return g.Sub(wide, g.ReduceMean(wide, axes=_axes(x, op)))
+
+
+def _wide(g: RewriteBuilder, x: Value, op: Op) -> Value:
+    """The operand in single precision, in which the operator computes (attribute stash_type)."""
+    require_dtype(x, HALF_OR_SINGLE)
+    require(op.attr("stash_type", 1) == 1, "it computes in another type than single precision")
+    require(all(not v.name or op.graph.is_unused(v) for v in op.outputs[1:]), "its mean or deviation is read")
+    return g.Cast(x, to=1) if x.dtype != 1 else x
+
+
+def _axes(x: Value, op: Op) -> list[int]:
+    axis = int(op.attr("axis", -1))
+    require(-x.rank <= axis < x.rank, "its axis is none of the operand")
+    return list(range(axis % x.rank, x.rank))
+
+
+def _normalized(g: RewriteBuilder, centred: Value, x: Value, op: Op) -> Value:
+    """Divide by the root of the mean square plus epsilon, and give the result in the type of `x`."""
+    mean = g.ReduceMean(g.Mul(centred, centred), axes=_axes(x, op))
+    quotient = g.Div(centred, g.Sqrt(g.Add(mean, float(op.attr("epsilon", 1e-5)))))
+    return g.Cast(quotient, to=x.dtype) if centred.dtype != x.dtype else quotient
+
+
+@rule(lambda g, a, b, op, c=None: g.Gemm(a, b, c) @ op, group="split-gemm")
+def split_gemm_op(g: RewriteBuilder, a: Value, b: Value, op: Op, c: Value | None = None) -> Value:
+    """Gemm(a, b, c, alpha, beta) => alpha * MatMul(a, b) + beta * c, with a Transpose of a or b where it has one"""
+    require(op.version >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
+    require(a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
+    product = g.MatMul(_operand(g, a, turned=op.attr("transA", 0)), _operand(g, b, turned=op.attr("transB", 0)))
+    product, beta = _scaled(g, product, alpha_or_beta(op, "alpha")), alpha_or_beta(op, "beta")
+    return product if c is None or beta == 0 else g.Add(product, _scaled(g, c, beta))
+
+
+def _operand(g: RewriteBuilder, v: Value, *, turned: int) -> Value:
+    if not turned:
+        return v
+    return g.const(v.const.T) if v.is_const else g.Transpose(v, perm=[1, 0])
+
+
+def _scaled(g: RewriteBuilder, v: Value, factor: float) -> Value:
+    if factor == 1:
+        return v
+    if v.is_const:
+        return downcast_constant(g, v.const.astype(np.float64) * factor, v)
+    return g.Mul(v, factor)

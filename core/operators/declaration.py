@@ -102,6 +102,10 @@ class Trait(Flag):
     """Compares numbers of its inputs: results are others on either side, of which random numbers say nothing."""
     RING = auto()
     """Adds and multiplies elements of the inputs without a role, and does nothing else with them."""
+    ROUNDS_ONCE = auto()
+    """onnxruntime rounds each operation of the meaning once, or none: only these say what it computes bit by bit."""
+    INTEGER_BITS = auto()
+    """Of integers and truth values, the meaning is what onnxruntime computes. Not repeated for ROUNDS_ONCE."""
     LINEAR_TIME = auto()
     """Does a few operations, or log(n), for each of n elements that it reads or writes.
 

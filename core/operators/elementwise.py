@@ -64,7 +64,7 @@ def elu(x: Array, *, alpha: float = 1.0) -> Array:
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
-@ELEMENTWISE.operator("LeakyRelu", INVARIANT | T.KEEPS_FINITE)
+@ELEMENTWISE.operator("LeakyRelu", INVARIANT | T.KEEPS_FINITE | T.ROUNDS_ONCE)
 def leaky_relu(x: Array, *, alpha: float = 0.01) -> Array:
     """`alpha` * x below 0, and x elsewhere."""
     return np.where(x < 0, alpha * x, x)
@@ -76,7 +76,7 @@ def hard_sigmoid(x: Array, *, alpha: float = 0.2, beta: float = 0.5) -> Array:
     return np.clip(alpha * x + beta, 0, 1)
 
 
-@ELEMENTWISE.operator("ThresholdedRelu", STEP | T.DECIDES)
+@ELEMENTWISE.operator("ThresholdedRelu", STEP | T.DECIDES | T.ROUNDS_ONCE)
 def thresholded_relu(x: Array, *, alpha: float = 1.0) -> Array:
     """X above `alpha`, and 0 elsewhere."""
     return np.where(x > alpha, x, 0)
@@ -94,31 +94,31 @@ def _swiglu(gate: Array, x: Array, *, alpha: float = 1.0) -> Array:
 
 
 for name, traits, unary, exact in (
-    ("Abs", SELECTING, np.abs, "iuf"),
+    ("Abs", SELECTING | T.ROUNDS_ONCE, np.abs, "iuf"),
     ("Acos", T.UNARY | T.BOUNDED, np.arccos, ""),
     ("Acosh", T.UNARY, np.arccosh, ""),
     ("Asin", T.UNARY | T.BOUNDED, np.arcsin, ""),
     ("Asinh", T.UNARY, np.arcsinh, ""),
     ("Atan", T.UNARY | T.BOUNDED, np.arctan, ""),
     ("Atanh", T.UNARY, np.arctanh, ""),
-    ("BitwiseNot", INVARIANT, np.bitwise_not, ""),
-    ("Ceil", STEP, np.ceil, "f"),
+    ("BitwiseNot", INVARIANT | T.INTEGER_BITS, np.bitwise_not, ""),
+    ("Ceil", STEP | T.ROUNDS_ONCE, np.ceil, "f"),
     ("Cos", T.UNARY | T.BOUNDED, np.cos, ""),
     ("Cosh", T.UNARY, np.cosh, ""),
     ("Erf", T.UNARY | T.BOUNDED | T.APPROXIMATED | T.SMOOTH, erf, ""),
     ("Exp", T.UNARY | T.SMOOTH, np.exp, ""),
-    ("Floor", STEP, np.floor, "f"),
+    ("Floor", STEP | T.ROUNDS_ONCE, np.floor, "f"),
     ("Log", T.UNARY, np.log, ""),
-    ("Neg", SELECTING | T.SMOOTH | T.RING, np.negative, "iuf"),
-    ("Not", INVARIANT | T.SELECTS | T.DECIDES, np.logical_not, "b"),
-    ("Round", STEP, np.rint, "f"),
+    ("Neg", SELECTING | T.SMOOTH | T.RING | T.ROUNDS_ONCE, np.negative, "iuf"),
+    ("Not", INVARIANT | T.SELECTS | T.DECIDES | T.INTEGER_BITS, np.logical_not, "b"),
+    ("Round", STEP | T.ROUNDS_ONCE, np.rint, "f"),
     ("Sigmoid", T.UNARY | T.BOUNDED | T.APPROXIMATED | T.SMOOTH, sigmoid, ""),
-    ("Sign", INVARIANT | T.QUERIES | T.BOUNDED | T.JUMPS | T.DECIDES, np.sign, "iuf"),
+    ("Sign", INVARIANT | T.QUERIES | T.BOUNDED | T.JUMPS | T.DECIDES | T.ROUNDS_ONCE, np.sign, "iuf"),
     ("Sin", T.UNARY | T.BOUNDED, np.sin, ""),
     ("Sinh", T.UNARY, np.sinh, ""),
     ("Softplus", T.UNARY | T.KEEPS_FINITE, softplus, ""),
     ("Softsign", T.UNARY | T.BOUNDED, softsign, ""),
-    ("Sqrt", INVARIANT | T.SMOOTH, np.sqrt, "f"),
+    ("Sqrt", INVARIANT | T.SMOOTH | T.ROUNDS_ONCE, np.sqrt, "f"),
     ("Tan", T.UNARY, np.tan, ""),
     ("Tanh", T.UNARY | T.BOUNDED | T.APPROXIMATED | T.SMOOTH, np.tanh, ""),
 ):
@@ -155,28 +155,28 @@ def _equal(a: Array, b: Array) -> Any:
 
 
 for name, traits, binary, exact in (
-    ("Add", FOLDED | T.SMOOTH | T.RING, np.add, "iuf"),
-    ("And", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_and, "b"),
-    ("BitwiseAnd", T.BINARY | T.COMMUTATIVE, np.bitwise_and, ""),
-    ("BitwiseOr", T.BINARY | T.COMMUTATIVE, np.bitwise_or, ""),
-    ("BitwiseXor", T.BINARY | T.COMMUTATIVE, np.bitwise_xor, ""),
-    ("Equal", T.COMPARES | T.COMMUTATIVE | T.DECIDES, _equal, "biuf"),
-    ("Greater", T.COMPARES | T.DECIDES, np.greater, "iuf"),
-    ("GreaterOrEqual", T.COMPARES | T.DECIDES, np.greater_equal, "iuf"),
-    ("Less", T.COMPARES | T.DECIDES, np.less, "iuf"),
-    ("LessOrEqual", T.COMPARES | T.DECIDES, np.less_equal, "iuf"),
-    ("Mul", FOLDED | T.SMOOTH | T.RING, np.multiply, "iuf"),
-    ("Or", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_or, "b"),
+    ("Add", FOLDED | T.SMOOTH | T.RING | T.ROUNDS_ONCE, np.add, "iuf"),
+    ("And", T.BINARY | T.COMMUTATIVE | T.SELECTS | T.INTEGER_BITS, np.logical_and, "b"),
+    ("BitwiseAnd", T.BINARY | T.COMMUTATIVE | T.INTEGER_BITS, np.bitwise_and, ""),
+    ("BitwiseOr", T.BINARY | T.COMMUTATIVE | T.INTEGER_BITS, np.bitwise_or, ""),
+    ("BitwiseXor", T.BINARY | T.COMMUTATIVE | T.INTEGER_BITS, np.bitwise_xor, ""),
+    ("Equal", T.COMPARES | T.COMMUTATIVE | T.DECIDES | T.ROUNDS_ONCE, _equal, "biuf"),
+    ("Greater", T.COMPARES | T.DECIDES | T.ROUNDS_ONCE, np.greater, "iuf"),
+    ("GreaterOrEqual", T.COMPARES | T.DECIDES | T.ROUNDS_ONCE, np.greater_equal, "iuf"),
+    ("Less", T.COMPARES | T.DECIDES | T.ROUNDS_ONCE, np.less, "iuf"),
+    ("LessOrEqual", T.COMPARES | T.DECIDES | T.ROUNDS_ONCE, np.less_equal, "iuf"),
+    ("Mul", FOLDED | T.SMOOTH | T.RING | T.ROUNDS_ONCE, np.multiply, "iuf"),
+    ("Or", T.BINARY | T.COMMUTATIVE | T.SELECTS | T.INTEGER_BITS, np.logical_or, "b"),
     ("Pow", T.BROADCASTING | T.SAME_DTYPE | T.EMPTY_SAFE, power, ""),
-    ("Sub", T.BINARY | T.KEEPS_FINITE | T.SMOOTH | T.RING, np.subtract, "iuf"),
-    ("Xor", T.BINARY | T.COMMUTATIVE | T.SELECTS, np.logical_xor, "b"),
+    ("Sub", T.BINARY | T.KEEPS_FINITE | T.SMOOTH | T.RING | T.ROUNDS_ONCE, np.subtract, "iuf"),
+    ("Xor", T.BINARY | T.COMMUTATIVE | T.SELECTS | T.INTEGER_BITS, np.logical_xor, "b"),
 ):
     ELEMENTWISE.declare(name, traits, binary, since=7, exact=exact)
     ELEMENTWISE.older(name)(_with_axis(binary))
 
 ELEMENTWISE.declare(
     "Div",
-    T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH,
+    T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH | T.ROUNDS_ONCE,
     divide,
     roles={1: "divisor"},
     since=7,
@@ -187,7 +187,7 @@ ELEMENTWISE.older("Div")(_with_axis(divide))
 
 @ELEMENTWISE.operator(
     "Mod",
-    T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE | T.JUMPS,
+    T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE | T.JUMPS | T.INTEGER_BITS,
     roles={1: "divisor"},
     exact="iu",
 )
@@ -201,7 +201,7 @@ def _is_plain_division(a: Array, b: Array, *, fmod: int = 0) -> bool:
     return a.dtype == b.dtype and not fmod and (a.dtype.kind == "f" or not np.isin(b, (0, -1)).any())
 
 
-@ELEMENTWISE.operator("Sum", FOLDED | T.SMOOTH | T.RING)
+@ELEMENTWISE.operator("Sum", FOLDED | T.SMOOTH | T.RING | T.ROUNDS_ONCE)
 def _sum(*inputs: Array) -> Array:
     return reduce(np.add, inputs)
 
@@ -211,19 +211,19 @@ def _mean(*inputs: Array) -> Array:
     return reduce(np.add, inputs) / len(inputs)
 
 
-@ELEMENTWISE.operator("Max", FOLDED, data=ALL_INPUTS, exact="iu")
+@ELEMENTWISE.operator("Max", FOLDED | T.ROUNDS_ONCE, data=ALL_INPUTS, exact="iu")
 def _max(*inputs: Array) -> Array:
     return reduce(np.maximum, inputs)
 
 
-@ELEMENTWISE.operator("Min", FOLDED, data=ALL_INPUTS, exact="iu")
+@ELEMENTWISE.operator("Min", FOLDED | T.ROUNDS_ONCE, data=ALL_INPUTS, exact="iu")
 def _min(*inputs: Array) -> Array:
     return reduce(np.minimum, inputs)
 
 
 @ELEMENTWISE.operator(
     "Where",
-    T.BROADCASTING | T.TOTAL | T.LAYOUT_INVARIANT | T.EMPTY_SAFE | T.KEEPS_FINITE | T.PLACES,
+    T.BROADCASTING | T.TOTAL | T.LAYOUT_INVARIANT | T.EMPTY_SAFE | T.KEEPS_FINITE | T.PLACES | T.ROUNDS_ONCE,
     data=(1, 2),
     exact=ANY_KIND,
 )
@@ -236,7 +236,9 @@ def _has_one_type(_: Array, a: Array, b: Array) -> bool:
     return a.dtype == b.dtype
 
 
-@ELEMENTWISE.operator("Identity", INVARIANT | T.MOVES_DATA | T.KEEPS_FINITE | T.PERMUTES, data=(0,), exact=ANY_KIND)
+@ELEMENTWISE.operator(
+    "Identity", INVARIANT | T.MOVES_DATA | T.KEEPS_FINITE | T.PERMUTES | T.ROUNDS_ONCE, data=(0,), exact=ANY_KIND
+)
 def _identity(x: Any) -> Any:
     return x
 
@@ -246,7 +248,7 @@ def _elements_of_identity(op: Op) -> list[PartialElements]:
     return [input_elements(op, 0)]
 
 
-@ELEMENTWISE.operator("Clip", INVARIANT, data=(0,))
+@ELEMENTWISE.operator("Clip", INVARIANT | T.ROUNDS_ONCE, data=(0,))
 def _clip(x: Array, min: Array | float | None = None, max: Array | float | None = None) -> Array:
     x = x if min is None else np.maximum(x, np.asanyarray(min, x.dtype))
     return x if max is None else np.minimum(x, np.asanyarray(max, x.dtype))
@@ -255,7 +257,7 @@ def _clip(x: Array, min: Array | float | None = None, max: Array | float | None 
 PRELU = T.LAYOUT_INVARIANT | T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE | T.KEEPS_FINITE
 
 
-@ELEMENTWISE.operator("PRelu", PRELU | T.LINEAR_TIME, since=7)
+@ELEMENTWISE.operator("PRelu", PRELU | T.LINEAR_TIME | T.ROUNDS_ONCE, since=7)
 def _prelu(x: Array, slope: Array) -> Array:
     return np.where(x < 0, x * slope, x).astype(x.dtype)
 
@@ -267,12 +269,12 @@ def _prelu_of_channels(x: Array, slope: Array) -> Array:
     return _prelu(x, slope)
 
 
-@ELEMENTWISE.operator("Relu", SELECTING)
+@ELEMENTWISE.operator("Relu", SELECTING | T.ROUNDS_ONCE)
 def _relu(x: Array) -> Array:
     return np.maximum(x, np.zeros((), x.dtype))
 
 
-@ELEMENTWISE.operator("Reciprocal", T.UNARY | T.SMOOTH)
+@ELEMENTWISE.operator("Reciprocal", T.UNARY | T.SMOOTH | T.ROUNDS_ONCE)
 def _reciprocal(x: Array) -> Array:
     return 1 / x
 
@@ -305,24 +307,26 @@ def _celu(x: Array, *, alpha: float = 1.0) -> Array:
     return np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(x / alpha))
 
 
-@ELEMENTWISE.operator("Shrink", T.UNARY | T.JUMPS | T.DECIDES)
+@ELEMENTWISE.operator("Shrink", T.UNARY | T.JUMPS | T.DECIDES | T.ROUNDS_ONCE)
 def _shrink(x: Array, *, lambd: float = 0.5, bias: float = 0.0) -> Array:
     return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0)).astype(x.dtype)
 
 
-@ELEMENTWISE.operator("IsInf", CLASSIFICATION | T.DECIDES)
+@ELEMENTWISE.operator("IsInf", CLASSIFICATION | T.DECIDES | T.ROUNDS_ONCE)
 def _is_inf(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -> Array:
     if x.dtype != np.float64:
         return np.isinf(x.astype(np.float64))
     return np.isinf(x) & (((x > 0) & bool(detect_positive)) | ((x < 0) & bool(detect_negative)))
 
 
-@ELEMENTWISE.operator("IsNaN", CLASSIFICATION | T.DECIDES)
+@ELEMENTWISE.operator("IsNaN", CLASSIFICATION | T.DECIDES | T.ROUNDS_ONCE)
 def _is_nan(x: Array) -> Array:
     return np.isnan(x.astype(np.float64))
 
 
-@ELEMENTWISE.operator("BitShift", T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE, roles={1: "shift"})
+@ELEMENTWISE.operator(
+    "BitShift", T.BROADCASTING | T.LAYOUT_INVARIANT | T.SAME_DTYPE | T.EMPTY_SAFE | T.INTEGER_BITS, roles={1: "shift"}
+)
 def _bit_shift(a: Array, b: Array, *, direction: str) -> Array:
     shift = np.left_shift if direction == "LEFT" else np.right_shift
     width = 8 * a.dtype.itemsize

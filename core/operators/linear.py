@@ -17,7 +17,7 @@ from .operands import (
 LINEAR = Family()
 
 
-@LINEAR.operator("MatMul", T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH | T.RING)
+@LINEAR.operator("MatMul", T.SAME_DTYPE | T.EMPTY_SAFE | T.SMOOTH | T.RING | T.INTEGER_BITS)
 def _matmul(a: Array, b: Array) -> Array:
     return np.matmul(a, b)
 

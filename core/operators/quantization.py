@@ -34,7 +34,9 @@ def saturated(numbers: Array, element_type: int, *, saturate: bool = True) -> Ar
     return np.clip(numbers, *limits).astype(dtype_of(element_type))
 
 
-@QUANTIZATION.operator("QuantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS | T.LINEAR_TIME)
+@QUANTIZATION.operator(
+    "QuantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS | T.LINEAR_TIME | T.ROUNDS_ONCE
+)
 def quantize(
     x: Array, scale: Array, zero: Array | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0,
     saturate: int = 1, input_types: Sequence[int],
@@ -49,7 +51,7 @@ def quantize(
     return saturated(codes, kind, saturate=bool(saturate))
 
 
-@QUANTIZATION.operator("DequantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.HAS_AXIS | T.LINEAR_TIME)
+@QUANTIZATION.operator("DequantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.HAS_AXIS | T.LINEAR_TIME | T.ROUNDS_ONCE)
 def dequantize(x: Array, scale: Array, zero: Array | None = None, *, axis: int = 1, block_size: int = 0) -> Array:
     """Numbers of codes (operator DequantizeLinear)."""
     codes = x.astype(np.float64)

@@ -91,9 +91,9 @@ for name, traits, reduction, exact in (
     ("ReduceL2", T.REDUCES, _norm_2, ""),
     ("ReduceLogSum", T.REDUCES, _log_sum, ""),
     ("ReduceLogSumExp", T.REDUCES | T.SMOOTH, log_sum_exp, ""),
-    ("ReduceMax", T.REDUCES | T.SELECTS, _extreme(np.max), "iu"),
+    ("ReduceMax", T.REDUCES | T.SELECTS | T.ROUNDS_ONCE, _extreme(np.max), "iu"),
     ("ReduceMean", T.REDUCES | T.KEEPS_FINITE | T.SMOOTH, _mean, ""),
-    ("ReduceMin", T.REDUCES | T.SELECTS, _extreme(np.min), "iu"),
+    ("ReduceMin", T.REDUCES | T.SELECTS | T.ROUNDS_ONCE, _extreme(np.min), "iu"),
     ("ReduceProd", T.REDUCES | T.RING, _product, "iu"),
     ("ReduceSum", T.REDUCES | T.SMOOTH | T.RING, _sum, "iu"),
     ("ReduceSumSquare", T.REDUCES | T.RING, _sum_square, ""),
@@ -144,8 +144,8 @@ def _searching(function: Any) -> Callable[..., Array]:
     return found
 
 
-REDUCTION.declare("ArgMax", SEARCH | T.DECIDES, _searching(np.argmax))
-REDUCTION.declare("ArgMin", SEARCH | T.DECIDES, _searching(np.argmin))
+REDUCTION.declare("ArgMax", SEARCH | T.DECIDES | T.INTEGER_BITS, _searching(np.argmax))
+REDUCTION.declare("ArgMin", SEARCH | T.DECIDES | T.INTEGER_BITS, _searching(np.argmin))
 
 
 def _cumulating(function: Any, neutral: int) -> Callable[..., Array]:

@@ -244,7 +244,7 @@ def average_pool(x: Array, *, count_include_pad: int = 0, **settings: Any) -> Ar
     return total / sum((counted[span] for _, span in windows.positions()), np.zeros((1, 1, *windows.counts)))
 
 
-@WINDOW.operator("MaxPool", T.SAME_DTYPE | T.SELECTS | T.EMPTY_SAFE | T.DECIDES)
+@WINDOW.operator("MaxPool", T.SAME_DTYPE | T.SELECTS | T.EMPTY_SAFE | T.DECIDES | T.INTEGER_BITS)
 def _max_pool(x: Array, *, storage_order: int = 0, output_count: int, **settings: Any) -> Any:
     windows = windows_of(x.shape[2:], **settings)
     lowest = -np.inf if x.dtype == np.float64 else np.iinfo(x.dtype).min

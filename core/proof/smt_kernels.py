@@ -158,18 +158,8 @@ OVERRIDES_OF_FLOATS: Mapping[str, Override] = {
 }  # fmt: skip
 """Those of floats bit for bit."""
 OVERRIDES_OF_INTEGERS: Mapping[str, Override] = {"Div": _divide}
-ROUNDS_ONCE = frozenset({
-    "Abs", "Add", "Ceil", "Clip", "DequantizeLinear", "Div", "Equal", "Floor", "Greater", "GreaterOrEqual", "Identity",
-    "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Max", "Min", "Mul", "Neg", "PRelu", "QuantizeLinear",
-    "Reciprocal", "ReduceMax", "ReduceMin", "Relu", "Round", "Shrink", "Sign", "Sqrt", "Sub", "Sum", "ThresholdedRelu",
-    "Where",
-})  # fmt: skip
-"""The operators of which onnxruntime rounds each operation of the kernel once, or none: no others are bit for bit."""
-WRAPS = frozenset({
-    "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "MatMul", "MaxPool",
-    "Mod", "Not", "Or", "Xor",
-})  # fmt: skip
-"""The operators whose kernel on integers and truth values computes what onnxruntime does, and that floats lack."""
+ROUNDS_ONCE = ops_with(Trait.ROUNDS_ONCE)
+INTEGER_BITS = ops_with(Trait.INTEGER_BITS)
 OF_REALS = frozenset({
     "Acos", "Acosh", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp",
     "Gemm", "HardSigmoid", "HardSwish", "Log", "MatMul", "Mean", "Mish", "Pow", "ReduceL1", "ReduceL2", "ReduceMean",
@@ -195,4 +185,4 @@ def is_encoded(op_type: str, kind: Kind) -> bool:
     """Whether the kernel or an override of an operator says what onnxruntime computes from elements of a kind."""
     if isinstance(kind, FloatKind):
         return op_type in ROUNDS_ONCE
-    return op_type in ROUNDS_ONCE or op_type in (OF_REALS if isinstance(kind, RealKind) else WRAPS)
+    return op_type in ROUNDS_ONCE or op_type in (OF_REALS if isinstance(kind, RealKind) else INTEGER_BITS)

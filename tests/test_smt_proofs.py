@@ -98,6 +98,46 @@ def test_proved_over_the_reals(prover: SmtProver, types: str, before: str, after
     assert found.sizes == SIZES
 
 
+FORMULAS = [
+    pytest.param("float[1,1,3] x, float[2,1,2] w, float[2,1,1] s => float[1,2,2] y",
+                 "<int64[3] r = {1, 2, 1}> { a = Conv(x, w) b = Reshape(s, r) y = Mul(a, b) }",
+                 "{ v = Mul(w, s) y = Conv(x, v) }", id="Conv"),
+    pytest.param("float[1,1,4] x => float[1,1,2] y", "{ y = AveragePool<kernel_shape=[2], strides=[2]>(x) }",
+                 "<int64[4] r = {1, 1, 2, 2}> { b = Reshape(x, r) y = ReduceMean<keepdims=0, axes=[3]>(b) }",
+                 id="AveragePool"),
+    pytest.param("float[2,2] x, float[2] g, float[2] b => float[2,2] y",
+                 "{ y = LayerNormalization<epsilon=0.5>(x, g, b) }",
+                 "<float e = {0.5}> { m = ReduceMean<axes=[1]>(x) d = Sub(x, m) q = Mul(d, d) "
+                 "v = ReduceMean<axes=[1]>(q) w = Add(v, e) s = Sqrt(w) n = Div(d, s) o = Mul(n, g) y = Add(o, b) }",
+                 id="LayerNormalization"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("types", "before", "after"), FORMULAS)
+def test_proved_by_formulas(prover: SmtProver, types: str, before: str, after: str) -> None:
+    found = verdict_on(prover, types, before, after, ROUNDING)
+    assert found.guarantee is Guarantee.REALS, str(found)
+    alone = prover.ask(obligation(types, before, after, ROUNDING), over_reals=True)
+    assert alone.outcome is not Outcome.PROVED
+
+
+@pytest.mark.parametrize(
+    ("types", "before", "after"),
+    [
+        pytest.param("float[2,2] x => float[2,2] y", "{ y = Softmax(x) }", "{ y = Softmax<axis=0>(x) }", id="axis"),
+        pytest.param("float[1,1,3] x, float[2,1,2] w, float[2,1,1] s => float[1,2,2] y",
+                     "<int64[3] r = {1, 2, 1}> { a = Conv(x, w) b = Reshape(s, r) y = Add(a, b) }",
+                     "{ v = Add(w, s) y = Conv(x, v) }", id="Conv"),
+        pytest.param("float[1,1,4] x => float[1,1,2] y", "{ y = AveragePool<kernel_shape=[2], strides=[2]>(x) }",
+                     "{ y = MaxPool<kernel_shape=[2], strides=[2]>(x) }", id="pool"),
+    ],
+)  # fmt: skip
+def test_formulas_prove_nothing_wrong(prover: SmtProver, types: str, before: str, after: str) -> None:
+    assert verdict_on(prover, types, before, after, ROUNDING).guarantee in {REFUTED, UNKNOWN}
+    answer = prover.ask(obligation(types, before, after, ROUNDING), over_reals=True, by_formula=True)
+    assert answer.outcome is not Outcome.PROVED
+
+
 TRAPS = [
     pytest.param(BOOL, "{ y = Less(x, z) }", "{ y = LessOrEqual(x, z) }", ROUNDING, REFUTED, id="measure zero"),
     pytest.param(X, "{ y = Round(x) }", "<float h = {0.5}> { a = Add(x, h) y = Floor(a) }", ROUNDING, REFUTED,

@@ -55,7 +55,7 @@ def proofs_of(models: ProvedModels, seconds: float, *, exact: bool = False) -> R
     """
     of_region = min(REGION_SECONDS, seconds / 2)
     limits = ProofSeconds(max(seconds, FIELD_SECONDS), seconds - of_region)
-    with SmtProver(seconds=of_region, element_seconds=ELEMENT_SECONDS) as smt:
+    with SmtProver(seconds=of_region, element_seconds=ELEMENT_SECONDS, formulas=False) as smt:
         uses_smt = is_available() and of_region >= LEAST_REGION_SECONDS
         techniques = [Prover().prove, *([smt.prove] if uses_smt else [])]
         return prove_regions(models.regions(), techniques, exact=exact, seconds=limits)

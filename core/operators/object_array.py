@@ -7,7 +7,7 @@ A kernel that is plain NumPy computes in the domain, such as on terms of z3. One
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partialmethod, reduce, wraps
+from functools import partial, partialmethod, reduce, wraps
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -250,7 +250,7 @@ def _applied(like: ObjectArray, name: str, *operands: Any) -> ObjectArray:
     dtype: np.dtype[Any] = np.result_type(*(getattr(x, "dtype", x) for x in operands))
     if name == "divide" and dtype.kind in "biu":
         dtype = np.dtype(np.float64)
-    found = map_cells(lambda *cells: like.domain.apply(name, dtype, *cells), *(_converted(x, dtype) for x in operands))
+    found = map_cells(partial(like.domain.apply, name, dtype), *(_converted(x, dtype) for x in operands))
     return like.like(found, np.bool_ if name in TRUTH_VALUED else dtype)
 
 
@@ -271,7 +271,7 @@ def _reduced(like: ObjectArray, name: str, x: Any, axis: Axes = 0, **options: An
     rows = rows.reshape(-1, *rows.shape[len(axes) :]) if rows.size else rows.reshape(0, *rows.shape[len(axes) :])
     if len(rows):
         found = reduce(
-            lambda a, b: map_cells(lambda p, q: like.domain.apply(name, x.dtype, p, q), a, b),
+            partial(map_cells, partial(like.domain.apply, name, x.dtype)),
             (rows[i, ...] for i in range(len(rows))),
         )
     else:
@@ -293,6 +293,11 @@ def _mean(like: ObjectArray, x: Any, axis: Axes = None, **options: Any) -> Any:
 def _variance(_: ObjectArray, x: Any, axis: Axes = None, **options: Any) -> Any:
     centred = x - np.mean(x, axis=axis, keepdims=True)
     return np.mean(centred * centred, axis=axis, **options)
+
+
+def _norm(_: ObjectArray, x: Any, ord: int = 2, **options: Any) -> Any:
+    """The sum of magnitudes, or the root of the sum of squares, along an axis."""
+    return np.sum(np.abs(x), **options) if ord == 1 else np.sqrt(np.sum(x * x, **options))
 
 
 def _product(like: ObjectArray, a: Any, b: Any) -> ObjectArray:
@@ -346,7 +351,9 @@ def _cumulation(name: str) -> Callable[..., ObjectArray]:
     def cumulated(like: ObjectArray, x: Any, axis: int, **_: Any) -> ObjectArray:
         rows = np.moveaxis(x.cells, axis, 0).copy()
         for i in range(1, len(rows)):
-            rows[i] = map_cells(lambda p, q: like.domain.apply(name, x.dtype, p, q), rows[i - 1, ...], rows[i, ...])
+            rows[i, ...] = map_cells(
+                lambda p, q: like.domain.apply(name, x.dtype, p, q), rows[i - 1, ...], rows[i, ...]
+            )
         return like.like(np.moveaxis(rows, 0, axis), x.dtype)
 
     return cumulated
@@ -374,6 +381,7 @@ FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.cumprod: _cumulation("multiply"),
     np.cumsum: _cumulation("add"),
     np.full_like: _filled,
+    np.linalg.norm: _norm,
     np.max: _reduction("maximum"),
     np.mean: _mean,
     np.min: _reduction("minimum"),

@@ -29,11 +29,16 @@ EXACT_NOTE = "a kernel gives equal bits for equal bits at one place of a tensor"
 
 @dataclass(slots=True)
 class SmtProver:
-    """Puts obligations to z3, at most `seconds` for one and `element_seconds` for an element. A context manager."""
+    """Puts obligations to z3, at most `seconds` for one and `element_seconds` for an element. A context manager.
+
+    `formulas`: what is not shown over the reals is tried again with the formulas of operators that are unknown
+    functions at first, such as normalizations, in as many seconds more.
+    """
 
     seconds: float = SECONDS
     element_seconds: float = ELEMENT_SECONDS
     memory: int = MEMORY
+    formulas: bool = True
     _process: WorkerProcess = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,12 +64,16 @@ class SmtProver:
             if verdict.guarantee is not Guarantee.UNKNOWN:
                 return [verdict]
             verdicts.append(verdict)
+        if self.formulas:
+            answer = self.ask(obligation, over_reals=True, by_formula=True)
+            if answer.outcome is Outcome.PROVED:
+                return [_proved(obligation, answer, over_reals=True)]
         return verdicts[:1]
 
-    def ask(self, obligation: Obligation, *, over_reals: bool) -> Answer:
+    def ask(self, obligation: Obligation, *, over_reals: bool, by_formula: bool = False) -> Answer:
         """The answer of z3 alone, unknown if it did not end in time or lacked memory."""
         sizes = tuple(s for s in size_sets(obligation) if LARGE_SIZE not in s.values())
-        question = Question(lean(obligation), sizes, over_reals, self.element_seconds, self.memory)
+        question = Question(lean(obligation), sizes, over_reals, self.element_seconds, self.memory, by_formula)
         try:
             return from_message(self._process.request(to_message(question)))
         except WorkerExit as e:

@@ -26,13 +26,17 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whether an obligation holds at `sizes`, with floats as reals or bit for bit; z3 gets `seconds` for an element."""
+    """Whether an obligation holds at `sizes`, with floats as reals or bit for bit; z3 gets `seconds` for an element.
+
+    `by_formula`: also with the formulas of operators that are unknown functions of real numbers otherwise.
+    """
 
     obligation: Obligation
     sizes: tuple[Mapping[str, int], ...]
     over_reals: bool
     seconds: float
     memory: int
+    by_formula: bool = False
 
 
 @dataclass(frozen=True, slots=True)

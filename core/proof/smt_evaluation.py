@@ -43,6 +43,7 @@ from .term_domain import TermDomain, chosen
 Array = np.ndarray[Any, Any]
 MAX_ELEMENTS = 4096  # of a tensor of terms
 MAX_OPAQUE_ARGUMENTS = 512
+MAX_FORMULA_ELEMENTS = 1024  # of the inputs of an operator that is computed by its formula
 MOVES: Mapping[str, Sequence[int] | None] = {
     **dict.fromkeys(ops_with(Trait.MOVES_DATA)),
     "CenterCropPad": (0,), "Concat": None, "ConcatFromSequence": None, "OneHot": (2,), "Optional": None,
@@ -95,10 +96,16 @@ class _Scope:
 
 @dataclass(slots=True)
 class TermEvaluation:
-    """Evaluations that share their uninterpreted functions."""
+    """Evaluations that share their uninterpreted functions.
+
+    `by_formula`: operators of real numbers that are unknown functions otherwise, such as normalizations, are computed
+    by their kernels, which is slower; `formulas` are those of which a kernel was.
+    """
 
     arithmetic: Arithmetic
     functions: Functions = field(default_factory=Functions)
+    by_formula: bool = False
+    formulas: set[str] = field(default_factory=set[str])
 
     def run(self, fragment: Fragment, feeds: Mapping[str, Value]) -> dict[str, Value]:
         """The outputs of a model by name.
@@ -152,7 +159,7 @@ class TermEvaluation:
         version = scope.opsets.get(domain, 1)
         call = NodeCall(node, domain, version, _attributes(node, domain, version), inputs, self)
         if domain:
-            return call.opaque()
+            return call.by_formula() or call.opaque()
         if node.op_type == "Constant":
             return [self._constant_node(call, scope)]
         if node.op_type == "If":
@@ -235,7 +242,7 @@ class NodeCall:
             raise NotApplicable("onnxruntime computes 16-bit floats in 32 bits between ops")
         kernel, override = TENSOR_KERNELS.get(op), override_of(op, kind)
         if kernel is None and not is_encoded(op, kind):
-            return self._unknown()
+            return self.by_formula() or self._unknown()
         try:
             if kernel is not None:
                 return kernel(self)
@@ -243,13 +250,28 @@ class NodeCall:
         except NotSupported:
             return self._unknown()
 
+    def by_formula(self) -> Sequence[Value] | None:
+        """The results of the kernel on real numbers; None where it must not run, or does anything that they lack."""
+        evaluation, op = self.evaluation, self.node.op_type
+        dtypes = [v.dtype for v in self.inputs if isinstance(v, TermTensor) and v.known is None]
+        if not evaluation.by_formula or op in NEVER_OPAQUE or not dtypes or not FLOAT_SORTS.keys() >= set(dtypes):
+            return None
+        if sum(v.elements.size for v in self.inputs if isinstance(v, TermTensor)) > MAX_FORMULA_ELEMENTS:
+            return None
+        try:
+            found = self.computed()
+        except (NotApplicable, NotSupported):  # also CannotRun: the model runs, as it did without formulas
+            return None
+        evaluation.formulas.add(op)
+        return found
+
     def computed(self) -> Sequence[Value]:
         """The results of the kernel on terms. Raises NotSupported where it does anything that they lack."""
-        tensors = [v for v in self.inputs if isinstance(v, TermTensor)]
-        if self.node.op_type not in ELEMENTWISE and any(not v.elements.size for v in tensors):
-            return self.opaque()
         terms = self._terms()
-        results = self.kernel_results([_cells(v, terms) for v in self.inputs])
+        arrays = [_cells(v, terms) for v in self.inputs]
+        if self.node.op_type not in ELEMENTWISE and any(isinstance(a, ObjectArray) and not a.size for a in arrays):
+            raise NotSupported("the result of no elements")
+        results = self.kernel_results(arrays)
         return [self._computed_value(r, terms) for r in results]
 
     def _computed_value(self, result: Any, terms: TermDomain) -> Value:

@@ -60,7 +60,7 @@ class Comparison:
     def answer(self) -> Answer:
         """Evaluate and compare. Raises CannotRun if the first model does not run at these sizes."""
         obligation = self.question.obligation
-        evaluation = TermEvaluation(Arithmetic(self.question.over_reals))
+        evaluation = TermEvaluation(Arithmetic(self.question.over_reals), by_formula=self.question.by_formula)
         feeds: dict[str, Value] = {
             i.name: evaluation.variable(i.name, i.dtype, shape) for i, shape in obligation.concrete_inputs(self.sizes)
         }
@@ -69,6 +69,8 @@ class Comparison:
             after = evaluation.run(obligation.after, feeds)
         except CannotRun as e:
             return Answer(Outcome.DIFFERS, f"the rewritten model cannot run: {e}", (self.sizes,), self._inputs(None))
+        if self.question.by_formula and not evaluation.formulas:
+            return Answer(Outcome.UNKNOWN, "no operator has a formula")
         self.functions = evaluation.functions
         self.assumed = self._assumptions(evaluation, obligation, feeds)
         for name, value in before.items():

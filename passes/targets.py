@@ -20,7 +20,7 @@ from .linear import conv_axes
 class OperatorSupport:
     """The opsets, from `first` to `last`, and the element types for which a target runs an operator well.
 
-    `dtypes`, of TensorProto.DataType, are those of the first input; None for any.
+    `dtypes`, of TensorProto.DataType, are the types of the first input; None for any.
     """
 
     first: int = 1
@@ -45,7 +45,7 @@ class Target:
     installed onnxruntime runs. `operators`, as in `Attention` or `com.microsoft.Gelu`, limits the ops that rewrites
     add: of the standard domain all but those listed are free, of other domains none. `runs`, if given, must be true of
     each as well. `costs` serve the rewrites that trade ops for moved data or for one op with a slow kernel. `last` are
-    passes after those of `basic`.
+    passes after the passes of `basic`.
     `fallback` is the pipeline to use where the result of this one turns out to be slower than the original
     (`passes run --check-speed`).
     """

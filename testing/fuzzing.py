@@ -202,7 +202,7 @@ class RuleTester:
         return fault
 
     def minimize(self, fault: Fault, choice_sequence: ChoiceSequence, seed: int) -> Fault:
-        """A fault of the same kind on a smaller case than that of `choice_sequence`, if hypothesis finds one."""
+        """A fault of the same kind on a smaller case than `choice_sequence` makes, if hypothesis finds one."""
         known: dict[bytes, Fault | None] = {}
         shown_by = fault.mismatch.input_set if fault.mismatch is not None else None
         part = ALL_COMBINED if shown_by is not None and shown_by.kind not in KINDS else NO_COMBINED

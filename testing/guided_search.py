@@ -71,7 +71,7 @@ def _constant_summary(array: Array) -> Hashable:
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes, with those of one branch instead of an If."""
+    """The nodes, with the nodes of one branch instead of an If."""
     for node in graph.node:
         bodies = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
         yield from _nodes(bodies[0]) if bodies else (node,)
@@ -151,14 +151,14 @@ class GuidedSearch:
         )
 
     def _next_level(self, key: Key, rng: Random) -> int:
-        """The next level of a model-wide choice: all of them in random order, repeatedly."""
+        """The next level of a model-wide choice: all levels in random order, repeatedly."""
         levels = self.shuffled_levels.setdefault(key, [])
         if not levels:
             levels += rng.sample(range(MODEL_WIDE_CHOICES[key]), MODEL_WIDE_CHOICES[key])
         return levels.pop()
 
     def _mutated_choices(self, rng: Random) -> dict[Key, int]:
-        """The choices that led to a rarely reached line, some of them omitted or from another model."""
+        """The choices that led to a rarely reached line, some choices omitted or from another model."""
         sites = list(self.corpus)
         made = dict(self.corpus[min((rng.choice(sites) for _ in range(3)), key=self.decline_counts.__getitem__)])
         for _ in range(1 + rng.randrange(rng.choice((MAX_MUTATIONS, max(MAX_MUTATIONS, len(made) // 4))))):

@@ -56,8 +56,9 @@ PERTURBED_DTYPES: dict[int, Any] = {int(kind): dtype for kind, dtype in FLOAT_DT
 def is_explained_by_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool:
     """Whether the second model is as close to the first as the perturbed first model is, element by element.
 
-    Terms that cancel are rounded by their own size, not by that of the result, so noise of the inputs is not enough. An
-    element that is NaN or infinite in only one of the models must turn into or from a number under perturbation.
+    Terms that cancel are rounded by their own size, not by the size of the result, so noise of the inputs is not
+    enough. An element that is NaN or infinite in only one of the models must turn into or from a number under
+    perturbation.
     """
     model = onnx.load_from_string(before)
     names = [v.name for v in model.graph.output]
@@ -122,7 +123,7 @@ def _perturbing_nodes(name: str, kind: int, opset: int, seed: int) -> Iterator[o
 
 
 def _random_signs(value: str, signs: str, opset: int, seed: int) -> Iterator[onnx.NodeProto]:
-    """-1 or 1 for each element; as of opset 22, onnxruntime's only random kernel is that of Dropout."""
+    """-1 or 1 for each element; as of opset 22, Dropout has onnxruntime's only random kernel."""
     extents, ones, kept, drawn = (f"{signs} {suffix}" for suffix in ("extents", "ones", "kept", "drawn"))
     if opset < DROPOUT_INPUTS_OPSET:
         attributes: dict[str, Any] = {"dtype": TensorProto.FLOAT, "low": -1.0, "high": 1.0, "seed": float(seed)}
@@ -275,7 +276,7 @@ def compare_case(
 
 
 def _condition(rule: Rule, model: onnx.ModelProto) -> bytes | None:
-    """The condition of a rule on a model; empty if it says none, None if the expression of it is none on this model."""
+    """The condition of a rule on a model; empty if it says none, None if its expression is none on this model."""
     try:
         found = condition_of(rule, model)
     except NotApplicable:
@@ -419,7 +420,7 @@ def _promised_inputs(oracle: Oracle, request: ComparisonRequest) -> tuple[list[I
 
 
 def _assumed(oracle: Oracle, before: bytes, condition: bytes) -> list[InputSet]:
-    """The input sets that fulfil a condition, some of them new. Raises ModelLoadError and EvaluationError."""
+    """The input sets that fulfil a condition, some made for it. Raises ModelLoadError and EvaluationError."""
     found = assumed_inputs(condition, [a.input_set for a in oracle.answers if a.input_set.is_finite])
     if not found.held and not found.mended:
         raise UnverifiableError("no inputs fulfil the condition of the rule")

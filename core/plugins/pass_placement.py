@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def insert_passes(p: Pass, added: Sequence[PassPlacement], stages: Mapping[str, str]) -> Pass:
-    """The pipeline with further passes at their positions in its first loop, and those of the final stage after it.
+    """The pipeline with further passes at their positions in its first loop, and passes of the final stage after it.
 
-    `stages` are those of the existing passes. Raises PluginError for positions that contradict each other.
+    `stages` are the stages of the existing passes. Raises PluginError for positions that contradict each other.
     """
     last = [q for q in added if q.stage == FINAL]
     others = [q for q in added if q.stage != FINAL]

@@ -124,7 +124,7 @@ class PassRegistry:
 
 
 def _is_variant(p: Pass, q: Pass) -> bool:
-    """Whether two passes differ in their options, or in rules that one of them leaves out."""
+    """Whether two passes differ in their options, or in rules that one pass leaves out."""
     if isinstance(p, RulePass) and isinstance(q, RulePass):
         return set(p.rules) <= set(q.rules) or set(q.rules) <= set(p.rules)
     return type(definition(p)) is type(definition(q))

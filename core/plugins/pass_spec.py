@@ -202,7 +202,7 @@ class PassOption:
 
 
 def options_of(p: Pass) -> list[PassOption]:
-    """The fields of a pass that can be set: those of its constructor. Groups of passes have none."""
+    """The fields of a pass that can be set: parameters of its constructor. Groups of passes have none."""
     item = definition(p)
     if isinstance(item, RulePass | Pipeline | Fixpoint) or not is_dataclass(item):
         return []

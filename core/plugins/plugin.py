@@ -98,7 +98,7 @@ class Plugin:
                 raise PluginError(f"passwright={self.passwright!r} is not of the form >=0.1,<1") from e
 
     def placed_passes(self) -> list[PassPlacement]:
-        """The passes with their positions; the rules of a group are one pass, at the place of the first of them."""
+        """The passes with their positions; the rules of a group are one pass, at the place of the first rule."""
         groups: dict[str, list[Rule]] = {}
         for r in self.passes:
             if isinstance(r, Rule) and r.group:

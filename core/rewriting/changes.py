@@ -44,7 +44,7 @@ class Change:
 class ChangeObserver(Protocol):
     """An observer of each change. It must not change the graph, not even by inference.
 
-    `mutations` are those of the change so far: an op that was added may be removed again.
+    `mutations` are the mutations of the change so far: an op that was added may be removed again.
     """
 
     def before_change(self, change: Change, replaced: Sequence[Op | Value], mutations: Sequence[Mutation]) -> None:
@@ -101,7 +101,7 @@ class SizeAccounting:
         self._pending = key, len(self.log.entries)
 
     def assign_mutations(self, changes: list[Change], upcoming: ChangeKey | None = None) -> None:
-        """Assign the mutations so far, except those of the change that is about to be made, if any."""
+        """Assign the mutations so far, but for the mutations of the change that is about to be made, if any."""
         self._notify_after()
         count = self._pending[1] if self._pending is not None and self._pending[0] == upcoming else None
         taken, self._pending = self.log.drain(count), None

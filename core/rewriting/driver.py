@@ -33,7 +33,7 @@ class Worklist:
         self._waiting: set[Op] = set()
 
     def add(self, ops: Iterable[Op]) -> None:
-        """Append those of `ops` that are not in the list."""
+        """Append the `ops` that are not in the list."""
         for op in ops:
             if op not in self._waiting:
                 self._waiting.add(op)

@@ -66,7 +66,7 @@ class OpPattern:
         return replace(self, output=output)
 
     def walk(self) -> Iterator[OpPattern]:
-        """The pattern and those of its inputs, at any depth, the root first."""
+        """The pattern and the patterns of its inputs, at any depth, the root first."""
         yield self
         for want in self.inputs:
             if isinstance(want, OpPattern):
@@ -130,7 +130,7 @@ Operands = tuple[Value | None, ...]
 
 
 class Trace(Protocol):
-    """An immutable record of the misfits of a partial match, with which matching goes on behind each of them.
+    """An immutable record of the misfits of a partial match, with which matching goes on behind each misfit.
 
     Every method returns the record with one more misfit, or None to abandon the partial match.
     """
@@ -214,7 +214,7 @@ def _producers_can_match(p: OpPattern, op: Op) -> bool:
 def _match_attributes(
     p: OpPattern, op: Op, bound: Bindings, trace: Trace | None
 ) -> tuple[Bindings, Operands, Trace | None] | None:
-    """The bindings with those of attributes, the inputs that are not attributes, and the trace; None if they differ."""
+    """The bindings with attributes, the inputs that are not attributes, and the trace; None for other attributes."""
     here, values = dict(bound), op.inputs
     if p.bound_name:
         here[p.bound_name] = op
@@ -321,7 +321,7 @@ def _match_number(
 def is_number(value: Value | None, number: float, op: Op) -> bool:
     """Whether an input of `op` is a constant of one element, which is `number` in its own element type.
 
-    Its dims, all 1, are no more than those of another operand of an operator that broadcasts; else it has none. Zeros
+    It has no more dims, all 1, than another operand of an operator that broadcasts; else it has none. Zeros
     of different signs are different numbers. A number that becomes 0 or infinite in an element type is none there.
     """
     shape = value.known_shape if value is not None and value.is_const else None

@@ -41,7 +41,7 @@ class Contract:
     assumption: Assumption | None = None
 
     def at(self, dtype: int) -> Contract:
-        """The contract for one element type; for an unknown one, 0, that of the types that are not named."""
+        """The contract for one element type; for an unknown one, 0, the contract of types that are not named."""
         if self.for_dtypes is None:
             return self
         if dtype in self.dtypes:
@@ -231,6 +231,6 @@ def _inner_values_are_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op
 
 
 def bound_values(bound: dict[str, Any]) -> list[Any]:
-    """The values that variables are bound to, each of those of `*xs`."""
+    """The values that variables are bound to, for `*xs` each value."""
     bindings: list[tuple[Any, ...]] = [b if isinstance(b, tuple) else (b,) for b in bound.values()]
     return list(chain.from_iterable(bindings))

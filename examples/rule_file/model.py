@@ -1,4 +1,4 @@
-"""Write detector.onnx, which detects and classifies an object, and photos.npz, realistic inputs of it."""
+"""Write detector.onnx, which detects and classifies an object, and photos.npz, realistic inputs of the model."""
 
 import numpy as np
 import onnx

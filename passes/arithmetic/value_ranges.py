@@ -24,7 +24,7 @@ CLAMPS = ("Relu", "Clip", "Max", "Min")
 
 
 class ValueRange(NamedTuple):
-    """The range of a value, whose elements are NaN or within, a zero at an end of either sign; or that of a clamp.
+    """The range of a value, whose elements are NaN or within, a zero at an end of either sign; or the range of a clamp.
 
     A clamp is min(max(x, low), high), in this order; NaN stays NaN, and where x equals a bound it stays x.
     """
@@ -105,7 +105,7 @@ def _clamp_of_max_min(op: Op) -> tuple[Value, ValueRange] | None:
 
 
 def build_clamp(g: RewriteBuilder, x: Value, clamp: ValueRange) -> Value:
-    """The op that clamps `x`, Relu where it is one; x itself where the bounds are those of its type."""
+    """The op that clamps `x`, Relu where it is one; x itself where its type has these bounds."""
     widest = known(type_limits(x.dtype), "no clamp is known for this type")
     if x.dtype in INTEGERS:
         clamp = ValueRange(widest.apply(clamp.low), widest.apply(clamp.high))
@@ -145,7 +145,7 @@ DATA_MOVEMENT_OPS = ops_with(Trait.MOVES_DATA)
 
 
 def range_of(value: Value, depth: int = MAX_DEPTH) -> ValueRange:
-    """The range of `value` by its producers; that of its type where they do not determine one. O(1).
+    """The range of `value` by its producers; the range of its type where they do not determine one. O(1).
 
     Types are not worked out for it: a type that was not requested before counts as unknown.
     """

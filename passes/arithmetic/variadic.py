@@ -63,7 +63,7 @@ def flatten_sum(g: RewriteBuilder, before: Inputs, ins: Inputs, after: Inputs) -
 
 
 def flattened_operands(g: RewriteBuilder, before: Inputs, ins: Inputs, after: Inputs) -> Inputs:
-    """The operands of both ops, in order; declines too many of them."""
+    """The operands of both ops, in order; declines too many operands."""
     operands = (*before, *ins, *after)
     require_numpy_broadcasting(g.opset, VARIADIC_BROADCASTING_OPSET)
     require(len(operands) <= MAX_INPUTS, "too many operands")

@@ -81,8 +81,8 @@ class ConstantSite:
 class ConstantTable:
     """Constants met so far, by content. A large tensor is read only if its size and a sample occur twice.
 
-    `visible` are those of one graph and of the graphs around it, `hoistable` those of all bodies whose constants may be
-    moved outside.
+    `visible` are constants of one graph and of the graphs around it, `hoistable` constants of all bodies whose
+    constants may be moved outside.
     """
 
     visible: ChainMap[object, ConstantSite] = field(default_factory=ChainMap[object, ConstantSite])

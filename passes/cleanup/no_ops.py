@@ -454,7 +454,7 @@ def drop_scan_of_unit_axis(g: RewriteBuilder, x: Value, op: Op, axis: Value | No
 
 
 def without_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
-    """`x` without the axes that `op` reduces, if it does not keep them; declines unless all of them have extent 1."""
+    """`x` without the axes that `op` reduces, if it does not keep them; declines unless all have extent 1."""
     axes = constant_numbers(op)
     require(axes or not op.attr("noop_with_empty_axes", 0), "the op has no axes")
     reduced = normalized_axes(axes, x.rank) if axes else list(range(x.rank))

@@ -32,7 +32,7 @@ from .result_sizes import ResultSizes
 def select_within_limits(ops: Sequence[Op], sizes: ResultSizes, weight_bytes: int, spent: Work) -> dict[Op, Work]:
     """Those of `ops` (sorted) that can be computed within the limits of a run that has `spent` some work already.
 
-    With the work of each. `weight_bytes` are those of the model. O(ops and their edges).
+    With the work of each. `weight_bytes` are the bytes of the model's weights. O(ops and their edges).
     """
     chosen: dict[Op, Work] = {}
     live = 0

@@ -267,7 +267,7 @@ def bounded_constant(g: RewriteBuilder, mask: Value, low: float) -> Value:
 
 
 def bound_mask(g: RewriteBuilder, mask: Value, low: float, *, guarded: bool, depth: int = MAX_DEPTH) -> Value:
-    """The mask with its finite elements, or all of them unless `guarded`, no lower than `low`."""
+    """The mask with its finite elements, or all elements unless `guarded`, no lower than `low`."""
     if mask.is_const:
         return bounded_constant(g, mask, low)
     op = mask.producer

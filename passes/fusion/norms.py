@@ -74,7 +74,7 @@ def first_normalized_axis(x: Value, mean: Op) -> int:
 
 
 def normalized_extents(x: Value, axis: int) -> tuple[int, ...]:
-    """The extents that `x` has from `axis` on, all of them known and at least 1."""
+    """The extents that `x` has from `axis` on, all known and at least 1."""
     dims = tuple(d for d in x.shape[axis:] if isinstance(d, int) and d > 0)
     require(len(dims) == x.rank - axis, "the number of normalized elements is unknown")
     return dims

@@ -92,7 +92,7 @@ def nonzero_scale(c: Value) -> float:
 
 
 def factors(op: Op, x: Value, numbers: Array) -> Array:
-    """The factors of a Mul or Div of `x` by `numbers`; where one of them is 0, those of a Div are infinite."""
+    """The factors of a Mul or Div of `x` by `numbers`; where a number is 0, a factor of a Div is infinite."""
     if op.type == "Mul":
         return numbers
     if op.inputs[0] is not x:

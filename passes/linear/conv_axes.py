@@ -31,7 +31,7 @@ def lift_conv(g: RewriteBuilder, x: Value, w: Value, op: Op) -> Value:
 
 
 def require_blocks(conv: Op, w: Value) -> None:
-    """Decline channels that do not fill blocks, and those of which the other kernel is as fast."""
+    """Decline channels that do not fill blocks, and numbers of channels with which the other kernel is as fast."""
     groups, (outputs, inputs, kernel) = group_count(conv, w), w.static_shape
     require(kernel > 1, "a kernel of one point is a matrix product")
     if groups == outputs and inputs == 1:

@@ -143,7 +143,7 @@ def conv_plus_affine(g: RewriteBuilder, x: Value, a: ConvBranch, affine: Affine)
 def build_conv(
     g: RewriteBuilder, x: Value, like: ConvBranch, weights: Array, bias: Array | None, target: Window
 ) -> Value:
-    """A Conv with these weights; its attributes are those of `like` where it has the same window."""
+    """A Conv with these weights, and with the attributes of `like` where it has the same window."""
     attrs = dict(like.conv.attrs)
     if target != like.window:
         attrs = {**target.attrs, "group": int(like.conv.attr("group", 1))}

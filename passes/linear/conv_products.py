@@ -89,7 +89,7 @@ def convolve_after_conv(
 
 
 def require_points(turn: Op, rows: Shape, image: Shape) -> None:
-    """Decline unless `turn` swaps points and channels, and (batch, channels, points) of `rows` are those of `image`."""
+    """Decline unless `turn` swaps points and channels, and `rows` has the (batch, channels, points) of `image`."""
     require(turn.attr("perm") == SWAPPED, "points and channels are not swapped")
     require(
         len(rows) == 3 and same_shape(rows[:2], image[:2]), "the Reshape changes other dims than that of the points"

@@ -19,7 +19,7 @@ ELLIPSIS = "..."
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """A label for each axis of each operand and of the result; those of an ellipsis are numbers."""
+    """A label for each axis of each operand and of the result; labels of an ellipsis are numbers."""
 
     terms: tuple[Term, ...]
     result: Term

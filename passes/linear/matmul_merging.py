@@ -237,7 +237,7 @@ def sibling_key(p: WeightedProduct) -> SiblingKey:
 
 
 def ops_saved(branches: list[ProductBranch]) -> int:
-    """The number of ops less those of the replacement: a product, a Split and, for biases of MatMuls, an Add."""
+    """The number of ops less the ops of the replacement: a product, a Split and, for biases of MatMuls, an Add."""
     adds = not gemms_of(branches) and any(b.last_op is not b.product.op for b in branches)
     return sum(len(b.ops) for b in branches) - 2 - adds
 

@@ -34,7 +34,7 @@ def merge_concats(g: RewriteBuilder, before: Values, ins: Values, after: Values,
 
 
 def _flattened(outer: Op) -> Iterator[Value]:
-    """The inputs of a Concat, and those of Concats inside it that nothing else reads. O(their number)."""
+    """The inputs of a Concat, and of Concats inside it that nothing else reads. O(inputs)."""
     work = list(outer.inputs[::-1])
     while work:
         value = work.pop()
@@ -91,7 +91,7 @@ def find_split(xs: Values, concat: Op) -> tuple[int, Op]:
 
 
 def _split_at(xs: Values, at: int, concat: Op) -> Op | None:
-    """The Split whose outputs are those of the inputs of a Concat that begin at a position."""
+    """The Split whose outputs are the inputs of a Concat from a position on."""
     maker = concat.graph.producer(xs[at])
     if maker is None or maker.type != "Split" or maker.domain or len(maker.outputs) > len(xs) - at:
         return None

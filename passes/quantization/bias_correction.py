@@ -129,10 +129,10 @@ def mean_weights(op: Op) -> Array:
 def mean_errors(pairs: Sequence[LayerPair], means: Mapping[str, Array]) -> dict[str, Array]:
     """The mean error that the rounded weights of each layer cause, by the name of its result and output channel.
 
-    `means` are those of operands in the original model, by name and channel (see `operand_channels`; Nagel et al. 2019,
-    arXiv 1906.04721, section 4.2). An error that the operand brings is not the layer's own, so that all biases can be
-    corrected at once. Differences of measured means of results are no better: with padding, the part of the operand's
-    error cannot be told from them.
+    `means` are the means of operands in the original model, by name and channel (see `operand_channels`; Nagel et al.
+    2019, arXiv 1906.04721, section 4.2). An error that the operand brings is not the layer's own, so that all biases
+    can be corrected at once. Differences of measured means of results are no better: with padding, the part of the
+    operand's error cannot be told from them.
     """
     errors: dict[str, Array] = {}
     for pair in pairs:
@@ -213,7 +213,7 @@ def corrected_bias(g: RewriteBuilder, op: Op, error: Array) -> tuple[Op, int, Va
 
 
 def bias_scales(op: Op) -> Array | None:
-    """The scales of an int32 bias, in float32: those of the operand times those of the weights; None for floats."""
+    """The scales of an int32 bias, in float32: scales of the operand times scales of the weights; None for floats."""
     x, w = (operand(op, i).producer for i in range(2))
     if x is None or w is None or {x.type, w.type} != {"DequantizeLinear"}:
         return None

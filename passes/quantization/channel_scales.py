@@ -164,7 +164,7 @@ def weights_by_channel(op: Op, *, outputs: bool) -> ChannelOperand:
 
 
 def making_constants(v: Value, axis: int) -> tuple[list[ChannelOperand], int]:
-    """The constants that scale `v` along `axis`, those of its source first, and how often each channel is repeated."""
+    """The constants that scale `v` along `axis`, its source first, and how often each channel is repeated."""
     biases: list[ChannelOperand] = []
     repeats, start = 1, v
     for _ in range(MAX_STEPS):

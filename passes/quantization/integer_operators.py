@@ -34,7 +34,7 @@ def quantization_of(outer: Op) -> list[Value]:
 
 
 def integer_bias(v: Value | None, x: list[Value], w: list[Value]) -> list[Value]:
-    """The integers of a bias, if there is one; declines a scale other than that of the products."""
+    """The integers of a bias, if there is one; declines another scale than the products have."""
     if v is None:
         return []
     bias, scale, zero = dequantized(v)

@@ -121,7 +121,7 @@ def gate_slope(op: Op) -> float:
 
 
 def linear_range(op: Op) -> Range | None:
-    """The numbers between which a HardSigmoid, or that of a HardSwish, is a line from 0 to 1; None if 0 is outside."""
+    """The ends of the line from 0 to 1 of a HardSigmoid, or of the one in a HardSwish; None if 0 is outside."""
     slope, offset = gate_slope(op), float(op.attr("beta", 0.5)) if op.type == "HardSigmoid" else 0.5
     return Range(-offset / slope, (1 - offset) / slope) if slope > 0 and 0 < offset < 1 else None
 
@@ -230,7 +230,7 @@ def constant_bias(b: Value) -> Array:
 
 
 def quantized_weight(g: RewriteBuilder, weights: Array, scales: Array, axis: int | None) -> Value:
-    """DequantizeLinear of weights as integers with `scales` in float32, those of an `axis` if it is given."""
+    """DequantizeLinear of weights as integers with `scales` in float32, along an `axis` if it is given."""
     spec = required_spec(g)
     zero = 128 if spec.weights == TensorProto.UINT8 else 0
     limit = spec.weight_limit

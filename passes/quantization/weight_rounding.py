@@ -56,7 +56,7 @@ class Grid(NamedTuple):
     floats: Any = np.float32
 
     def extent(self, rows: int) -> int:
-        """The rows of a block of a matrix with `rows` of them."""
+        """The rows of a block of a matrix with `rows` rows."""
         return min(self.block, rows) if self.block > 0 else rows
 
 
@@ -130,7 +130,7 @@ def clipping_parameters(blocks: Array, grid: Grid) -> Parameters:
 
 
 def best_parameters(tried: Iterator[tuple[Parameters, Array]]) -> Parameters:
-    """Of parameters with their costs, (blocks, columns), those of the least for each block, the first of equal ones."""
+    """The parameters of the least cost for each block, the first of equal ones; costs are (blocks, columns)."""
     (first_scales, first_zeros), costs = next(tried)
     scales, zeros, least = first_scales.copy(), first_zeros.copy(), costs.copy()
     for found, costs in tried:
@@ -152,7 +152,7 @@ def half_quadratic_parameters(blocks: Array, grid: Grid) -> Parameters:
 
 
 def half_quadratic_steps(blocks: Array, grid: Grid) -> Iterator[tuple[Parameters, Array]]:
-    """The parameters of each step, those of the whole range first, and their sums of |error| ** p."""
+    """The parameters of each step, the whole range first, and their sums of |error| ** p."""
     parameters, beta = nearest_parameters(blocks, grid), HQQ_BETA
     unit = parameters[0][:, None]
     for _ in range(HQQ_STEPS + 1):

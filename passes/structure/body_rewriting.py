@@ -19,7 +19,7 @@ class NameDisambiguator:
     _name_counts: Counter[str] | None = field(default=None)
 
     def make_unique(self, values: Iterable[Value]) -> None:
-        """Rename those of `values`, about to move, whose names other values have too."""
+        """Rename the `values`, about to move, whose names other values have too."""
         if self._name_counts is None:
             self._name_counts = Counter(all_value_names(self.root))
         for v in values:
@@ -81,7 +81,7 @@ def hoist_ops(
 def inline_body(
     op: Op, body: Graph, arguments: Mapping[Value, Value], results: Sequence[Value], by: str, namer: NameDisambiguator
 ) -> None:
-    """Replace `op` by the ops of `body`; `arguments` are the values of its inputs, `results` those of `op`."""
+    """Replace `op` by the ops of `body`; `arguments` are the values of its inputs, `results` the outputs of `op`."""
     graph, ops, own = op.graph, body.sorted_ops(), defined_values(body)
     outputs = body.outputs
     for v in outputs:

@@ -26,7 +26,7 @@ RECURRENT_OPTIONAL_SINCE = {"GRU": 3, "LSTM": 7, "RNN": 7}
 
 @dataclass(frozen=True, slots=True)
 class DropOutputs:
-    """Removes unused outputs: optional ones, and those of If, Loop and Scan with the ops behind them."""
+    """Removes unused outputs: optional ones, and outputs of If, Loop and Scan with the ops behind them."""
 
     name: str = "drop-outputs"
 

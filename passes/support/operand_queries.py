@@ -169,7 +169,7 @@ def same_shape(a: Shape, b: Shape) -> bool:
 
 
 def keeps_shape(op: Op, x: Value) -> bool:
-    """Whether the first output of an op has the shape of `x`; declines where one of them is unknown."""
+    """Whether the first output of an op has the shape of `x`; declines where a shape is unknown."""
     return same_shape(inferred_shape(op), x.shape)
 
 

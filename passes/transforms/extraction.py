@@ -47,7 +47,7 @@ class DropUnusedInputs:
     option: ClassVar[str] = "--drop-unused-inputs"
 
     def transform(self, model: Model) -> int:
-        """Drop those of the main graph, after the ops that no output needs. O(ops + inputs)."""
+        """Drop unused inputs of the main graph, after the ops that no output needs. O(ops + inputs)."""
         return drop_unused_inputs(model)
 
     def hint(self, model: Model, report: Report) -> Hint | None:  # noqa: ARG002 - as hints have

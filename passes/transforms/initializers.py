@@ -26,7 +26,7 @@ class FreezeInitializers:
     option: ClassVar[str] = "--freeze-initializers"
 
     def transform(self, model: Model) -> int:
-        """Freeze those of the main graph. O(inputs + initializers)."""
+        """Freeze the initializers of the main graph. O(inputs + initializers)."""
         graph = model.graph
         names = default_values(graph).keys()
         frozen = {v for v in graph.inputs if v.name in names}
@@ -51,8 +51,8 @@ class FreezeInitializers:
 class ExposeInitializers:
     """Makes initializers inputs as well, so that a caller may override them.
 
-    `names` are those of the main graph to expose, all if empty. Before IR version 4, where every initializer is listed
-    as an input and none may be overridden, nothing changes. Sparse ones stay constants.
+    `names` are the initializers of the main graph to expose, all if empty. Before IR version 4, where every initializer
+    is listed as an input and none may be overridden, nothing changes. Sparse ones stay constants.
     """
 
     names: tuple[str, ...] = ()

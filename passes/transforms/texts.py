@@ -25,7 +25,7 @@ class ClearDocs:
     field: ClassVar[str] = "doc_string"
 
     def transform(self, model: Model) -> int:
-        """Clear all of them; returns how many there were. O(nodes + values)."""
+        """Clear all doc strings; returns how many there were. O(nodes + values)."""
         return _clear(model, self.field)
 
     def hint(self, model: Model, report: Report) -> Hint | None:
@@ -37,14 +37,14 @@ class ClearDocs:
 class ClearMetadata:
     """Clears the metadata of the model, its graphs, nodes, values, initializers and functions.
 
-    That of nodes says where they come from, that of the model may be read by programs that run it.
+    Metadata of nodes says where they come from; metadata of the model may be read by programs that run the model.
     """
 
     name: str = "clear-metadata"
     field: ClassVar[str] = "metadata_props"
 
     def transform(self, model: Model) -> int:
-        """Clear all of it; returns the number of messages that had some. O(nodes + values)."""
+        """Clear all metadata; returns the number of messages that had some. O(nodes + values)."""
         return _clear(model, self.field)
 
     def hint(self, model: Model, report: Report) -> Hint | None:

@@ -56,7 +56,7 @@ class Dictionary:
         return tuple(n for n in self.own_integers if MIN_LARGE_EXTENT <= n <= MAX_LARGE_EXTENT)
 
     def draw_large_extent(self, choices: Choices) -> int:
-        """An extent beyond those of most models, or a whole number of the rule's own, or one more than that."""
+        """An extent larger than in most models, or a whole number of the rule's own, or one more than such a number."""
         return choices.pick([*(n + more for more in (1, 0) for n in self.own_extents), LARGE_EXTENT])
 
 

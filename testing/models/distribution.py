@@ -100,7 +100,7 @@ def constant_array(
 
 
 def whole_numbers(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Numbers rounded and clipped to an integer type; those of an unsigned type without signs."""
+    """Numbers rounded and clipped to an integer type, without signs for an unsigned type."""
     limits = np.iinfo(dtype)
     whole = np.round(np.abs(values) if dtype.kind == "u" else values)
     return np.clip(whole, limits.min, limits.max).astype(dtype)

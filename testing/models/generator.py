@@ -261,7 +261,7 @@ class OpSite:
         self.add_operands(range(len(self.input_patterns)), shape)
 
     def add_operands(self, indices: Iterable[int], shape: Shape, *, positive: int = -1) -> None:
-        """Generate those of the inputs at `indices` that the pattern has, with positive numbers at `positive`."""
+        """Generate the inputs at `indices` that the pattern has, with positive numbers at `positive`."""
         for i in indices:
             if self.input_pattern(i) is not None:
                 self.operand(i, shape, positive=i == positive)
@@ -474,7 +474,7 @@ class PatternGenerator:
         return self.builder.node("SequenceConstruct", [self.builder.input(self.dtype, s) for s in shapes], {})[0]
 
     def _dims_of_input(self, shape: Shape) -> TypedValue:
-        """Dims of an input: all of them, or one."""
+        """Dims of an input: all dims, or one."""
         self.has_extra_producers = True
         rank = shape[0] if shape and shape != (1,) else 1 + self.choices.draw_below(3)
         dims = self.builder.node("Shape", [self.builder.input(self.dtype, self.draw_shape(rank))], {})[0]

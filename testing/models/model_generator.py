@@ -124,7 +124,7 @@ def _load_into_builder(model: onnx.ModelProto, generator: PatternGenerator) -> N
 
 
 def _match_outputs(rule: Rule, model: onnx.ModelProto) -> Iterator[Sequence[str]]:
-    """For each match in the main graph, the first outputs of the matched ops, that of the root first."""
+    """For each match in the main graph, the first outputs of the matched ops, the root first."""
     try:
         graph = from_onnx(model).graph
         for root in list(graph.ops(*rule.root_types)):
@@ -192,7 +192,7 @@ class EnclosingModel:
                 self._add_output(k)
 
     def _add_output(self, value: TypedValue) -> None:
-        """Add a graph output, reshaped if its rank is unknown, since that of an output must be known."""
+        """Add a graph output, reshaped if its rank is unknown, since the rank of an output must be known."""
         builder = self.generator.builder
         if value.dtype and not value.type.tensor_type.HasField("shape"):
             value = builder.node("Reshape", [value, builder.constant(np.array([-1]))], {})[0]

@@ -73,7 +73,7 @@ def with_parameters(min_rank: int = 0, max_rank: int = 5, **draws: Draw) -> OpGe
 
 
 def with_option(generate: OpGenerator, name: str, *options: Any) -> OpGenerator:
-    """The generator of an operator that has one more parameter, one of `options`, than that of `generate`."""
+    """The generator `generate` for an operator with one more parameter, one of `options`."""
 
     def generate_with_option(site: OpSite) -> None:
         site.pick(name, *options)
@@ -344,7 +344,7 @@ def _gemm(site: OpSite) -> None:
 
 
 def _fused_matmul(site: OpSite) -> None:
-    """FusedMatMul: of matrices and stacks of them, transposed or not, with a scale."""
+    """FusedMatMul of matrices and stacks of matrices, transposed or not, with a scale."""
     *batch, rows, columns = site.hinted_shape(2, 4)
     inner = site.generator.draw_dim()
     for i, name, shape in ((0, "transA", (rows, inner)), (1, "transB", (inner, columns))):
@@ -574,7 +574,7 @@ def features(site: OpSite, dtypes: Sequence[int] = (FLOAT, INT64, TensorProto.IN
 
 
 def _label_encoder(site: OpSite) -> None:
-    """LabelEncoder, with a default or that of the specification."""
+    """LabelEncoder, with a default or without one."""
     x = operand_of(site, (STRING, INT64, FLOAT))
     keys = entries(site, x.dtype if x.dtype in ENTRIES else FLOAT)
     made = site.choices.pick((INT64, STRING, FLOAT))

@@ -78,7 +78,7 @@ class LayoutRequest:
     layout: Layout
 
     def layout_at(self, inputs: Sequence[int] = (0,), outputs: Sequence[int] = (0,)) -> Layout:
-        """The given layout; declines unless it is that of one of these inputs or outputs, all of one rank."""
+        """The given layout; declines unless one of these inputs or outputs, all of one rank, has it."""
         require(self.index in inputs or ~self.index in outputs, "the layout does not depend on that of this operand")
         return self.layout
 

@@ -308,7 +308,7 @@ def _required_extent(d: Dim) -> int:
 
 
 def reshape_layouts(before: Shape, after: Shape, layout: Layout, *, forward: bool) -> tuple[Layout, Layout]:
-    """The layouts before and after a Reshape, given the first (`forward`) or the second of them.
+    """The layouts before and after a Reshape, given the first (`forward`) or the second layout.
 
     Each group is held in one piece, in order; axes of 1, which hold nothing, go wherever they fit.
     """
@@ -424,7 +424,7 @@ def gather(request: LayoutRequest) -> LayoutRewrite:
 
 
 def _before_gather(outer: Layout, axis: int, count: int) -> Layout:
-    """The layout of the data of a Gather, given that of its result; the indices have `count` dims."""
+    """The layout of the data of a Gather, given the layout of its result; the indices have `count` dims."""
     block = tuple(range(axis, axis + count))
     if not count:
         return layout_with(outer, [axis])

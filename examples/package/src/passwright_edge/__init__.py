@@ -1,4 +1,4 @@
-"""Decompositions of operators that small runtimes lack: three passes, and the pipeline `edge` of them."""
+"""Decompositions of operators that small runtimes lack: three passes, and the pipeline `edge` of these passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rule builds an op with a number among its inputs, which is not a value."""
+"""A rule builds an op with a list among its inputs, which is not a value."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ AFTER = {"Exp": 1, "Relu": 1}
 
 @rule(lambda g, x: g.Relu(x))
 def maximum(g: RewriteBuilder, x: Value) -> Value:
-    """Relu(x) => Max(x, 0)"""
-    return g.Max(x, 0)
+    """Relu(x) => Max(x, [0])"""
+    return g.Max(x, [0.0])

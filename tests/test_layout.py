@@ -156,7 +156,7 @@ def test_no_cycles_in_types_but_of_graphs_with_their_ops_and_values() -> None:
 
 
 def test_packages_of_the_application_import_each_other_without_a_circle() -> None:
-    """But for one: compare quantizes models, and quantize runs a tool as compare does.."""
+    """But for one: compare quantizes models, and quantize runs a tool as compare does."""
     own = [
         (m, i) for m in MODULES for i in imports(m, for_checkers=True) if m.startswith("app.") and i.startswith("app.")
     ]

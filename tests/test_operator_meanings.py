@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from node_cases import RANDOM, BackendCase, cases, model_outputs
-from onnx import defs, numpy_helper
+from onnx import defs, helper, numpy_helper
 from opset_cases import at_older_opsets, opset_of
 from passwright.core import Graph, from_onnx
 from passwright.core.errors import EvaluationError
@@ -18,6 +18,10 @@ from passwright.core.ir.dims import as_integers
 from passwright.core.operators.effects import is_nondeterministic
 from passwright.core.operators.table import DOMAINS, find_kernel
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
+from passwright.core.proof.obligation import Fragment, NotApplicable
+from passwright.core.proof.smt_evaluation import TermEvaluation, TermTensor
+from passwright.core.proof.smt_terms import Arithmetic, z3
+from passwright.core.proof.smt_worker import number_of
 from passwright.core.verify.noise import float_info
 from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64
 from passwright.passes.folding.array_evaluation import evaluate_arrays
@@ -97,6 +101,41 @@ def in_symbols(case: BackendCase, names: list[str]) -> dict[str, Any]:
     return {name: np.array(found) for name, found in numbers.items() if found is not None}
 
 
+MAX_TERMS = 12  # elements of an input
+
+
+def in_terms(case: BackendCase, names: list[str]) -> dict[str, Any]:
+    """The outputs whose terms of z3 simplify to numbers, of floats bit for bit."""
+    if any(not isinstance(a, np.ndarray) or a.dtype.kind not in "biuf" for a in case.feeds.values()):
+        return {}
+    evaluation = TermEvaluation(Arithmetic(over_reals=False))
+    try:
+        given = {n: evaluation.constant(a) for n, a in case.feeds.items() if a.size <= MAX_TERMS}
+        floats = {n: TermTensor(v.dtype, v.elements) for n, v in given.items() if case.feeds[n].dtype.kind == "f"}
+        found = evaluation.run(Fragment(case.model), given | floats)
+    except NotApplicable:
+        return {}
+    numbers: dict[str, Any] = {}
+    for name, v in found.items():
+        terms = [z3.simplify(e.term) for e in v.elements.reshape(-1)] if isinstance(v, TermTensor) else []
+        if name in names and terms and all(map(is_number, terms)):
+            dtype = helper.tensor_dtype_to_np_dtype(v.dtype)
+            numbers[name] = np.array([number_of(x, dtype) for x in terms], dtype).reshape(v.elements.shape)
+    return numbers
+
+
+def is_number(term: Any) -> bool:
+    return z3.is_true(term) or z3.is_false(term) or z3.is_bv_value(term) or z3.is_fp_value(term)
+
+
+def number_difference(expected: Any, actual: Any) -> str:
+    """How numbers differ from onnxruntime's; all NaN are one."""
+    if expected.shape != actual.shape:
+        return f"{expected.shape} became {actual.shape}"
+    same = (expected == actual) | (np.isnan(expected) & np.isnan(actual) if expected.dtype.kind == "f" else False)
+    return "" if np.all(same) else f"{expected} became {actual}"
+
+
 def exact_difference(expected: Any, actual: Any) -> str:
     """How an array differs from onnxruntime's in a bit."""
     same = expected.dtype == actual.dtype and expected.shape == actual.shape
@@ -114,6 +153,7 @@ ARRAY_TYPES: Mapping[str, tuple[Callable[[BackendCase, list[str]], dict[str, Any
     "float64": (in_float64, difference, 900),
     "own types": (in_own_types, exact_difference, 150),
     "symbols": (in_symbols, integer_difference, 15),
+    "terms": (in_terms, number_difference, 100),
 }
 """The outputs by type of arrays, their difference from onnxruntime's, and of how many cases there are some."""
 

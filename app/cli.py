@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -15,8 +14,7 @@ from typer.main import get_command as command_of
 
 from ..core.errors import ModelError
 from ..core.ort.process_limits import let_idle_threads_sleep, limit_memory
-from ..core.support.printable_text import printable_line
-from .exit_codes import USAGE, one_line_errors
+from .exit_codes import USAGE, one_line_errors, printable_messages
 from .help_pages import HELP, GroupedHelp, page_width, write_rows
 from .signals import INTERRUPTED, exit_on_bus_error, unwind_on_sigterm
 from .simple_values import convert_simply
@@ -148,21 +146,10 @@ class Commands(GroupedHelp, TyperGroup):
         with printable_messages():
             return super().make_context(*args, **{"terminal_width": page_width(), **options})
 
-    def invoke(self, ctx: Any) -> Any:
-        """Parse the arguments of a command, and run it."""
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Look up a command by the name that was typed."""
         with printable_messages():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def printable_messages() -> Generator[None]:
-    """Make the message of a usage error printable."""
-    try:
-        yield
-    except Exception as e:
-        if isinstance(message := getattr(e, "message", None), str):
-            vars(e)["message"] = printable_line(message)
-        raise
+            return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import partial, wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature
 from textwrap import wrap
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from . import options
-from .exit_codes import USAGE, one_line_errors
+from .exit_codes import USAGE, one_line_errors, printable_messages
 from .help_pages import GroupedHelp, page_width
 from .settings import (
     OTHER_MEANING,
@@ -56,6 +57,11 @@ class Command(GroupedHelp, TyperCommand):
 
     groups = options.GROUPS
     function: Callable[..., None]
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Parse the arguments, with errors of usage whose messages are printable."""
+        with printable_messages():
+            return super().make_context(*args, **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, with settings in place of defaults."""
@@ -138,12 +144,14 @@ class Command(GroupedHelp, TyperCommand):
 
 
 def with_settings(function: Callable[..., None]) -> Callable[..., None]:
-    """The function of a command with parameters for the options that choose settings."""
-    own = signature(function, eval_str=True)
+    """The function of a command with a parameter for each option, and for those that choose settings."""
+    groups = options.option_groups(function)
 
     @wraps(function)
     def call(*, show_settings: bool, trust_settings: bool, no_settings: bool, **given: Any) -> None:
         del show_settings, trust_settings, no_settings  # read by `parse_args`, before all others
+        for name, group in groups.items():
+            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
         function(**given)
 
     added = [
@@ -155,7 +163,7 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
         )
         for option, text in CHOICES.items()
     ]
-    vars(call)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *added])
+    vars(call)["__signature__"] = Signature([*options.flat_parameters(function), *added])
     return call
 
 

@@ -54,3 +54,14 @@ def is_shortage(error: BaseException) -> bool:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
+
+
+@contextmanager
+def printable_messages() -> Generator[None]:
+    """Make the message of a usage error printable."""
+    try:
+        yield
+    except Exception as e:
+        if isinstance(message := getattr(e, "message", None), str):
+            vars(e)["message"] = printable_line(message)
+        raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -284,17 +284,15 @@ def shared_options(pipeline: PipelineOptions, json: Path | None) -> dict[str, An
     }
 
 
-def flatten_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter that is a dataclass by parameters for its fields, for typer."""
+def option_groups(command: Callable[..., None]) -> dict[str, Any]:
+    """The parameters of a command that are dataclasses, each for a group of options."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+    return {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
 
-    @wraps(command)
-    def call(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
-        command(**given)
 
+def flat_parameters(command: Callable[..., None]) -> list[inspect.Parameter]:
+    """The parameters of a command, with the fields of a group of options in place of it, for typer."""
+    hints, groups = get_type_hints(command, include_extras=True), option_groups(command)
     parameters = list[inspect.Parameter]()
     for parameter in inspect.signature(command).parameters.values():
         if (group := groups.get(parameter.name)) is None:
@@ -305,8 +303,7 @@ def flatten_options(command: Callable[..., None]) -> Callable[..., None]:
             inspect.Parameter(f.name, parameter.kind, default=f.default, annotation=types[f.name])
             for f in fields(group)
         )
-    vars(call)["__signature__"] = inspect.Signature(parameters)
-    return call
+    return parameters
 
 
 def report_file(json: Path | None) -> Path | None:

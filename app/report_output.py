@@ -47,20 +47,39 @@ def show_progress_and_report(
 
     is_quiet = json == STANDARD_OUTPUT or (outputs is not None and outputs.is_quiet)
     terminal = terminal or Terminal(quiet=is_quiet)
+    with shown_progress(terminal) as progress:
+        report = compute(progress=progress)
+    print_report(json, report, show, terminal, outputs, describe)
+    return report
+
+
+@contextmanager
+def shown_progress(terminal: Terminal) -> Generator[Callable[[str], None]]:
+    """Show the progress of a command; if it is interrupted, say where, and what became of the output files."""
     try:
         with terminal.progress() as progress:
-            report = compute(progress=progress)
+            yield progress
     except KeyboardInterrupt as e:
         if type(e) is KeyboardInterrupt:  # others are those of a time limit
             *_, outcome = ("nothing was written", *getattr(e, "__notes__", ()))
             terminal.warning(f"interrupted while {terminal.phase.name}; {outcome}")
         raise
+
+
+def print_report(
+    json: Path | None,
+    report: AnyReport,
+    show: Callable[[Terminal, AnyReport], None],
+    terminal: Terminal,
+    outputs: Outputs | None = None,
+    describe: Callable[[AnyReport], Document] | None = None,
+) -> None:
+    """Print a report, as JSON if `json` is standard output; `outputs` are as in `show_progress_and_report`."""
     with full_disk_behind_standard_output():
         show(terminal, report)
         echo_json(json, report)
         if outputs is not None and describe is not None:
             outputs.write(partial(describe, report))
-    return report
 
 
 @contextmanager

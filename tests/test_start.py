@@ -203,3 +203,43 @@ def test_values_are_those_of_typer(name: str) -> None:
                 except BadParameter as e:
                     found.append((e.message, type(e)))
             assert found[0] == found[1], (p.name, value)
+
+
+TRACED_RUN = """
+import json, sys
+from passwright.app import cli
+depths, entered, imported = [], set(), {*sys.modules}
+
+def callers(frame):
+    while frame is not None and frame.f_code is not cli.main.__code__:
+        yield frame
+        frame = frame.f_back
+
+def look(frame, event, _):
+    module = frame.f_globals.get("__name__", "")
+    if event != "call" or not module.startswith("passwright."):
+        return
+    if frame.f_code.co_name == "drop_identity":
+        depths.append(1 + sum(f.f_globals.get("__name__", "").startswith("passwright.") for f in callers(frame)))
+    if module not in entered and not any(f.f_code.co_name == "<module>" for f in callers(frame)):
+        entered.add(module)
+
+sys.argv = ["passes", "run", "m.onnx"]
+sys.setprofile(look)
+try:
+    cli.main()
+finally:
+    sys.setprofile(None)
+    print(json.dumps({"depths": depths, "entered": sorted(entered)}), file=sys.stderr)
+"""
+
+
+def test_a_run_is_few_calls_deep_in_few_modules(tmp_path: Path) -> None:
+    """Between the command and the function of a rule; modules count if a function of theirs runs after imports."""
+    onnx.save(load("g (float[2] x) => (float[2] y) { a = Identity(x) y = Relu(a) }"), tmp_path / "m.onnx")
+    done = subprocess.run(
+        [sys.executable, "-c", TRACED_RUN], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
+    )
+    found = json.loads(done.stderr)
+    assert min(found["depths"]) <= 18
+    assert len(found["entered"]) <= 150, found["entered"]

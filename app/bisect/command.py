@@ -51,7 +51,6 @@ def with_default_level(args: list[str]) -> list[str]:
     return ["--ort=all" if i in incomplete else a for i, a in enumerate(args)]
 
 
-@options.flatten_options
 def bisect(
     model: options.Model,
     ort: Annotated[

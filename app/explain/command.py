@@ -19,7 +19,6 @@ EXAMPLES = {
 }
 
 
-@options.flatten_options
 def explain(
     name: Annotated[
         str,

@@ -42,7 +42,6 @@ DEFAULT_LIMIT = 20  # changes of a dry run
 DEFAULT_MIN_TIME = 2.0  # seconds
 
 
-@options.flatten_options
 def run(
     files: Files,
     *,

@@ -5,23 +5,18 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from ...core.errors import UsageError
-from ...core.run.report import Report
 from ...core.verify.oracle_start import start_oracle_worker
 from ..exit_codes import WRONG
 from ..formats.outputs import TEXT
 from ..jobs.model_files import STREAM, ModelJob
-from ..report_output import show_progress_and_report
+from ..report_output import print_report, shown_progress
 from ..run_options import RunOptions
 from ..standard_streams import STANDARD_OUTPUT
 from .declines import recorded_declines
 from .display import Display
 from .streams import opened_model, require_no_terminal, write_to_standard_output
-
-if TYPE_CHECKING:
-    from ..formats.finding import Document
 
 
 def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
@@ -37,23 +32,21 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
     stream, terminal = sys.stdout, display.terminal(reserved=is_streamed)
 
     with display.outputs.failures_of("passes run", job.model), opened_model(job.model) as model:
-
-        def compute(**progress: Any) -> Report:
-            given = replace(options, output=output, **progress)
+        with (
+            recorded_declines() if display.verbose else nullcontext() as declines,
+            shown_progress(terminal) as progress,
+        ):
             if options.verify:
                 start_oracle_worker()
             from .optimize import optimize_model  # noqa: PLC0415 - the worker for verification is started first
 
-            result = optimize_model(model, given)
+            result = optimize_model(model, replace(options, output=output, progress=progress))
             if is_streamed:
                 write_to_standard_output(result, stream)
-            return result.report
-
-        def describe(report: Report) -> Document:
-            return display.document([report])
-
-        with recorded_declines() if display.verbose else nullcontext() as declines:
-            report = show_progress_and_report(display.json, compute, display.show, terminal, display.outputs, describe)
+        report = result.report
+        print_report(
+            display.json, report, display.show, terminal, display.outputs, lambda found: display.document([found])
+        )
     for line in declines.lines() if declines is not None else ():
         terminal.warning(line)
     return WRONG if display.is_check and report.has_changes else 0

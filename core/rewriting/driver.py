@@ -117,6 +117,7 @@ def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bo
 log = logging.getLogger(__name__)
 
 
+@np.errstate(all="ignore")  # a rule examines the numbers that it writes
 def rewrite(
     graph: Graph, rules: Iterable[Rule] | RuleIndex, ledger: Ledger, *, budget: int | None = None
 ) -> Counter[str]:
@@ -125,27 +126,20 @@ def rewrite(
     Raises NoFixpoint after `budget` rewrites (default: 100 and ten for each op).
     """
     candidates = rules if isinstance(rules, RuleIndex) else RuleIndex(rules)
-    work = Worklist()
+    work, fired = Worklist(), Counter[str]()
     size = 0
     for g in graph.with_subgraphs():
         size += len(g)
         if not g.op_types.isdisjoint(candidates.by_root_type):
             work.add(sorted(g.ops(*candidates.by_root_type), key=attrgetter("order_key")))
-    if not work:
-        return Counter()
-    with np.errstate(all="ignore"):  # a rule examines the numbers that it writes
-        return _rewrite_all(work, candidates, ledger, 100 + 10 * size if budget is None else budget)
-
-
-def _rewrite_all(work: Worklist, candidates: RuleIndex, ledger: Ledger, budget: int) -> Counter[str]:
-    fired: Counter[str] = Counter()
+    budget = 100 + 10 * size if budget is None else budget
     for op in work:
-        rules = candidates.candidates_at(op)
-        if not rules or op not in op.graph or not is_live(op):
+        rules_at_op = candidates.candidates_at(op)
+        if not rules_at_op or op not in op.graph or not is_live(op):
             continue
         if ledger.stopped:
             break
-        for r in rules:
+        for r in rules_at_op:
             touched = apply_rule(r, op, ledger)
             if touched is not None:
                 fired[r.name] += 1

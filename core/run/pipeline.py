@@ -76,11 +76,16 @@ def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
     if p.name in bans.atomic_passes and not ledger.may_change(p.name, ""):
         return 0
     is_group = isinstance(p, Pipeline | Fixpoint)
+    shared, version, made = graph.context, graph.context.mutation_count, ledger.change_count
     try:
         if is_group:
             with ledger.running_pass(p.name):
                 return p.run(graph, ledger)
-        return _run_single(p, graph, ledger)
+        budget = _limit_mutations(graph)
+        with ledger.running_pass(p.name, budget):
+            ledger.start_change(p.name, "")
+            returned: Any = p.run(graph, ledger)
+            changes, is_changed = _counted(p, returned, ledger, made, is_mutated=shared.mutation_count != version)
     except (ModelError, UnverifiableError, KeyboardInterrupt):
         raise
     except NoProgress as e:
@@ -90,37 +95,46 @@ def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
             raise
         kind = FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED
         raise PassFailed(p.name, kind, format_error(e)) from e
-
-
-def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
-    """Run a pass that contains no others. Mutations without permission of the ledger count as one change."""
-    shared, made = graph.context, ledger.change_count
-    version = shared.mutation_count
-    items = sum(len(g) + len(g.initializers) for g in graph.with_subgraphs())
-    budget = BASE_MUTATION_BUDGET + MUTATION_BUDGET_PER_ITEM * items
-    shared.mutation_limit = version + budget
-    with ledger.running_pass(p.name, budget):
-        ledger.start_change(p.name, "")
-        returned: Any = p.run(graph, ledger)
-        try:
-            changes = index(returned)
-        except TypeError:
-            message = f"run() returned {reprlib.repr(returned)}, not the number of changes"
-            raise PassFailed(p.name, FailureKind.RAISED, message) from None
-        # Rules that decline after a match change the mutation count too, but never a graph without permission.
-        touched = changes > 0 or (shared.mutation_count != version and not isinstance(p, RulePass))
-        if touched and ledger.change_count == made:
-            ledger.exclusions.atomic_passes.add(p.name)
-            ledger.request_change(p.name, "", exact=ledger.exact_only)
-            changes = changes or 1
     shared.mutation_limit = None
     ledger.passes_run.append(p.name)
-    if ledger.validates_graphs and touched:
-        try:
-            graph.validate()
-        except GraphError as e:
-            raise PassFailed(p.name, FailureKind.INVALID, str(e)) from e
+    if ledger.validates_graphs and is_changed:
+        _require_valid(p, graph)
     return changes
+
+
+def _limit_mutations(graph: Graph) -> int:
+    """Limit the mutations of the run of one pass; returns the limit of its changes."""
+    items = sum(len(g) + len(g.initializers) for g in graph.with_subgraphs())
+    budget = BASE_MUTATION_BUDGET + MUTATION_BUDGET_PER_ITEM * items
+    graph.context.mutation_limit = graph.context.mutation_count + budget
+    return budget
+
+
+def _counted(p: Pass, returned: Any, ledger: Ledger, made: int, *, is_mutated: bool) -> tuple[int, bool]:
+    """The number of changes that a pass `returned`, and whether there are any.
+
+    `made`: the number of changes before; mutations without permission of the ledger count as one.
+    """
+    try:
+        changes = index(returned)
+    except TypeError:
+        message = f"run() returned {reprlib.repr(returned)}, not the number of changes"
+        raise PassFailed(p.name, FailureKind.RAISED, message) from None
+    # Rules that decline after a match change the mutation count too, but never a graph without permission.
+    is_changed = changes > 0 or (is_mutated and not isinstance(p, RulePass))
+    if is_changed and ledger.change_count == made:
+        ledger.exclusions.atomic_passes.add(p.name)
+        ledger.request_change(p.name, "", exact=ledger.exact_only)
+        changes = changes or 1
+    return changes, is_changed
+
+
+def _require_valid(p: Pass, graph: Graph) -> None:
+    """Raise PassFailed if a pass left an invalid graph."""
+    try:
+        graph.validate()
+    except GraphError as e:
+        raise PassFailed(p.name, FailureKind.INVALID, str(e)) from e
 
 
 @dataclass(frozen=True)

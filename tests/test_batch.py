@@ -107,7 +107,7 @@ def serve_here(monkeypatch: pytest.MonkeyPatch, real: Task) -> list[str]:
 
     def replies(_: object, requests: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any]]:
         for number, request in enumerate(requests):
-            (reply,) = task.reply_to(json.loads(json.dumps(request)))
+            reply = task.reply_to(json.loads(json.dumps(request)))
             yield number, json.loads(json.dumps(reply))
 
     monkeypatch.setattr(job_pool.JobPool, "replies", replies)

@@ -25,26 +25,30 @@ from passwright import optimize
 
 # A process that sleeps, crashes always, once or late, lacks a disk on one machine, or fails.
 PROCESS = """
-import json, os, pathlib, signal, sys, time
-def clean_up(*_):
-    pathlib.Path(request["folder"], f"{os.getpid()}.cleaned").touch()
-    os._exit(0)
-signal.signal(signal.SIGTERM, clean_up)
-for line in sys.stdin:
-    request = json.loads(line)
-    kind, folder = request["do"], pathlib.Path(request["folder"])
-    (folder / f"{os.getpid()}.{request['number']}.busy").touch()
-    time.sleep(request.get("sleep", 0))
-    reply = {"number": request["number"], "machine": os.getppid(), "failure": None}
-    if kind == "crash" or (kind == "crash once" and not (folder / kind).exists()):
-        (folder / kind).touch()
-        os.abort()
-    while kind == "meet" and len([*folder.glob("*.busy")]) < 2:
-        time.sleep(0.05)
-    if kind == "full" and os.getppid() in request["machines"]:
-        (folder / "tried").touch()
-        reply["shortage"] = "No space left on device"
-    print(json.dumps(reply | ({"failure": "no"} if kind == "fail" else {})), flush=True)
+import os, pathlib, signal, time
+from passwright.core.ort.worker_process import serve
+class Worker:
+    def reply_to(self, request):
+        kind, folder = request["do"], pathlib.Path(request["folder"])
+        def clean_up(*_):
+            (folder / f"{os.getpid()}.cleaned").touch()
+            os._exit(0)
+        signal.signal(signal.SIGTERM, clean_up)
+        (folder / f"{os.getpid()}.{request['number']}.busy").touch()
+        time.sleep(request.get("sleep", 0))
+        reply = {"number": request["number"], "machine": os.getppid()}
+        if kind == "crash" or (kind == "crash once" and not (folder / kind).exists()):
+            (folder / kind).touch()
+            os.abort()
+        while kind == "meet" and len([*folder.glob("*.busy")]) < 2:
+            time.sleep(0.05)
+        if kind == "full" and os.getppid() in request["machines"]:
+            (folder / "tried").touch()
+            reply["shortage"] = "No space left on device"
+        if kind == "fail":
+            raise ValueError("no")
+        return reply
+serve(Worker())
 """
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 COMMAND = ("/not/here/python", "-c", PROCESS)

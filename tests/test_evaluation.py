@@ -12,9 +12,8 @@ import onnx
 import pytest
 from passwright.core import Graph, evaluate, from_onnx
 from passwright.core.ort import evaluation
-from passwright.core.ort.evaluation_process import EvaluationLimits
-from passwright.core.ort.worker_folder import MEMORY_FOLDER
-from passwright.core.ort.worker_pool import EVALUATION_WORKER, WorkerPool, worker_pool
+from passwright.core.ort.evaluation_worker import EvaluationLimits
+from passwright.core.ort.worker_process import EVALUATION_WORKER, WorkerPool, worker_pool
 from rewriting import load
 
 LOOP = "n = Loop ({trips}, yes, w) <body = l (int64 j, bool c, float[2] b) => (bool d, float[2] e) {{ {body} }}>"
@@ -105,12 +104,6 @@ def test_regular_expressions_are_not_left_to_the_reference() -> None:
     found, failures = evaluated(f'n = RegexFullMatch<pattern="{pattern}">(words) a = Exp(w)', EvaluationLimits())
     assert (list(found), failures) == (["a"], [])
     assert monotonic() - start < EvaluationLimits().seconds
-
-
-def test_no_files_are_left() -> None:
-    before = set(MEMORY_FOLDER.glob(f"passwright-{os.getpid()}-*"))
-    evaluated("a = Exp(large) n = Div(least, less)", EvaluationLimits())
-    assert set(MEMORY_FOLDER.glob(f"passwright-{os.getpid()}-*")) == before
 
 
 def test_the_worker_is_kept_for_the_next_evaluation() -> None:

@@ -16,29 +16,31 @@ import pytest
 from passwright.app.jobs import job_pool
 from passwright.app.jobs.job_exchange import JobReply
 from passwright.app.jobs.job_pool import BASE_BYTES, BYTES_PER_BYTE, JobPool, default_processes, model_memory
-from passwright.app.jobs.job_worker import Task, replies_of
-from passwright.app.jobs.pool import MEMORY, REPEATED, SECONDS
-from passwright.core.ort.worker_process import Message, WorkerExit
+from passwright.app.jobs.job_worker import JobWorker, Task
+from passwright.app.jobs.pool import MEMORY, REPEATED, SECONDS, Message
+from passwright.core.ort.worker_process import WorkerExit
 
 # A worker that sleeps, crashes, crashes only after other requests, or cleans up within a second of SIGTERM.
 WORKER = """
-import json, os, pathlib, signal, sys, time
-served = 0
+import os, pathlib, signal, time
+from passwright.core.ort.worker_process import serve
 def clean_up(*_):
     pathlib.Path(f"{os.getpid()}.cleaned").touch()
     time.sleep(0.1)
     os._exit(0)
+class Worker:
+    served = 0
+    def reply_to(self, request):
+        if request["do"] == "stubborn":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        pathlib.Path(f"{os.getpid()}.busy").touch()
+        time.sleep(request.get("for", 0))
+        if request["do"] == "crash" or (request["do"] == "crash if used" and self.served):
+            os.abort()
+        self.served += 1
+        return {"pid": os.getpid()}
 signal.signal(signal.SIGTERM, clean_up)
-for line in sys.stdin:
-    request = json.loads(line)
-    if request["do"] == "stubborn":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    pathlib.Path(f"{os.getpid()}.busy").touch()
-    time.sleep(request.get("for", 0))
-    if request["do"] == "crash" or (request["do"] == "crash if used" and served):
-        os.abort()
-    served += 1
-    print(json.dumps({"pid": os.getpid(), "failure": None}), flush=True)
+serve(Worker())
 """
 COMMAND = (sys.executable, "-c", WORKER)
 
@@ -162,7 +164,7 @@ def test_cycles_of_a_job_are_freed_after_it(tmp_path: Path) -> None:
     request = {"folder": str(tmp_path), "model": model, "output": None, "options": "", "keep": False, "finished": None}
     gc.disable()
     try:
-        list(replies_of(Task(lambda *_: "", perform), request))
+        JobWorker(Task(lambda *_: "", perform)).reply_to(request)
     finally:
         gc.enable()
         gc.unfreeze()

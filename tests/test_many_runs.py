@@ -79,7 +79,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def replies(_: object, requests: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any]]:
         for number, request in enumerate(requests):
             asked.append(Path(request["model"]).name)
-            (reply,) = run_worker.TASK.reply_to(json.loads(json.dumps(request)))
+            reply = run_worker.TASK.reply_to(json.loads(json.dumps(request)))
             yield number, json.loads(json.dumps(reply))
 
     monkeypatch.setattr(job_pool.JobPool, "replies", replies)

@@ -21,9 +21,7 @@ from passwright.app.measure.benchmark import (
     MeasurementFailed,
     WorkerProxy,
     memory_groups,
-    write_feeds,
 )
-from passwright.app.measure.benchmark_worker import read_feeds
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import (
     Latency,
@@ -35,6 +33,7 @@ from passwright.app.measure.metrics import (
 from passwright.core.errors import ModelError, UnknownNameError, UnverifiableError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import CPU, SessionConfig
+from passwright.core.ort.value_files import read_value, write_value
 from rewriting import load
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -284,8 +283,8 @@ SOME = {
 
 @pytest.mark.parametrize("others", [{}, {"list": [np.ones(2), np.zeros(1)], "none": None}], ids=["plain", "held"])
 def test_feeds_round_trip(others: dict[str, Any], tmp_path: Path) -> None:
-    write_feeds(SOME | others, tmp_path / "f")
-    got = read_feeds(tmp_path / "f")
+    write_value(SOME | others, tmp_path / "f")
+    got = read_value(tmp_path / "f")
     assert list(got) == list(SOME | others)
     for name, array in SOME.items():
         assert got[name].dtype == array.dtype
@@ -354,12 +353,20 @@ def test_large_models_run_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sets[2] == [False, False, True, True]
 
 
+SERVE = """
+from passwright.core.ort.worker_process import serve
+class Worker:
+    def warm_up(self, batch): {}
+serve(Worker())
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "timeout", "message"),
     [
-        ("import os; input(); os.kill(os.getpid(), 11)", 300.0, "it crashed (SIGSEGV)"),
-        ("input(); raise MemoryError('none left')", 300.0, "it ended with exit code 1: MemoryError: none left"),
-        ('input(); print(\'{"failure": "/a/b.cc:12 Run no\\\\nkernel"}\', flush=True); input()', 300.0, "no kernel"),
+        (SERVE.format("import os; os.kill(os.getpid(), 11)"), 300.0, "it crashed (SIGSEGV)"),
+        ("raise MemoryError('none left')", 300.0, "it ended with exit code 1: MemoryError: none left"),
+        (SERVE.format("raise ValueError('/a/b.cc:12 Run no\\nkernel')"), 300.0, "no kernel"),
         ("import time; time.sleep(600)", 0.5, "it did not end within 0.5 s"),
     ],
     ids=["crashes", "raises", "refuses", "hangs"],
@@ -403,7 +410,7 @@ def stops(process: psutil.Process) -> bool:
 
 def test_process_is_stopped_between_turns(tmp_path: Path) -> None:
     path = GOLDEN / "mlp_dropout.onnx"
-    write_feeds(make_feeds(path).by_batch[1], tmp_path / "f")
+    write_value(make_feeds(path).by_batch[1], tmp_path / "f")
     entrant = WorkerProxy(tmp_path / "e")
     entrant.load(path, USUAL, {1: tmp_path / "f"})
     process = psutil.Process(entrant._process.pid)

@@ -22,7 +22,7 @@ from passwright.app.bisect.ort_optimizers import (
     logged_optimizers,
     merge_in_order,
 )
-from passwright.app.bisect.probe_process import ProbeFailure, probe, probe_process
+from passwright.app.bisect.probe_process import ProbeFailure, ProbeWorker, probe, probe_process
 from passwright.core.errors import EvaluationError, UnverifiableError, UsageError
 from passwright.core.ort import value_files
 from passwright.core.ort.backends import ModelLoadError, OnnxRuntime
@@ -37,6 +37,7 @@ from tiers import slow_unless
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
+from threading import Lock
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 PAD = "t = Pad(x, p) y = MaxPool<kernel_shape=[3,3]>(t)"
@@ -364,11 +365,11 @@ def test_value_files_round_trip(value: Any, tmp_path: Path) -> None:
 
 
 def test_unsupported_value_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(UnverifiableError, match="a set cannot be given"):
-        value_files.write_value({"x": {1}}, tmp_path / "value")
+    with pytest.raises(UnverifiableError, match="a value cannot be given to a process of its own"):
+        value_files.write_value({"x": Lock()}, tmp_path / "value")
 
 
-def script(tmp_path: Path, text: str) -> WorkerProcess:
+def script(tmp_path: Path, text: str) -> WorkerProcess[ProbeWorker]:
     """A child that runs `text` instead of the worker."""
     return probe_process(tmp_path, 30.0, (sys.executable, "-c", text))
 
@@ -376,11 +377,16 @@ def script(tmp_path: Path, text: str) -> WorkerProcess:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
 def test_crash_of_used_process_is_retried(tmp_path: Path) -> None:
     text = """if True:
-        import os, sys
-        for n, line in enumerate(sys.stdin):
-            print('{"input_set": "such inputs"}', flush=True)
-            if n or "bad" in line: os.kill(os.getpid(), 11)
-            print('{"failure": null}', flush=True)"""
+        import os
+        from passwright.core.ort.worker_process import Parent
+        parent = Parent()
+        class Worker:
+            served = 0
+            def probe(self, config):
+                parent.report("such inputs")
+                if self.served or config.optimization_level == "bad": os.kill(os.getpid(), 11)
+                self.served += 1
+        parent.serve(Worker())"""
     with script(tmp_path, text) as child:
         assert [probe(child, SessionConfig()) for _ in range(3)] == [None, None, None]
         assert probe(child, SessionConfig("bad")) == ProbeFailure("onnxruntime crashed (SIGSEGV)", "such inputs")

@@ -21,8 +21,7 @@ from passwright.core import from_onnx
 from passwright.core.errors import ModelError, ModelLoadError, UnverifiableError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime, is_lack_of_memory
-from passwright.core.ort.worker_pool import worker_pool
-from passwright.core.ort.worker_process import WorkerProcess
+from passwright.core.ort.worker_process import WorkerProcess, worker_pool
 from passwright.core.verify import oracle_process
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.oracle import Oracle
@@ -277,12 +276,11 @@ def test_original_that_changed_since_it_was_loaded_is_loaded_again(
 
 def test_worker_that_is_told_something_is_taken_by_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two threads that use one process, each would get the replies to the other."""
-    others = list[WorkerProcess]()
-    monkeypatch.setattr(WorkerProcess, "begin", lambda *_: others.append(worker_pool().take(ORACLE_WORKER)))
+    others = list[WorkerProcess[Any]]()
     worker_pool().start(ORACLE_WORKER)
     worker = worker_pool().take(ORACLE_WORKER)
     worker_pool().give_back(worker)
-    worker_pool().tell(ORACLE_WORKER, {"do": "nothing"})
+    worker_pool().tell(ORACLE_WORKER, lambda _: others.append(worker_pool().take(ORACLE_WORKER)))
     assert others
     assert worker not in others
     assert worker_pool().take(ORACLE_WORKER) is worker
@@ -461,7 +459,7 @@ def test_nothing_is_left_behind(tmp_path: Path, how: signal.Signals) -> None:
     onnx.save(load(ENDLESS), tmp_path / "m.onnx")
     command = subprocess.Popen([sys.executable, "-c", RUN, "run", "m.onnx"], cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: any((p / "arguments-0").exists() for p in private_folders(command.pid)))
+        wait_until(lambda: any((p / "call").exists() for p in private_folders(command.pid)))
         (worker,) = psutil.Process(command.pid).children()
         wait_until(lambda: worker.num_threads() > 3)  # with those of a session
     finally:

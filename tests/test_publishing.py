@@ -26,11 +26,11 @@ from passwright.core.io import publishing
 from passwright.core.io.convert import from_onnx
 from passwright.core.io.output_paths import OutputFile, OutputPaths
 from passwright.core.io.publishing import Publication, publish_copy, publish_model, publish_text
-from passwright.core.ort import worker_folder
-from passwright.core.ort.worker_folder import private_folder
 from passwright.core.support import folder_locks, scratch_folder
 from passwright.core.support.folder_locks import locked
 from passwright.core.support.scratch_folder import ScratchFolder, remove_abandoned, staging_folder
+from passwright.core.verify import oracle_process
+from passwright.core.verify.oracle_process import private_folder
 from process_faults import in_fork, kill_at, limited
 from rewriting import load
 
@@ -684,8 +684,8 @@ def test_temporary_folders_of_killed_processes(tmp_path: Path, monkeypatch: pyte
     shared = tmp_path / "memory"
     shared.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(worker_folder, "MEMORY_FOLDER", shared)
-    monkeypatch.setattr(worker_folder, "MIN_FREE_BYTES", 0)
+    monkeypatch.setattr(oracle_process, "MEMORY_FOLDER", shared)
+    monkeypatch.setattr(oracle_process, "MIN_FREE_BYTES", 0)
 
     def abandon() -> None:
         held = ScratchFolder(), private_folder()

@@ -12,8 +12,8 @@ from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.worker_process import WorkerExit
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_sets import InputSet
-from passwright.core.verify.oracle_exchange import CHANGED_REGION
 from passwright.core.verify.oracle_process import OracleProcess
+from passwright.core.verify.oracle_protocol import CHANGED_REGION
 from passwright.core.verify.regions import region_comparison
 from passwright.core.verify.regions.region_comparison import ChangedRegions, plan_groups
 from passwright.core.verify.regions.region_judgement import is_close
@@ -419,8 +419,8 @@ def test_input_sets_are_compared_in_batches_that_fit_into_memory(monkeypatch: py
 def test_crash_of_a_region_alone_is_none_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     request = vars(OracleProcess)["_request"]
 
-    def crashing(oracle: OracleProcess, method: str, arguments: Any) -> Any:
-        if method == "compare" and arguments.options.compare_regions:
+    def crashing(oracle: OracleProcess, method: Any, arguments: Any) -> Any:
+        if method.name == "compare" and arguments.options.compare_regions:
             raise WorkerExit(-6, 1.0, "", {"facts": {"model": CHANGED_REGION}})
         return request(oracle, method, arguments)
 

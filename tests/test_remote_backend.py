@@ -23,8 +23,8 @@ SUM = "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { y = Add(x, x) z = Neg(
 PAD = """g (float[N,1,4,4] x) => (float[N,1,5,5] y) <int64[8] p = {0,0,1,1,0,0,1,1}> {
     t = Pad(x, p) y = MaxPool<kernel_shape=[2,2]>(t) }"""
 RANDOM = "g (float[N,9] x) => (float[N,9] y) { r = RandomUniformLike(x) y = Add(x, r) }"
-DIES = "import os, signal; input(); os.kill(os.getpid(), signal.SIGKILL)"
-ANSWERS = """input(); print('{"failure": null}', flush=True);"""
+DIES = "os.kill(os.getpid(), 9)"
+HANGS = "time.sleep(600)"
 
 
 def oracle_of(model: onnx.ModelProto) -> Oracle:
@@ -32,8 +32,16 @@ def oracle_of(model: onnx.ModelProto) -> Oracle:
     return Oracle(source.loadable(), VerificationSpec.of(source.load()))
 
 
-def python(script: str) -> tuple[str, ...]:
-    """A fake worker command."""
+def fake(load: str, run: str = "pass") -> tuple[str, ...]:
+    """The command of a worker that loads and runs models in these ways."""
+    script = f"""
+import os, time
+from passwright.core.ort.worker_process import serve
+class Fake:
+    def load(self, *_): {load}
+    def run(self, *_): {run}
+serve(Fake())
+"""
     return sys.executable, "-c", script
 
 
@@ -81,24 +89,26 @@ def test_errors_equal_those_of_a_local_session() -> None:
     ("script", "message"),
     [
         pytest.param(DIES, "crashed .*SIGKILL.* as it loads it", id="crash"),
-        pytest.param("import time; time.sleep(600)", "did not end within 0.5 s as it loads it", id="hang"),
+        pytest.param(HANGS, "did not end within 0.5 s as it loads it", id="hang"),
     ],
 )
 def test_crash_while_loading(script: str, message: str) -> None:
-    limit = 0.5 if "sleep" in script else 60.0
-    with RemoteBackend(timeout=limit, command=python(script)) as remote, pytest.raises(ModelLoadError, match=message):
+    limit = 0.5 if script == HANGS else 60.0
+    with RemoteBackend(timeout=limit, command=fake(script)) as remote, pytest.raises(ModelLoadError, match=message):
         remote(b"anything")
 
 
 def test_crash_while_running_is_an_evaluation_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("passwright.core.ort.remote_backend.TERMINATION_GRACE", 0.5)
     with (
-        RemoteBackend(command=python(ANSWERS + DIES)) as remote,
+        RemoteBackend(command=fake("pass", DIES)) as remote,
         pytest.raises(EvaluationError, match=r"crashed .*SIGKILL"),
     ):
         remote(b"anything").run(["y"], {})
-    hangs = python(f"{ANSWERS} import time; time.sleep(600)")
-    with RemoteBackend(command=hangs) as remote, pytest.raises(EvaluationError, match=r"did not end within 0\.6 s"):
+    with (
+        RemoteBackend(command=fake("pass", HANGS)) as remote,
+        pytest.raises(EvaluationError, match=r"did not end within 0\.6 s"),
+    ):
         remote(b"anything").run(["y"], {}, 0.1)
 
 
@@ -119,7 +129,7 @@ def test_oracle_compares_with_another_session_config() -> None:
 
 def test_oracle_reports_a_crash() -> None:
     oracle = oracle_of(load(SUM, 18))
-    with RemoteBackend(command=python(ANSWERS + DIES)) as remote:
+    with RemoteBackend(command=fake("pass", DIES)) as remote:
         failure = oracle.compare(load(SUM, 18).SerializeToString(), backend=remote).failure
     assert failure is not None
     assert failure.reason.startswith("onnxruntime crashed")

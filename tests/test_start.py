@@ -156,15 +156,15 @@ def test_modules_of_the_worker() -> None:
 
 
 def test_idle_threads_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = "import json, os, sys; sys.stdin.readline(); v = os.environ['OPENBLAS_THREAD_TIMEOUT']"
-    worker += "; print(json.dumps({'found': v, 'failure': None}), flush=True)"
+    text = "import os; from passwright.core.ort.worker_process import serve; serve(os.environ)"
+    command = (sys.executable, "-c", text)
     for given, wanted in (None, "4"), ("26", "26"):
         if given is None:
             monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
         else:
             monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", given)
-        with WorkerProcess((sys.executable, "-c", worker), 60.0) as process:
-            assert process.request({}) == {"found": wanted}
+        with WorkerProcess[dict[str, str]](command, 60.0) as process:
+            assert process.call().get("OPENBLAS_THREAD_TIMEOUT") == wanted
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -13,7 +13,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 from passwright.app.cli import app
-from passwright.app.measure.benchmark import BenchmarkTarget, WorkerProxy, write_feeds
+from passwright.app.measure.benchmark import BenchmarkTarget, WorkerProxy
 from passwright.app.measure.benchmark_worker import concurrent_times
 from passwright.app.measure.metrics import Latency, ModelMetrics
 from passwright.app.measure.session_settings import SWITCHES, USUAL, settings_data, settings_from_data, settings_words
@@ -21,6 +21,7 @@ from passwright.app.tune.session_script import session_script
 from passwright.app.tuned_settings import Configuration, Recipe, TunedSettings, read_tuned_settings
 from passwright.core.errors import UsageError
 from passwright.core.ort.sessions import SessionConfig, create_session, session_entries
+from passwright.core.ort.value_files import write_value
 from passwright.testing.rewriting import load, op_types
 from typer.testing import CliRunner
 
@@ -205,7 +206,7 @@ def test_compare_measures_in_sessions_of_the_settings(
 
 
 def test_callers_share_a_session(model: Path, tmp_path: Path) -> None:
-    write_feeds({"x": np.ones((2, 4), np.float32)}, tmp_path / "feeds")
+    write_value({"x": np.ones((2, 4), np.float32)}, tmp_path / "feeds")
     worker = WorkerProxy(tmp_path / "w")
     try:
         worker.load(model, USUAL, {2: tmp_path / "feeds"}, callers=3)

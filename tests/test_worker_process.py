@@ -3,115 +3,215 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGKILL
+from typing import Any, Protocol
 
+import numpy as np
 import pytest
+from passwright.core.errors import ModelError
 from passwright.core.ort.call_monitor import CallFile
 from passwright.core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess
 from test_signals import is_gone, wait_until
 
 SCRIPT = """
 import os, sys, time
-from passwright.core.ort.worker_process import serve
-def handler(request):
-    yield {"echo": request["do"], "pid": os.getpid()}
-    if request["do"] == "hang":
-        yield {"next_within": 0.2}
+from passwright.core.errors import ModelError
+from passwright.core.ort.worker_process import Parent, RequestFailed
+class Local(ModelError):
+    pass
+class Worker:
+    def echo(self, value, pause=0):
+        time.sleep(pause)
+        return value
+    def pid(self):
+        return os.getpid()
+    def hang(self):
+        parent.report("begun")
+        parent.expect_within(0.2)
         time.sleep(1000)
-    if request["do"] == "take back":
-        yield {"next_within": 0.2}
-        yield {"next_within": None}
+    def take_back(self):
+        parent.expect_within(0.2)
+        parent.expect_within(None)
         time.sleep(0.5)
-    if request["do"] == "crash":
+        return "done"
+    def crash(self):
+        parent.report("begun")
         os.abort()
-    if request["do"] == "fail":
+    def fail(self):
         raise ValueError("no such thing")
-serve(handler, idle_limit=lambda: float(sys.argv[1]) if sys.argv[1:] else None, clean_up=lambda: None)
+    def refuse(self):
+        raise ModelError("no model")
+    def refuse_locally(self):
+        raise Local("of a class that nobody else knows")
+    def lock(self):
+        import threading
+        return threading.Lock()
+    def print(self):
+        print("text")
+        os.system("echo text")
+        return "printed"
+parent = Parent()
+parent.serve(Worker(), lambda: float(sys.argv[1]) if sys.argv[1:] else None)
 """
 
 
+class Worker(Protocol):
+    """The methods of the worker."""
+
+    def echo(self, value: Any, pause: float = 0) -> Any: ...
+    def pid(self) -> int: ...
+    def hang(self) -> None: ...
+    def take_back(self) -> str: ...
+    def crash(self) -> None: ...
+    def fail(self) -> None: ...
+    def refuse(self) -> None: ...
+    def refuse_locally(self) -> None: ...
+    def lock(self) -> None: ...
+    def print(self) -> str: ...
+
+
 @pytest.fixture
-def worker() -> Iterator[WorkerProcess]:
-    with WorkerProcess((sys.executable, "-c", SCRIPT), 30.0) as process:
+def worker() -> Iterator[WorkerProcess[Worker]]:
+    with WorkerProcess[Worker]((sys.executable, "-c", SCRIPT), 30.0) as process:
         yield process
 
 
-def test_replies_and_failures(worker: WorkerProcess) -> None:
-    assert worker.request({"do": "x"})["echo"] == "x"
+def test_results_and_failures(worker: WorkerProcess[Worker]) -> None:
+    assert worker.call().echo("x") == "x"
     with pytest.raises(RequestFailed, match="no such thing") as error:
-        worker.request({"do": "fail"})
-    assert error.value.parts["echo"] == "fail"
-    assert worker.request({"do": "y"})["echo"] == "y"
+        worker.call().fail()
+    assert "in fail" in error.value.traceback
+    again = pickle.loads(pickle.dumps(error.value))
+    assert (str(again), again.traceback) == (str(error.value), error.value.traceback)
+    with pytest.raises(ModelError, match="no model"):
+        worker.call().refuse()
+    assert worker.call().print() == "printed"
+    assert worker.call().echo(value="y") == "y"
 
 
-def test_reply_to_an_earlier_request_is_discarded(worker: WorkerProcess) -> None:
-    worker.begin({"do": "x"})
-    worker.begin({"do": "fail"})
-    worker.begin({"do": "y"})
-    assert worker.reply()["echo"] == "y"
+def test_what_cannot_be_pickled_is_a_failure(worker: WorkerProcess[Worker]) -> None:
+    for refused in (worker.call().refuse_locally, worker.call().lock):
+        with pytest.raises(RequestFailed):
+            refused()
+    assert worker.call().echo("x") == "x"
 
 
-def test_crashed_worker_is_replaced(worker: WorkerProcess) -> None:
-    first = worker.request({"do": "x"})["pid"]
+@pytest.mark.parametrize("size", [0, 1, 1 << 14, 1 << 22])
+def test_arrays_of_any_size_pass(worker: WorkerProcess[Worker], size: int) -> None:
+    """More than a pipe takes at a time, too, before the process reads."""
+    value = {"x": np.arange(size, dtype=np.float32), "words": np.array(["a"] * 3, object), "text": "t" * size}
+    worker.begin(worker.call().echo, value)
+    found = worker.reply()
+    np.testing.assert_array_equal(found["x"], value["x"])
+    assert found["words"].tolist() == ["a"] * 3
+    assert found["text"] == value["text"]
+
+
+def test_large_request_to_a_process_that_does_not_read_ends_in_time() -> None:
+    deaf = (sys.executable, "-c", "import time; time.sleep(1000)")
+    with (
+        WorkerProcess[Worker](deaf, 0.3) as worker,
+        pytest.raises(WorkerExit, match=r"it did not end within 0\.3 s"),
+    ):
+        worker.call().echo(bytes(1 << 22))
+
+
+def test_result_of_an_earlier_request_is_discarded(worker: WorkerProcess[Worker]) -> None:
+    remote = worker.call()
+    worker.begin(remote.echo, "x")
+    worker.begin(remote.fail)
+    worker.begin(remote.refuse)
+    worker.begin(remote.echo, "y")
+    assert worker.reply() == "y"
+
+
+def test_crashed_worker_is_replaced(worker: WorkerProcess[Worker]) -> None:
+    first = worker.call().pid()
     with pytest.raises(WorkerExit) as error:
-        worker.request({"do": "crash"})
-    assert (str(error.value), error.value.parts["echo"]) == ("it crashed (SIGABRT)", "crash")
-    assert worker.request({"do": "x"})["pid"] != first
+        worker.call().crash()
+    assert (str(error.value), error.value.progress) == ("it crashed (SIGABRT)", "begun")
+    again = pickle.loads(pickle.dumps(error.value))
+    assert (str(again), again.progress) == (str(error.value), "begun")
+    assert worker.call().pid() != first
 
 
-def test_worker_that_misses_its_deadline_is_killed(worker: WorkerProcess) -> None:
+def test_worker_that_misses_its_deadline_is_killed(worker: WorkerProcess[Worker]) -> None:
     with pytest.raises(WorkerExit) as error:
-        worker.request({"do": "hang"})
+        worker.call().hang()
     assert (str(error.value), error.value.code) == ("it did not end within 0.2 s", None)
+    assert error.value.progress == "begun"
 
 
-def test_deadline_can_be_taken_back(worker: WorkerProcess) -> None:
-    assert worker.request({"do": "take back"})["echo"] == "take back"
+def test_deadline_can_be_taken_back(worker: WorkerProcess[Worker]) -> None:
+    assert worker.call().take_back() == "done"
+
+
+def test_limit_of_a_call(worker: WorkerProcess[Worker]) -> None:
+    assert worker.call(30.0).echo("x") == "x"
+    with pytest.raises(WorkerExit, match=r"it did not end within 0\.1 s"):
+        worker.call(0.1).echo("x", pause=100)
+
+
+def test_crash_of_a_used_process_is_retried(worker: WorkerProcess[Worker], tmp_path: Path) -> None:
+    first = worker.call().pid()
+    with pytest.raises(WorkerExit):
+        worker.call(retry=True).crash()
+    assert worker.call(retry=True).pid() != first
+
+
+@pytest.mark.parametrize("garbage", [b"\1\0\0\0\0\0\0\0\5\0\0\0\0\0\0\0wrong", b"\377" * 64])
+def test_reply_that_is_garbled_is_a_failure(garbage: bytes) -> None:
+    text = f"import os, time; os.read(0, 1); os.write(1, {garbage!r}); time.sleep(1000)"
+    with WorkerProcess[Worker]((sys.executable, "-c", text), 30.0) as worker:
+        with pytest.raises(RequestFailed, match="its reply cannot be read"):
+            worker.call().echo("x")
+        assert not worker.is_alive
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_fork_has_a_worker_of_its_own(worker: WorkerProcess) -> None:
-    first = worker.request({"do": "x"})["pid"]
+def test_fork_has_a_worker_of_its_own(worker: WorkerProcess[Worker]) -> None:
+    first = worker.call().pid()
     child = os.fork()
     if child == 0:
-        own = worker.request({"do": "y"})
+        own = worker.call().pid()
         sys.stdout.flush()
         worker.terminate()
-        os._exit(0 if own["echo"] == "y" and own["pid"] != first else 1)
+        os._exit(0 if own != first else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert worker.request({"do": "z"})["pid"] == first
+    assert worker.call().pid() == first
 
 
 def test_idle_worker_ends() -> None:
-    with WorkerProcess((sys.executable, "-c", SCRIPT, "0.2"), 30.0) as worker:
-        first = worker.request({"do": "x"})["pid"]
+    with WorkerProcess[Worker]((sys.executable, "-c", SCRIPT, "0.2"), 30.0) as worker:
+        first = worker.call().pid()
         wait_until(lambda: is_gone(first))
-        worker.begin({"do": "y"})
-        assert worker.reply()["pid"] != first
+        worker.begin(worker.call().pid)
+        assert worker.reply() != first
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals here")
 def test_request_to_a_worker_that_is_ending_because_it_was_idle(tmp_path: Path) -> None:
     """It takes no request any more, but its process is still there."""
     ending, text = tmp_path / "ending", f"{SCRIPT}open(sys.argv[2], 'w').close()\ntime.sleep(1)"
-    with WorkerProcess((sys.executable, "-c", text, "0.2", str(ending)), 30.0) as worker:
+    with WorkerProcess[Worker]((sys.executable, "-c", text, "0.2", str(ending)), 30.0) as worker:
         worker.start()
         wait_until(ending.exists)
         assert worker.is_alive
-        assert worker.request({"do": "x"})["echo"] == "x"
+        assert worker.call().echo("x") == "x"
 
 
 def test_request_to_a_worker_that_was_asked_to_end_is_not_sent_again(tmp_path: Path) -> None:
     text = (
         "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
-        "input()\nopen(sys.argv[1], 'a').write('x')\ntime.sleep(1000)"
+        "sys.stdin.buffer.read(1)\nopen(sys.argv[1], 'a').write('x')\ntime.sleep(1000)"
     )
-    with WorkerProcess((sys.executable, "-c", text, str(tmp_path / "taken")), 30.0) as worker:
-        worker.begin({"do": "x"})
+    with WorkerProcess[Worker]((sys.executable, "-c", text, str(tmp_path / "taken")), 30.0) as worker:
+        worker.begin(worker.call().pid)
         wait_until((tmp_path / "taken").exists)
         worker.ask_to_end()
         with pytest.raises(WorkerExit):
@@ -120,19 +220,19 @@ def test_request_to_a_worker_that_was_asked_to_end_is_not_sent_again(tmp_path: P
 
 
 def test_worker_that_ends_with_each_request_is_reported() -> None:
-    with WorkerProcess((sys.executable, "-c", "input()"), 30.0) as worker:
+    with WorkerProcess[Worker]((sys.executable, "-c", "import sys; sys.stdin.buffer.read(1)"), 30.0) as worker:
         with pytest.raises(WorkerExit) as error:
-            worker.request({"do": "x"})
+            worker.call().pid()
         assert error.value.code == 0
 
 
 def test_crash_between_requests_is_reported() -> None:
-    with WorkerProcess((sys.executable, "-c", SCRIPT), 30.0) as worker:
-        first = worker.request({"do": "x"})["pid"]
+    with WorkerProcess[Worker]((sys.executable, "-c", SCRIPT), 30.0) as worker:
+        first = worker.call().pid()
         os.kill(first, SIGKILL)
         wait_until(lambda: not worker.is_alive)
         with pytest.raises(WorkerExit, match=r"it crashed \(SIGKILL\)"):
-            worker.request({"do": "y"})
+            worker.call().pid()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -148,7 +248,7 @@ child = os.fork()
 if child == 0:
     os.close(1)
     time.sleep(1000)
-print(child, worker.request({{"do": "x"}})["pid"], flush=True)
+print(child, worker.call().pid(), flush=True)
 {end}
 """
     run = subprocess.run([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, check=False)

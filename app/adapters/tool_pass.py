@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from pathlib import Path
+from pickle import PickleBuffer
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -13,10 +14,9 @@ from ...core import Graph, Ledger
 from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed
 from ...core.io.foreign_models import ForeignMerge, plan_foreign_merge, serialize_main_graph
 from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel
-from ...core.io.writer import write_chunk
 from ...core.ir.tensor import chunk_bytes
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
-from ...core.support.scratch_folder import ScratchFolder
+from .tool_worker import ToolFailed, ToolWorker
 
 TIMEOUT = 240.0  # seconds for a run of a tool, less than the manager allows a pass
 CACHE_BYTES = 256 << 20  # bytes of cached results
@@ -41,7 +41,7 @@ class ToolProcess:
 
     function: str
     timeout: float = TIMEOUT
-    _process: WorkerProcess = field(init=False, repr=False)
+    _process: WorkerProcess[ToolWorker] = field(init=False, repr=False)
     _cached: dict[bytes, ToolResult] = field(default_factory=dict[bytes, ToolResult], init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -51,31 +51,24 @@ class ToolProcess:
         """The result of the tool for `model`."""
         if model.size > MAX_MESSAGE_BYTES:
             return ToolResult(why=FailureKind.RAISED, message="it cannot be given a model over 2 GB")
-        hashed = blake2b(option.encode())
-        with ScratchFolder() as folder:
-            with (folder / "sent.onnx").open("wb") as f:
-                for chunk in model.chunks():
-                    write_chunk(f, chunk)
-                    hashed.update(chunk_bytes(chunk))
-            key = hashed.digest()
-            if key not in self._cached:
-                self._cached[key] = self._request(folder, option)
+        chunks, hashed = [PickleBuffer(chunk_bytes(c)) for c in model.chunks()], blake2b(option.encode())
+        for chunk in chunks:
+            hashed.update(chunk)
+        if (key := hashed.digest()) not in self._cached:
+            self._cached[key] = self._call(chunks, option)
         result = self._cached[key]
         while len(self._cached) > 1 and sum(len(a.model) for a in self._cached.values()) > CACHE_BYTES:
             del self._cached[next(iter(self._cached))]
         return result
 
-    def _request(self, folder: Path, option: str) -> ToolResult:
-        sent, back = folder / "sent.onnx", folder / "back.onnx"
-        request = {"call": self.function, "option": option, "sent": str(sent), "back": str(back)}
+    def _call(self, model: Sequence[PickleBuffer], option: str) -> ToolResult:
         try:
-            self._process.request(request, retry=True)
-        except RequestFailed as e:
+            return ToolResult(self._process.call(retry=True).call(self.function, model, option))
+        except (ToolFailed, RequestFailed) as e:
             self._process.terminate()  # a C++ assertion that became an exception may leave a broken state
             return ToolResult(why=FailureKind.RAISED, message=str(e))
         except WorkerExit as e:
             return ToolResult(why=FailureKind.ENDLESS if e.code is None else FailureKind.RAISED, message=str(e))
-        return ToolResult(back.read_bytes())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,14 @@
-"""Worker of tool_pass, isolated against crashes: `python -m <this module>`."""
+"""Worker of tool_pass, isolated against crashes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from pickle import PickleBuffer
 
 import onnx
 
-from ...core.errors import format_error
+from ...core.errors import PassesError, format_error
 from ...core.io.foreign_models import large_tensor_digests, replace_unchanged_weights
 from ...core.ort.backends import strip_source_locations
 from ...core.ort.worker_process import serve
@@ -17,15 +16,28 @@ from ...core.ort.worker_process import serve
 MAX_MESSAGE = 300  # characters of an error; some tools print the model
 
 
-def reply(request: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """Call a function on the model in a file with an option, and write the result without unchanged large weights."""
-    module, _, function = request["call"].partition(":")
-    model = onnx.ModelProto.FromString(Path(request["sent"]).read_bytes())
-    contents = large_tensor_digests(model)
-    result = require_model(getattr(import_module(module), function)(model, request["option"]))
-    data = replace_unchanged_weights(result, contents).SerializeToString(deterministic=True)
-    Path(request["back"]).write_bytes(data)
-    return ()
+class ToolFailed(PassesError):
+    """A tool raised an exception; the message is one line."""
+
+
+class ToolWorker:
+    """The tools of this process."""
+
+    def call(self, function: str, model: Sequence[PickleBuffer], option: str) -> bytes:
+        """Call a function, as `module:function`, on a model with an option; the result without unchanged large weights.
+
+        The model is in parts. Raises ToolFailed for whatever the function raises.
+        """
+        module, _, name = function.partition(":")
+        try:
+            proto = onnx.ModelProto.FromString(b"".join(model))
+            contents = large_tensor_digests(proto)
+            result = require_model(getattr(import_module(module), name)(proto, option))
+            return replace_unchanged_weights(result, contents).SerializeToString(deterministic=True)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as e:
+            raise ToolFailed(tool_error(e)) from e
 
 
 def tool_error(error: BaseException) -> str:
@@ -40,5 +52,6 @@ def require_model(result: object) -> onnx.ModelProto:
     return result
 
 
-if __name__ == "__main__":
-    serve(reply, (BaseException,), tool_error)
+def main() -> None:
+    """Serve the parent until it ends."""
+    serve(ToolWorker())

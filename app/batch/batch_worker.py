@@ -11,13 +11,14 @@ from typing import Any
 
 import typer
 
-from ...core.ort.worker_process import Message, module_command
+from ...core.ort.worker_process import module_command
 from ..jobs.job_exchange import JobReply
 from ..jobs.job_worker import Task, make_folder, serve_jobs
+from ..jobs.pool import Message
 from ..standard_streams import STANDARD_OUTPUT
 from .action_command import action_command
 
-BATCH_WORKER = module_command(f"{__package__}.batch_worker")
+BATCH_WORKER = module_command(__name__)
 
 
 def do_action(request: Message, output: Path | None) -> JobReply:
@@ -72,5 +73,7 @@ def _conditions(model: Path, text: str) -> str:
 
 TASK = Task(_conditions, do_action)
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Serve the parent until it ends."""
     serve_jobs(TASK)

@@ -30,7 +30,7 @@ from ..measure.python_data import data_files, read_given
 from ..progress import Progress, phase_callback, shows_progress
 from ..run_options import known_effort
 from .ort_optimizers import RULE_BASED_TRANSFORMERS, known_optimizers, logged_optimizers, merge_in_order
-from .probe_process import LOG_FILE, PROBE_TIMEOUT, ProbeFailure, probe, probe_process, write_case
+from .probe_process import LOG_FILE, PROBE_TIMEOUT, ProbeFailure, ProbeWorker, probe, probe_process, write_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def minimal_subset(items: Sequence[str], is_sufficient: Callable[[tuple[str, ...
 class _Bisection:
     """The probes of one level, each made once."""
 
-    process: WorkerProcess
+    process: WorkerProcess[ProbeWorker]
     log: Path
     level: str
     progress: Callable[[str], None]

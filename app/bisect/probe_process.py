@@ -1,17 +1,10 @@
-"""Probes of onnxruntime in a worker process: `python -m <this module> FOLDER`.
-
-The folder has the model, inputs and expected outputs. A request is a SessionConfig, the reply names each input set
-before its run.
-"""
+"""Probes of onnxruntime in a worker process, which gets a folder with the model, inputs and expected outputs."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +13,26 @@ from ...core.io.split_models import Loadable
 from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
-from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
+from ...core.ort.worker_process import Command, Parent, RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.output_comparison import compare_outputs
 
 PROBE_TIMEOUT = 300.0  # seconds for a probe
-CASE_FILE = "case.json"
+CASE_FILE = "case"
 LOG_FILE = "log"  # the standard error of the last worker
-WORKER = module_command(f"{__package__}.probe_process")
+WORKER = module_command(__name__)
 TRACEBACK_EXIT_CODES = {0, 1}  # of a Python process that ends by itself, or with a traceback
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCase:
+    """The model of a case, its outputs by name, those of them that are random, and the input sets in words."""
+
+    model: Loadable
+    names: list[str]
+    random: list[str]
+    inputs: list[str]
 
 
 def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) -> None:
@@ -37,11 +40,7 @@ def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) ->
 
     Raises UnverifiableError for values that cannot be stored.
     """
-    path = folder / "model.onnx"
-    if isinstance(model, bytes):
-        path.write_bytes(model)
-    else:
-        path = model.absolute()
+    model = model.absolute() if isinstance(model, Path) else model
     answers = deque(oracle.answers)
     labels = [str(answer.input_set) for answer in answers]
     for i in range(len(answers)):  # the outputs of one answer are in memory
@@ -49,8 +48,7 @@ def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) ->
         value_files.write_value(dict(answer.input_set.feeds), folder / f"feeds-{i}")
         value_files.write_value(dict(answer.outputs), folder / f"outputs-{i}")
     random = sorted(oracle.spec.random_outputs)
-    case = {"model": str(path), "names": oracle.output_names, "random": random, "inputs": labels}
-    (folder / CASE_FILE).write_text(json.dumps(case), encoding="utf-8")
+    value_files.write_value(ProbeCase(model, oracle.output_names, random, labels), folder / CASE_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,40 +62,57 @@ class ProbeFailure:
         return f"{self.reason}, on {self.input_set}" if self.input_set is not None else self.reason
 
 
-def probe_process(folder: Path, timeout: float = PROBE_TIMEOUT, command: tuple[str, ...] = WORKER) -> WorkerProcess:
+def probe_process(
+    folder: Path, timeout: float = PROBE_TIMEOUT, command: Command = WORKER
+) -> WorkerProcess[ProbeWorker]:
     """A worker for probes of the case in `folder`."""
     return WorkerProcess((*command, str(folder)), timeout, folder / LOG_FILE)
 
 
-def probe(process: WorkerProcess, config: SessionConfig) -> ProbeFailure | None:
+def probe(process: WorkerProcess[ProbeWorker], config: SessionConfig) -> ProbeFailure | None:
     """The failure of the model under a config. Raises EvaluationError if the worker itself fails."""
     try:
-        process.request(asdict(config), retry=True)
-    except RequestFailed as e:
-        return ProbeFailure(str(e), e.parts.get("input_set"))
+        return process.call(retry=True).probe(config)
     except WorkerExit as e:
         if e.code in TRACEBACK_EXIT_CODES:
             raise EvaluationError(e.describe("the process for onnxruntime")) from e
-        return ProbeFailure(e.describe("onnxruntime"), e.parts.get("input_set"))
-    return None
+        return ProbeFailure(e.describe("onnxruntime"), e.progress)
+    except RequestFailed as e:
+        raise EvaluationError(f"the process for onnxruntime failed: {e}") from e
 
 
-def reply(folder: Path, request: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """Compare the outputs on all input sets in the worker. Raises EvaluationError for the first failure."""
-    case = json.loads((folder / CASE_FILE).read_text(encoding="utf-8"))
-    path = Path(case["model"])
-    model = path.read_bytes() if path.parent == folder else path  # as it was given: errors name the file
-    runtime = OnnxRuntime(model, SessionConfig(**request))
-    for i, label in enumerate(case["inputs"]):
-        yield {"input_set": label}
-        expected: dict[str, Any] = value_files.read_value(folder / f"outputs-{i}")
-        results = runtime.run(case["names"], value_files.read_value(folder / f"feeds-{i}"))
-        for name, result in zip(case["names"], results, strict=True):
-            is_deterministic = name not in case["random"]
+@dataclass(frozen=True, slots=True)
+class ProbeWorker:
+    """Probes of the case in `folder`, in this process."""
+
+    folder: Path
+    parent: Parent
+
+    def probe(self, config: SessionConfig) -> ProbeFailure | None:
+        """Compare the outputs on all input sets; the parent gets the name of each before its run."""
+        case: ProbeCase = value_files.read_value(self.folder / CASE_FILE)
+        label = None
+        try:
+            runtime = OnnxRuntime(case.model, config)
+            for i, label in enumerate(case.inputs):
+                self.parent.report(label)
+                self._compare(i, case, runtime)
+        except EvaluationError as e:
+            return ProbeFailure(str(e), label)
+        return None
+
+    def _compare(self, number: int, case: ProbeCase, runtime: OnnxRuntime) -> None:
+        """Compare the outputs on one input set. Raises EvaluationError."""
+        expected: dict[str, Any] = value_files.read_value(self.folder / f"outputs-{number}")
+        results = runtime.run(case.names, value_files.read_value(self.folder / f"feeds-{number}"))
+        for name, result in zip(case.names, results, strict=True):
+            is_deterministic = name not in case.random
             difference = compare_outputs(expected[name], result, exact=False, compare_values=is_deterministic)
             if difference.reason:
                 raise EvaluationError(f"{name}: {difference.reason}")
 
 
-if __name__ == "__main__":
-    serve(partial(reply, Path(sys.argv[1])), (EvaluationError,))
+def main() -> None:
+    """Serve the parent until it ends."""
+    parent = Parent()
+    parent.serve(ProbeWorker(Path(sys.argv[1]), parent))

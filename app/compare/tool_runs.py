@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import UnverifiableError
 from ...core.ort.worker_process import WorkerError, WorkerProcess, module_command
 from ...core.run.phase_timer import PhaseTimer, seconds_of_verification
 from ..adapters.adapter_names import ORT, PACKAGES, install_hint, installed_version, require_installed
 from ..adapters.tool_functions import COMPARED_LEVELS
+from ..adapters.tool_worker import ToolFailed
 from ..environment import versions
 from ..run.optimize import Result, optimize_model
 from ..run_options import RunOptions
 from .row import OURS, Row
+
+if TYPE_CHECKING:
+    from .tool_worker import TimedToolWorker
 
 WORKER = module_command(f"{__package__}.tool_worker")
 TIMEOUT = 600.0  # seconds that an optimizer may take for a model
@@ -78,11 +82,11 @@ def run_timed(
 
     `run_options` are for our own optimizer, or have the paths of the `samples` for one that quantizes.
     """
-    request = {"tool": tool, "model": str(model.absolute()), "made": str(destination), "run": run_options}
+    process: WorkerProcess[TimedToolWorker] = WorkerProcess(WORKER, timeout, log)
     try:
-        with WorkerProcess(WORKER, timeout, log) as process:
-            return process.request(request)
-    except WorkerError as e:
+        with process:
+            return {"seconds": process.call().optimize(tool, model.absolute(), destination, run_options)}
+    except (WorkerError, ToolFailed) as e:
         return {"failure": str(e)}
 
 

@@ -1,10 +1,9 @@
-"""Worker of tool_runs, isolated against crashes: `python -m <this module>` optimizes and times one model."""
+"""Worker of tool_runs, isolated against crashes, which optimizes and times one model."""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -17,21 +16,32 @@ from ...core.ort.value_files import read_value
 from ...core.ort.worker_process import serve
 from ..adapters.quantizers import QUANTIZERS
 from ..adapters.tool_functions import FILE_OPTIMIZERS, OptimizeFile
-from ..adapters.tool_worker import require_model, tool_error
+from ..adapters.tool_worker import ToolFailed, require_model, tool_error
 from .row import OURS
 
 
-def reply(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The `seconds` from the file to the model, without imports."""
-    logging.disable(logging.WARNING)
-    warnings.simplefilter("ignore")
-    tool, destination = request["tool"], Path(request["made"])
-    if "samples" in request["run"]:  # onnxsim optimizes as well as quantizes
-        optimize = _quantizer(tool, request["run"]["samples"])
+class TimedToolWorker:
+    """An optimizer or a quantizer in this process."""
+
+    def optimize(self, tool: str, model: Path, destination: Path, run_options: dict[str, Any]) -> float:
+        """The seconds from the file to the model, without imports. Raises ToolFailed for whatever the tool raises."""
+        logging.disable(logging.WARNING)
+        warnings.simplefilter("ignore")
+        try:
+            return _timed(tool, model, destination, run_options)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as e:
+            raise ToolFailed(tool_error(e)) from e
+
+
+def _timed(tool: str, file: Path, destination: Path, run_options: dict[str, Any]) -> float:
+    if "samples" in run_options:  # onnxsim optimizes as well as quantizes
+        optimize = _quantizer(tool, run_options["samples"])
     else:
-        optimize = _own_optimizer(request["run"]) if tool == OURS else FILE_OPTIMIZERS[tool]()
+        optimize = _own_optimizer(run_options) if tool == OURS else FILE_OPTIMIZERS[tool]()
     start = perf_counter()
-    model = optimize(Path(request["model"]), destination)
+    model = optimize(file, destination)
     seconds = perf_counter() - start
     if model is not None:
         weights = sum(len(t.raw_data) for t in require_model(model).graph.initializer)
@@ -39,7 +49,7 @@ def reply(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         onnx.save(model, str(destination), save_as_external_data=is_large, location=f"{destination.name}.data")
     if not destination.is_file():
         raise FileNotFoundError("it returned no model")
-    yield {"seconds": seconds}
+    return seconds
 
 
 def _own_optimizer(run_options: dict[str, Any]) -> OptimizeFile:
@@ -56,5 +66,6 @@ def _quantizer(label: str, samples: list[str]) -> OptimizeFile:
     return lambda path, destination: quantize(path, map(read_value, map(Path, samples)), destination)
 
 
-if __name__ == "__main__":
-    serve(reply, (BaseException,), tool_error)
+def main() -> None:
+    """Serve the parent until it ends."""
+    serve(TimedToolWorker())

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from ...core.errors import PassesError, UsageError
-from ...core.ort.worker_process import Message, RequestFailed, WorkerError
+from ...core.ort.worker_process import Command, RequestFailed, WorkerError
 from . import dask_worker
 from .dask_worker import (
     ENDED,
@@ -29,7 +29,7 @@ from .dask_worker import (
     known_versions,
     version_mismatch,
 )
-from .pool import MEMORY, REPEATED, SHORTAGE, PoolLost
+from .pool import MEMORY, REPEATED, SHORTAGE, Message, PoolLost
 
 CONNECT_SECONDS = 10.0
 START_SECONDS = 10.0  # to wait for the first worker
@@ -48,7 +48,7 @@ class DaskPool:
     say how much they need take that much of it.
     """
 
-    command: tuple[str, ...]
+    command: Command
     address: str
     on_start: Callable[[], object] = field(default=lambda: None, init=False)
     running: set[int] = field(default_factory=set[int], init=False)
@@ -150,7 +150,7 @@ class _Run:
         except WorkerError as e:
             return e
         except KilledWorker:
-            return WorkerError("each Dask worker that ran it died", {})
+            return WorkerError("each Dask worker that ran it died")
         if SHORTAGE in result:
             self.tried[number].append(result[WORKER])
             others = set(_workers(self.client)) - set(self.tried[number])
@@ -161,7 +161,7 @@ class _Run:
         if FAILED in result:
             return RequestFailed(*result[FAILED])
         if REPLY not in result:
-            return WorkerError(f"the Dask worker {result[WORKER]} cannot run it: {result[SHORTAGE]}", {})
+            return WorkerError(f"the Dask worker {result[WORKER]} cannot run it: {result[SHORTAGE]}")
         return result[REPLY] | ({REPEATED: self.ended[number]} if number in self.ended else {})
 
     def end(self) -> None:

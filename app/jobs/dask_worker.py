@@ -9,11 +9,11 @@ from functools import cache
 from math import inf
 from threading import Lock, Timer
 
-from ...core.ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess
+from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess
 from ...core.support.scratch_folder import ScratchFolder
 from ..exit_codes import is_shortage
 from .job_pool import END_WAIT, reply_in_time
-from .pool import SHORTAGE
+from .pool import SHORTAGE, Message, RequestServer
 
 PROCESSES_LOCK = Lock()
 IDLE_SECONDS = 60.0  # after which a process without a request ends, as the command that needed it may be gone
@@ -45,7 +45,7 @@ def serve_request(
         worker.log_event(pool_id, {NUMBER: number, ENDED: e.describe("the process")})
         raise
     except RequestFailed as e:
-        return result | {FAILED: [str(e), e.parts]}
+        return result | {FAILED: [str(e), e.traceback]}
     except Exception as e:
         if not is_shortage(e):
             raise
@@ -93,19 +93,19 @@ class _Processes:
 
     def __init__(self) -> None:
         self._folder = ScratchFolder()  # of their logs
-        self._busy = list[WorkerProcess]()
-        self._idle = list[WorkerProcess]()
+        self._busy = list[WorkerProcess[RequestServer]]()
+        self._idle = list[WorkerProcess[RequestServer]]()
         self._started = 0
         self._is_ended = False
         self._lock = Lock()
         self._timer = Timer(inf, lambda: None)
 
     @contextmanager
-    def one(self, command: Sequence[str]) -> Generator[WorkerProcess]:
+    def one(self, command: Sequence[str]) -> Generator[WorkerProcess[RequestServer]]:
         """A process for one request, one that served others if there is any. Raises RequestFailed after the end."""
         with self._lock:
             if self._is_ended:
-                raise RequestFailed("the command was ended", {})
+                raise RequestFailed("the command was ended")
             self._timer.cancel()
             process = self._idle.pop() if self._idle else self._new(command)
             self._busy.append(process)
@@ -117,7 +117,7 @@ class _Processes:
                 self._idle.append(process)
                 self._timer = _call_later(0.0 if self._is_ended else IDLE_SECONDS, self._end_idle)
 
-    def _new(self, command: Sequence[str]) -> WorkerProcess:
+    def _new(self, command: Sequence[str]) -> WorkerProcess[RequestServer]:
         self._started += 1
         return WorkerProcess((sys.executable, *command), inf, self._folder.path / f"{self._started}.log")
 

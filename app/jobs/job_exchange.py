@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ...core.ort.worker_process import Message
 from .model_files import ModelJob
 from .places import place_of
-from .pool import REPEATED
+from .pool import REPEATED, Message
 from .result_row import ResultRow
 
 if TYPE_CHECKING:  # imports onnx, which a worker does after it started the process that verifies

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.io.publishing import finish_publications
-from ...core.ort.worker_process import Message, WorkerError, WorkerExit
+from ...core.ort.worker_process import WorkerError, WorkerExit
 from ..exit_codes import BAD_INPUT
 from ..report_output import full_disk_behind_standard_output
 from .job_exchange import JobReply
 from .model_files import ModelJob
 from .places import place_of
-from .pool import Pool, PoolLost
+from .pool import Message, Pool, PoolLost
 
 if TYPE_CHECKING:
     from ..terminal import Terminal

@@ -12,10 +12,10 @@ from threading import Condition, Event, Thread
 from time import monotonic
 
 from ...core.ort.process_limits import default_memory, usable_cores
-from ...core.ort.worker_process import Message, WorkerError, WorkerExit, WorkerProcess
+from ...core.ort.worker_process import Command, WorkerError, WorkerExit, WorkerProcess
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.support.watchdog import call_after
-from .pool import MEMORY, REPEATED, SECONDS
+from .pool import MEMORY, REPEATED, SECONDS, Message, RequestServer
 
 END_WAIT = 5.0  # seconds between SIGTERM and SIGKILL, less than a command has to clean up
 KILL_WAIT = 2.0  # seconds for the end of a killed process
@@ -32,7 +32,7 @@ class JobPool:
     fit beside the running ones wait while later ones start.
     """
 
-    command: tuple[str, ...]
+    command: Command
     processes: int
     memory: int = field(default_factory=default_memory)
     on_start: Callable[[], object] = field(default=lambda: None, init=False)
@@ -43,7 +43,7 @@ class JobPool:
         waiting = _Waiting([request.get(MEMORY, 0) for request in requests], self.memory)
         done = SimpleQueue[tuple[int, Message | Exception]]()
 
-        def serve(worker: WorkerProcess) -> None:
+        def serve(worker: WorkerProcess[RequestServer]) -> None:
             while (number := waiting.take()) is not None:
                 self.running.add(number)
                 self.on_start()
@@ -58,7 +58,7 @@ class JobPool:
 
         with ScratchFolder() as folder:
             count = min(self.processes, len(requests))
-            workers = [WorkerProcess(self.command, inf, folder / f"{n}.log") for n in range(count)]
+            workers = [WorkerProcess[RequestServer](self.command, inf, folder / f"{n}.log") for n in range(count)]
             threads = [Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
             try:
                 for thread in threads:
@@ -114,7 +114,7 @@ class _Waiting:
             self._changed.notify_all()
 
 
-def _reply(worker: WorkerProcess, request: Message, stopped: Event) -> Message:
+def _reply(worker: WorkerProcess[RequestServer], request: Message, stopped: Event) -> Message:
     """The reply of a worker, or, if its process ends, of a new one. Raises WorkerError if that ends, too."""
     try:
         return reply_in_time(worker, request)
@@ -124,20 +124,20 @@ def _reply(worker: WorkerProcess, request: Message, stopped: Event) -> Message:
         return {**reply_in_time(worker, request), REPEATED: e.describe("the process")}
 
 
-def reply_in_time(worker: WorkerProcess, request: Message) -> Message:
+def reply_in_time(worker: WorkerProcess[RequestServer], request: Message) -> Message:
     """The reply of a worker, which is told to clean up and end at the time limit, and killed after END_WAIT more."""
     if (seconds := request.get(SECONDS)) is None:
-        return worker.request(request)
+        return worker.call().reply_to(request)
     with call_after(seconds, worker.ask_to_end) as late:
         try:
-            return worker.request(request, seconds + END_WAIT)
+            return worker.call(seconds + END_WAIT).reply_to(request)
         except WorkerExit as e:
             if late.is_set():
-                raise WorkerExit(None, seconds, e.last_line, e.parts) from e
+                raise WorkerExit(None, seconds, e.last_line) from e
             raise
 
 
-def _end(workers: Sequence[WorkerProcess], threads: Sequence[Thread]) -> None:
+def _end(workers: Sequence[WorkerProcess[RequestServer]], threads: Sequence[Thread]) -> None:
     """End all workers, by force those that have not cleaned up in time."""
     deadline = monotonic() + END_WAIT
     for worker, thread in zip(workers, threads, strict=True):

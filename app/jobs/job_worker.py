@@ -6,23 +6,22 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from signal import SIGTERM
 from time import sleep
 
 from ...core.errors import ModelError
 from ...core.ort.process_limits import limit_memory
-from ...core.ort.worker_process import Message, serve
+from ...core.ort.worker_process import Parent
 from ...core.verify.oracle_start import start_oracle_worker
 from ..exit_codes import BAD_INPUT, expected_failure, is_shortage
 from ..signals import GRACE_PERIOD, exit_on_bus_error, unwind_on_sigterm
 from .job_exchange import VERIFY, JobReply
 from .places import is_remote, place_of
-from .pool import SHORTAGE
+from .pool import SHORTAGE, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Task:
     conditions: Callable[[Path, str], str]
     perform: Callable[[Message, Path | None], JobReply]
 
-    def reply_to(self, request: Message) -> Iterator[Message]:
+    def reply_to(self, request: Message) -> Message:
         """Do a job; the reply is that of `JobReply.of`."""
         shortage: Message = {}
         try:
@@ -46,7 +45,7 @@ class Task:
             text = "" if expected_failure(e) else "".join(traceback.format_exception(e))
             reply = JobReply(failure=message, code=code, traceback=text)
             shortage = {SHORTAGE: message} if is_shortage(e) else {}
-        yield reply.message() | shortage
+        return reply.message() | shortage
 
     def _reply(self, request: Message) -> JobReply:
         from .remote_files import job_files  # noqa: PLC0415 - the worker for verification is started first
@@ -91,12 +90,19 @@ def make_folder(folder: Path) -> None:
         raise ModelError(f"cannot make the folder {folder}: {e.strerror}") from e
 
 
-def replies_of(task: Task, request: Message) -> Iterator[Message]:
-    """The replies to a request, after which the objects of the job, such as graphs and their open files, are freed."""
-    yield from task.reply_to(request)
-    gc.collect()
-    if not gc.get_freeze_count():
-        gc.freeze()  # what is alive after the first job, as modules are, is traversed no more
+@dataclass(frozen=True, slots=True)
+class JobWorker:
+    """The worker of a task in this process."""
+
+    task: Task
+
+    def reply_to(self, request: Message) -> Message:
+        """Do a job, after which its objects, such as graphs and their open files, are freed."""
+        reply = self.task.reply_to(request)
+        gc.collect()
+        if not gc.get_freeze_count():
+            gc.freeze()  # what is alive after the first job, as modules are, is traversed no more
+        return reply
 
 
 def serve_jobs(task: Task) -> None:
@@ -106,7 +112,7 @@ def serve_jobs(task: Task) -> None:
     limit_memory(None)
     exit_on_bus_error()
     with unwind_on_sigterm():
-        serve(partial(replies_of, task), clean_up=_unwind)
+        Parent().serve(JobWorker(task), clean_up=_unwind)
 
 
 def _unwind() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...core.errors import PassesError
-from ...core.ort.worker_process import Message, WorkerError
+from ...core.ort.worker_process import WorkerError
 
+Message = dict[str, Any]
+"""An object of JSON."""
 MEMORY, SECONDS = "memory", "seconds"
 """Keys of a request that a pool reads: the bytes that it needs, and the time after which its worker is ended."""
 REPEATED = "repeated"
@@ -18,6 +20,14 @@ SHORTAGE = "shortage"
 
 class PoolLost(PassesError):
     """All workers of a pool are lost, with the requests that have no reply yet."""
+
+
+class RequestServer(Protocol):
+    """The worker of a pool, in a process of its own."""
+
+    def reply_to(self, request: Message) -> Message:
+        """Serve a request."""
+        ...
 
 
 class Pool(Protocol):

@@ -15,10 +15,10 @@ import onnx
 
 from ...core.errors import ModelError, PassesError, format_error
 from ...core.io.files import load_without_weights
-from ...core.ort.worker_process import Message
 from ...core.serialization.proto_queries import inner_tensors
 from ...core.support.scratch_folder import ScratchFolder
 from .places import LOCAL, is_remote, place_of, scheme_of
+from .pool import Message
 
 STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci", "memory"})
 """Schemes of stores in which an object appears, or is replaced, as a whole once it is written."""

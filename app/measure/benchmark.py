@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any
 
-import numpy as np
 import psutil
 
-from ...core.errors import UsageError
-from ...core.ort import value_files
+from ...core.errors import PassesError, UsageError
 from ...core.ort.backends import strip_source_locations
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
+from ...core.ort.value_files import with_arrays, write_value
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.support.scratch_folder import ScratchFolder
+from .benchmark_worker import BenchmarkWorker, LoadMetrics
 from .execution_provider import ExecutionProvider
 from .metrics import Latency, ModelMetrics, median_latency_interval
 
@@ -31,8 +30,7 @@ MIN_ROUNDS = 5  # of a set, for calls that do not take long
 MIN_SLOW_ROUNDS = 2  # of a set, however long they take
 OVERTIME_FACTOR = 4.0  # times the requested seconds, after which MIN_SLOW_ROUNDS suffice
 REPLY_TIMEOUT = 900.0  # seconds for one reply
-NPZ_KINDS = "biufc"
-WORKER = module_command(f"{__package__}.benchmark_worker")
+WORKER = module_command(BenchmarkWorker.__module__)
 
 
 class MeasurementFailed(Exception):
@@ -50,66 +48,55 @@ class WorkerProxy:
     folder: Path
     timeout: float = REPLY_TIMEOUT
     command: tuple[str, ...] = WORKER
-    _process: WorkerProcess = field(init=False)
+    _process: WorkerProcess[BenchmarkWorker] = field(init=False)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._process = WorkerProcess(self.command, self.timeout, self.folder / "log")
 
-    def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path], callers: int = 1) -> dict[str, Any]:
+    def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path], callers: int = 1) -> LoadMetrics:
         """Load a model, and run the first batch: the metrics of that. `callers`: threads that call it."""
-        folders = {str(batch): str(folder) for batch, folder in feeds.items()}
-        setting = asdict(config)
-        return self._request("load", model=str(model.resolve()), setting=setting, feeds=folders, callers=callers)
+        with self._running() as worker:
+            return worker.load(model.resolve(), config, feeds, callers)
 
     def warm_up(self, batch: int) -> float:
         """Run until warm; the seconds of a call."""
-        return self._request("warm_up", batch=batch)["seconds"]
+        with self._running() as worker:
+            return worker.warm_up(batch)
 
     def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
         """The seconds of each of so many calls, of about `seconds` each."""
-        times = self._request("time_calls", batch=batch, calls=calls, seconds=seconds)["times"]
-        return [max(t, 1) / 1e9 for t in times]
+        with self._running() as worker:
+            return [max(t, 1) / 1e9 for t in worker.time_calls(batch, calls, seconds)]
 
     def provider_node_counts(self, feeds: Path) -> dict[str, int]:
         """The number of nodes by the provider that ran them. This unloads the model."""
-        return self._request("provider_node_counts", feeds=str(feeds))["providers"]
+        with self._running() as worker:
+            return worker.provider_node_counts(feeds)
 
     def terminate(self) -> None:
         """End the process."""
         self._process.terminate()
 
-    def _request(self, method: str, **arguments: Any) -> dict[str, Any]:
+    @contextmanager
+    def _running(self) -> Generator[BenchmarkWorker]:
+        """Let the process run for a call of a method."""
         self._signal(psutil.Process.resume)
         try:
-            reply = self._process.request({"do": method, **arguments})
+            yield self._process.call()
         except WorkerExit as e:
             raise MeasurementFailed(str(e)) from e
-        except RequestFailed as e:
+        except (RequestFailed, PassesError) as e:
             self.terminate()
             message = " ".join(strip_source_locations(str(e)).split())[:300]
             raise MeasurementFailed(message or "onnxruntime gives no reason") from e
         self._signal(psutil.Process.suspend)
-        return reply
 
     def _signal(self, send: Callable[[psutil.Process], None]) -> None:
         pid = self._process.pid
         if pid is not None:
             with suppress(psutil.NoSuchProcess):
                 send(psutil.Process(pid))
-
-
-def write_feeds(feeds: Mapping[str, Any], folder: Path) -> None:
-    """Write inputs for a worker. Raises UnverifiableError for values that cannot be stored."""
-    folder.mkdir()
-    arrays: dict[str, Any] = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
-    kinds = {a.dtype.kind if a.dtype.isbuiltin == 1 or a.dtype.kind in "OU" else "" for a in arrays.values()}
-    if len(arrays) < len(feeds) or not kinds <= {*NPZ_KINDS, "O", "U"}:
-        value_files.write_value(dict(feeds), folder / "value")
-        return
-    with (folder / "arrays.npz").open("wb") as file:
-        np.savez(file, *(np.asarray(a, str) if a.dtype.kind == "O" else a for a in arrays.values()))
-    (folder / "names.json").write_text(json.dumps(list(feeds)), encoding="utf-8")
 
 
 @dataclass(slots=True)
@@ -184,7 +171,7 @@ def run_benchmark(
         if loaded := [run for run in runs if not run.failure]:
             first = loaded.index(runs[baseline]) if runs[baseline] in loaded else 0
             budget = int(psutil.virtual_memory().available * AVAILABLE_SHARE)
-            for group in memory_groups([run.load_reply["peak"] for run in loaded], budget, first):
+            for group in memory_groups([run.peak for run in loaded], budget, first):
                 for number in range(config.process_sets):
                     progress(f"measuring: set {number + 1} of {config.process_sets}")
                     for run in loaded:
@@ -223,7 +210,7 @@ def memory_groups(needs: Sequence[int], budget: int, baseline: int) -> Iterator[
 def _write_batches(feeds: Mapping[int, Mapping[str, Any]], folder: Path) -> dict[int, Path]:
     folder.mkdir()
     for batch, arrays in feeds.items():
-        write_feeds(arrays, folder / str(batch))
+        write_value(with_arrays(arrays), folder / str(batch))
     return {batch: folder / str(batch) for batch in feeds}
 
 
@@ -236,7 +223,7 @@ class _TargetRun:
     folder: Path
     timeout: float
     failure: str = ""
-    load_reply: dict[str, Any] = field(default_factory=dict[str, Any])
+    loaded: LoadMetrics | None = None
     providers: dict[str, int] = field(default_factory=dict[str, int])
     creations: list[float] = field(default_factory=list[float])
     sets: list[dict[int, CallTimes]] = field(default_factory=list[dict[int, CallTimes]])
@@ -247,12 +234,17 @@ class _TargetRun:
         worker = WorkerProxy(Path(f"{self.folder}-{len(self.creations)}"), self.timeout)
         exits.callback(worker.terminate)
         with _record_failure(self):
-            reply = worker.load(self.target.model, self.target.config, self.feeds, self.target.callers)
-            self.load_reply = self.load_reply or reply
+            loaded = worker.load(self.target.model, self.target.config, self.feeds, self.target.callers)
+            self.loaded = self.loaded or loaded
             if self.sets:
-                self.set_peaks[-1] = reply["peak"]
-            self.creations.append(reply["creation"])
+                self.set_peaks[-1] = loaded.peak
+            self.creations.append(loaded.creation)
         return worker
+
+    @property
+    def peak(self) -> int:
+        """The peak memory in bytes when it ran alone."""
+        return self.loaded.peak if self.loaded is not None else 0
 
     def run_alone(self, *, finds_providers: bool) -> None:
         """Measure memory, and count the nodes of providers."""
@@ -264,16 +256,16 @@ class _TargetRun:
 
     def metrics(self) -> ModelMetrics:
         """The metrics of all that was measured."""
-        if self.failure:
+        if self.loaded is None or self.failure:
             return ModelMetrics(failure=self.failure)
         return ModelMetrics(
             creation_seconds=median(self.creations),
-            resident_bytes=self.load_reply["resident"],
-            peak_bytes=self.load_reply["peak"],
-            baseline_bytes=self.load_reply["base"],
+            resident_bytes=self.loaded.resident,
+            peak_bytes=self.loaded.peak,
+            baseline_bytes=self.loaded.base,
             providers=self.providers,
             latencies={b: summarize_latency(b, [s.get(b) for s in self.sets]) for b in self.feeds},
-            threads=self.load_reply["threads"],
+            threads=self.loaded.threads,
             set_peaks=tuple(self.set_peaks),
         )
 

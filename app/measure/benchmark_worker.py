@@ -1,4 +1,4 @@
-"""Worker of benchmark: times one model; its methods are the requests.
+"""Worker of benchmark: times one model.
 
 It imports neither onnx nor most of the package, as their memory would count as the model's.
 """
@@ -7,33 +7,45 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import json
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
 from typing import Any
 
-import numpy as np
 import psutil
 
 from ...core.ort.ort_values import lacks_numpy_dtype
 from ...core.ort.sessions import SessionConfig, create_session
+from ...core.ort.value_files import read_value
 from ...core.ort.worker_process import serve
 from ...core.support.scratch_folder import ScratchFolder
 from .profile_trace import read_events
 
-Reply = dict[str, Any]
 Call = Callable[[], object]
 WARMUP_CALLS, WARMUP_SECONDS = 10, 0.1
 COLD_CALLS, COLD_NS = 5, 20_000_000  # at the beginning of a block, not counted
 COLD_CALL_LIMIT = 0.25  # seconds of a call that is long against the effect of cold caches
 PR_SET_PDEATHSIG = 1  # of prctl(2)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMetrics:
+    """The `creation` of a session in seconds, and the threads that it starts.
+
+    In bytes: the memory of the process before it (`base`), after a run (`resident`), and its `peak`.
+    """
+
+    creation: float
+    base: int
+    threads: int
+    resident: int
+    peak: int
 
 
 class BenchmarkWorker:
@@ -47,16 +59,13 @@ class BenchmarkWorker:
         self.calls: dict[int, Call] = {}
         self.callers = 1
 
-    def reply(self, request: Reply) -> Iterable[Reply]:
-        """The result of the method that the request names, with its arguments."""
-        return [getattr(self, request.pop("do"))(**request)]
+    def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path], callers: int = 1) -> LoadMetrics:
+        """Create a session and run its first batch once, measuring memory; then read all other batches.
 
-    def load(self, model: str, setting: dict[str, Any], feeds: dict[str, str], callers: int = 1) -> Reply:
-        """Create a session and run its first batch once, measuring memory; then read all other batches."""
-        self.model, self.callers = Path(model), callers
-        self.config = SessionConfig(**setting)
-        folders = {int(batch): Path(folder) for batch, folder in feeds.items()}
-        first = read_feeds(next(iter(folders.values())))
+        `feeds` are files, by batch size. `callers`: threads that call the session.
+        """
+        self.model, self.config, self.callers = model, config, callers
+        first = read_value(next(iter(feeds.values())))
         __import__("onnxruntime")
         gc.collect()
         base, threads = self.process.memory_info().rss, self.process.num_threads()
@@ -67,19 +76,19 @@ class BenchmarkWorker:
         bind_call(self.session, first)()
         resident = self.process.memory_info().rss
         peak = max(resident, peak_bytes(self.process))  # the kernel rounds them in different ways
-        self.calls = {batch: bind_call(self.session, read_feeds(folder)) for batch, folder in folders.items()}
-        return {"creation": creation, "base": base, "threads": threads, "resident": resident, "peak": peak}
+        self.calls = {batch: bind_call(self.session, read_value(file)) for batch, file in feeds.items()}
+        return LoadMetrics(creation, base, threads, resident, peak)
 
-    def warm_up(self, batch: int) -> Reply:
+    def warm_up(self, batch: int) -> float:
         """Run until warm; the seconds of a call."""
         times: list[float] = []
         while len(times) < WARMUP_CALLS and sum(times) < WARMUP_SECONDS:
             start = perf_counter()
             self.calls[batch]()
             times.append(perf_counter() - start)
-        return {"seconds": min(times)}
+        return min(times)
 
-    def time_calls(self, batch: int, calls: int, seconds: float) -> Reply:
+    def time_calls(self, batch: int, calls: int, seconds: float) -> list[int]:
         """The nanoseconds of each of so many calls, of about `seconds` each."""
         run = self.calls[batch]
         if seconds < COLD_CALL_LIMIT:
@@ -89,25 +98,25 @@ class BenchmarkWorker:
                 if perf_counter_ns() - begin > COLD_NS:
                     break
         if self.callers > 1:
-            return {"times": concurrent_times(run, calls, self.callers)}
+            return concurrent_times(run, calls, self.callers)
         marks = [perf_counter_ns()]
         for _ in range(calls):
             run()
             marks.append(perf_counter_ns())
-        return {"times": [b - a for a, b in pairwise(marks)]}
+        return [b - a for a, b in pairwise(marks)]
 
-    def provider_node_counts(self, feeds: str) -> Reply:
+    def provider_node_counts(self, feeds: Path) -> dict[str, int]:
         """The number of nodes by provider, in a session of its own: recording them takes time and memory."""
         self.calls.clear()
         self.session = None
         with ScratchFolder() as folder:
             setting = replace(self.config, profile_prefix=str(folder / "run"), optimized_model_path="")
             session = create_session(self.model, setting)
-            bind_call(session, read_feeds(Path(feeds)))()
-            events: list[Reply] = read_events(Path(session.end_profiling()))
+            bind_call(session, read_value(feeds))()
+            events: list[dict[str, Any]] = read_events(Path(session.end_profiling()))
         named = [(e["name"], e.get("args", {})) for e in events]
         ran = {(name, args.get("node_index")): args["provider"] for name, args in named if args.get("provider")}
-        return {"providers": dict(Counter(ran.values()))}
+        return dict(Counter(ran.values()))
 
 
 def concurrent_times(run: Call, calls: int, callers: int) -> list[int]:
@@ -130,18 +139,6 @@ def concurrent_times(run: Call, calls: int, callers: int) -> list[int]:
         for future in futures:
             future.result()
         return [(perf_counter_ns() - begin) // (each * callers)] * (each * callers)
-
-
-def read_feeds(folder: Path) -> dict[str, Any]:
-    """Read the file of `write_feeds`."""
-    if not (folder / "arrays.npz").exists():
-        from ...core.ort import value_files  # noqa: PLC0415 - imports onnx, which takes memory
-
-        return value_files.read_value(folder / "value")
-    with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
-        names = json.loads((folder / "names.json").read_text(encoding="utf-8"))
-        found = [arrays[f"arr_{i}"] for i in range(len(names))]
-    return {n: a.astype(object) if a.dtype.kind == "U" else a for n, a in zip(names, found, strict=True)}
 
 
 def bind_call(session: Any, feeds: dict[str, Any]) -> Call:
@@ -170,12 +167,8 @@ def peak_bytes(process: psutil.Process) -> int:
 
 
 def main() -> None:
-    """Reply to requests until the input ends. A stopped process ends by the kernel with its parent."""
+    """Serve the parent until it ends. A stopped process ends by the kernel with its parent."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     gc.disable()
-    serve(BenchmarkWorker().reply)
-
-
-if __name__ == "__main__":
-    main()
+    serve(BenchmarkWorker())

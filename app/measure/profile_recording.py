@@ -1,9 +1,9 @@
-"""Runs of a model under onnxruntime's profiler, in a worker process: `python -m <this module>`."""
+"""Runs of a model under onnxruntime's profiler, in a worker process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from time import perf_counter
@@ -17,15 +17,15 @@ from ...core.io.model import serialize
 from ...core.io.writer import write_model
 from ...core.ir.graph import Graph
 from ...core.ir.tensor import Tensor
-from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
+from ...core.ort.value_files import with_arrays
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ...core.support.scratch_folder import ScratchFolder
 from .profile_trace import ProfiledRun, read_trace
 
 PROFILE_TIMEOUT = 600.0  # seconds for a model, in addition to the requested ones
-WORKER = module_command(f"{__package__}.profile_recording")
+WORKER = module_command(__name__)
 WARMUP_RUNS = 3  # runs of a new session that are not recorded
 MIN_RUNS, MAX_RUNS = 3, 2000  # recorded runs
 TOO_MANY_EVENTS = "one run has more events than onnxruntime's profiler takes"
@@ -63,25 +63,19 @@ def record_profile(
         copy, saves = folder / "model.onnx", folder / "ran.onnx"
         write_model(model, copy, external=bool(file.external_files))
         graphs = [serialize(model, _without_elements).to_proto().graph]
-        value_files.write_value(dict(feeds), folder / "feeds")
-        request = {
-            "setting": asdict(replace(config, optimized_model_path=str(saves), profile_prefix=str(folder / "profile"))),
-            "model": str(copy),
-            "feeds": str(folder / "feeds"),
-            "outputs": [v.name for v in model.graph.outputs],
-            "min_time": min_time,
-        }
+        setting = replace(config, optimized_model_path=str(saves), profile_prefix=str(folder / "profile"))
+        outputs = [v.name for v in model.graph.outputs]
         try:
-            with WorkerProcess(command, timeout + min_time) as process:
-                reply = process.request(request)
+            with WorkerProcess[ProfileWorker](command, timeout + min_time) as process:
+                profile = process.call().profile(copy, setting, with_arrays(feeds), outputs, min_time)
         except RequestFailed as e:
             raise EvaluationError(str(e)) from e
         except WorkerExit as e:
             raise EvaluationError(f"onnxruntime's profiler gave nothing: {e}") from e
-        runs = tuple(read_trace(Path(reply["trace"]))[reply["warm"] :])
+        runs = tuple(read_trace(profile.trace)[profile.warm_runs :])
         if not runs:
             raise EvaluationError(TOO_MANY_EVENTS)
-        if reply["saved"] and saves.exists():
+        if profile.is_saved and saves.exists():
             graphs.append(load_without_weights(saves).graph)
     return Recording(runs, *graphs)
 
@@ -104,30 +98,37 @@ def make_node_names_unique(graph: Graph) -> None:
         seen.add(op.name)
 
 
-def profile_replies(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Profile a model in the worker: the file of the profile, and the number of its runs that only warm up.
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The file of a profile, the number of its runs that only warm up, and whether the optimized model was saved."""
 
-    Raises EvaluationError.
-    """
-    config = SessionConfig(**request["setting"])
-    model = Path(request["model"])
-    feeds = value_files.read_value(Path(request["feeds"]))
-    outputs: list[str] = request["outputs"]
-    unsaved = replace(config, optimized_model_path="")
-    try:
-        pilot, saved = OnnxRuntime(model, config), True
-    except ModelLoadError:  # providers that compile nodes cannot save the model
-        pilot, saved = OnnxRuntime(model, unsaved), False
-    pilot.run(outputs, feeds)
-    first = read_trace(pilot.end_profile())
-    del pilot
-    if not first:
-        raise EvaluationError(TOO_MANY_EVENTS)
-    session = OnnxRuntime(model, unsaved)
-    for _ in range(WARMUP_RUNS):
-        session.run(outputs, feeds)
-    repeat(lambda: session.run(outputs, feeds), request["min_time"], max_runs(len(first[0].kernels)))
-    yield {"trace": str(session.end_profile()), "warm": WARMUP_RUNS, "saved": saved}
+    trace: Path
+    warm_runs: int
+    is_saved: bool
+
+
+class ProfileWorker:
+    """Profiles in this process."""
+
+    def profile(
+        self, model: Path, config: SessionConfig, feeds: dict[str, Any], outputs: Sequence[str], min_time: float
+    ) -> Profile:
+        """Profile a model. Raises EvaluationError."""
+        unsaved = replace(config, optimized_model_path="")
+        try:
+            pilot, saved = OnnxRuntime(model, config), True
+        except ModelLoadError:  # providers that compile nodes cannot save the model
+            pilot, saved = OnnxRuntime(model, unsaved), False
+        pilot.run(outputs, feeds)
+        first = read_trace(pilot.end_profile())
+        del pilot
+        if not first:
+            raise EvaluationError(TOO_MANY_EVENTS)
+        session = OnnxRuntime(model, unsaved)
+        for _ in range(WARMUP_RUNS):
+            session.run(outputs, feeds)
+        repeat(lambda: session.run(outputs, feeds), min_time, max_runs(len(first[0].kernels)))
+        return Profile(session.end_profile(), WARMUP_RUNS, saved)
 
 
 def max_runs(kernels: int) -> int:
@@ -146,5 +147,6 @@ def repeat(
         run()
 
 
-if __name__ == "__main__":
-    serve(profile_replies, (EvaluationError,))
+def main() -> None:
+    """Serve the parent until it ends."""
+    serve(ProfileWorker())

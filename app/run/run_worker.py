@@ -6,9 +6,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from ...core.ort.worker_process import Message
 from ..jobs.job_exchange import JobReply
 from ..jobs.job_worker import Task, make_folder, serve_jobs
+from ..jobs.pool import Message
 from .run_exchange import RunContent, options_from_text
 
 
@@ -35,5 +35,7 @@ def _conditions(model: Path, text: str) -> str:
 
 TASK = Task(_conditions, run_job)
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Serve the parent until it ends."""
     serve_jobs(TASK)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...core.ort.kernels import highest_opset_of_onnxruntime
+from ...core.ort.value_files import write_value
 from ..bisect.ort_optimizers import modifying_optimizers
 from ..measure import benchmark
 from ..measure.execution_provider import parse_provider
@@ -84,7 +85,7 @@ class Stages:
         folder = self.folder / "optimizers"
         feeds = self.folder / "optimizers-feeds"
         if not feeds.exists():
-            benchmark.write_feeds(self.racing.workloads[0].feeds, feeds)
+            write_value(dict(self.racing.workloads[0].feeds), feeds)
         worker = benchmark.WorkerProxy(folder)
         try:
             worker.load(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from itertools import count
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from ..errors import ModelError
+from ..errors import EvaluationError, ModelError, UnverifiableError
 from ..io.files import ModelFile
 from ..io.model import Model
 from ..io.model_source import ModelSource, model_source
@@ -23,10 +22,11 @@ from ..ir.dtypes import FLOATS
 from ..ir.graph import defined_values
 from ..ort import value_files
 from ..ort.sessions import ENABLE_ALL, SessionConfig
-from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
+from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..support.scratch_folder import ScratchFolder
 from ..support.suggestions import did_you_mean
-from .statistics import ChannelStatistics, Histogram, ValueStatistics
+from .collection_worker import CollectionWorker
+from .statistics import StatisticsCollector, ValueStatistics
 
 MEMORY_BYTES = 512 << 20  # of the values that are kept at a time
 OPTIMIZED = SessionConfig(ENABLE_ALL, prepack_weights=True)
@@ -86,9 +86,9 @@ def _write_samples(feeds: Iterable[Feeds], folder: Path) -> _Samples:
     paths, sizes = list[Path](), list[int]()
     for number, arrays in enumerate(feeds):
         path = folder / f"sample{number}"
-        value_files.write_value(dict(arrays), path)
+        value_files.write_value(value_files.with_arrays(arrays), path)
         paths.append(path)
-        sizes.append(sum(f.stat().st_size for f in path.iterdir()))
+        sizes.append(path.stat().st_size)
     if not paths:
         raise ModelError("there are no samples to calibrate with")
     return _Samples(paths, int(np.argmax(sizes)))
@@ -153,19 +153,14 @@ class _Collection:
     histograms: bool
     config: SessionConfig
     tested_for_nan: frozenset[str]
-    numbers: count[int] = field(default_factory=count)
-    worker: WorkerProcess = field(
+    worker: WorkerProcess[CollectionWorker] = field(
         default_factory=lambda: WorkerProcess(module_command(f"{__package__}.collection_worker"), RUN_TIMEOUT)
     )
 
     def open(self) -> None:
         """Give the model to the worker process."""
-        folder = self.calibrated.weight_folder
-        self._request({
-            "model": str(self.calibrated.path),
-            "folder": None if folder is None else str(folder),
-            "config": asdict(self.config),
-        })  # fmt: skip
+        with self._errors():
+            self.worker.call().load(self.calibrated.path, self.calibrated.weight_folder, self.config)
 
     def groups(self, wanted: Mapping[str, int], memory_bytes: int) -> Iterator[list[str]]:
         """Groups of values, in the order of the graph, that need up to `memory_bytes` each on the largest sample.
@@ -173,8 +168,10 @@ class _Collection:
         The number of elements of each value is found by a run that outputs nothing else.
         """
         largest = self.samples.largest
-        probe = {"measure": list(wanted), "feeds": str(self.samples.paths[largest])}
-        sizes: dict[str, int] = self._request(probe, largest)["sizes"] if wanted else {}
+        sizes = dict[str, int]()
+        if wanted:
+            with self._errors(largest):
+                sizes = self.worker.call().sizes(list(wanted), self.samples.paths[largest])
         group: list[str] = []
         total = 0
         for name, size in sizes.items():
@@ -189,38 +186,28 @@ class _Collection:
 
     def collect(self, group: Iterable[str]) -> dict[str, ValueStatistics]:
         """The statistics of a group of values over all samples."""
-        collected = [
-            {
-                "name": name,
-                "axis": self.channels.get(name),  # None for no channels
-                "allows_nan": name in self.tested_for_nan,
-                "gram": name in self.grams,
-            }
+        collectors = [
+            StatisticsCollector(
+                name, self.histograms, self.channels.get(name), name in self.tested_for_nan, name in self.grams
+            )
             for name in group
         ]
-        self._request({"collect": collected, "histograms": self.histograms})
+        remote = self.worker.call()
+        with self._errors():
+            remote.collect(collectors)
         for number, path in enumerate(self.samples.paths):
-            self._request({"sample": number, "feeds": str(path)}, number)
-        results = self.folder / f"results{next(self.numbers)}"
-        self._request({"write": str(results)})
-        return {s.name: s for s in map(_read_statistics, value_files.read_value(results))}
+            with self._errors(number):
+                remote.add(number, path)
+        with self._errors():
+            return {s.name: s for s in remote.statistics()}
 
-    def _request(self, message: Message, sample: int | None = None) -> Message:
-        """Send a request, about a sample if given. Raises ModelError."""
+    @contextmanager
+    def _errors(self, sample: int | None = None) -> Generator[None]:
+        """Raise ModelError, about a sample if given, where the worker does not do what it is asked for."""
         subject = "the model cannot be calibrated" if sample is None else f"the model does not run on sample {sample}"
         try:
-            reply = self.worker.request(message)
-        except RequestFailed as e:
+            yield
+        except (EvaluationError, UnverifiableError, RequestFailed) as e:
             raise ModelError(f"{subject}: {e}") from e
         except WorkerExit as e:
             raise ModelError(f"{subject}: {e.describe('onnxruntime')}") from e
-        if refusal := reply.get("refusal"):
-            raise ModelError(refusal)
-        return reply
-
-
-def _read_statistics(fields: dict[str, Any]) -> ValueStatistics:
-    """The statistics that a worker process wrote as dicts."""
-    parts: dict[str, type] = {"histogram": Histogram, "channels": ChannelStatistics}
-    made: dict[str, Any] = {name: part(**fields[name]) for name, part in parts.items() if fields[name] is not None}
-    return ValueStatistics(**{**fields, **made})

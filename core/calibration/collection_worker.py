@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..errors import EvaluationError, ModelError, UnverifiableError
 from ..ort import value_files
 from ..ort.sessions import UNOPTIMIZED, SessionConfig
-from ..ort.worker_process import Message, serve
+from ..ort.worker_process import serve
 from .observed_graphs import Observation, ObservedGraph
-from .statistics import Array, StatisticsCollector
+from .statistics import Array, StatisticsCollector, ValueStatistics
 
 FLOAT_KINDS = frozenset({"float16", "bfloat16", "float32", "float64"})  # names of dtypes
 
@@ -40,7 +39,7 @@ class _Collected:
 
 
 @dataclass(slots=True)
-class _State:
+class CollectionWorker:
     """The file of a model, the values to collect, and the graph that is run for them."""
 
     path: Path = Path()
@@ -49,15 +48,13 @@ class _State:
     collected: dict[str, _Collected] = field(default_factory=dict[str, _Collected])
     observed: ObservedGraph | None = None
 
-    def observe(self, names: Iterable[str], *, shapes: bool = False) -> ObservedGraph:
-        """The model that gives some values, or their shapes."""
-        self.observed = None  # its memory first
-        observation = Observation(frozenset(names), self.config, self.folder, shapes)
-        return ObservedGraph.of_model(onnx.ModelProto.FromString(self.path.read_bytes()), observation)
+    def load(self, path: Path, folder: Path | None, config: SessionConfig) -> None:
+        """Take the model of a file, with external weights in `folder`."""
+        self.path, self.folder, self.config = path, folder, config
 
     def sizes(self, names: Iterable[str], feeds: Path) -> dict[str, int]:
         """The greatest number of elements that each value that can be observed has on a sample."""
-        observed = self.observe(names, shapes=True)
+        observed = self._observe(names, shapes=True)
         found = dict.fromkeys(observed.names, 0)
 
         def measure(name: str, shape: Array) -> None:
@@ -66,42 +63,27 @@ class _State:
         observed.run(value_files.read_value(feeds), measure)
         return found
 
+    def collect(self, collectors: Sequence[StatisticsCollector]) -> None:
+        """Begin to collect the statistics of some values."""
+        self.collected = {c.name: _Collected(c) for c in collectors}
+        self.observed = self._observe(self.collected)
+
     def add(self, sample: int, feeds: Path) -> None:
-        """Add the values of a sample to the statistics."""
+        """Add the values of a sample to the statistics. Raises ModelError for NaN, EvaluationError."""
         assert self.observed is not None
         self.observed.run(value_files.read_value(feeds), lambda name, value: self.collected[name].add(value, sample))
 
+    def statistics(self) -> list[ValueStatistics]:
+        """The statistics of the values that are floats."""
+        return [c.collector.statistics() for c in self.collected.values() if c.is_float]
 
-def serve_collections() -> None:
-    """Reply to requests, until the input ends: to load a model, to count elements, and to collect statistics."""
-    state = _State()
-
-    def reply(request: Message) -> Iterable[Message]:
-        if "model" in request:
-            state.path = Path(request["model"])
-            state.folder = None if request["folder"] is None else Path(request["folder"])
-            state.config = SessionConfig(**request["config"])
-        elif "measure" in request:
-            yield {"sizes": state.sizes(request["measure"], Path(request["feeds"]))}
-        elif "collect" in request:
-            state.collected = {
-                c["name"]: _Collected(
-                    StatisticsCollector(c["name"], request["histograms"], c["axis"], c["allows_nan"], c["gram"])
-                )
-                for c in request["collect"]
-            }
-            state.observed = state.observe(state.collected)
-        elif "feeds" in request:
-            try:
-                state.add(request["sample"], Path(request["feeds"]))
-            except ModelError as e:
-                yield {"refusal": str(e)}
-        else:
-            found = [asdict(c.collector.statistics()) for c in state.collected.values() if c.is_float]
-            value_files.write_value(found, Path(request["write"]))
-
-    serve(reply, (EvaluationError, UnverifiableError))
+    def _observe(self, names: Iterable[str], *, shapes: bool = False) -> ObservedGraph:
+        """The model that gives some values, or their shapes."""
+        self.observed = None  # its memory first
+        observation = Observation(frozenset(names), self.config, self.folder, shapes)
+        return ObservedGraph.of_model(onnx.ModelProto.FromString(self.path.read_bytes()), observation)
 
 
-if __name__ == "__main__":
-    serve_collections()
+def main() -> None:
+    """Serve the parent until it ends."""
+    serve(CollectionWorker())

@@ -93,3 +93,14 @@ def load_split(path: Path) -> SplitModel:
             span = MappedField(RAW_DATA, file, begin, begin + int(entries["length"]))
             tensors[proto.name] = Tensor.from_proto(elements, span)
     return SplitModel(message, tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFile:
+    """The file of a split model, as `save_split` writes it."""
+
+    path: Path
+
+    def load(self) -> SplitModel:
+        """The model. Raises OSError."""
+        return load_split(self.path)

@@ -8,20 +8,22 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from itertools import groupby
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, TracebackType
+from typing import Self
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from ..errors import EvaluationError, ModelLoadError
+from ..errors import EvaluationError, MemoryExhausted, ModelLoadError
 from ..ir.op import Op
-from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor, first_line
+from ..ir.tensor import SMALL_TENSOR_BYTES, MappedFile, Tensor, first_line
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
-from .evaluation_process import EvaluationAborted, EvaluationLimits, EvaluationProcess
+from .evaluation_worker import Array, EvaluationLimits, EvaluationWorker, MappedArray
+from .worker_process import EVALUATION_WORKER, RequestFailed, WorkerExit, WorkerProcess, worker_pool
 
+START_SECONDS = 120.0  # for the process to start, on a busy machine
 MAX_SESSION_OPS = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops
 FEEDABLE_KINDS = frozenset("biuf")  # NumPy kinds that onnxruntime takes as they are
 MAX_ABORTED_RUNS = 4  # of ops alone; all ops after them are left
@@ -30,6 +32,51 @@ DEFAULT_LIMITS = EvaluationLimits()
 NO_TENSORS: Mapping[Value, Tensor] = MappingProxyType({})
 OnFailure = Callable[[Op, str], object]
 """Is called with each op that crashed, did not end or lacked memory, and the reason."""
+
+
+class EvaluationAborted(EvaluationError):
+    """A run that ended its process, did not end, or lacked memory."""
+
+
+@dataclass(slots=True)
+class EvaluationProcess:
+    """Runs models in a worker that is taken from the pool when needed. Use it as a context manager."""
+
+    limits: EvaluationLimits
+    _worker: WorkerProcess[EvaluationWorker] | None = field(default=None, init=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._worker is not None:
+            worker_pool().give_back(self._worker)
+
+    def run(
+        self, model: bytes, outputs: Sequence[str], feeds: Mapping[str, Tensor], *, by_reference: bool
+    ) -> list[Array | None]:
+        """Run a model once, in onnxruntime or in `onnx.reference`; None for outputs that are no dense tensors.
+
+        Raises ModelLoadError, EvaluationError, and EvaluationAborted if the process does not survive it.
+        """
+        if self._worker is None:
+            self._worker = worker_pool().take(EVALUATION_WORKER)
+        arrays = {name: _array_to_send(tensor) for name, tensor in feeds.items()}
+        worker = self._worker.call(START_SECONDS + self.limits.seconds, retry=True)
+        try:
+            return worker.evaluate(model, outputs, arrays, self.limits, by_reference=by_reference)
+        except WorkerExit as e:
+            raise EvaluationAborted(e.describe("onnx.reference" if by_reference else "onnxruntime")) from e
+        except (MemoryExhausted, RequestFailed) as e:
+            raise EvaluationAborted(str(e)) from e
+
+
+def _array_to_send(tensor: Tensor) -> Array | MappedArray:
+    """The array of a tensor, which the worker reads from the file from which it is mapped, if it is."""
+    mapped = tensor.mapped
+    if mapped is not None and mapped.is_raw and isinstance(mapped.file, MappedFile):
+        return MappedArray(mapped.file.path.absolute(), mapped.begin, tensor.array.dtype.str, tensor.dims)
+    return np.asarray(tensor.array)
 
 
 def evaluate(
@@ -189,6 +236,6 @@ def _is_feedable(tensor: Tensor) -> bool:
     return tensor.array.dtype.kind in FEEDABLE_KINDS
 
 
-def _is_expected_tensor(value: Value, result: np.ndarray[Any, Any]) -> bool:
+def _is_expected_tensor(value: Value, result: Array) -> bool:
     """Whether a result is a dense tensor of the known type of the value."""
     return value.known_dtype in {0, helper.np_dtype_to_tensor_dtype(result.dtype)}

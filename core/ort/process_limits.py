@@ -18,6 +18,7 @@ By default they spin for 0.1 s, which takes a core from onnxruntime, first when 
 """
 
 
+@cache
 def machine_memory() -> int:
     """The bytes of memory of this machine, or of the container in which this process runs, on Linux."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -46,7 +47,8 @@ def limit_memory(size: int | None) -> None:
         return
     import resource  # noqa: PLC0415 - not everywhere
 
-    limit = default_memory() if size is None else size
+    most = default_memory()  # also known where no memory is left to find it, to take a limit back
+    limit = most if size is None else size
     given = [n for n in _limits_at_start() if n != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_DATA, (min((limit, *given)), _limits_at_start()[1]))
 

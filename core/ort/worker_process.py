@@ -1,63 +1,77 @@
-"""Worker processes for code that may crash, hang or print: requests and replies as lines of JSON.
+"""Worker processes for code that may crash, hang or print: objects whose methods are called from another process.
 
-A request is an object. Its reply is any number of objects, taken together; the last has the key `failure`: a text, or
-null if the request succeeded. After an object with the key `next_within`, the next one must come within so many
-seconds; null takes this back.
+A request is a method with its arguments; its reply is any number of announcements, then the result of the method or its
+exception. Each is pickled, with large arrays beside it: the number of parts and their lengths come first.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
+import struct
 import subprocess
 import sys
+import traceback
 from _thread import start_new_thread
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from signal import SIG_IGN, SIGINT, Signals, signal
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Generic, ParamSpec, Self, TypeVar, cast
 from weakref import WeakSet, finalize
 
+from ..errors import PassesError
 from ..support.watchdog import call_after, require_time, time_limit_end
 from .process_limits import IDLE_THREADS
 
-Message = dict[str, Any]
-NEXT_WITHIN = "next_within"
-EXIT_WAIT = 10.0  # seconds between the last line of a process and its exit code
+Buffer = bytes | bytearray | memoryview
+Command = tuple[str, ...]
+T = TypeVar("T")
+P = ParamSpec("P")
+RESULT, ERROR, FAILURE, WITHIN, PROGRESS = "result", "error", "failure", "within", "progress"
+"""The kinds of messages of a worker."""
+EXIT_WAIT = 10.0  # seconds between the last message of a process and its exit code
+PIPE_BYTES = 1 << 16  # that a pipe takes before its other end reads them, on Linux
 
 
 class WorkerError(Exception):
-    """A request without a result; `parts` is the part of the reply that came before."""
-
-    def __init__(self, message: str, parts: Message) -> None:
-        super().__init__(message)
-        self.parts = parts
-
-    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        return type(self), (str(self), self.parts)
+    """A request without a result."""
 
 
 class RequestFailed(WorkerError):
-    """A request to which the worker replied with a failure."""
+    """A request that raised an unexpected exception in the worker: its message, and its `traceback` as text."""
+
+    def __init__(self, message: str, remote_traceback: str = "") -> None:
+        super().__init__(message)
+        self.traceback = remote_traceback
+        if remote_traceback:
+            self.add_note(remote_traceback)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (str(self), self.traceback)
 
 
 class WorkerExit(WorkerError):
-    """A process that ended before its reply: its exit code `code`, None if it was killed after `timeout` seconds."""
+    """A process that ended before its reply: its exit code `code`, None if it was killed after `timeout` seconds.
 
-    def __init__(self, code: int | None, timeout: float, last_line: str, parts: Message) -> None:
+    `progress` is what it reported last, None for nothing.
+    """
+
+    def __init__(self, code: int | None, timeout: float, last_line: str, progress: Any = None) -> None:
         self.code = code
         self.timeout = timeout
         self.last_line = last_line
-        super().__init__(self.describe("it"), parts)
+        self.progress = progress
+        super().__init__(self.describe("it"))
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        return type(self), (self.code, self.timeout, self.last_line, self.parts)
+        return type(self), (self.code, self.timeout, self.last_line, self.progress)
 
     def describe(self, subject: str) -> str:
         """The end of the process in words; `subject` is the name of the program."""
@@ -70,27 +84,30 @@ class WorkerExit(WorkerError):
         return f"{subject} ended with exit code {self.code}" + (f": {self.last_line}" if self.last_line else "")
 
 
-def module_command(module: str, *arguments: str) -> tuple[str, ...]:
-    """The command that runs a module as a worker in this interpreter."""
-    return (sys.executable, "-P", "-m", module, *arguments)
+def module_command(module: str, *arguments: str) -> Command:
+    """The command that runs the function `main` of a module in this interpreter.
+
+    The module keeps its name, so that its classes have the same names in both processes, as pickling needs.
+    """
+    return (sys.executable, "-P", "-c", f"from {module} import main; main()", *arguments)
 
 
 @dataclass(slots=True, weakref_slot=True)
-class WorkerProcess:
-    """A process of `command`, which serves requests for at most `timeout` seconds each, and is replaced if it ends.
+class WorkerProcess(Generic[T]):
+    """A process of `command` with an object of the class `T`, whose methods take at most `timeout` seconds each.
 
-    Its standard error goes to `log`, if given. It ends with this object, or with the context. After a fork, the new
-    process gets a worker of its own.
+    The process is started when it is needed, and replaced if it ends. Its standard error goes to `log`, if given. It
+    ends with this object, or with the context. After a fork, the new process gets a worker of its own.
     """
 
-    command: tuple[str, ...]
+    command: Command
     timeout: float
     log: Path | None = None
-    _process: subprocess.Popen[str] | None = field(default=None, init=False)
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _owner: int = field(default=0, init=False)
     _is_busy: bool = field(default=False, init=False)
     _is_unused: bool = field(default=True, init=False)
-    _request: str | None = field(default=None, init=False)  # that was sent once
+    _request: Sequence[Buffer] | None = field(default=None, init=False)  # that was sent once
     _terminate_process: Callable[[], object] = field(default=lambda: None, init=False)
 
     def __enter__(self) -> Self:
@@ -105,20 +122,25 @@ class WorkerProcess:
         process = self._running()
         return process.pid if process is not None else None
 
-    def request(self, message: Message, timeout: float | None = None, *, retry: bool = False) -> Message:
-        """Send a request; return all parts of the reply. Raises RequestFailed or WorkerExit.
+    def call(self, timeout: float | None = None, *, retry: bool = False) -> T:
+        """The object of the process, for calls of its methods that take at most `timeout` seconds.
 
-        With `retry`, a crash of a process that served other requests, which may have damaged it, counts only if a new
-        process crashes too.
+        A call raises WorkerExit if the process ends, the exceptions of the method that are PassesErrors, and
+        RequestFailed for others. With `retry`, a crash of a process that served other requests, which may have damaged
+        it, counts only if a new process crashes too.
         """
+        return cast("T", _RemoteObject(self, timeout, retry))
+
+    def call_method(self, name: str, arguments: Arguments, timeout: float | None, *, retry: bool) -> Any:
+        """Call a method by its name, see `call`."""
         is_fresh = self._running() is None
-        self.begin(message)
+        self._begin(name, arguments)
         try:
             return self.reply(timeout)
         except WorkerExit as e:
             if not retry or is_fresh or e.code is None:
                 raise
-        self.begin(message)
+        self._begin(name, arguments)
         return self.reply(timeout)
 
     @property
@@ -149,69 +171,61 @@ class WorkerProcess:
             self._process, self._owner = self._start(), os.getpid()
             self._is_busy, self._is_unused = False, True
 
-    def begin(self, message: Message) -> None:
-        """Send a request, for `reply` to wait for; the reply to an earlier one is discarded."""
+    def begin(self, method: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Let a method of `call()` begin, for `reply` to wait for its result; an earlier result is discarded."""
+        assert isinstance(method, _RemoteMethod)
+        self._begin(method.name, (args, kwargs))
+
+    def _begin(self, name: str, arguments: Arguments) -> None:
         if self._is_busy and self._running() is not None:
-            with suppress(WorkerError):
+            with suppress(WorkerError, PassesError):
                 self.reply()
-        self._request = json.dumps(message) + "\n"
+        self._request = _packed((name, *arguments))
         self._send(self._request)
 
-    def reply(self, timeout: float | None = None) -> Message:
-        """Wait for all parts of the reply to the request that was sent. Raises RequestFailed or WorkerExit."""
+    def reply(self, timeout: float | None = None) -> Any:
+        """Wait for the result of the method that began; raises what `call` does."""
         process = self._running()
         assert process is not None
-        reply: Message = {}
-        seconds = self.timeout if timeout is None else timeout
+        waiting = _Waiting(process, self.timeout if timeout is None else timeout)
         try:
-            is_late = self._collect(process, reply, seconds)
+            reply = waiting.last_message()
         except BaseException:
-            self.terminate()  # later lines would be taken for the reply to the next request
+            self.terminate()  # later messages would be taken for the reply to the next request
             raise
         self._is_busy = False
-        seconds = reply.pop(NEXT_WITHIN, None) or seconds
-        if "failure" not in reply:
+        again, self._request = self._request, None
+        if reply is None:
             self.terminate()
-            again, self._request = self._request, None
-            if again is not None and not reply and not is_late and process.returncode == 0:
+            if again is not None and not waiting.has_begun and not waiting.is_late and process.returncode == 0:
                 self._send(again)  # that process was ending because it was idle
                 return self.reply(timeout)
             log = self.log.read_text(encoding="utf-8", errors="replace") if self.log is not None else ""
             last_line = next((line for line in reversed(log.split("\n")) if line.strip()), "")
-            raise WorkerExit(None if is_late else process.returncode, seconds, last_line, reply)
-        failure = reply.pop("failure")
-        if failure is not None:
-            raise RequestFailed(failure, reply)
-        return reply
+            code = None if waiting.is_late else process.returncode
+            raise WorkerExit(code, waiting.timeout, last_line, waiting.progress)
+        kind, content = reply
+        if kind == ERROR:
+            raise content
+        if kind == FAILURE:
+            raise RequestFailed(*content)
+        return content
 
-    def _send(self, request: str) -> None:
+    def _send(self, request: Sequence[Buffer]) -> None:
         self.start()
         assert self._process is not None
         assert self._process.stdin is not None
+        stdin = self._process.stdin
         self._is_busy, self._is_unused = True, False
-        with suppress(OSError):  # it has ended, which `reply` finds
-            self._process.stdin.write(request)
-            self._process.stdin.flush()
 
-    def _collect(self, process: subprocess.Popen[str], reply: Message, timeout: float) -> bool:
-        """Add the parts to `reply` up to the last one or the end of the process; return whether it was too late."""
-        assert process.stdout is not None
-        whole, deadline = monotonic() + timeout, None
-        while "failure" not in reply:
-            until = min(whole if deadline is None else deadline, time_limit_end())
-            with call_after(max(0.0, until - monotonic()), process.kill) as late:
-                line = process.stdout.readline()
-            if not line.endswith("\n"):  # the end, or a line cut off by a crash
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(EXIT_WAIT)
-                if late.is_set():
-                    require_time()
-                return late.is_set()
-            part = json.loads(line)
-            reply |= part
-            if NEXT_WITHIN in part:
-                deadline = monotonic() + part[NEXT_WITHIN] if part[NEXT_WITHIN] is not None else None
-        return False
+        def write() -> None:
+            with suppress(OSError, ValueError):  # it has ended, which `reply` finds
+                _write(stdin, request)
+
+        if sum(map(len, request)) < PIPE_BYTES:
+            write()
+        else:
+            start_new_thread(write, ())  # the process may not read yet, or never
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to the process, if one is running; any thread may."""
@@ -236,11 +250,11 @@ class WorkerProcess:
         self._terminate_process()
         self._process = None
 
-    def _running(self) -> subprocess.Popen[str] | None:
+    def _running(self) -> subprocess.Popen[bytes] | None:
         """The process, unless there is none, or it belongs to the process of which this one is a fork."""
         return self._process if self._owner == os.getpid() else None
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[bytes]:
         """Start a process with the module search path of this one, but the standard library first.
 
         A script may have a file such as random.py beside it, which nothing here imported so far.
@@ -254,8 +268,6 @@ class WorkerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                text=True,
-                encoding="utf-8",
                 env={**IDLE_THREADS, **os.environ, "PYTHONPATH": path},
             )
         self._terminate_process = finalize(self, _kill_and_wait, process, os.getpid())
@@ -263,65 +275,173 @@ class WorkerProcess:
         return process
 
 
-def serve(
-    handler: Callable[[Message], Iterable[Message]],
-    failures: tuple[type[BaseException], ...] = (Exception,),
-    describe: Callable[[BaseException], str] = str,
-    idle_limit: Callable[[], float | None] = lambda: None,
-    clean_up: Callable[[], object] = lambda: None,
-) -> None:
-    """Reply to the requests on standard input with the parts that `handler` yields, until the input ends.
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
-    An exception of the types `failures` is sent as a failure, formatted by `describe`; others end the process. It ends
-    without a request for `idle_limit()` seconds. If the parent ends first, `clean_up` is called. Ctrl-C is left to the
-    parent.
+
+@dataclass(frozen=True, slots=True)
+class _RemoteObject:
+    """The object of a worker process, whose attributes are its methods."""
+
+    process: WorkerProcess[Any]
+    timeout: float | None
+    retry: bool
+
+    def __getattr__(self, name: str) -> _RemoteMethod:
+        return _RemoteMethod(name, self)
+
+
+@dataclass(frozen=True, slots=True)
+class _RemoteMethod:
+    name: str
+    remote: _RemoteObject
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        remote = self.remote
+        return remote.process.call_method(self.name, (args, kwargs), remote.timeout, retry=remote.retry)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A wait for the reply of a process, for at most `timeout` seconds, which announcements of the process change."""
+
+    process: subprocess.Popen[bytes]
+    timeout: float
+    progress: Any = None
+    has_begun: bool = False  # to reply
+    is_late: bool = False
+
+    def last_message(self) -> tuple[str, Any] | None:
+        """The kind and the content of the last message; None if the process ended before it."""
+        assert self.process.stdout is not None
+        end = last = monotonic() + self.timeout
+        while True:
+            try:
+                with call_after(max(0.0, min(end, time_limit_end()) - monotonic()), self.process.kill) as late:
+                    message = _read(self.process.stdout)
+                kind, content = _unpacked(message) if message is not None else ("", None)
+            except Exception as e:
+                raise RequestFailed(f"its reply cannot be read: {e}") from e
+            if message is None:
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(EXIT_WAIT)
+                if late.is_set():
+                    require_time()
+                self.is_late = late.is_set()
+                return None
+            self.has_begun = True
+            if kind == WITHIN:
+                end = last if content is None else monotonic() + content
+                self.timeout = content or self.timeout
+            elif kind == PROGRESS:
+                self.progress = content
+            else:
+                return kind, content
+
+
+class Parent:
+    """The process that started this one, as its worker: it sends requests, and gets announcements and replies.
+
+    From here on printed text goes to standard error, and Ctrl-C is left to the parent.
     """
-    signal(SIGINT, SIG_IGN)
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
-        os.dup2(2, 1)  # printed text is not a reply
-        requests = SimpleQueue[str]()
+
+    def __init__(self) -> None:
+        signal(SIGINT, SIG_IGN)
+        self._output = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)
+
+    def expect_within(self, seconds: float | None) -> None:
+        """Announce that the running method ends within so many seconds, None to take this back."""
+        _write(self._output, _packed((WITHIN, seconds)))
+
+    def report(self, progress: object) -> None:
+        """Announce how far the running method is, which the parent knows if this process ends."""
+        _write(self._output, _packed((PROGRESS, progress)))
+
+    def serve(
+        self,
+        worker: object,
+        idle_limit: Callable[[], float | None] = lambda: None,
+        clean_up: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Call the methods of `worker` that the parent requests, until it ends or asks none for `idle_limit()` seconds.
+
+        If the parent ends during a call, `clean_up` is called. Exceptions that are no Exceptions end the process.
+        """
+        requests = SimpleQueue[list[bytearray]]()
 
         def read_requests() -> None:
-            with os.fdopen(os.dup(0), encoding="utf-8") as lines:
-                for line in lines:
-                    requests.put(line)
+            with os.fdopen(os.dup(0), "rb") as stream:
+                while (request := _read(stream)) is not None:
+                    requests.put(request)
             try:
                 clean_up()
             finally:
                 os._exit(0)  # the parent does not wait for a reply any more
 
         start_new_thread(read_requests, ())
-
-        def send(message: Message) -> None:
-            output.write(json.dumps(message) + "\n")
-            output.flush()
-
         while True:
             try:
-                request = json.loads(requests.get(timeout=idle_limit()))
+                request = requests.get(timeout=idle_limit())
             except Empty:
                 return
-            try:
-                for part in handler(request):
-                    send(part)
-            except KeyboardInterrupt:
-                raise
-            except failures as e:
-                send({"failure": describe(e)})
-            else:
-                send({"failure": None})
+            _write(self._output, _reply_to(worker, request))
+            del request
 
 
-def _kill_and_wait(process: subprocess.Popen[str], owner: int) -> None:
+def serve(worker: object) -> None:
+    """Call the methods of `worker` that the parent requests, until it ends."""
+    Parent().serve(worker)
+
+
+def _reply_to(worker: object, request: list[bytearray]) -> Sequence[Buffer]:
+    """Call a method of the worker; return its result or its exception, as a message."""
+    try:
+        name, args, kwargs = _unpacked(request)
+        return _packed((RESULT, getattr(worker, name)(*args, **kwargs)))
+    except Exception as e:  # noqa: BLE001 - raised in the parent
+        if isinstance(e, PassesError):
+            with suppress(Exception):  # one that cannot be pickled is not expected
+                message = _packed((ERROR, e))
+                _unpacked(message)
+                return message
+        return _packed((FAILURE, (str(e), "".join(traceback.format_exception(e)))))
+
+
+def _packed(message: object) -> Sequence[Buffer]:
+    """The parts of a message: its pickle, and the memory of large arrays, which is not copied."""
+    buffers = list[pickle.PickleBuffer]()
+    head = pickle.dumps(message, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append)
+    return [head, *(b.raw() for b in buffers)]
+
+
+def _unpacked(parts: Sequence[Buffer]) -> Any:
+    return pickle.loads(parts[0], buffers=parts[1:])  # noqa: S301 - from a process of our own
+
+
+def _write(stream: IO[Any], parts: Sequence[Buffer]) -> None:
+    stream.write(struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts)))
+    stream.writelines(parts)
+    stream.flush()
+
+
+def _read(stream: IO[Any]) -> list[bytearray] | None:
+    """The parts of the next message; None at the end, or if it is cut off by a crash."""
+    head = stream.read(8)
+    lengths = stream.read(8 * struct.unpack("<Q", head)[0]) if len(head) == 8 else b""
+    parts = [bytearray(length) for (length,) in struct.iter_unpack("<Q", lengths[: len(lengths) // 8 * 8])]
+    return parts if parts and all(cast("Any", stream).readinto(part) == len(part) for part in parts) else None
+
+
+def _kill_and_wait(process: subprocess.Popen[bytes], owner: int) -> None:
     if os.getpid() == owner:
         process.kill()
         process.communicate()
 
 
 @cache
-def _processes_to_leave_to_parent() -> WeakSet[subprocess.Popen[str]]:
+def _processes_to_leave_to_parent() -> WeakSet[subprocess.Popen[bytes]]:
     """The processes that this one started; a fork of it neither writes to them nor keeps their pipes open."""
-    processes: WeakSet[subprocess.Popen[str]] = WeakSet()
+    processes: WeakSet[subprocess.Popen[bytes]] = WeakSet()
 
     def detach() -> None:
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -335,3 +455,59 @@ def _processes_to_leave_to_parent() -> WeakSet[subprocess.Popen[str]]:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=detach)
     return processes
+
+
+EVALUATION_WORKER: Command = module_command(f"{__package__}.evaluation_worker")
+"""The command of a worker that evaluates constants."""
+
+
+@dataclass(slots=True)
+class WorkerPool:
+    """At most one idle worker for each command, which are kept between uses. Any thread may use it."""
+
+    _idle: dict[Command, WorkerProcess[Any]] = field(default_factory=dict[Command, WorkerProcess[Any]])
+    _substitutes: dict[Command, Command] = field(default_factory=dict[Command, Command])
+
+    def start(self, command: Command, also: Command | None = None) -> None:
+        """Start a worker, for a later `take`, unless there is one. It serves the requests for a worker `also` too."""
+        if also is not None:
+            self._substitutes[also] = command
+        if command not in self._idle:
+            worker = WorkerProcess[Any](command, inf)
+            worker.start()
+            self._keep(worker)
+
+    def tell(self, command: Command, send: Callable[[WorkerProcess[Any]], object]) -> None:
+        """Let `send` begin a method, whose result says nothing, of the idle worker, if there is one."""
+        worker = self._idle.pop(command, None)  # no other thread takes it meanwhile
+        if worker is not None and worker.is_alive:
+            send(worker)
+            self.give_back(worker)
+
+    def take(self, command: Command) -> WorkerProcess[Any]:
+        """A worker that nobody else uses."""
+        for known in filter(None, (command, self._substitutes.get(command))):
+            worker = self._idle.pop(known, None)
+            if worker is not None and worker.is_alive:
+                return worker
+        return WorkerProcess(command, inf)
+
+    def give_back(self, worker: WorkerProcess[Any]) -> None:
+        """Keep a worker for the next use, or end it if there is one."""
+        if worker.is_alive:
+            self._keep(worker)
+
+    def _keep(self, worker: WorkerProcess[Any]) -> None:
+        if self._idle.setdefault(worker.command, worker) is not worker:
+            worker.terminate()
+
+
+def worker_pool() -> WorkerPool:
+    """The pool of this process."""
+    return _pool_of_process(os.getpid())
+
+
+@cache
+def _pool_of_process(_pid: int) -> WorkerPool:
+    """The pool of a process; after a fork, the new one has its own."""
+    return WorkerPool()

@@ -7,7 +7,6 @@ bool beside it, such as conditions of an If, have every combination of values.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -17,10 +16,12 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ..ort.worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
+from ..errors import EvaluationError, ModelError
+from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..serialization.proto_queries import all_nodes, named_subgraphs
 from ..verify.guarantee import Guarantee
 from .element_dependence import require_single_dependence
+from .exhaustion_worker import ExhaustionWorker, NumbersDifference, NumbersRequest
 from .obligation import LARGE_SIZE, Fragment, InputType, NotApplicable, Obligation, promises_bits, size_sets
 from .verdict import Technique, Verdict
 
@@ -40,7 +41,7 @@ class Exhaustion:
     """Runs models on every float16, and on every float32 with `float32`, which takes minutes; in a worker process."""
 
     float32: bool = False
-    _process: WorkerProcess = field(init=False)
+    _process: WorkerProcess[ExhaustionWorker] = field(init=False)
 
     def __post_init__(self) -> None:
         self._process = WorkerProcess(module_command(f"{__name__}_worker"), SECONDS)
@@ -81,26 +82,22 @@ class Exhaustion:
             raise NotApplicable("every float32 at every place takes too many runs")
         reason = "no sizes at which the first model runs"
         for shape in _shapes(obligation, given, dtype, is_uniform=is_uniform):
-            request: Message = {
-                "models": [b64encode(m.SerializeToString()).decode("ascii") for m in models],
-                "name": given.name,
-                "outputs": [o.name for o in models[0].graph.output],
-                "shape": shape,
-                "dtype": helper.tensor_dtype_to_np_dtype(dtype).name,
-                "every_place": not is_uniform,
-            }
-            reply = self._reply(request, FLOAT32_SECONDS if dtype == TensorProto.FLOAT else SECONDS)
-            if (reason := reply.get("skipped", "")) == "":
-                return _verdict(given, reply, dtype)
+            request = NumbersRequest(
+                (models[0].SerializeToString(), models[1].SerializeToString()),
+                given.name,
+                tuple(o.name for o in models[0].graph.output),
+                shape,
+                helper.tensor_dtype_to_np_dtype(dtype).name,
+                every_place=not is_uniform,
+            )
+            remote = self._process.call(FLOAT32_SECONDS if dtype == TensorProto.FLOAT else SECONDS)
+            try:
+                return _verdict(given, remote.compare(request), dtype)
+            except WorkerExit as e:
+                reason = e.describe("onnxruntime")
+            except (EvaluationError, ModelError, RequestFailed) as e:
+                reason = str(e)
         return Verdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=reason)
-
-    def _reply(self, request: Message, seconds: float) -> Message:
-        try:
-            return self._process.request(request, seconds)
-        except WorkerExit as e:
-            return {"skipped": e.describe("onnxruntime")}
-        except RequestFailed as e:
-            return {"skipped": str(e)}
 
 
 def _with_bools(obligation: Obligation, bools: Bools) -> Obligation:
@@ -184,13 +181,11 @@ def _large_shapes(obligation: Obligation, given: InputType, elements: int) -> It
         yield given.shape(sizes | {name: max(1, elements // max(1, prod(given.shape(sizes))))})
 
 
-def _verdict(given: InputType, reply: Message, dtype: int) -> Verdict:
+def _verdict(given: InputType, difference: NumbersDifference | None, dtype: int) -> Verdict:
     name = helper.tensor_dtype_to_np_dtype(dtype).name
-    if "counterexample" not in reply:
+    if difference is None:
         return Verdict(Guarantee.EXACT, Technique.EXHAUSTION, (f"every {name}",))
     if name == "float16":  # in which onnxruntime computes with 32 bits between ops: no contract promises equal bits
-        reason = f"on float16, {reply['difference']}"
-        return Verdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=reason)
-    bits = np.array(reply["counterexample"], f"uint{helper.tensor_dtype_to_np_dtype(dtype).itemsize * 8}")
-    shown = {given.name: bits.view(name).reshape(reply["shape"])}
-    return Verdict(Guarantee.REFUTED, Technique.EXHAUSTION, reason=reply["difference"], counterexample=shown)
+        return Verdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=f"on float16, {difference.reason}")
+    shown = {given.name: difference.counterexample}
+    return Verdict(Guarantee.REFUTED, Technique.EXHAUSTION, reason=difference.reason, counterexample=shown)

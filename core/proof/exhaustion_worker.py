@@ -1,9 +1,10 @@
-"""Worker that runs two models on every number of a type: `python -m <this module>`."""
+"""Worker that runs two models on every number of a type."""
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,42 +13,60 @@ from ..errors import EvaluationError, ModelError
 from ..ort.backends import OnnxReference, OnnxRuntime
 from ..ort.process_limits import prepare_to_crash
 from ..ort.sessions import SessionConfig
-from ..ort.worker_process import Message, serve
+from ..ort.worker_process import serve
 from ..verify.output_comparison import compare_outputs
 
 Array = np.ndarray[Any, Any]
 
 
-def reply(request: Message) -> Iterator[Message]:
-    """Compare the models of a request on all numbers, each at one place of the input at least, or at every place.
+@dataclass(frozen=True, slots=True)
+class NumbersRequest:
+    """Two serialized models, and their input of the `dtype` and `shape` that gets all numbers.
 
-    onnxruntime computes halves with 32 bits between ops. They are therefore rounded after each op, too, where ONNX's
-    reference evaluator has both models, each number at one place.
+    Each number is at one place of the input at least, or at `every_place`.
     """
-    config = SessionConfig(intra_op_threads=1)
-    names, shape = request["outputs"], tuple(request["shape"])
-    try:
-        pair = [OnnxRuntime(b64decode(m), config) for m in request["models"]]
-        pair[0].run(names, {request["name"]: np.zeros(shape, request["dtype"])})
-    except (EvaluationError, ModelError) as e:
-        yield {"skipped": str(e)}
-        return
-    shown = difference_of(pair, request, every_place=request["every_place"])
-    if not shown and request["dtype"] == "float16":
-        try:
-            reference = [OnnxReference(b64decode(m)) for m in request["models"]]
-            shown = difference_of(reference, request, every_place=False)
-        except (EvaluationError, ModelError):  # an operator that it lacks
-            shown = {}
-    yield shown
+
+    models: tuple[bytes, bytes]
+    name: str
+    outputs: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    every_place: bool
 
 
-def difference_of(pair: Sequence[OnnxRuntime | OnnxReference], request: Message, *, every_place: bool) -> Message:
-    """The first numbers on which two models differ in their bits; empty if there are none. Raises EvaluationError."""
-    names, shape = request["outputs"], tuple(request["shape"])
-    bits = np.dtype(request["dtype"]).itemsize * 8
-    for numbers in numbers_of(bits, int(np.prod(shape)), every_place=every_place):
-        given = {request["name"]: numbers.view(request["dtype"]).reshape(shape)}
+@dataclass(frozen=True, slots=True)
+class NumbersDifference:
+    """The input with the first numbers on which two models differ, and the difference in words."""
+
+    counterexample: Array
+    reason: str
+
+
+class ExhaustionWorker:
+    """Comparisons in this process."""
+
+    def compare(self, request: NumbersRequest) -> NumbersDifference | None:
+        """The difference of two models, None for none. Raises EvaluationError and ModelError.
+
+        onnxruntime computes halves with 32 bits between ops. They are therefore rounded after each op, too, where
+        ONNX's reference evaluator has both models, each number at one place.
+        """
+        config = SessionConfig(intra_op_threads=1)
+        pair = [OnnxRuntime(m, config) for m in request.models]
+        pair[0].run(request.outputs, {request.name: np.zeros(request.shape, request.dtype)})
+        shown = difference_of(pair, request)
+        if shown is None and request.dtype == "float16":
+            with suppress(EvaluationError, ModelError):  # an operator that it lacks
+                reference = [OnnxReference(m) for m in request.models]
+                shown = difference_of(reference, replace(request, every_place=False))
+        return shown
+
+
+def difference_of(pair: Sequence[OnnxRuntime | OnnxReference], request: NumbersRequest) -> NumbersDifference | None:
+    """The first difference of two models in their bits. Raises EvaluationError."""
+    names, bits = request.outputs, np.dtype(request.dtype).itemsize * 8
+    for numbers in numbers_of(bits, int(np.prod(request.shape)), every_place=request.every_place):
+        given = {request.name: numbers.view(request.dtype).reshape(request.shape)}
         with np.errstate(all="ignore"):
             wanted, found = (model.run(names, given) for model in pair)
         if all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(wanted, found, strict=True)):
@@ -55,12 +74,8 @@ def difference_of(pair: Sequence[OnnxRuntime | OnnxReference], request: Message,
         differences = (compare_outputs(a, b, exact=True).reason for a, b in zip(wanted, found, strict=True))
         for name, reason in zip(names, differences, strict=True):
             if reason:
-                return {
-                    "counterexample": numbers.reshape(-1).tolist(),
-                    "shape": shape,
-                    "difference": f"{name}: {reason}",
-                }
-    return {}
+                return NumbersDifference(given[request.name], f"{name}: {reason}")
+    return None
 
 
 def numbers_of(bits: int, count: int, *, every_place: bool) -> Iterator[Array]:
@@ -72,6 +87,7 @@ def numbers_of(bits: int, count: int, *, every_place: bool) -> Iterator[Array]:
         yield ((begin + places) % total).astype(dtype)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve the parent until it ends."""
     prepare_to_crash()
-    serve(reply)
+    serve(ExhaustionWorker())

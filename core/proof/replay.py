@@ -10,7 +10,7 @@ import onnx
 
 from ..errors import EvaluationError
 from ..ir.tensor import Tensor
-from ..ort.evaluation_process import EvaluationAborted, EvaluationLimits, EvaluationProcess
+from ..ort.evaluation import EvaluationAborted, EvaluationLimits, EvaluationProcess
 from ..rewriting.rules import CONDITIONAL, EXACT, LOSSY
 from ..verify.output_comparison import compare_outputs
 from ..verify.reference.float64_evaluation import evaluate_in_float64

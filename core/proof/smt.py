@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import onnx
 from onnx import TensorProto
@@ -16,8 +16,11 @@ from ..serialization.proto_queries import all_nodes, subgraphs
 from ..verify.guarantee import Guarantee
 from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .replay import format_inputs, replay
-from .smt_answer import Answer, Outcome, Question, from_message, to_message
+from .smt_answer import Answer, Outcome, Question
 from .verdict import Technique, Verdict
+
+if TYPE_CHECKING:
+    from .smt_worker import SmtWorker  # which needs z3
 
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 MEMORY = 2 << 30
@@ -39,11 +42,10 @@ class SmtProver:
     element_seconds: float = ELEMENT_SECONDS
     memory: int = MEMORY
     formulas: bool = True
-    _process: WorkerProcess = field(init=False)
+    _process: WorkerProcess[SmtWorker] = field(init=False)
 
     def __post_init__(self) -> None:
-        worker = f"{__name__}_worker"
-        self._process = WorkerProcess(module_command(worker), self.seconds)
+        self._process = WorkerProcess(module_command(f"{__name__}_worker"), self.seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -75,11 +77,11 @@ class SmtProver:
         sizes = tuple(s for s in size_sets(obligation) if LARGE_SIZE not in s.values())
         question = Question(lean(obligation), sizes, over_reals, self.element_seconds, self.memory, by_formula)
         try:
-            return from_message(self._process.request(to_message(question)))
+            return self._process.call().answer(question)
         except WorkerExit as e:
             return Answer(Outcome.UNKNOWN, e.describe("z3"))
         except RequestFailed as e:
-            if "MemoryError" in str(e) or "out of memory" in str(e):
+            if "MemoryError" in e.traceback or "out of memory" in e.traceback:
                 self._process.terminate()
                 return Answer(Outcome.UNKNOWN, "z3 lacks memory")
             raise

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..ort.worker_process import Message
 from .obligation import Obligation
 
 
@@ -51,13 +48,3 @@ class Answer:
     reason: str = ""
     sizes: tuple[Mapping[str, int], ...] = ()
     inputs: Mapping[str, np.ndarray[Any, Any]] | None = None
-
-
-def to_message(value: Question | Answer) -> Message:
-    """A question or an answer as an object of JSON."""
-    return {"pickle": b64encode(pickle.dumps(value)).decode("ascii")}
-
-
-def from_message(message: Message) -> Any:
-    """The question or answer of a message from a process of our own."""
-    return pickle.loads(b64decode(message["pickle"]))  # noqa: S301 - from a process of our own

@@ -1,4 +1,4 @@
-"""Worker that puts questions to z3: `python -m <this module>`.
+"""Worker that puts questions to z3.
 
 Two models are evaluated on the same variables. z3 then looks for numbers at which an element of the second is not
 defined though that of the first is, or differs from it. Queries that are equal but for the names of variables, as those
@@ -8,18 +8,17 @@ of elementwise operators are, are put once.
 from __future__ import annotations
 
 import re
-import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from onnx import helper
 
 from ..ort.process_limits import limit_memory, prepare_to_crash
-from ..ort.worker_process import Message, serve
+from ..ort.worker_process import serve
 from .obligation import Fragment, InputType, NotApplicable, Obligation
-from .smt_answer import Answer, Outcome, Question, from_message, to_message
+from .smt_answer import Answer, Outcome, Question
 from .smt_evaluation import CannotRun, TermEvaluation, TermTensor, Value, variable_name
 from .smt_functions import Functions, has_unknown_functions
 from .smt_terms import TRUE, Arithmetic, Element, Term, all_of, z3
@@ -201,12 +200,20 @@ def _first_line(error: Exception) -> str:
     return (str(error).split("\n") or [""])[0][:MAX_REASON]
 
 
-def _reply(message: Message) -> Iterator[Message]:
-    question = cast("Question", from_message(message))
-    limit_memory(question.memory)
-    yield to_message(answer(question))
+class SmtWorker:
+    """The z3 of this process."""
+
+    def answer(self, question: Question) -> Answer:
+        """The answer to a question, within its limit of memory."""
+        z3.simplify(TRUE)  # its data of this thread, without which it ends the process for lack of memory
+        limit_memory(question.memory)
+        try:
+            return answer(question)
+        finally:
+            limit_memory(None)  # also to report a lack of it
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve the parent until it ends."""
     prepare_to_crash()
-    serve(_reply, describe=lambda e: "".join(traceback.format_exception(e)))
+    serve(SmtWorker())

@@ -33,7 +33,7 @@ from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_constants import NO_CONSTANTS, constants_of
 from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, has_generic_floats, perturb
-from .oracle_exchange import CHANGED_REGION, REWRITTEN, CrashedRuns
+from .oracle_protocol import CHANGED_REGION, REWRITTEN, CrashedRuns
 from .output_comparison import compare_outputs, identical, relative_noise_floor, without_gains
 from .preloading import LoadedOriginal, PreloadedOriginal
 from .regions.region_comparison import SATURATES, ChangedRegions

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,38 +12,47 @@ from itertools import count
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from ..errors import EvaluationError, MemoryExhausted, ModelError, PassesError, UnverifiableError
+from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
 from ..io.files import ModelFile
 from ..io.model_source import ModelSource
-from ..io.split_models import Loadable, SplitModel, save_split
+from ..io.split_models import Loadable, SplitFile, SplitModel, save_split
 from ..ort.sessions import SessionConfig
-from ..ort.worker_folder import private_folder
-from ..ort.worker_pool import worker_pool
-from ..ort.worker_process import Message, WorkerExit
+from ..ort.worker_process import WorkerExit, WorkerProcess, worker_pool
+from ..support.scratch_folder import ScratchFolder, shared_folder
 from ..support.watchdog import call_every, time_limit_end
 from .comparison_options import USUAL, ComparisonOptions
 from .input_sets import InputSet, ReferenceRun
 from .kept_values import LazyValues
-from .oracle_exchange import (
+from .oracle_protocol import (
     CHANGED_REGION,
-    PRELOAD,
     REWRITTEN,
     Comparison,
     OracleArguments,
     OracleExchange,
     OracleFacts,
-    SplitFile,
+    Packed,
 )
 from .oracle_start import ORACLE_WORKER
 from .verdict import Mismatch, MismatchError, Verdict
 from .verification_spec import VerificationSpec
 
+if TYPE_CHECKING:
+    from .oracle_worker import OracleWorker  # which only its process needs
+
+A = TypeVar("A")
+R = TypeVar("R")
+Method = Callable[[Path, Packed[A]], Packed[R]]
+"""A method of the worker, as it is called from here."""
 MAX_FIRST_CRASHES = 3  # of the original, on the inputs that are tried first
 MAX_CRASHES = 8  # of the original, on all inputs
 CALL_TICK = 0.1  # seconds between looks at the current call, which is ended at the second look after its limit
 EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
+
+
+MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - only private folders in it are used
+MIN_FREE_BYTES = 2 << 30  # in that folder
 
 
 def preload_original(source: ModelSource, memory: int | None) -> None:
@@ -50,7 +61,12 @@ def preload_original(source: ModelSource, memory: int | None) -> None:
     Not where `memory` is limited, as the oracle may run it in segments then.
     """
     if memory is None and isinstance(source.origin, ModelFile) and not source.transforms:
-        worker_pool().tell(ORACLE_WORKER, {"do": PRELOAD, "model": str(source.origin.path.absolute())})
+        path = source.origin.path.absolute()
+
+        def preload(worker: WorkerProcess[OracleWorker]) -> None:
+            worker.begin(worker.call().preload, path)
+
+        worker_pool().tell(ORACLE_WORKER, preload)
 
 
 class OracleProcess:
@@ -76,7 +92,7 @@ class OracleProcess:
         self._folder = self._scratch.path
         self._exchange = OracleExchange(self._folder)
         self._numbers = count()
-        self._worker = worker_pool().take(ORACLE_WORKER)
+        self._worker: WorkerProcess[OracleWorker] = worker_pool().take(ORACLE_WORKER)
         self._is_fresh = self._worker.is_unused
         try:
             arguments = OracleArguments(self._file(original), spec, seed, tuple(boundaries), {})
@@ -94,7 +110,7 @@ class OracleProcess:
     def close(self) -> None:
         """Remove all files, and give back the process."""
         if self._worker.is_alive and not self._worker.is_busy:
-            self._worker.begin({"do": "close"})
+            self._worker.begin(self._remote.close)
             worker_pool().give_back(self._worker)
         else:
             self._worker.terminate()
@@ -116,7 +132,7 @@ class OracleProcess:
     @property
     def is_open(self) -> bool:
         """Whether it was waited for."""
-        return self._opening is None
+        return self._is_open
 
     @property
     def backend(self) -> str:
@@ -165,7 +181,7 @@ class OracleProcess:
                 mismatch, is_decisive = None, self._is_fresh
                 comparison = Comparison(file, options, config, conditions)
                 try:
-                    verdict, self._facts = self._request("compare", comparison)
+                    verdict, self._facts = self._request(self._remote.compare, comparison)
                 except WorkerExit as e:
                     if _call(e).get("model") == CHANGED_REGION:
                         options = replace(options, compare_regions=False)
@@ -200,7 +216,7 @@ class OracleProcess:
             return Mismatch("", reason if input_set is not None else f"{reason} as it loads it", input_set, None)
         if input_set is None:
             raise UnverifiableError(f"{self.label}: {reason} as it is compared")
-        self._facts = self._request("leave_out", (input_set, reason))
+        self._facts = self._request(self._remote.leave_out, (input_set, reason))
         return None
 
     def _restore(self) -> None:
@@ -216,20 +232,21 @@ class OracleProcess:
 
     def _begin_to_open(self, arguments: OracleArguments) -> None:
         self._arguments = arguments
-        self._opening: Message | None = self._begin("open", arguments)
+        self._is_open = False
+        self._begin(self._remote.open, arguments)
 
     def _wait(self) -> None:
         """Wait until the oracle is open; open it again without the inputs on which the original crashes."""
         crashed: dict[tuple[str, int], str] = {}
-        while self._opening is not None:
-            opening, self._opening = self._opening, None
+        while not self._is_open:
+            self._is_open = True
             try:
-                self._facts: OracleFacts = self._end(opening)
+                self._facts: OracleFacts = self._end()
             except WorkerExit as e:
                 counts, self._is_fresh = self._is_fresh, True
                 if counts:
                     self._record_crash(e, crashed)
-                self._opening = self._begin("open", replace(self._arguments, crashed_runs=crashed))
+                self._begin_to_open(replace(self._arguments, crashed_runs=crashed))
             except MemoryExhausted as e:
                 raise UnverifiableError(f"{self.label}: {e}") from e
             except (ModelError, UnverifiableError) as e:
@@ -243,7 +260,7 @@ class OracleProcess:
         Raises UnverifiableError if there was none, or after too many.
         """
         reason, call = end.describe("onnxruntime"), _call(end)
-        run = call if "run" in call else end.parts.get("after") if end.code is not None else None
+        run = call if "run" in call else end.progress.get("after") if end.code is not None else None
         if not run:
             raise UnverifiableError(f"{self.label}: {reason} as it loads the original") from end
         crashed[str(self._exchange.input_set(run["input_set"])), run["run"]] = reason
@@ -256,28 +273,26 @@ class OracleProcess:
 
     def _outputs(self, input_set: InputSet) -> Mapping[str, Any]:
         try:
-            return self._request("outputs", input_set)
+            return self._request(self._remote.outputs, input_set)
         except WorkerExit as e:
             raise UnverifiableError(f"{self.label}: {e.describe('onnxruntime')} on {input_set}") from e
 
-    def _request(self, method: str, arguments: object) -> Any:
+    @property
+    def _remote(self) -> OracleWorker:
+        return self._worker.call()
+
+    def _request(self, method: Method[A, R], argument: A) -> R:
         """The result of a method of the worker. Raises WorkerExit, and what the method raises."""
-        return self._end(self._begin(method, arguments))
+        self._begin(method, argument)
+        return self._end()
 
-    def _begin(self, method: str, arguments: object) -> Message:
-        """Let the worker begin with a method; returns the request, for `_end` to wait for its result."""
+    def _begin(self, method: Method[A, R], argument: A) -> None:
+        """Let the worker begin with a method."""
         self._exchange.calls.create()
-        number = next(self._numbers)
-        request = {
-            "do": method,
-            "folder": str(self._folder),
-            "arguments": self._exchange.write(arguments, f"arguments-{number}"),
-            "result": f"result-{number}",
-        }
-        self._worker.begin(request)
-        return request
+        self._worker.begin(method, self._folder, self._exchange.pack(argument))
 
-    def _end(self, request: Message) -> Any:
+    def _end(self) -> Any:
+        """The result of the method that began."""
         late = Event()
 
         def watch_call() -> None:
@@ -290,20 +305,14 @@ class OracleProcess:
 
         try:
             with call_every(CALL_TICK, watch_call):
-                self._worker.reply()
-            result = self._exchange.read(request["result"])
+                result: Packed[Any] = self._worker.reply()
         except WorkerExit as e:
             call = self._exchange.calls.read()
             if not call.get("facts") and e.code in EXIT_CODES:
                 raise EvaluationError(e.describe("the process for verification")) from e
             end = (None, call["limit"]) if late.is_set() else (e.code, e.timeout)
             raise WorkerExit(*end, e.last_line, dict(call)) from e
-        finally:
-            for name in (request["arguments"], request["result"]):
-                (self._folder / name).unlink(missing_ok=True)
-        if isinstance(result, PassesError):
-            raise result
-        return result
+        return self._exchange.unpack(result)
 
     def _file(self, model: Loadable | SplitModel) -> Path | SplitFile:
         """The file of a model; one in memory is written."""
@@ -336,7 +345,7 @@ class OracleProcess:
 
 def _call(end: WorkerExit) -> Mapping[str, Any]:
     """The facts about the call of a backend in which the process ended; empty if there was none."""
-    return end.parts.get("facts") or {}
+    return end.progress.get("facts") or {}
 
 
 def _call_text(call: Mapping[str, Any]) -> str:
@@ -354,3 +363,12 @@ def _with_feeds(verdict: Verdict) -> Verdict:
     if verdict.failure is not None and verdict.failure.input_set is not None:
         iter(verdict.failure.input_set.feeds)
     return verdict
+
+
+def private_folder() -> ScratchFolder:
+    """A new folder that others cannot read, in memory if there is enough."""
+    parent = None
+    if MEMORY_FOLDER.is_dir() and os.access(MEMORY_FOLDER, os.W_OK):
+        parent = shared_folder(MEMORY_FOLDER)
+        parent = parent if shutil.disk_usage(MEMORY_FOLDER).free >= MIN_FREE_BYTES else None
+    return ScratchFolder(parent)

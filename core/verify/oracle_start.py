@@ -1,12 +1,11 @@
-"""Start of the worker of an oracle before it is needed, with few imports: `python -m <this module>` is the worker."""
+"""Start of the worker of an oracle before it is needed, with few imports."""
 
 from __future__ import annotations
 
-from ..ort.worker_pool import EVALUATION_WORKER, worker_pool
-from ..ort.worker_process import module_command
+from ..ort.worker_process import EVALUATION_WORKER, module_command, worker_pool
 from ..support.gc_pause import collect_seldom
 
-ORACLE_WORKER = module_command(f"{__package__}.oracle_start")
+ORACLE_WORKER = module_command(__name__)
 
 
 def start_oracle_worker() -> None:
@@ -23,7 +22,3 @@ def main() -> None:
     from .oracle_worker import main as run_worker  # noqa: PLC0415 - what takes long
 
     run_worker()
-
-
-if __name__ == "__main__":
-    main()

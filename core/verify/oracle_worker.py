@@ -1,7 +1,4 @@
-"""Worker of an oracle.
-
-A request names a method, a file with its arguments and one for its result, see `OracleProcess`.
-"""
+"""Worker of an oracle."""
 
 from __future__ import annotations
 
@@ -9,24 +6,23 @@ import gc
 import importlib
 import os
 import shutil
-import traceback
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from errno import ENOMEM
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import OUT_OF_MEMORY, MemoryExhausted, ModelError, PassesError
-from ..io.split_models import SplitModel
+from ..io.split_models import SplitFile, SplitModel
 from ..ort.backends import OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
-from ..ort.evaluation_worker import EVALUATE, EvaluationWorker
+from ..ort.evaluation_worker import Array, EvaluationLimits, EvaluationWorker, MappedArray
 from ..ort.process_limits import limit_memory, prepare_to_crash
-from ..ort.worker_process import Message, serve
+from ..ort.worker_process import Parent
 from .input_sets import InputSet
 from .oracle import Oracle
-from .oracle_exchange import PRELOAD, Comparison, OracleArguments, OracleExchange, OracleFacts, SplitFile
+from .oracle_protocol import Comparison, OracleArguments, OracleExchange, OracleFacts, Packed
 from .preloading import PreloadedOriginal
 from .verdict import Verdict
 
@@ -34,42 +30,60 @@ IDLE_SECONDS = 60.0  # without an oracle
 MAX_IDLE_BYTES = 512 << 20  # of memory without an oracle; a process that has more ends
 
 
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+def exchanged(
+    method: Callable[[OracleWorker, A], R],
+) -> Callable[[OracleWorker, Path, Packed[A]], Packed[R]]:
+    """Let a method take its argument from the parent, whose folder for input sets is given, and return its result."""
+
+    @wraps(method)
+    def exchange(worker: OracleWorker, folder: Path, packed: Packed[A]) -> Packed[R]:
+        if worker.exchange is None or worker.exchange.folder != folder:
+            worker.exchange = OracleExchange(folder)
+        argument = worker.exchange.unpack(packed)
+        worker.exchange.calls.attach()
+        with monitored_by(worker.monitor):
+            try:
+                result = method(worker, argument)
+            except (MemoryError, OSError) as e:
+                raise _system_error(e) from e
+        return worker.exchange.pack(result)
+
+    return exchange
+
+
 @dataclass(slots=True)
 class OracleWorker:
-    """The oracle of this process, if there is one, and the files in which its parent gives and gets values."""
+    """The oracle of this process, if there is one, and the files in which its parent has input sets."""
 
+    parent: Parent
     exchange: OracleExchange | None = None
     oracle: Oracle | None = None
     _state: str = ""
     _written: tuple[int, ...] = ()
     _last_run: dict[str, Any] | None = None
     _preloaded: PreloadedOriginal | None = None
-    _evaluation: EvaluationWorker = field(default_factory=EvaluationWorker)
 
-    def reply(self, request: Message) -> Iterable[Message]:
-        """Call the method that a request names, and write its result, or the exception that it raised."""
-        if request["do"] == "close":
-            self._close()
-            return ()
-        if request["do"] == PRELOAD:
-            self._preloaded = PreloadedOriginal.begin(Path(request["model"]))
-            return ()
-        if request["do"] == EVALUATE:
-            return self._evaluation.reply(request)
-        if self.exchange is None or str(self.exchange.folder) != request["folder"]:
-            self.exchange = OracleExchange(Path(request["folder"]))
-        arguments = self.exchange.read(request["arguments"])
-        self.exchange.calls.attach()
-        with monitored_by(self._monitor):
-            try:
-                result = getattr(self, request["do"])(arguments)
-            except PassesError as e:
-                result = e
-            except (MemoryError, OSError) as e:
-                result = _system_error(e)
-        self.exchange.write(result, request["result"])
-        return ()
+    def evaluate(
+        self,
+        model: bytes,
+        outputs: Sequence[str],
+        feeds: Mapping[str, Array | MappedArray],
+        limits: EvaluationLimits,
+        *,
+        by_reference: bool,
+    ) -> list[Array | None]:
+        """Run a model of constants, see EvaluationWorker."""
+        return EvaluationWorker(self.parent).evaluate(model, outputs, feeds, limits, by_reference=by_reference)
 
+    def preload(self, original: Path) -> None:
+        """Begin to load an original, before an oracle is opened."""
+        self._preloaded = PreloadedOriginal.begin(original)
+
+    @exchanged
     def open(self, arguments: OracleArguments) -> OracleFacts:
         """Make the oracle, or restore it."""
         assert self.exchange is not None
@@ -90,6 +104,7 @@ class OracleWorker:
             )
         return self._facts()
 
+    @exchanged
     def compare(self, comparison: Comparison) -> tuple[Verdict, OracleFacts]:
         """The verdict on a model."""
         assert self.oracle is not None
@@ -98,12 +113,14 @@ class OracleWorker:
         verdict = self.oracle.compare(_loaded(comparison.model), options, backend=backend)
         return verdict, self._facts()
 
+    @exchanged
     def leave_out(self, arguments: tuple[InputSet, str]) -> OracleFacts:
         """Use an input set no more, for a reason."""
         assert self.oracle is not None
         self.oracle.leave_out(*arguments)
         return self._facts()
 
+    @exchanged
     def outputs(self, input_set: InputSet) -> dict[str, Any]:
         """The outputs of the original."""
         assert self.oracle is not None
@@ -120,7 +137,8 @@ class OracleWorker:
             self._written = content
         return OracleFacts(o.backend, o.output_names, o.notes, input_sets, self._state)
 
-    def _monitor(self, facts: Facts | None, limit: float | None) -> None:
+    def monitor(self, facts: Facts | None, limit: float | None) -> None:
+        """Record a call of a backend, or with None its end, for the parent."""
         assert self.exchange is not None
         if facts is None:
             self.exchange.calls.end(self._last_run)
@@ -131,7 +149,7 @@ class OracleWorker:
             self._last_run = call
         self.exchange.calls.begin(call, limit, self._last_run)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         """Free the memory of the oracle, or end if that is not enough."""
         self.oracle, self.exchange, self._state, self._preloaded = None, None, "", None
         limit_memory(None)
@@ -147,7 +165,6 @@ class OracleWorker:
 
     def remove_folder(self) -> None:
         """Remove the files, in place of a parent that was killed."""
-        self._evaluation.remove_folder()
         if self.exchange is not None:
             shutil.rmtree(self.exchange.folder, ignore_errors=True)
 
@@ -164,13 +181,9 @@ def _loaded(model: Path | SplitFile) -> Path | SplitModel:
 
 
 def main() -> None:
-    """Reply to requests until the input ends."""
+    """Serve the parent until it ends."""
     prepare_to_crash()
     importlib.import_module("onnxruntime")
-    worker = OracleWorker()
-    serve(
-        worker.reply,
-        describe=lambda e: "".join(traceback.format_exception(e)),
-        idle_limit=lambda: IDLE_SECONDS if worker.oracle is None else None,
-        clean_up=worker.remove_folder,
-    )
+    parent = Parent()
+    worker = OracleWorker(parent)
+    parent.serve(worker, lambda: IDLE_SECONDS if worker.oracle is None else None, worker.remove_folder)

@@ -14,7 +14,7 @@ from ...core.errors import UsageError
 from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
 from ...core.ir.graph import enclosing_op
 from ...core.ir.subgraphs import constant_bytes
-from ...core.ort.evaluation_process import EvaluationLimits
+from ...core.ort.evaluation_worker import EvaluationLimits
 from ..support.operand_queries import known_scalar
 from .array_evaluation import evaluate_arrays
 from .folding_limits import (

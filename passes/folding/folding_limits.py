@@ -15,7 +15,7 @@ from ...core.ir.dims import as_integers
 from ...core.ir.tensor import STRING
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
-from ...core.ort.evaluation_process import EvaluationLimits
+from ...core.ort.evaluation_worker import EvaluationLimits
 from ..support.operand_queries import known_scalar
 
 MAX_TRIP_COUNT = 1000  # of a Loop

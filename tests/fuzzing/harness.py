@@ -11,7 +11,6 @@ import json
 import os
 import pkgutil
 import resource
-import runpy
 import shutil
 import signal
 import stat
@@ -58,7 +57,7 @@ class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
 
     def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, *rest: Any) -> None:
         arguments = list(args) if not isinstance(args, str) else [args]
-        if arguments[:3] != [sys.executable, "-P", "-m"]:
+        if arguments[:3] != [sys.executable, "-P", "-c"]:
             super()._execute_child(args, executable, preexec_fn, *rest)  # type: ignore[misc]
             return
         env, streams = rest[3], rest[7:13]  # of close_fds, pass_fds, cwd, env, startupinfo, ..., p2cread, ..., errwrite
@@ -86,8 +85,8 @@ def _become_worker(arguments: list[str], env: Any, stdin: int, stdout: int, stde
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(i, m, closefd=False) for i, m in ((0, "r"), (1, "w"), (2, "w")))
         if preexec_fn is not None:
             preexec_fn()
-        sys.argv = arguments[:]
-        runpy.run_module(arguments[0], run_name="__main__")
+        sys.argv = ["-c", *arguments[1:]]
+        exec(arguments[0], {})
         code = 0
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else 1

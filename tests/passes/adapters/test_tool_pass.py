@@ -149,13 +149,14 @@ def test_bad_tool_result_is_quarantined_and_others_kept(option: str, why: Failur
 
 def test_hanging_tool_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
     requested = list[str]()
-    real = WorkerProcess.request
+    real = WorkerProcess.call_method
 
-    def counting(self: WorkerProcess, request: dict[str, Any], **options: Any) -> Any:
-        requested.append(request.get("option", ""))
-        return real(self, request, **options)
+    def counting(self: WorkerProcess[Any], name: str, arguments: Any, timeout: Any, **options: Any) -> Any:
+        if name == "call":
+            requested.append(arguments[0][-1])
+        return real(self, name, arguments, timeout, **options)
 
-    monkeypatch.setattr(WorkerProcess, "request", counting)
+    monkeypatch.setattr(WorkerProcess, "call_method", counting)
     result = optimize(load(TEXT), pipeline=Pipeline("all", (tool("hang", limit=0.5), tool("drop_identity"))))
     assert requested.count("hang") == 1
     (found,) = result.report.quarantined

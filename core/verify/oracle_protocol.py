@@ -1,4 +1,4 @@
-"""Exchange of requests and results with the worker of an oracle; each input set is in a file of its own."""
+"""Arguments and results of the worker of an oracle; each input set is in a file of its own."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from io import BytesIO
 from math import inf
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Generic, TypeVar, cast
 
-from ..io.split_models import SplitModel, load_split
+from ..io.split_models import SplitFile
 from ..ort.call_monitor import CallFile
 from ..ort.sessions import SessionConfig
 from .comparison_options import ComparisonOptions
@@ -19,25 +20,13 @@ from .input_sets import InputSet
 from .kept_values import FileValues, LazyValues, ValueCache
 from .verification_spec import VerificationSpec
 
+T = TypeVar("T")
 CrashedRuns = Mapping[tuple[str, int], str]
 """The reasons why runs of the original ended its process, by the input set and how many like it came before."""
 REWRITTEN = "rewritten"
 """The model of the calls whose failures are those of the rewritten model."""
-PRELOAD = "preload"
-"""The request to begin to load an original, before the one to open an oracle."""
 CHANGED_REGION = "changed region"
 """The model of calls whose crashes and hangs say nothing about either model."""
-
-
-@dataclass(frozen=True, slots=True)
-class SplitFile:
-    """The file of a split model, as `save_split` writes it."""
-
-    path: Path
-
-    def load(self) -> SplitModel:
-        """The model."""
-        return load_split(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +69,13 @@ class Comparison:
     conditions: Sequence[Path | SplitFile] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Packed(Generic[T]):
+    """A value for the other process, with numbers in place of input sets."""
+
+    data: bytes
+
+
 @dataclass(slots=True)
 class OracleExchange:
     """The files in `folder`. Both processes have the same input sets by number; their feeds are read when needed."""
@@ -100,16 +96,25 @@ class OracleExchange:
         """The number of input sets that are known here."""
         return len(self._input_sets)
 
+    def pack(self, value: T) -> Packed[T]:
+        """A value for the other process."""
+        stream = BytesIO()
+        _Pickler(self, stream).dump(value)
+        return Packed(stream.getvalue())
+
+    def unpack(self, packed: Packed[T]) -> T:
+        """A value of the other process."""
+        return _Unpickler(self, BytesIO(packed.data)).load()
+
     def write(self, value: object, name: str) -> str:
-        """Write a value for the other process; returns the name."""
-        with (self.folder / name).open("wb") as f:
-            _Pickler(self, f).dump(value)
+        """Write a value to a file, for a process to come; returns the name."""
+        (self.folder / name).write_bytes(self.pack(value).data)
         return name
 
     def read(self, name: str) -> Any:
-        """Read a value of the other process."""
-        with (self.folder / name).open("rb") as f:
-            return _Unpickler(self, f).load()
+        """Read a value from a file."""
+        packed: Packed[Any] = Packed((self.folder / name).read_bytes())
+        return self.unpack(packed)
 
     def number(self, input_set: InputSet) -> int:
         """The number of an input set, which is written if the other process does not know it."""

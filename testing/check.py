@@ -17,9 +17,11 @@ import onnx
 from onnx import parser
 
 from ..core.errors import UsageError
-from ..core.proof.proof_backends import default_backends
-from ..core.proof.prover import Prover, prove_rule
+from ..core.proof.exhaustion import Exhaustion
+from ..core.proof.prover import Backend, Prover, prove_rule
 from ..core.proof.replay import replay
+from ..core.proof.smt import SmtProver, is_available
+from ..core.proof.verdict import Technique
 from ..core.rewriting.rules import Rule
 from .case import Case, Fault, FaultKind
 from .fault_report import CheckResult
@@ -102,7 +104,8 @@ def examine(
 
 def default_prover(*, float32: bool = False) -> Prover:
     """The techniques that are installed, on every `float32` if asked for; their worker processes end with it."""
-    return Prover(default_backends(float32=float32), replay)
+    smt: dict[Technique, Backend] = {Technique.SMT: SmtProver().prove} if is_available() else {}
+    return Prover({**smt, Technique.EXHAUSTION: Exhaustion(float32).prove}, replay)
 
 
 def add_proof(result: CheckResult, prover: Prover) -> None:

@@ -10,8 +10,7 @@ from passwright.core.proof.element_dependence import require_single_dependence
 from passwright.core.proof.exhaustion import Exhaustion, _shapes
 from passwright.core.proof.exhaustion_worker import numbers_of
 from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation, input_types
-from passwright.core.proof.retyping import retyped_model
-from passwright.core.proof.rule_obligation import obligation_of
+from passwright.core.proof.rule_obligation import obligation_of, retyped_model
 from passwright.core.proof.verdict import Verdict
 from passwright.core.rewriting.rules import EXACT, ROUNDING, Contract
 from passwright.core.verify.guarantee import Guarantee

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from ..io.convert import from_onnx, to_onnx
 from ..ir.dtypes import FLOATS
@@ -23,14 +24,15 @@ from ..ir.values import Value
 from ..rewriting.driver import rewrite
 from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
+from ..verify.reference.float64_evaluation import DTYPE_ATTRIBUTES
 from . import finite_field as ff
 from .field_kernels import shadow_of
 from .obligation import ExactArray, Fragment, NotApplicable, Obligation, input_types
-from .retyping import retyped_model
 from .rule_condition import condition_of
 from .shadow_array import ShadowArray
 
 MAX_EXACT = 256  # elements of a constant whose fractions are listed
+FLOAT_ATTRIBUTES = ("value_float", "value_floats")
 
 
 def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligation | None:
@@ -148,3 +150,35 @@ def build_sites(rule: Rule) -> frozenset[int]:
     inner = {id(r) for n in walk(function) if isinstance(n, FunctionDef) and n is not function for r in walk(n)}
     first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
     return frozenset(r.lineno - first for r in walk(function) if isinstance(r, Return) and id(r) not in inner)
+
+
+def retyped_model(model: onnx.ModelProto, dtype: int) -> onnx.ModelProto:
+    """The model with values of element type `dtype` (TensorProto.DataType) in place of float32, constants rounded."""
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    for value in (*found.graph.input, *found.graph.output, *found.graph.value_info):
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = dtype
+    for tensor in found.graph.initializer:
+        _retype(tensor, dtype)
+    for node in found.graph.node:
+        _retype_attributes(node, dtype)
+    return found
+
+
+def _retype(tensor: onnx.TensorProto, dtype: int) -> None:
+    if tensor.data_type == TensorProto.FLOAT:
+        array: Any = numpy_helper.to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(dtype))
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+
+def _retype_attributes(node: onnx.NodeProto, dtype: int) -> None:
+    for a in node.attribute:
+        if a.type == AttributeProto.TENSOR:
+            _retype(a.t, dtype)
+        elif a.name in DTYPE_ATTRIBUTES and a.i == TensorProto.FLOAT:
+            a.i = dtype
+        elif node.op_type == "Constant" and a.name in FLOAT_ATTRIBUTES:
+            tensor = numpy_helper.from_array(np.array(helper.get_attribute_value(a), np.float32))
+            _retype(tensor, dtype)
+            a.CopyFrom(helper.make_attribute("value", tensor))

@@ -27,7 +27,10 @@ FOR_HELP = {"passwright", "passwright.core", "passwright.core.support", "passwri
         "app.exit_codes", "app.help_pages", "app.signals", "app.simple_values", "app.standard_streams",
     )
 }  # fmt: skip
-SLOW = {"typer.rich_utils", "rich.markdown", "rich.progress", "pydantic", "tomllib", "multiprocessing", "asyncio"}
+SLOW = {
+    "typer.rich_utils", "rich.markdown", "rich.progress", "pydantic", "tomllib", "multiprocessing", "asyncio", "ssl",
+    "urllib.request", "numpy.polynomial",
+}  # fmt: skip
 
 
 SELDOM_NEEDED = {

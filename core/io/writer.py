@@ -10,14 +10,12 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha1
 from pathlib import Path
-from secrets import token_hex
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import onnx
@@ -39,6 +37,9 @@ from ..support.scratch_folder import ScratchFolder
 from .files import weight_bytes
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from .split_models import Loadable
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
 MAX_NAME_BYTES = 255  # of a file, on common file systems
@@ -98,7 +99,10 @@ def write_model(
     if isinstance(model, SerializedModel):
         exported = model
     elif external or weight_bytes(model) > MAX_MESSAGE_BYTES:
-        data = path.with_name(data_name(path.name, token_hex(DIGEST_DIGITS // 2) if is_final else "0" * DIGEST_DIGITS))
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - seldom needed
+
+        digits = os.urandom(DIGEST_DIGITS // 2).hex() if is_final else "0" * DIGEST_DIGITS
+        data = path.with_name(data_name(path.name, digits))
         with data.open("w+b") as file, ThreadPoolExecutor(1) as thread:
             writer = _ExternalDataWriter(
                 file, external_above, weight_bytes(model), report, thread if is_final else None
@@ -147,7 +151,7 @@ class _ExternalDataWriter:
     report: ReportBytes
     thread: ThreadPoolExecutor | None
     _hash: Any = field(default_factory=partial(sha1, usedforsecurity=False))  # of 16 digits, none is secure
-    _hashing: list[Future[None]] = field(default_factory=list[Future[None]])
+    _hashing: list[Future[None]] = field(default_factory=list["Future[None]"])
 
     def chunks(self, tensor: Tensor, name: str) -> Iterator[Chunk]:
         if tensor.nbytes <= self.above or tensor.dtype == STRING:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from ..support.regular_files import read_text
 
@@ -56,6 +55,8 @@ def _source(entry: EntryPoint) -> Path | None:
     with suppress(ValueError, AttributeError):  # no object of JSON
         url = str(json.loads(entry.dist.read_text("direct_url.json") or "{}").get("url", ""))
         if url.startswith("file://"):  # installed editable
+            from urllib.request import url2pathname  # noqa: PLC0415 - imports ssl
+
             project = Path(url2pathname(urlsplit(url).path))
             folders += [project, project / "src"]
     inner = Path(*entry.module.split("."))

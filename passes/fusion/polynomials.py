@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
-from numpy.polynomial import polynomial as poly
 from onnx import helper
 
 from ...core import MatchFailure, Value, broadcasts_to, require
@@ -92,6 +91,7 @@ def affine_form(v: Value) -> tuple[Value, float, float]:
 
 
 def _combine_coefficients(op_type: str, terms: list[list[float]]) -> list[float]:
+    poly = np.polynomial.polynomial  # which NumPy imports when it is read
     first, last = terms[0], terms[-1]
     if op_type == "Neg":
         return [-a for a in first]

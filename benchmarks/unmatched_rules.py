@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from time import process_time
 
 from measured_runs import make_mixed_models
-from passwright.core import Fixpoint, Ledger, Pass, RewriteBuilder, Rule, RulePass, Value, rule
+from passwright.core import ChangeLog, Fixpoint, Pass, RewriteBuilder, Rule, RulePass, Value, rule
 from passwright.core.io.model_source import model_source
 from passwright.passes.pipelines import BUILT_IN
 
@@ -51,7 +51,7 @@ def producer_pairs(path: Path) -> list[tuple[str, str]]:
 def rewrite_seconds(path: Path, pipeline: Pass) -> float:
     model = model_source(path, inline=True).load()
     start = process_time()
-    pipeline.run(model.graph, Ledger())
+    pipeline.run(model.graph, ChangeLog())
     return process_time() - start
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .ort.evaluation import evaluate
     from .plugins.plugin import PassPlacement, Plugin
     from .rewriting.builder import RewriteBuilder
-    from .rewriting.ledger import Ledger
+    from .rewriting.change_log import ChangeLog
     from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
     from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rule_pass, run_pass
     from .run.report import Hint
@@ -46,7 +46,7 @@ _MODULES = {
     "ort.evaluation": ("evaluate",),
     "plugins.plugin": ("PassPlacement", "Plugin"),
     "rewriting.builder": ("RewriteBuilder",),
-    "rewriting.ledger": ("Ledger",),
+    "rewriting.change_log": ("ChangeLog",),
     "rewriting.rules": ("EXACT", "LOSSY", "ROUNDING", "Contract", "Rule", "by_dtype", "conditional", "rule"),
     "run.pipeline": ("Fixpoint", "Pass", "Pipeline", "RulePass", "leaves", "rule_pass", "run_pass"),
     "run.report": ("Hint",),
@@ -56,11 +56,11 @@ __all__ = [
     "EXACT",
     "LOSSY",
     "ROUNDING",
+    "ChangeLog",
     "Contract",
     "Fixpoint",
     "Graph",
     "Hint",
-    "Ledger",
     "MatchFailure",
     "Model",
     "ModelError",

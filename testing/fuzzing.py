@@ -41,7 +41,7 @@ class Application:
 def apply_rule(rule: Rule, case: Case, other_rules: Sequence[Rule] = ()) -> Application:
     """Apply `rule` wherever it fires, alone and together with `other_rules`. Raises ModelError for an invalid case."""
     result = _run(case.model, rule, tries_export=True)
-    made, found = result.ledger.change_count, result.failure
+    made, found = result.change_log.change_count, result.failure
     if found is not None:
         return Application(made, None, Fault(FaultKind[found.kind.name], found.message, case))
     after = to_onnx(result.model)
@@ -63,7 +63,7 @@ def _fault_of_result(
     rule: Rule, result: RewriteResult, case: Case, after: onnx.ModelProto, other_rules: Sequence[Rule]
 ) -> Fault | None:
     """The fault of a rule that fired: at a wrong place, differently in a second run, again on its own result."""
-    if case.no_fire_reason and any(change.place == case.place for change in result.ledger.changes):
+    if case.no_fire_reason and any(change.place == case.place for change in result.change_log.changes):
         message = f"{case.place} was rewritten, but {case.no_fire_reason}"
         return Fault(FaultKind.FIRED_UNEXPECTEDLY, message, case, after)
     again = _run(case.model, rule)
@@ -71,8 +71,8 @@ def _fault_of_result(
         message = "a second run on the same model has another result: the rule keeps state"
         return Fault(FaultKind.NONDETERMINISTIC, message, case, after)
     again = _run(after, rule)
-    if again.failure is not None or again.ledger.change_count:
-        places = ", ".join(dict.fromkeys(change.place for change in again.ledger.changes))
+    if again.failure is not None or again.change_log.change_count:
+        places = ", ".join(dict.fromkeys(change.place for change in again.change_log.changes))
         message = f"on its own result it fires again, at {places}" if places else "it cannot be run on its own result"
         return Fault(FaultKind.NOT_IDEMPOTENT, message, case, after)
     return _endless_with_others(rule, case, other_rules)

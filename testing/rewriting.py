@@ -21,7 +21,7 @@ import numpy as np
 import onnx
 from onnx import checker, numpy_helper, parser, printer
 
-from ..core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
+from ..core import ChangeLog, Model, Pass, Rule, RulePass, from_onnx, to_onnx
 from ..core.ort.backends import OnnxReference
 from ..core.plugins.pass_registry import all_rules
 from ..core.rewriting.rules import CONDITIONAL
@@ -47,16 +47,16 @@ def load(
     return model
 
 
-def apply_passes(model: onnx.ModelProto, *passes: Rule | Pass, exact_only: bool = False) -> tuple[Model, Ledger]:
-    """The model after the rules and passes, and the ledger; invariants and interface are checked."""
-    result, ledger = from_onnx(model), Ledger(exact_only=exact_only, record=True)
+def apply_passes(model: onnx.ModelProto, *passes: Rule | Pass, exact_only: bool = False) -> tuple[Model, ChangeLog]:
+    """The model after the rules and passes, and the change log; invariants and interface are checked."""
+    result, change_log = from_onnx(model), ChangeLog(exact_only=exact_only, record=True)
     interface = Interface.of(result)
     for item in passes:
         p = RulePass(item.name, (item,)) if isinstance(item, Rule) else item
-        p.run(result.graph, ledger)
+        p.run(result.graph, change_log)
         result.graph.validate()
         interface.require(result)
-    return result, ledger
+    return result, change_log
 
 
 def require_equivalent(
@@ -95,22 +95,22 @@ def becomes(
 ) -> onnx.ModelProto:
     """Assert that `before` becomes the ops of `after`, with equal results. `runs=False`: no backend can run it."""
     model = load(before, opset, weights)
-    result, ledger = apply_passes(model, *passes)
+    result, change_log = apply_passes(model, *passes)
     out = to_onnx(result)
     checker.check_model(out)  # pyright: ignore[reportUnknownMemberType] - a parameter of it has no full type
     if runs:
-        require_equivalent(model, out, exact=ledger.is_exact, finite_only=_has_condition(passes, ledger))
+        require_equivalent(model, out, exact=change_log.is_exact, finite_only=_has_condition(passes, change_log))
     expected = from_onnx(load(after, result.graph.opsets.get("", opset)))
     got, wanted = canonical_nodes(out.graph), canonical_nodes(to_onnx(expected).graph)
     assert got == wanted, "\n".join(("wanted (-) and got (+):", *ndiff(wanted, got)))
     return out
 
 
-def _has_condition(passes: Sequence[Rule | Pass], ledger: Ledger) -> bool:
+def _has_condition(passes: Sequence[Rule | Pass], change_log: ChangeLog) -> bool:
     """Whether a rule that made a change is right on a condition only."""
     rules = (r for item in passes for r in ((item,) if isinstance(item, Rule) else all_rules(item)))
     conditional = {r.name for r in rules if r.contract.kind == CONDITIONAL}
-    return any(c.by in conditional for c in ledger.changes)
+    return any(c.by in conditional for c in change_log.changes)
 
 
 def stays(
@@ -118,8 +118,8 @@ def stays(
 ) -> None:
     """Assert that `before`, which onnxruntime loads, does not change. `runs=False`: no backend can run it."""
     model = load(before, opset, weights)
-    result, ledger = apply_passes(model, *passes)
-    assert not ledger.changes, f"it was changed by {', '.join(f'{c.by} at {c.place}' for c in ledger.changes)}"
+    result, change_log = apply_passes(model, *passes)
+    assert not change_log.changes, f"it was changed by {', '.join(f'{c.by} at {c.place}' for c in change_log.changes)}"
     assert to_onnx(result) == model, "it was changed, but no change was recorded"
     if runs:
         SINGLE_THREADED(model.SerializeToString())

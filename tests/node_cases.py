@@ -98,11 +98,11 @@ def optimization_errors(case: BackendCase) -> list[str] | None:
     want = model_outputs(case.model, case.feeds)
     if want is None:
         return None
-    result, ledger = apply_passes(case.model, PIPELINES["basic"])
+    result, change_log = apply_passes(case.model, PIPELINES["basic"])
     got = model_outputs(to_onnx(result), case.feeds)
     if got is None:
         return ["the optimized model does not run"]
-    exact = ledger.is_exact and not uses_16_bit_floats(from_onnx(case.model).graph)
+    exact = change_log.is_exact and not uses_16_bit_floats(from_onnx(case.model).graph)
     values = not case.name.startswith(RANDOM)
     found = {name: compare_outputs(want[name], got[name], exact=exact, compare_values=values).reason for name in want}
     return [f"{name}: {reason}" for name, reason in found.items() if reason]

@@ -12,8 +12,8 @@ import onnx
 import pytest
 from passwright.core import (
     EXACT,
+    ChangeLog,
     Graph,
-    Ledger,
     Op,
     Pass,
     PassesError,
@@ -75,10 +75,10 @@ class Renames:
 
     name: str = "renames"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         count = 0
         for op in graph.ops("Relu"):
-            if ledger.request_change(self.name, op.outputs[0].name):
+            if change_log.request_change(self.name, op.outputs[0].name):
                 graph.replace_value(op.outputs[0], op.inputs[0])
                 graph.prune([op])
                 count += 1

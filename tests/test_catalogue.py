@@ -27,11 +27,11 @@ def test_every_rule_and_pass_has_an_example() -> None:
 def test_example_applies_its_rule(name: str) -> None:
     model = EXAMPLES[name].model()
     item = EVERYTHING[name]
-    result, ledger = apply_passes(model, item)
-    assert ledger.changes
-    assert not isinstance(item, Rule) or {change.by for change in ledger.changes} == {name}
+    result, change_log = apply_passes(model, item)
+    assert change_log.changes
+    assert not isinstance(item, Rule) or {change.by for change in change_log.changes} == {name}
     if name not in CHECKED:
-        require_equivalent(model, to_onnx(result), exact=ledger.is_exact)
+        require_equivalent(model, to_onnx(result), exact=change_log.is_exact)
 
 
 def test_every_pass_is_in_one_family() -> None:

@@ -11,9 +11,9 @@ import onnx
 import pytest
 from hypothesis import given
 from passwright.app.cli import app
-from passwright.core import Graph, Ledger, Pass, Value, from_onnx, rule
+from passwright.core import ChangeLog, Graph, Pass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
-from passwright.core.rewriting.ledger import BisectLimit
+from passwright.core.rewriting.change_log import BisectLimit
 from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.run.report import Plan, Savings, graph_size
 from passwright.passes.pipelines import PIPELINES
@@ -114,7 +114,7 @@ def test_savings_match_replays(name: str) -> None:
     source = model_source(GOLDEN / f"{name}.onnx", inline=True)
     run = PipelineRun(source.load, PIPELINES["basic"], record_changes=True)
     left = graph_size(source.load().graph)
-    for change in run.rewrite().ledger.changes:
+    for change in run.rewrite().change_log.changes:
         left = left - Savings.of_change(change)
         assert graph_size(run.replay(BisectLimit(after_changes=change.ordinal + 1)).model.graph) == left, change
 
@@ -122,8 +122,8 @@ def test_savings_match_replays(name: str) -> None:
 def test_other_runs_do_not_account_sizes() -> None:
     source = model_source(load(TEXT, weights=WEIGHTS), inline=True)
     result = PipelineRun(source.load, PIPELINES["basic"]).replay()
-    assert (result.ledger.accounting, result.model.graph.context.mutation_log) == (None, None)
-    assert {c.nodes_saved for c in result.ledger.changes} == {0}
+    assert (result.change_log.accounting, result.model.graph.context.mutation_log) == (None, None)
+    assert {c.nodes_saved for c in result.change_log.changes} == {0}
     assert optimize(load(TEXT, weights=WEIGHTS)).report.plan is None
 
 
@@ -137,7 +137,7 @@ class DropIdentities:
 
     name = "drop-identities"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it requests no change
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it requests no change
         for op in graph.ops("Identity"):
             if op.inputs[0] is not None and not graph.is_output(op.outputs[0]):
                 graph.replace_uses(op.outputs[0], op.inputs[0])

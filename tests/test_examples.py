@@ -15,9 +15,9 @@ import onnx
 import pytest
 from executable_documents import run_document
 from pass_loading import passes_from_file
-from passwright.core import Ledger, Pass, Rule, RulePass, from_onnx, rule_pass, to_onnx
+from passwright.core import ChangeLog, Pass, Rule, RulePass, from_onnx, rule_pass, to_onnx
 from passwright.core.plugins.discovery import ENTRY_POINT_GROUP
-from passwright.core.rewriting.ledger import Exclusions
+from passwright.core.rewriting.change_log import Exclusions
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, run, stays
 
 from passwright import optimize
@@ -254,8 +254,8 @@ W, TRANSPOSED, ROW = (RNG.standard_normal(shape, np.float32) for shape in ((4, 1
 def test_products_are_split(before: str, after: str, weights: dict[str, np.ndarray]) -> None:
     p = split_matmul(4)
     out = becomes(before, after, p, weights=weights)
-    again, ledger = apply_passes(out, p)
-    assert not ledger.changes
+    again, change_log = apply_passes(out, p)
+    assert not change_log.changes
     assert to_onnx(again) == out
     assert becomes(before, after, p, weights=weights) == out
 
@@ -294,8 +294,8 @@ def test_products_are_kept(text: str, weights: dict[str, np.ndarray]) -> None:
 
 def test_shared_weights_are_split_once() -> None:
     text = "g (float[N,4] x, float[N,4] u) => (float[N,8] y, float[N,8] z) { y = MatMul(x, w) z = MatMul(u, w) }"
-    result, ledger = apply_passes(load(text, weights={"w": W[:, :8]}), split_matmul(4))
-    assert [c.place for c in ledger.changes] == ["y", "z"]
+    result, change_log = apply_passes(load(text, weights={"w": W[:, :8]}), split_matmul(4))
+    assert [c.place for c in change_log.changes] == ["y", "z"]
     assert [a.shape for a in initializers(to_onnx(result)).values()] == [(4, 4), (4, 4)]
 
 
@@ -304,8 +304,8 @@ def test_changes_can_be_excluded_and_have_provenance() -> None:
         "g (float[N,4] x) => (float[N,8] y, float[N,8] z) { y = MatMul(x, w) [wide] z = MatMul(x, w) }",
         weights={"w": W[:, :8]},
     )
-    result, ledger = from_onnx(model), Ledger(exclusions=Exclusions(changes={("split-matmul", "y"): 0}))
-    assert split_matmul(4).run(result.graph, ledger) == 1
+    result, change_log = from_onnx(model), ChangeLog(exclusions=Exclusions(changes={("split-matmul", "y"): 0}))
+    assert split_matmul(4).run(result.graph, change_log) == 1
     out = to_onnx(result)
     assert op_types(out) == ["MatMul", "MatMul", "MatMul", "Concat"]
     assert {p.value for n in out.graph.node for p in n.metadata_props} == {"split-matmul", '["wide"]'}
@@ -378,8 +378,8 @@ CHOICE = "g (float[N] x, bool c) => (float[N] y)"
 def test_values_of_one_branch_are_sunk(before: str, after: str) -> None:
     p = sink_into_branches()
     out = becomes(f"{CHOICE} {{ {before} }}", f"{CHOICE} {{ {after} }}", p)
-    again, ledger = apply_passes(out, p)
-    assert not ledger.changes
+    again, change_log = apply_passes(out, p)
+    assert not change_log.changes
     assert to_onnx(again) == out
 
 
@@ -414,8 +414,8 @@ def test_values_used_elsewhere_are_kept(text: str) -> None:
 
 def test_random_ops_are_not_sunk() -> None:
     text = f"g (float[2] x, bool c) => (float[2] y) {{ a = RandomNormalLike(x) {BRANCHES} }}"
-    _, ledger = apply_passes(load(text), sink_into_branches())
-    assert not ledger.changes
+    _, change_log = apply_passes(load(text), sink_into_branches())
+    assert not change_log.changes
 
 
 @pytest.fixture
@@ -507,10 +507,10 @@ def test_indices_are_narrowed(text: str, edge: Callable[[str], ModuleType]) -> N
     outputs = "float[N,2] y, int64[2] z" if "z =" in text else "float[N,2] y"
     model = load(f"g (float[N,3] x) => ({outputs}) <int64[2] i = {{0,1}}> {{ {text} }}")
     p = edge("indices").NARROW_INDICES
-    result, ledger = apply_passes(model, p)
+    result, change_log = apply_passes(model, p)
     out = to_onnx(result)
-    assert ledger.changes
-    assert ledger.is_exact
+    assert change_log.changes
+    assert change_log.is_exact
     require_equivalent(model, out, exact=True)
     kinds = {t.name: t.data_type for t in out.graph.initializer}
     assert all(kinds[n.input[1]] == onnx.TensorProto.INT32 for n in out.graph.node if n.op_type == "Gather")
@@ -545,8 +545,8 @@ def test_indices_in_body_and_beyond_32_bits(edge: Callable[[str], ModuleType]) -
         y = If(c) <
         then_branch = t () => (float[N,2] p) { p = Gather <axis = 1> (x, i) },
         else_branch = e () => (float[N,2] q) { q = Gather <axis = 1> (x, far) }> }"""
-    result, ledger = apply_passes(load(text), edge("indices").NARROW_INDICES)
-    assert [c.place for c in ledger.changes] == ["p"]
+    result, change_log = apply_passes(load(text), edge("indices").NARROW_INDICES)
+    assert [c.place for c in change_log.changes] == ["p"]
     assert "far" in initializers(to_onnx(result))
     assert "i" not in initializers(to_onnx(result))
 

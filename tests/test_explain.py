@@ -17,8 +17,8 @@ from passwright.app.explain.closest_match import closest_match
 from passwright.app.explain.match_report import MatchDiagnosis, diagnose_match, report_matches
 from passwright.core import (
     EXACT,
+    ChangeLog,
     Graph,
-    Ledger,
     PassesError,
     RewriteBuilder,
     Rule,
@@ -31,8 +31,8 @@ from passwright.core import (
     to_onnx,
 )
 from passwright.core.errors import UnknownNameError
+from passwright.core.rewriting.change_log import BisectLimit
 from passwright.core.rewriting.driver import rewrite
-from passwright.core.rewriting.ledger import BisectLimit
 from passwright.core.rewriting.pattern import match_op
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from random_models import models
@@ -337,12 +337,12 @@ def require_agreement(proto: onnx.ModelProto) -> None:
                 is_match = next(match_op(pattern, op), None) is not None
                 assert is_match == (not closest_match(pattern, op).failures), (r.name, op)
         if roots:
-            ledger = Ledger(record=True, limit=BisectLimit(after_changes=1))
-            rewrite(ran.graph, [r], ledger)
+            change_log = ChangeLog(record=True, limit=BisectLimit(after_changes=1))
+            rewrite(ran.graph, [r], change_log)
             fires = report_matches(r, model.graph, 0).matches
-            assert bool(fires) == bool(ledger.changes), r.name
-            if ledger.changes:
-                assert ledger.changes[0].replaced[0] == fires[0].root, r.name
+            assert bool(fires) == bool(change_log.changes), r.name
+            if change_log.changes:
+                assert change_log.changes[0].replaced[0] == fires[0].root, r.name
                 ran = from_onnx(proto)
     assert to_onnx(model) == written
 
@@ -352,7 +352,7 @@ def require_agreement(proto: onnx.ModelProto) -> None:
 )
 def test_no_rule_fires_after_run(name: str) -> None:
     model = from_onnx(onnx.load(GOLDEN / f"{name}.onnx"))
-    run_pass(PIPELINES["basic"], model.graph, Ledger())
+    run_pass(PIPELINES["basic"], model.graph, ChangeLog())
     assert [r.name for r in RULES.values() if report_matches(r, model.graph, 0).matches] == []
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 from passwright.app.cli import app
-from passwright.core import Graph, Ledger, from_onnx, to_onnx
+from passwright.core import ChangeLog, Graph, from_onnx, to_onnx
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source, transformed_source
 from passwright.core.run.interface import Interface
@@ -305,11 +305,11 @@ class DropsNeg:
 
     name = "drops-neg"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         count = 0
         for op in graph.ops("Neg"):
             value = op.inputs[0]
-            if value is not None and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if value is not None and change_log.request_change(self.name, op.outputs[0].name, (op,)):
                 graph.replace_value(op.outputs[0], value)
                 graph.prune([op])
                 count += 1

@@ -28,7 +28,7 @@ from passwright.core import EXACT, require, rule
 
 class Evil:
     name = "evil"
-    def run(self, graph, ledger):
+    def run(self, graph, change_log):
         raise ValueError({EVIL!r})
 
 evil = Evil()

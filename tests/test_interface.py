@@ -360,8 +360,8 @@ def test_model_of_another_load_is_refused() -> None:
 def test_basic_keeps_full_interface(ir_version: int) -> None:
     model = full_model()
     model.ir_version = ir_version
-    result, ledger = apply_passes(model, PIPELINES["basic"])
-    assert len(ledger.changes) >= 2
+    result, change_log = apply_passes(model, PIPELINES["basic"])
+    assert len(change_log.changes) >= 2
     out = to_onnx(result)
     assert list(out.graph.input)[:4] == list(model.graph.input)
     assert (out.graph.output, out.metadata_props, out.doc_string) == (

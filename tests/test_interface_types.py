@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, checker
-from passwright.core import Ledger, from_onnx
+from passwright.core import ChangeLog, from_onnx
 from passwright.passes.quantization.half import ConvertToHalf
 from passwright.passes.transforms.element_types import make_interface_half
 from rewriting import load, op_types, run, to_onnx
@@ -23,7 +23,7 @@ def half(model: onnx.ModelProto, *, convert: bool = False) -> onnx.ModelProto:
     make_interface_half(graph)
     graph.graph.validate()
     if convert:
-        ConvertToHalf().run(graph.graph, Ledger())
+        ConvertToHalf().run(graph.graph, ChangeLog())
         graph.graph.validate()
     made = to_onnx(graph)
     checker.check_model(made, full_check=True)

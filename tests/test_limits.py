@@ -21,7 +21,7 @@ from onnx import helper
 from passwright.app.cli import app
 from passwright.app.exit_codes import UNVERIFIED
 from passwright.app.measure.model_stats import live_op_counts
-from passwright.core import Graph, Ledger, from_onnx
+from passwright.core import ChangeLog, Graph, from_onnx
 from passwright.core.errors import ModelError, TimeLimitError, UnverifiableError
 from passwright.core.io import function_inlining
 from passwright.core.io.function_inlining import require_moderate_growth, with_inlined_functions
@@ -289,7 +289,7 @@ class Custom:
     act: Callable[[Graph], int]
     name: str = "custom"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - as all passes
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - as all passes
         return self.act(graph)
 
 
@@ -384,7 +384,7 @@ CUT = """
 import os
 class Cut:
     name = "cut"
-    def run(self, graph, ledger):
+    def run(self, graph, change_log):
         mapped = [v.tensor.array for v in graph.initializers]
         os.truncate("m.onnx", 100)
         return int(mapped[0].sum() == 0)
@@ -418,7 +418,7 @@ print(limit() == share)
 EAT = """
 class Eat:
     name = "eat"
-    def run(self, graph, ledger):
+    def run(self, graph, change_log):
         kept = []
         while True:
             kept.append(bytearray(100_000_000))

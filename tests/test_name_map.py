@@ -11,7 +11,7 @@ import onnx
 import pytest
 from hypothesis import given
 from onnx import helper
-from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, rule_pass, to_onnx
+from passwright.core import ChangeLog, Op, Pass, Value, from_onnx, made_from, rule_pass, to_onnx
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.run.name_map import NameTracker, name_map
 from passwright.core.verify.output_comparison import compare_outputs
@@ -43,12 +43,12 @@ M = "g (float[2,3] x, float[3,4] w, float[4] c) => "
 
 def mapped(model: onnx.ModelProto, *passes: Pass) -> tuple[onnx.ModelProto, dict[str, Any]]:
     """The model after the passes, and its map read back from JSON."""
-    result, ledger = from_onnx(model), Ledger(record=True)
+    result, change_log = from_onnx(model), ChangeLog(record=True)
     tracker = NameTracker.of(result)
     for p in passes:
-        p.run(result.graph, ledger)
+        p.run(result.graph, change_log)
     out = to_onnx(result)
-    return out, json.loads(json.dumps(name_map(tracker, result, ledger.changes)))
+    return out, json.loads(json.dumps(name_map(tracker, result, change_log.changes)))
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_nested_bodies() -> None:
 
 
 def test_pass_without_ledger_entries() -> None:
-    """Without ledger entries and marks on new ops, the result of a node is unknown, not wrong."""
+    """Without change log entries and marks on new ops, the result of a node is unknown, not wrong."""
     result = from_onnx(load(G + "{ a = Neg(x) b = Neg(a) y = Abs(b) }"))
     tracker, g = NameTracker.of(result), result.graph
     last = next(g.ops("Abs"))

@@ -158,8 +158,8 @@ def test_number_that_the_element_type_lacks(number: float, dtype: int, stored: A
         return g.Mul(x, number)
 
     assert not apply_passes(product(dtype, stored), match)[1].changes
-    result, ledger = apply_passes(product(dtype, 3), build)
-    assert not ledger.changes
+    result, change_log = apply_passes(product(dtype, 3), build)
+    assert not change_log.changes
     assert len(to_onnx(result).graph.initializer) == 1  # nothing is left of the attempt
 
 

@@ -56,7 +56,7 @@ Install = Callable[..., Path]
 RAISING = """
 from __future__ import annotations
 from dataclasses import dataclass
-from passwright.core import Graph, Ledger, Plugin
+from passwright.core import Graph, ChangeLog, Plugin
 
 @dataclass(frozen=True)
 class RaisingScales:
@@ -64,7 +64,7 @@ class RaisingScales:
     tolerance: float = 0.0
     name: str = "raising-scales"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         for op in graph.ops("Mul"):
             if abs(op.inputs[1].const.item() - 1) <= self.tolerance:
                 raise ArithmeticError("a factor near 1")
@@ -370,7 +370,7 @@ def test_entry_point_without_such_a_pass(install: Install, content: str, message
 
 def test_class_is_not_a_pass(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
-    path.write_text("class Mine:\n    name = 'mine'\n    def run(self, graph, ledger):\n        return 0\n")
+    path.write_text("class Mine:\n    name = 'mine'\n    def run(self, graph, change_log):\n        return 0\n")
     with pytest.raises(PluginError, match=r"nor a rule; Mine is a class, and .* as in MINE = Mine\(\)"):
         passes_from_file(path)
 
@@ -761,12 +761,12 @@ def test_a_dataclass_works_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "counting.py").write_text(
         "from __future__ import annotations\n"
         "from dataclasses import dataclass\n"
-        "from passwright.core import Graph, Ledger\n"
+        "from passwright.core import Graph, ChangeLog\n"
         "@dataclass(frozen=True)\n"
         "class Counting:\n"
         '    """Counts, and changes nothing."""\n'
         "    name: str = 'counting'\n"
-        "    def run(self, graph: Graph, ledger: Ledger) -> int:\n"
+        "    def run(self, graph: Graph, change_log: ChangeLog) -> int:\n"
         "        return 0\n"
         "COUNTING = Counting()\n"
     )

@@ -29,7 +29,7 @@ INTERRUPTED = '''
 class Interrupted:
     """A pass at which the user presses Ctrl-C."""
     name = "interrupted"
-    def run(self, graph, ledger):
+    def run(self, graph, change_log):
         raise KeyboardInterrupt
 PASS = Interrupted()
 '''

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import (
     EXACT,
-    Ledger,
+    ChangeLog,
     Op,
     RewriteBuilder,
     Rule,
@@ -171,9 +171,9 @@ def test_origins_are_noted(model: onnx.ModelProto, what: object, expected: Noted
 )
 def test_rewritten_results_have_original_sources(rules: list[Rule], expected: Noted) -> None:
     model = named("g (float[2] x) => (float[2] y) { a = Abs(x) y = Neg(a) }", "abs", "neg")
-    result, ledger = from_onnx(model), Ledger()
+    result, change_log = from_onnx(model), ChangeLog()
     for r in rules:
-        rewrite(result.graph, [r], ledger)
+        rewrite(result.graph, [r], change_log)
     notes = noted(to_onnx(result))
     assert notes["y"] == expected["y"]
     assert {tuple(names) for _, names in notes.values()} == {("neg", "abs")}
@@ -320,7 +320,7 @@ def test_time_is_linear(shared: bool) -> None:
     def cpu_seconds(length: int) -> float:
         model = from_onnx(chain(length, shared=shared))
         start = thread_time()
-        rewrite(model.graph, [merge_relus], Ledger())
+        rewrite(model.graph, [merge_relus], ChangeLog())
         to_onnx(model)
         return thread_time() - start
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import (
     EXACT,
+    ChangeLog,
     Fixpoint,
     Graph,
-    Ledger,
     Op,
     Pass,
     Pipeline,
@@ -92,11 +92,11 @@ def sub_to_neg(g: RewriteBuilder, z: Value, x: Value) -> Value:
 class Custom:
     """A pass that calls a function."""
 
-    act: Callable[[Graph, Ledger], int]
+    act: Callable[[Graph, ChangeLog], int]
     name: str = "custom"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
-        return self.act(graph, ledger)
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
+        return self.act(graph, change_log)
 
 
 def elus(graph: Graph) -> list[Op]:
@@ -110,67 +110,67 @@ def drop(op: Op) -> None:
     op.graph.prune([op])
 
 
-def drops_all_unasked(graph: Graph, ledger: Ledger) -> int:
+def drops_all_unasked(graph: Graph, change_log: ChangeLog) -> int:
     found = elus(graph)
     for op in found:
         drop(op)
     return len(found)
 
 
-def drops_all_and_denies_it(graph: Graph, ledger: Ledger) -> int:
-    drops_all_unasked(graph, ledger)
+def drops_all_and_denies_it(graph: Graph, change_log: ChangeLog) -> int:
+    drops_all_unasked(graph, change_log)
     return 0
 
 
-def drops_all_asking(graph: Graph, ledger: Ledger) -> int:
+def drops_all_asking(graph: Graph, change_log: ChangeLog) -> int:
     done = 0
     for op in elus(graph):
-        if ledger.request_change("custom", op.outputs[0].name, (op,)):
+        if change_log.request_change("custom", op.outputs[0].name, (op,)):
             drop(op)
             done += 1
     return done
 
 
-def swaps_inputs_in_secret(graph: Graph, ledger: Ledger) -> int:
+def swaps_inputs_in_secret(graph: Graph, change_log: ChangeLog) -> int:
     for op in graph.ops("Sub"):
         op.inputs = op.inputs[::-1]
     return 0
 
 
-def breaks_edges(graph: Graph, ledger: Ledger) -> int:
+def breaks_edges(graph: Graph, change_log: ChangeLog) -> int:
     op = elus(graph)[0]
-    if not ledger.request_change("custom", op.outputs[0].name, (op,)):
+    if not change_log.request_change("custom", op.outputs[0].name, (op,)):
         return 0
     op.inputs = (Value("nowhere"),)
     return 1
 
 
-def raises(graph: Graph, ledger: Ledger) -> int:
+def raises(graph: Graph, change_log: ChangeLog) -> int:
     raise ZeroDivisionError("oh")
 
 
-def raises_late(graph: Graph, ledger: Ledger) -> int:
-    drops_all_asking(graph, ledger)
+def raises_late(graph: Graph, change_log: ChangeLog) -> int:
+    drops_all_asking(graph, change_log)
     raise ZeroDivisionError("oh")
 
 
-def never_settles(graph: Graph, ledger: Ledger) -> int:
-    ledger.request_change("custom", "nothing")
+def never_settles(graph: Graph, change_log: ChangeLog) -> int:
+    change_log.request_change("custom", "nothing")
     return 1
 
 
-def asks_for_ever(graph: Graph, ledger: Ledger) -> int:
-    while ledger.request_change("custom", "nothing"):
+def asks_for_ever(graph: Graph, change_log: ChangeLog) -> int:
+    while change_log.request_change("custom", "nothing"):
         pass
     return 1
 
 
-def adds_for_ever(graph: Graph, ledger: Ledger) -> int:
+def adds_for_ever(graph: Graph, change_log: ChangeLog) -> int:
     while True:
         graph.add_op(Op("Elu", "", "", {}, None), [graph.inputs[0]], [Value(graph.fresh_name("more"))])
 
 
-def spins_for_ever(graph: Graph, ledger: Ledger) -> int:
+def spins_for_ever(graph: Graph, change_log: ChangeLog) -> int:
     while True:
         pass
 
@@ -260,7 +260,7 @@ def test_hanging_pass_is_ended() -> None:
 
 
 def test_pass_that_broke_the_graph_is_named() -> None:
-    def stumbles(graph: Graph, ledger: Ledger) -> int:
+    def stumbles(graph: Graph, change_log: ChangeLog) -> int:
         graph.validate()
         return 0
 
@@ -269,7 +269,7 @@ def test_pass_that_broke_the_graph_is_named() -> None:
 
 
 def test_unreadable_weights_blame_no_pass() -> None:
-    def reads(graph: Graph, ledger: Ledger) -> int:
+    def reads(graph: Graph, change_log: ChangeLog) -> int:
         raise ModelError("w: the file is gone")
 
     with pytest.raises(ModelError, match="the file is gone"):
@@ -378,7 +378,7 @@ class Panic(BaseException):
 
 
 def raising(error: BaseException) -> Custom:
-    def act(graph: Graph, ledger: Ledger) -> int:
+    def act(graph: Graph, change_log: ChangeLog) -> int:
         raise error
 
     return Custom(act)
@@ -438,7 +438,7 @@ def test_interrupt_is_not_caught() -> None:
             optimize(load(TEXT), plugins=[plugin])
 
 
-def flips_unasked(graph: Graph, ledger: Ledger) -> int:
+def flips_unasked(graph: Graph, change_log: ChangeLog) -> int:
     for op in graph.ops("Sub"):
         graph.set_inputs(op, op.inputs[::-1])
     return 1
@@ -446,7 +446,7 @@ def flips_unasked(graph: Graph, ledger: Ledger) -> int:
 
 @pytest.mark.parametrize("act", [never_settles, flips_unasked])
 @pytest.mark.parametrize("group", [Pipeline, Fixpoint])
-def test_endless_group_loses_one_pass(act: Callable[[Graph, Ledger], int], group: type[Pipeline | Fixpoint]) -> None:
+def test_endless_group_loses_one_pass(act: Callable[[Graph, ChangeLog], int], group: type[Pipeline | Fixpoint]) -> None:
     result = optimize(load(TEXT), plugins=[group("mine", (POSITIVE, Custom(act)))])
     assert found(result) == [("custom", "", "endless")]
     assert op_types(result.model) == RIGHT
@@ -570,8 +570,8 @@ def writes_attributes(graph: Graph) -> None:
     [unset_attribute, array_as_tensor, names_as_inputs, no_header, number_as_name, no_inputs, writes_attributes],
 )
 def test_invalid_graph_is_quarantined(spoil: Callable[[Graph], None]) -> None:
-    def act(graph: Graph, ledger: Ledger) -> int:
-        if "custom" in ledger.counts or not ledger.request_change("custom", "z"):
+    def act(graph: Graph, change_log: ChangeLog) -> int:
+        if "custom" in change_log.counts or not change_log.request_change("custom", "z"):
             return 0
         spoil(graph)
         return 1
@@ -595,7 +595,7 @@ def test_empty_constant_names_the_rule() -> None:
 
 
 def test_pass_that_catches_the_watchdog_is_ended() -> None:
-    def stubborn(graph: Graph, ledger: Ledger) -> int:
+    def stubborn(graph: Graph, change_log: ChangeLog) -> int:
         end = monotonic() + 20
         while monotonic() < end:
             try:
@@ -693,7 +693,7 @@ def test_first_bad_takes_two_probes_where_it_is_expected() -> None:
 
 
 def test_pass_that_blames_another_is_named() -> None:
-    def blames(graph: Graph, ledger: Ledger) -> int:
+    def blames(graph: Graph, change_log: ChangeLog) -> int:
         raise RuleError("not me", "drop_identity", "i")
 
     result = optimize(load(TEXT), plugins=[Custom(blames)])
@@ -710,10 +710,10 @@ def test_endless_rule_excludes_no_pass_of_its_name(name: str) -> None:
 
 
 def test_place_may_be_an_op() -> None:
-    def asks_with_ops(graph: Graph, ledger: Ledger) -> int:
+    def asks_with_ops(graph: Graph, change_log: ChangeLog) -> int:
         done = 0
         for op in elus(graph):
-            if ledger.request_change("custom", op, (op,)):
+            if change_log.request_change("custom", op, (op,)):
                 drop(op)
                 done += 1
         return done

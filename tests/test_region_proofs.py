@@ -230,10 +230,10 @@ def test_a_repeated_run_makes_the_changes_alone(tmp_path: Path) -> None:
     source, pipeline = model_source(tmp_path / "a.onnx", inline=True), resolve_pipeline("basic").pipeline
     run = PipelineRun(source.load, pipeline)
     first = run.replay()
-    repeated = changing_run(run, first.ledger)
+    repeated = changing_run(run, first.change_log)
     assert len(selectable_names(repeated.pipeline)) < len(selectable_names(pipeline)) / 4
     second = repeated.replay()
-    assert second.ledger.counts == first.ledger.counts
+    assert second.change_log.counts == first.change_log.counts
     assert [op.type for op in second.model.graph.ops()] == [op.type for op in first.model.graph.ops()]
 
 

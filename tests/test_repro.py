@@ -72,11 +72,11 @@ class FoldsWrongly:
 
     name: str = "folds-wrongly"
 
-    def run(self, graph, ledger):
+    def run(self, graph, change_log):
         count = 0
         for op in graph.ops("Add"):
             a, b = op.inputs
-            if a.is_const and b.is_const and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if a.is_const and b.is_const and change_log.request_change(self.name, op.outputs[0].name, (op,)):
                 graph.make_constant(op.outputs[0], Tensor.from_array(a.const + b.const + 1))
                 graph.prune([op])
                 count += 1
@@ -85,11 +85,11 @@ class FoldsWrongly:
 
 @dataclass(frozen=True)
 class Unasked:
-    """Swap the operands of Sub without a ledger entry."""
+    """Swap the operands of Sub without a change log entry."""
 
     name: str = "unasked"
 
-    def run(self, graph, ledger):
+    def run(self, graph, change_log):
         for op in graph.ops("Sub"):
             if op.inputs[0] in graph.inputs:
                 graph.set_inputs(op, op.inputs[::-1])
@@ -356,7 +356,7 @@ RAISES = (
 class Raises:
     name: str = "raises-there"
 
-    def run(self, graph, ledger):
+    def run(self, graph, change_log):
         if CONDITION:
             raise KeyError("\\ud800")
         return 0
@@ -410,7 +410,7 @@ def test_unserializable_change_has_no_repro(tmp_path: Path) -> None:
             id="functions",
         ),
         pytest.param(
-            RAISES.replace("CONDITION", "ledger.exact_only"),
+            RAISES.replace("CONDITION", "change_log.exact_only"),
             SMALL,
             {"exact": True},
             "--plugin P --exact --only raises-there",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from passwright.core import EXACT, Graph, Ledger, RewriteBuilder, RulePass, Value, rule
+from passwright.core import EXACT, ChangeLog, Graph, RewriteBuilder, RulePass, Value, rule
 from passwright.core.errors import VerificationError
 from passwright.testing.rewriting import becomes, canonical_nodes, load, stays
 
@@ -26,11 +26,11 @@ def miscount(g: RewriteBuilder, x: Value) -> Value:
 
 
 class Quiet:
-    """A pass that changes the graph without a ledger entry."""
+    """A pass that changes the graph without a change log entry."""
 
     name = "quiet"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - every pass is given it
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - every pass is given it
         for op in tuple(graph.ops("Neg")):
             graph.set_inputs(op, graph.inputs)
         return 0

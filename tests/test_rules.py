@@ -14,8 +14,8 @@ from onnx import ModelProto, TensorProto, helper
 from passwright.core import (
     EXACT,
     ROUNDING,
+    ChangeLog,
     Contract,
-    Ledger,
     MatchFailure,
     Op,
     RewriteBuilder,
@@ -218,8 +218,8 @@ def same_perm_twice(g: RewriteBuilder, x: Value, a: list[int]) -> Value:
 )
 def test_attributes(chosen: Rule, before: str, after: str | None) -> None:
     """Toy rules need not be true: only structure is compared."""
-    result, ledger = apply_passes(load(f"{G} {{ {before} }}"), chosen)
-    assert bool(ledger.changes) == (after is not None)
+    result, change_log = apply_passes(load(f"{G} {{ {before} }}"), chosen)
+    assert bool(change_log.changes) == (after is not None)
     expected = load(f"{G} {{ {after or before} }}")
     shape = [(n.op_type, sorted((a.name, str(a)) for a in n.attribute)) for n in expected.graph.node]
     assert [(n.op_type, sorted((a.name, str(a)) for a in n.attribute)) for n in to_onnx(result).graph.node] == shape
@@ -295,8 +295,8 @@ def test_any_number_of_inputs(chosen: Rule, before: str, after: str | None) -> N
 
 @pytest.mark.parametrize(("inputs", "bound"), [("x, w", None), ("x, w, x", 1), ("x, w, w, x", None), ("x", None)])
 def test_variadic_inputs_between_two_others(inputs: str, bound: int | None) -> None:
-    result, ledger = apply_passes(load(f"{G} {{ y = Concat<axis=0>({inputs}) }}"), turn_ends)
-    assert len(ledger.changes) == (bound or 0)
+    result, change_log = apply_passes(load(f"{G} {{ y = Concat<axis=0>({inputs}) }}"), turn_ends)
+    assert len(change_log.changes) == (bound or 0)
     assert op_types(to_onnx(result)) == (["Identity", "Concat"] if bound else ["Concat"])
 
 
@@ -366,14 +366,14 @@ def test_outputs_that_are_graph_outputs() -> None:
 def test_which_output_of_an_inner_op(chosen: Rule, output: int) -> None:
     for used in (0, 1):
         text = f"g (float[2,3] x) => (float[n,m] y) <int64[1] k = {{1}}> {{ a, b = TopK(x, k) y = Neg({'ab'[used]}) }}"
-        _, ledger = apply_passes(load(text), chosen)
-        assert len(ledger.changes) == (used == output)
+        _, change_log = apply_passes(load(text), chosen)
+        assert len(change_log.changes) == (used == output)
 
 
 def test_another_output_of_an_inner_op_is_read() -> None:
     text = f"{TOP} {{ a, z = TopK(x, k) y = Neg(a) }}"
-    _, ledger = apply_passes(load(text), first_output)
-    assert not ledger.changes
+    _, change_log = apply_passes(load(text), first_output)
+    assert not change_log.changes
 
 
 @rule(lambda g, x, s: g.Split(x, s), contract=EXACT)
@@ -433,8 +433,8 @@ def negate_twice(g: RewriteBuilder, x: Value) -> Value:
 )
 def test_operands_of_commuting_ops_are_swapped(before: str, fires: bool) -> None:
     weights = {"c": np.full(1, 1, np.float32)}
-    _, ledger = apply_passes(load(f"{G} {{ a = Neg(x) y = {before} }}", weights=weights), negate_twice)
-    assert bool(ledger.changes) == fires
+    _, change_log = apply_passes(load(f"{G} {{ a = Neg(x) y = {before} }}", weights=weights), negate_twice)
+    assert bool(change_log.changes) == fires
 
 
 @rule(lambda g, x, op: g.one_of("Sum", "Sub", "Add")(..., g.Neg(x), ...) @ op, contract=EXACT)
@@ -492,15 +492,15 @@ def microsoft(text: str) -> ModelProto:
 
 
 def test_domain_in_the_pattern() -> None:
-    result, ledger = apply_passes(microsoft(f"{G} {{ y = com.microsoft.QuickGelu(x) }}"), decompose_quick_gelu)
-    assert len(ledger.changes) == 1
+    result, change_log = apply_passes(microsoft(f"{G} {{ y = com.microsoft.QuickGelu(x) }}"), decompose_quick_gelu)
+    assert len(change_log.changes) == 1
     assert op_types(to_onnx(result)) == ["Mul", "Sigmoid", "Mul"]
 
 
 def test_domain_not_in_the_pattern() -> None:
     model = microsoft(f"{G} {{ a = com.microsoft.Neg(x) y = com.microsoft.Neg(a) }}")
-    result, ledger = apply_passes(model, cancel_negations)
-    assert not ledger.changes
+    result, change_log = apply_passes(model, cancel_negations)
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
@@ -519,8 +519,8 @@ def test_ops_built_before_declining_are_removed() -> None:
 
 def test_rejected_rewrite_leaves_no_ops() -> None:
     model = load(f"{G} {{ a = Sigmoid(x) y = Mul(x, a) }}")
-    result, ledger = apply_passes(model, fuse_silu, exact_only=True)
-    assert not ledger.changes
+    result, change_log = apply_passes(model, fuse_silu, exact_only=True)
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
@@ -631,8 +631,8 @@ def test_built_for_the_opset_of_the_model(what: str, opset: int) -> None:
         """Selu(x) => what is to be built"""
         return BUILT[what](g, x)
 
-    result, ledger = apply_passes(load("g (float[2,3] x) => (float y) { a = Selu(x) y = Neg(a) }", opset), build)
-    assert len(ledger.changes) == 1
+    result, change_log = apply_passes(load("g (float[2,3] x) => (float y) { a = Selu(x) y = Neg(a) }", opset), build)
+    assert len(change_log.changes) == 1
     out = to_onnx(result)
     out.graph.output[0].type.tensor_type.ClearField("shape")
     for dim in "nmk"[: MEANT[what](np.zeros((2, 3))).ndim]:
@@ -673,8 +673,8 @@ def to_unknown_attribute(g: RewriteBuilder, x: Value) -> Value:
 )
 def test_rule_declines_if_opset_lacks_the_op(chosen: Rule, body: str, opset: int, fires: bool) -> None:
     model = load(f"{G} {{ {body} }}", opset)
-    result, ledger = apply_passes(model, chosen)
-    assert bool(ledger.changes) == fires
+    result, change_log = apply_passes(model, chosen)
+    assert bool(change_log.changes) == fires
     assert fires or to_onnx(result) == model
 
 
@@ -908,11 +908,11 @@ def test_contracts(chosen: Rule, body: str, exact: bool) -> None:
     assert (chosen.contract == EXACT) == exact
     model = load(f"{G} {{ {body} }}")
     if chosen is not round_off:  # which would match its own result again
-        _, ledger = apply_passes(model, chosen)
-        assert ledger.changes
-        assert ledger.is_exact == exact
-    result, ledger = apply_passes(model, chosen, exact_only=True)
-    assert bool(ledger.changes) == exact
+        _, change_log = apply_passes(model, chosen)
+        assert change_log.changes
+        assert change_log.is_exact == exact
+    result, change_log = apply_passes(model, chosen, exact_only=True)
+    assert bool(change_log.changes) == exact
     assert exact or to_onnx(result) == model
 
 
@@ -928,11 +928,11 @@ def exact_for_integers(g: RewriteBuilder, x: Value) -> Value:
 @pytest.mark.parametrize(("dtype", "exact"), [("int32", True), ("int64", True), ("float", False), ("int8", False)])
 def test_a_contract_by_element_type(dtype: str, exact: bool) -> None:
     model = load(f"g ({dtype}[2] x) => ({dtype}[2] y) {{ a = Neg(x) y = Neg(a) }}")
-    _, ledger = apply_passes(model, exact_for_integers)
-    assert [c.exact for c in ledger.changes] == [exact]
-    assert ledger.is_exact == exact
-    _, ledger = apply_passes(model, exact_for_integers, exact_only=True)
-    assert bool(ledger.changes) == exact
+    _, change_log = apply_passes(model, exact_for_integers)
+    assert [c.exact for c in change_log.changes] == [exact]
+    assert change_log.is_exact == exact
+    _, change_log = apply_passes(model, exact_for_integers, exact_only=True)
+    assert bool(change_log.changes) == exact
     assert contract_in(exact_for_integers, model) == (EXACT if exact else conditional("x is finite"))
 
 
@@ -1037,7 +1037,7 @@ def test_rules_that_cannot_match_are_not_tried() -> None:
     (add,) = model.graph.ops("Add")
     assert len(candidates.candidates_at(add)) == 1
     assert candidates.candidates_at(add) is candidates.candidates_at(add)
-    RulePass("all", tuple(rules)).run(model.graph, Ledger())
+    RulePass("all", tuple(rules)).run(model.graph, ChangeLog())
     assert tried == []
 
 

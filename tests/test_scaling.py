@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from operation_counts import count_calls
-from passwright.core import EXACT, Ledger, Op, Value, rule
+from passwright.core import EXACT, ChangeLog, Op, Value, rule
 from passwright.core.errors import EvaluationError
 from passwright.core.io.convert import from_onnx
 from passwright.core.io.split_models import SplitModel
@@ -200,7 +200,7 @@ def test_calls_grow_with_the_graph(build: Callable[[int], onnx.ModelProto]) -> N
 def test_bodies_are_numbered_once() -> None:
     def merged(n: int) -> Callable[[], object]:
         graph = from_onnx(equal_conditions(n)).graph
-        return lambda: MergeDuplicates().run(graph, Ledger())
+        return lambda: MergeDuplicates().run(graph, ChangeLog())
 
     merged(8)()
     assert count_calls(merged(90)) < 3.6 * count_calls(merged(30))
@@ -286,7 +286,7 @@ def test_budget_is_not_recounted_per_body() -> None:
             for i in range(n)
         )
         m = from_onnx(load(f"g (float[2] x, bool c) => (float[2] v{n}) {{ v0 = Exp(x) {' '.join(ops)} }}"))
-        return lambda: FoldConstants().run(m.graph, Ledger())
+        return lambda: FoldConstants().run(m.graph, ChangeLog())
 
     assert count_calls(folded(3 * SMALL)) < 3.6 * count_calls(folded(SMALL))
 
@@ -365,7 +365,7 @@ def test_merge_duplicates_frees_its_scopes() -> None:
     graph = from_onnx(star(8)).graph
     with gc_paused():  # only reference counts free objects here
         before = {id(o) for o in gc.get_objects() if isinstance(o, Scope)}
-        MergeDuplicates().run(graph, Ledger())
+        MergeDuplicates().run(graph, ChangeLog())
         assert not [o for o in gc.get_objects() if isinstance(o, Scope) and id(o) not in before]
 
 

@@ -211,9 +211,9 @@ def test_single_rewrite_is_complete(head: str, body: str, left: int) -> None:
     text = f"{head} {{ x = Tanh(raw) {body} y = Softsign({last}) }}"
     names = set(re.findall(r"\w+", body))
     model = load(text, weights={n: a for n, a in MORE.items() if n in names})
-    result, ledger = apply_passes(model, BASIC)
+    result, change_log = apply_passes(model, BASIC)
     out = to_onnx(result)
-    require_equivalent(model, out, exact=ledger.is_exact)
+    require_equivalent(model, out, exact=change_log.is_exact)
     assert len(op_types(out)) <= left + 2, op_types(out)
 
 

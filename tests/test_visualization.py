@@ -16,7 +16,7 @@ from passwright.app.run import page
 from passwright.app.visualization import snapshots
 from passwright.app.visualization import visualization as views
 from passwright.app.visualization.visualization import graph_views
-from passwright.core import EXACT, Graph, Ledger, Pass, RewriteBuilder, Value, from_onnx, rule
+from passwright.core import EXACT, ChangeLog, Graph, Pass, RewriteBuilder, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
 from random_models import models
 from rewriting import load
@@ -179,7 +179,7 @@ class Unasked:
 
     name = "unasked"
 
-    def run(self, graph: Graph, _ledger: Ledger) -> int:
+    def run(self, graph: Graph, _change_log: ChangeLog) -> int:
         found = list(graph.ops("Elu"))
         for op in found:
             (x,) = op.inputs

@@ -1,4 +1,4 @@
-"""Rewrite rules of onnxscript as a pass: each rewrite is a change in the ledger, under its rule's name."""
+"""Rewrite rules of onnxscript as a pass: each rewrite is a change in the change log, under its rule's name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import onnx
 
-from ...core import Graph, Ledger, MatchFailure, Op, Tensor
+from ...core import ChangeLog, Graph, MatchFailure, Op, Tensor
 from ...core.errors import FailureKind, ModelError, NoFixpoint, PassFailed, RuleError, format_error
 from ...core.io.foreign_models import is_placeholder, proto_without_weights
 from ...core.serialization.exporter import written_initializers
@@ -37,13 +37,13 @@ class OnnxscriptPass:
     name: str
     rules: tuple[OnnxscriptRule, ...]
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Apply the rules. Raises RuleError for a rule that raises, PassFailed for a result that cannot be merged."""
-        if ledger.stopped or not self.rules:
+        if change_log.stopped or not self.rules:
             return 0
         ir: Any = import_module("onnx_ir")
         rewriter: Any = import_module("onnxscript.rewriter")
-        made = ledger.change_count
+        made = change_log.change_count
         sent = proto_without_weights(graph)
         try:
             model = ir.serde.deserialize_model(sent)
@@ -56,8 +56,8 @@ class OnnxscriptPass:
         weights = _attach_lazy_weights(ir, model, sent, {v.name: t for v, t in written_initializers(graph)})
         names = {v: v.name for v in (*model.graph.inputs, *model.graph.initializers.values())}
         makers = {v.name: op for op in graph.ops() for v in op.outputs if v.name}
-        rewriter.RewriteRuleSet([_with_ledger(r, ledger, makers) for r in self.rules]).apply_to_model(model)
-        if ledger.change_count == made:
+        rewriter.RewriteRuleSet([_with_ledger(r, change_log, makers) for r in self.rules]).apply_to_model(model)
+        if change_log.change_count == made:
             return 0
         for value, name in names.items():  # a rewrite may have given an input the name of the value it replaces
             if value.name != name:
@@ -70,7 +70,7 @@ class OnnxscriptPass:
         if found.is_no_op:
             return 0
         found.apply(self.name)
-        return ledger.change_count - made
+        return change_log.change_count - made
 
 
 def _attach_lazy_weights(
@@ -87,18 +87,18 @@ def _attach_lazy_weights(
     return attached
 
 
-def _with_ledger(r: OnnxscriptRule, ledger: Ledger, makers: dict[str, Op]) -> Any:
-    """The rule, with rewrites that are requested from the ledger."""
+def _with_ledger(r: OnnxscriptRule, change_log: ChangeLog, makers: dict[str, Op]) -> Any:
+    """The rule, with rewrites that are requested from the change log."""
     rule = copy(r.rule)
-    rule.try_rewrite = partial(_try_rewrite, r, ledger, makers)
+    rule.try_rewrite = partial(_try_rewrite, r, change_log, makers)
     return rule
 
 
 def _try_rewrite(
-    r: OnnxscriptRule, ledger: Ledger, makers: dict[str, Op], model: Any, graph: Any, node: Any, **options: Any
+    r: OnnxscriptRule, change_log: ChangeLog, makers: dict[str, Op], model: Any, graph: Any, node: Any, **options: Any
 ) -> Any:
     place = next((v.name for v in node.outputs if v.name), "")
-    if not ledger.may_change(r.name, place, exact=False):
+    if not change_log.may_change(r.name, place, exact=False):
         return None
     try:
         delta = r.rule.try_rewrite(model, graph, node, **options)
@@ -114,7 +114,7 @@ def _try_rewrite(
         if old.is_graph_output() and (new.producer() is None or new.is_graph_output()):
             return None  # an output of the graph would become an input or another output, which keep their names
     replaced = {makers[v.name]: None for n in delta.match.nodes for v in n.outputs if v.name in makers}
-    return delta if ledger.request_change(r.name, place, replaced, exact=False) else None
+    return delta if change_log.request_change(r.name, place, replaced, exact=False) else None
 
 
 def collect_rules(thing: object) -> tuple[OnnxscriptRule, ...]:

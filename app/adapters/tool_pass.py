@@ -10,7 +10,7 @@ from pickle import PickleBuffer
 import onnx
 from google.protobuf.message import DecodeError
 
-from ...core import Graph, Ledger
+from ...core import ChangeLog, Graph
 from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed
 from ...core.io.foreign_models import ForeignMerge, plan_foreign_merge, serialize_main_graph
 from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel
@@ -80,15 +80,15 @@ class ToolPass:
     _option: str = ""
     _allowed_domains: tuple[str, ...] = ()  # that the result may add
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Run the tool. Raises PassFailed if it fails, or if its result cannot be merged."""
-        if not ledger.may_change(self.name, "", exact=False):
+        if not change_log.may_change(self.name, "", exact=False):
             return 0
         result = self._process.run(serialize_main_graph(graph), self._option)
         if result.why is not None:
             raise PassFailed(self.name, result.why, f"{self.name}: {result.message}")
         merge = plan_merge(self.name, graph, result.model, self._allowed_domains)
-        if merge.is_no_op or not ledger.request_change(self.name, "", merge.removed_ops, exact=False):
+        if merge.is_no_op or not change_log.request_change(self.name, "", merge.removed_ops, exact=False):
             return 0
         merge.apply(self.name)
         return 1

@@ -197,7 +197,7 @@ def _run(source: ModelSource, original: Model, pipeline: Pass, timer: PhaseTimer
     """Run the pipeline, without passes that raise, do not end or break the graph."""
     run = PipelineRun(source.load, pipeline, exact, timer, record_changes=True)
     result = run.rewrite(original)
-    return _RunOutcome(result.model, result.ledger.changes, result.ledger.declines, run.rejected)
+    return _RunOutcome(result.model, result.change_log.changes, result.change_log.declines, run.rejected)
 
 
 def _explain_rule(

@@ -20,8 +20,8 @@ from ...core.io.writer import write_model
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
 from ...core.ir.tensor import chunk_bytes
+from ...core.rewriting.change_log import Exclusions
 from ...core.rewriting.changes import Change, ChangeKey
-from ...core.rewriting.ledger import Exclusions
 from ...core.rewriting.rules import LOSSY, Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.run.pipeline_run import PipelineRun
@@ -138,8 +138,8 @@ class CandidateBuilder:
         )
         if result.failure is not None:
             raise result.error or PassesError(result.failure.message)
-        made = tuple(c for c in result.ledger.changes if c.by in self.scheme.sources)
-        declined = (result.ledger.declines.get(p.name, {}) for p in (*self.scheme.lossy, *self.scheme.stores))
+        made = tuple(c for c in result.change_log.changes if c.by in self.scheme.sources)
+        declined = (result.change_log.declines.get(p.name, {}) for p in (*self.scheme.lossy, *self.scheme.stores))
         reasons = {place: reason for found in declined for place, reason in found.items()}
         return Candidate(result.model, made, self.source.is_external, reasons)
 

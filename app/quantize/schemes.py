@@ -18,7 +18,7 @@ from ...core.io.model_source import ModelSource, model_source, transformed_sourc
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ...core.ir.graph import defined_values
 from ...core.ir.quantization_spec import QuantizationSpec, Range
-from ...core.rewriting.ledger import Ledger
+from ...core.rewriting.change_log import ChangeLog
 from ...core.rewriting.rules import LOSSY
 from ...core.run.pipeline import Fixpoint, Pass, RulePass, leaves, rule_pass
 from ...core.support.suggestions import did_you_mean
@@ -150,7 +150,7 @@ class Calibration:
     def after(self, change: Pass) -> Calibration | None:
         """The calibration of the model that a pass makes of the float model; None if it changes nothing."""
         changed = transformed_source(self.source, [lambda model: _run(change, model)])
-        has_changes = change.run(self.source.load().graph, Ledger()) > 0
+        has_changes = change.run(self.source.load().graph, ChangeLog()) > 0
         return Calibration(changed, self.feeds, self.progress) if has_changes else None
 
 
@@ -169,7 +169,7 @@ def lossy_passes(plugins: Sequence[PluginLike]) -> list[RulePass]:
 
 
 def _run(change: Pass, model: Model) -> None:
-    change.run(model.graph, Ledger())
+    change.run(model.graph, ChangeLog())
 
 
 def requested_schemes(text: str, calibrate: str, output_format: str) -> tuple[list[Scheme], list[Method]]:

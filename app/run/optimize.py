@@ -182,23 +182,23 @@ def _report(
     setup: RunSetup, run: PipelineRun, outcome: RunOutcome, races: SpeedRaces | None, unfit: list[SkippedPass]
 ) -> Report:
     """The report of a run without the passes that are `unfit` for the model."""
-    ledger, model = outcome.result.ledger, outcome.exported.model
+    change_log, model = outcome.result.change_log, outcome.exported.model
     report = Report(
         setup.source.label,
         run.pipeline.name,
         setup.before,
         Stats.of(model, outcome.exported.serialized.size),
-        pass_records(run.pipeline, ledger),
+        pass_records(run.pipeline, change_log),
         outcome.verdict,
         run.rejected,
         run.replays,
         setup.timer.seconds,
         versions(),
-        None if setup.size_before is None else Plan.of(ledger.changes, setup.size_before, graph_size(model.graph)),
+        None if setup.size_before is None else Plan.of(change_log.changes, setup.size_before, graph_size(model.graph)),
         [*(e.unfit for e in setup.transforms if e.unfit is not None), *unfit],
         races.speed_check() if races is not None else None,
-        ledger.notes,
-        MissingOperators.of(ledger, model.graph.opsets.get("", 0)),
+        change_log.notes,
+        MissingOperators.of(change_log, model.graph.opsets.get("", 0)),
         len(default_values(model.graph)),
         [TransformRecord(e.item.name, e.changes) for e in setup.transforms if e.unfit is None],
     )
@@ -214,7 +214,7 @@ def _proof_counts(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) -> Pro
 
     with setup.timer.phase(PROVING):
         rewritten = in_memory(outcome.exported.model, outcome.exported.serialized)
-        rewrites = [changing_run(run, outcome.result.ledger)]
+        rewrites = [changing_run(run, outcome.result.change_log)]
         models = ProvedModels(run.load(), setup.source.loadable(), rewritten, rewrites)
         return proofs_of(models, setup.timer.verification_seconds).counts
 
@@ -230,18 +230,18 @@ def _speed_races(setup: RunSetup) -> SpeedRaces | None:
 
 def run_visualization(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) -> Visualization | None:
     """The drawings of an accepted run, None without an observer. Raises the observer's failure."""
-    observer, ledger = outcome.result.observer, outcome.result.ledger
+    observer, change_log = outcome.result.observer, outcome.result.change_log
     if observer is None:
         return None
-    if ledger.accounting is not None and ledger.accounting.observer_failure is not None:
-        raise ledger.accounting.observer_failure
+    if change_log.accounting is not None and change_log.accounting.observer_failure is not None:
+        raise change_log.accounting.observer_failure
     from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
     from ..visualization.visualization import build_visualization  # noqa: PLC0415 - seldom needed
 
     assert isinstance(observer, SnapshotObserver)
     with gc_paused(), setup.timer.phase(DRAWING):
         return build_visualization(
-            run.pipeline, ledger.changes, observer, run.load().graph, outcome.exported.model.graph
+            run.pipeline, change_log.changes, observer, run.load().graph, outcome.exported.model.graph
         )
 
 

@@ -15,7 +15,7 @@ from ...core.proof.region_obligations import Regions, RewrittenModel
 from ...core.proof.region_proofs import ProofSeconds, RegionProofs, prove_regions
 from ...core.proof.smt import SmtProver, is_available
 from ...core.proof.traced_array import TracedArray, trace_constants, traced_constants
-from ...core.rewriting.ledger import Ledger
+from ...core.rewriting.change_log import ChangeLog
 from ...core.run.pipeline import Pipeline, select, selectable_names
 from ...core.run.pipeline_run import PipelineRun
 from ..registry.resolved_pipeline import resolve_pipeline
@@ -61,10 +61,10 @@ def proofs_of(models: ProvedModels, seconds: float, *, exact: bool = False) -> R
         return prove_regions(models.regions(), techniques, exact=exact, seconds=limits)
 
 
-def changing_run(run: PipelineRun, ledger: Ledger) -> PipelineRun:
+def changing_run(run: PipelineRun, change_log: ChangeLog) -> PipelineRun:
     """The run without the passes and rules that changed nothing; those left change the same."""
     known = selectable_names(run.pipeline)
-    names = {by if by in known else name for name, counts in ledger.counts.items() for by in counts}
+    names = {by if by in known else name for name, counts in change_log.counts.items() for by in counts}
     return replace(run, pipeline=select(run.pipeline, names & known) if names else Pipeline("none", ()))
 
 

@@ -15,8 +15,8 @@ from ..ir.op import Op
 from ..ir.values import Value
 from ..rewriting.assumptions import Assumption
 from ..rewriting.builder import RewriteBuilder
+from ..rewriting.change_log import ChangeLog
 from ..rewriting.driver import rewrite
-from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Match, Rule, bound_values
 from ..transform.extract import keep_outputs
 from .obligation import NotApplicable
@@ -50,9 +50,9 @@ def keep_condition(rule: Rule, model: Model, rewritten: Model) -> bool:
     """
     if not rule.contract.assumptions:
         return False
-    firings, ledger = list[Firing](), Ledger(record=True)
-    rewrite(rewritten.graph, [watched(rule, firings)], ledger)
-    places = {c.place for c in ledger.changes}
+    firings, change_log = list[Firing](), ChangeLog(record=True)
+    rewrite(rewritten.graph, [watched(rule, firings)], change_log)
+    places = {c.place for c in change_log.changes}
     held = [f for f in firings if f.root in places]
     if len(held) > MAX_FIRINGS or any(f.graph is not rewritten.graph for f in held):
         raise NotApplicable("its condition is not said where it fires in bodies, or too often")

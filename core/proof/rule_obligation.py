@@ -21,8 +21,8 @@ from ..ir.dtypes import FLOATS
 from ..ir.graph import Graph, defined_values
 from ..ir.tensor import Tensor
 from ..ir.values import Value
+from ..rewriting.change_log import ChangeLog
 from ..rewriting.driver import rewrite
-from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
 from ..verify.reference.float64_evaluation import DTYPE_ATTRIBUTES
 from . import finite_field as ff
@@ -45,7 +45,7 @@ def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligati
     before = shadow_constants(imported.graph, seed)
     sites: list[int] = []
     with recorded_sites(rule, sites):
-        fired = rewrite(imported.graph, [rule], Ledger())
+        fired = rewrite(imported.graph, [rule], ChangeLog())
     if not fired:
         return None
     condition, unsaid = None, ""

@@ -1,6 +1,6 @@
-"""Rewriting: patterns, rules, the driver that applies them, and the ledger of changes.
+"""Rewriting: patterns, rules, the driver that applies them, and the log of changes.
 
 `rules` defines a rule and its contract, `pattern` what it finds, `builder` how it builds the replacement. `driver`
-applies rules until none fires, and asks `ledger` before each change, so that a run can be repeated without some of
+applies rules until none fires, and asks `change_log` before each change, so that a run can be repeated without some of
 them.
 """

@@ -17,7 +17,7 @@ from ..ir.op import Op, inherit_name, made_from, set_origin
 from ..ir.values import Value
 from ..support.watchdog import NoProgress
 from .builder import RewriteBuilder
-from .ledger import Ledger
+from .change_log import ChangeLog
 from .pattern import OpPattern, Var
 from .rules import LOSSY, Match, Rule
 
@@ -119,7 +119,7 @@ log = logging.getLogger(__name__)
 
 @np.errstate(all="ignore")  # a rule examines the numbers that it writes
 def rewrite(
-    graph: Graph, rules: Iterable[Rule] | RuleIndex, ledger: Ledger, *, budget: int | None = None
+    graph: Graph, rules: Iterable[Rule] | RuleIndex, change_log: ChangeLog, *, budget: int | None = None
 ) -> Counter[str]:
     """Apply `rules` in `graph` and all graphs inside it until none fires; return how often each did.
 
@@ -137,10 +137,10 @@ def rewrite(
         rules_at_op = candidates.candidates_at(op)
         if not rules_at_op or op not in op.graph or not is_live(op):
             continue
-        if ledger.stopped:
+        if change_log.stopped:
             break
         for r in rules_at_op:
-            touched = apply_rule(r, op, ledger)
+            touched = apply_rule(r, op, change_log)
             if touched is not None:
                 fired[r.name] += 1
                 if fired.total() > budget:
@@ -157,11 +157,11 @@ def is_live(op: Op) -> bool:
     return any(v.consumers or op.graph.is_output(v) for v in op.outputs)
 
 
-def apply_rule(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
+def apply_rule(r: Rule, root: Op, change_log: ChangeLog) -> list[Op] | None:
     """Try one rule at one op. Returns the ops to visit again, or None if nothing changed."""
     try:
         for match in r.matches(root.graph, root):
-            touched = _apply_match(r, match, ledger)
+            touched = _apply_match(r, match, change_log)
             if touched is not None:
                 return touched
     except MatchFailure as why:  # while it was matched
@@ -169,23 +169,23 @@ def apply_rule(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
     return None
 
 
-def _apply_match(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
+def _apply_match(r: Rule, match: Match, change_log: ChangeLog) -> list[Op] | None:
     """Rewrite one match, unless the rule declines."""
     root, place = match.ops[0], _match_location(match)
     exact = r.is_exact_at(root)
-    if not ledger.may_change(r.name, place, exact=exact):
+    if not change_log.may_change(r.name, place, exact=exact):
         log.debug("%s declined at %s: not permitted in this run", r.name, root)
         return None
     g = RewriteBuilder(root.graph, root)
     try:
         new = _build_replacement(r, g, match, place)
-        require(ledger.request_change(r.name, place, match.ops, exact=exact), "not permitted in this run")
+        require(change_log.request_change(r.name, place, match.ops, exact=exact), "not permitted in this run")
         touched = _replace_root_outputs(r.name, match, new, g.added_ops)
     except MatchFailure as why:
         root.graph.discard(g.added_ops[::-1])
         touched = None
         if isinstance(why, MissingOperator):
-            ledger.missing_operators.setdefault((why.op_type, why.since), set()).add(place)
+            change_log.missing_operators.setdefault((why.op_type, why.since), set()).add(place)
         log.debug("%s declined at %s: %s", r.name, root, why)
     except GraphError as e:
         raise RuleError(f"the values that {r.name} returned cannot replace {root.label}: {e}", r.name, place) from e

@@ -104,7 +104,7 @@ class NameTracker:
     names: UniqueNames
     replacement_log: ReplacementLog
     producers: dict[Value, Op]
-    labels: dict[Op, str]  # as the ledger calls them
+    labels: dict[Op, str]  # as the change log calls them
     initializers: dict[Value, str]
 
     @classmethod
@@ -213,7 +213,7 @@ class _NameHistory:
         return nexts
 
     def _label(self, op: Op) -> str:
-        """The label of the op in the ledger."""
+        """The label of the op in the change log."""
         return self._log.original_labels.get(op) or self.tracker.labels.get(op) or op.label
 
     @cached_property

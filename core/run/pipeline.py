@@ -27,8 +27,8 @@ from ..ir.cost_model import CostModel
 from ..ir.graph import Graph, Runs
 from ..ir.quantization_spec import QuantizationSpec
 from ..ir.subgraphs import total_op_count
+from ..rewriting.change_log import ChangeLog
 from ..rewriting.driver import RuleIndex, rewrite
-from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
 from ..support.suggestions import did_you_mean
 from ..support.watchdog import NoProgress
@@ -41,8 +41,8 @@ BASE_MUTATION_BUDGET, MUTATION_BUDGET_PER_ITEM = 10_000, 50
 class Pass(Protocol):
     """A named function that rewrites a graph and returns the number of changes (0: unchanged).
 
-    It must be deterministic, keep no state, and rewrite subgraphs too. A pass that calls `ledger.permits` before each
-    change can be bisected change by change; a run of any other pass counts as one change.
+    It must be deterministic, keep no state, and rewrite subgraphs too. A pass that calls `change_log.permits` before
+    each change can be bisected change by change; a run of any other pass counts as one change.
     """
 
     @property
@@ -50,7 +50,7 @@ class Pass(Protocol):
         """The name on the command line: kebab-case."""
         ...
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Rewrite `graph` in place; return the number of changes."""
         ...
 
@@ -64,28 +64,28 @@ class RemarkingPass(Protocol):
         ...
 
 
-def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
+def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
     """Run one pass; its time and changes are recorded under its name.
 
     Raises PassFailed for any error of the pass, but ModelError for weights that cannot be read and requests that the
     model does not allow, and UnverifiableError.
     """
-    bans = ledger.exclusions
-    if ledger.stopped or p.name in bans.passes:
+    bans = change_log.exclusions
+    if change_log.stopped or p.name in bans.passes:
         return 0
-    if p.name in bans.atomic_passes and not ledger.may_change(p.name, ""):
+    if p.name in bans.atomic_passes and not change_log.may_change(p.name, ""):
         return 0
     is_group = isinstance(p, Pipeline | Fixpoint)
-    shared, version, made = graph.context, graph.context.mutation_count, ledger.change_count
+    shared, version, made = graph.context, graph.context.mutation_count, change_log.change_count
     try:
         if is_group:
-            with ledger.running_pass(p.name):
-                return p.run(graph, ledger)
+            with change_log.running_pass(p.name):
+                return p.run(graph, change_log)
         budget = _limit_mutations(graph)
-        with ledger.running_pass(p.name, budget):
-            ledger.start_change(p.name, "")
-            returned: Any = p.run(graph, ledger)
-            changes, is_changed = _counted(p, returned, ledger, made, is_mutated=shared.mutation_count != version)
+        with change_log.running_pass(p.name, budget):
+            change_log.start_change(p.name, "")
+            returned: Any = p.run(graph, change_log)
+            changes, is_changed = _counted(p, returned, change_log, made, is_mutated=shared.mutation_count != version)
     except (ModelError, UnverifiableError, KeyboardInterrupt):
         raise
     except NoProgress as e:
@@ -96,8 +96,8 @@ def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
         kind = FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED
         raise PassFailed(p.name, kind, format_error(e)) from e
     shared.mutation_limit = None
-    ledger.passes_run.append(p.name)
-    if ledger.validates_graphs and is_changed:
+    change_log.passes_run.append(p.name)
+    if change_log.validates_graphs and is_changed:
         _require_valid(p, graph)
     return changes
 
@@ -110,10 +110,10 @@ def _limit_mutations(graph: Graph) -> int:
     return budget
 
 
-def _counted(p: Pass, returned: Any, ledger: Ledger, made: int, *, is_mutated: bool) -> tuple[int, bool]:
+def _counted(p: Pass, returned: Any, change_log: ChangeLog, made: int, *, is_mutated: bool) -> tuple[int, bool]:
     """The number of changes that a pass `returned`, and whether there are any.
 
-    `made`: the number of changes before; mutations without permission of the ledger count as one.
+    `made`: the number of changes before; mutations without permission of the change log count as one.
     """
     try:
         changes = index(returned)
@@ -122,9 +122,9 @@ def _counted(p: Pass, returned: Any, ledger: Ledger, made: int, *, is_mutated: b
         raise PassFailed(p.name, FailureKind.RAISED, message) from None
     # Rules that decline after a match change the mutation count too, but never a graph without permission.
     is_changed = changes > 0 or (is_mutated and not isinstance(p, RulePass))
-    if is_changed and ledger.change_count == made:
-        ledger.exclusions.atomic_passes.add(p.name)
-        ledger.request_change(p.name, "", exact=ledger.exact_only)
+    if is_changed and change_log.change_count == made:
+        change_log.exclusions.atomic_passes.add(p.name)
+        change_log.request_change(p.name, "", exact=change_log.exact_only)
         changes = changes or 1
     return changes, is_changed
 
@@ -144,9 +144,9 @@ class RulePass:
     name: str
     rules: tuple[Rule, ...]
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Apply the rules everywhere. Raises NoFixpoint if they undo each other without end."""
-        return rewrite(graph, self._index, ledger).total()
+        return rewrite(graph, self._index, change_log).total()
 
     @cached_property
     def _index(self) -> RuleIndex:
@@ -181,10 +181,10 @@ class Pipeline:
     fallback: str = ""
     quantization: QuantizationSpec | None = None
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Run each pass once."""
         with self.on_target(graph):
-            return sum(run_pass(p, graph, ledger) for p in self.passes)
+            return sum(run_pass(p, graph, change_log) for p in self.passes)
 
     @contextmanager
     def on_target(self, graph: Graph) -> Generator[None]:
@@ -212,7 +212,7 @@ class Fixpoint:
     patience: int = 50
     fallback: str = ""
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Run to the fixpoint. Raises NoFixpoint after `patience` rounds in which the model did not shrink."""
         total, settled = 0, [-1] * len(self.passes)
         least, idle = total_op_count(graph), 0
@@ -223,7 +223,7 @@ class Fixpoint:
             for i, p in enumerate(self.passes):
                 if settled[i] == graph.context.mutation_count:
                     continue  # the graph has not changed since this pass did nothing
-                changes = run_pass(p, graph, ledger)
+                changes = run_pass(p, graph, change_log)
                 if changes:
                     changed.append(p.name)
                 total += changes

@@ -28,8 +28,8 @@ from ..io.files import in_memory
 from ..io.model import Model, serialize
 from ..io.split_models import Loadable, SplitModel
 from ..ir.graph import FRESH_NAME_MARK, ValueInfo
+from ..rewriting.change_log import NO_LIMIT, BisectLimit, ChangeLog, Exclusions
 from ..rewriting.changes import Change, ChangeObserver, SizeAccounting
-from ..rewriting.ledger import NO_LIMIT, BisectLimit, Exclusions, Ledger
 from ..rewriting.rules import Contract, Rule
 from ..support.binary_search import first_bad, first_bad_at
 from ..support.gc_pause import gc_paused
@@ -52,14 +52,14 @@ Comparer = Callable[[Loadable | SplitModel, ComparisonOptions], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class RewriteResult:
-    """The model after a run, the ledger of its changes, and the failure, if there is one.
+    """The model after a run, the change log of its changes, and the failure, if there is one.
 
     `error`: the exception of a pass. `exact`: whether outputs had to be bit-identical in the comparison that found the
     failure. `tracker`: of names, if they were tracked; `observer`: of the changes, if there was one.
     """
 
     model: Model
-    ledger: Ledger
+    change_log: ChangeLog
     failure: RewriteFailure | None = None
     error: PassFailed | None = None
     exact: bool = False
@@ -69,7 +69,7 @@ class RewriteResult:
     @property
     def may_round(self) -> bool:
         """Whether a change may round."""
-        return not self.ledger.is_exact
+        return not self.change_log.is_exact
 
     def failing(self, failure: RewriteFailure, *, exact: bool = False) -> RewriteResult:
         """The result with a failure that shows in export, or in a comparison."""
@@ -78,7 +78,7 @@ class RewriteResult:
     def name_map(self) -> dict[str, object]:
         """The name map, after export, if names were tracked."""
         assert self.tracker is not None
-        return name_map(self.tracker, self.model, self.ledger.changes)
+        return name_map(self.tracker, self.model, self.change_log.changes)
 
 
 OnRejected = Callable[[RejectedChange, RewriteResult, RewriteResult | None], RejectedChange]
@@ -155,7 +155,7 @@ class PipelineRun:
                 model = self.load() if model is None else model
                 observer = self.new_observer() if self.new_observer is not None else None
                 weighs = self.record_changes or observer is not None
-                ledger = Ledger(
+                change_log = ChangeLog(
                     self.exact_only,
                     weighs or self.track_names,
                     self.exclusions,
@@ -163,8 +163,8 @@ class PipelineRun:
                     report=self.timer.report,
                 )
                 tracker = NameTracker.of(model) if self.track_names else None
-                result = replace(self._run(model, ledger), tracker=tracker, observer=observer)
-            self.timer.transfer(REWRITING, DRAWING, ledger.observer_seconds)
+                result = replace(self._run(model, change_log), tracker=tracker, observer=observer)
+            self.timer.transfer(REWRITING, DRAWING, change_log.observer_seconds)
             if result.failure is None:
                 return result
             self.reject(result)
@@ -184,31 +184,33 @@ class PipelineRun:
         validated after each pass. `tries_export`: the model is serialized too.
         """
         self.replays += 1
-        ledger = Ledger(self.exact_only, True, self.exclusions, limit, validates_graphs, report=self.timer.report)
-        return self._run(self.load() if model is None else model, ledger, tries_export=tries_export)
+        change_log = ChangeLog(
+            self.exact_only, True, self.exclusions, limit, validates_graphs, report=self.timer.report
+        )
+        return self._run(self.load() if model is None else model, change_log, tries_export=tries_export)
 
-    def _run(self, model: Model, ledger: Ledger, *, tries_export: bool = False) -> RewriteResult:
+    def _run(self, model: Model, change_log: ChangeLog, *, tries_export: bool = False) -> RewriteResult:
         """Rewrite `model`; the result has the failure that shows without running the model."""
         interface = Interface.of(model)
-        if ledger.accounting is not None:
-            model.graph.context.mutation_log = ledger.accounting.log
+        if change_log.accounting is not None:
+            model.graph.context.mutation_log = change_log.accounting.log
         failed = None
         try:
             with progress_watchdog(
-                lambda: (model.graph.context.mutation_count, ledger.change_count, len(ledger.passes_run)),
+                lambda: (model.graph.context.mutation_count, change_log.change_count, len(change_log.passes_run)),
                 self.no_progress_timeout,
             ):
-                run_pass(self.pipeline, model.graph, ledger)
+                run_pass(self.pipeline, model.graph, change_log)
         except PassFailed as e:
             failed = e
         except NoProgress as e:  # it came between two passes
             failed = PassFailed(self.pipeline.name, FailureKind.ENDLESS, "nothing changes, and it does not return")
             failed.__cause__ = e
-        ledger.finish()
+        change_log.finish()
         model.graph.context.value_info = self.value_info  # passes that hand the model to other tools kept it
         if failed is not None:
-            return RewriteResult(model, ledger, RewriteFailure(failed.kind, str(failed)), failed)
-        return RewriteResult(model, ledger, static_failure(model, interface, tries_export=tries_export))
+            return RewriteResult(model, change_log, RewriteFailure(failed.kind, str(failed)), failed)
+        return RewriteResult(model, change_log, static_failure(model, interface, tries_export=tries_export))
 
     def reject(self, failed: RewriteResult, compare: Comparer | None = None) -> RejectedChange:
         """Find the first wrong change, and exclude it from repetitions; wrong outputs are found by `compare`.
@@ -406,8 +408,8 @@ class ChangeBisector:
 
     def _nondeterministic_pass(self, again: RewriteResult) -> Fault:
         """The first pass with another result in a second run. Raises VerificationError if there is none."""
-        counts = [t.ledger.counts for t in (self.failed, again)]
-        for name in dict.fromkeys(self.failed.ledger.passes_run):
+        counts = [t.change_log.counts for t in (self.failed, again)]
+        for name in dict.fromkeys(self.failed.change_log.passes_run):
             if counts[0].get(name) != counts[1].get(name):
                 found = replace(self._failure, message=f"{self._failure.message}; it is not deterministic")
                 return Fault(RejectedChange.of(found, name), BisectLimit(after_runs=0))
@@ -416,14 +418,14 @@ class ChangeBisector:
 
     def _fault_of_exception(self, error: PassFailed) -> Fault:
         """The cause that an exception names: a rule at a place, a non-terminating rule or pass, or the failed pass."""
-        cause, ledger, pipeline = error.__cause__, self.failed.ledger, self.run.pipeline
+        cause, change_log, pipeline = error.__cause__, self.failed.change_log, self.run.pipeline
         if isinstance(cause, RuleError) and cause.place and has_rule(pipeline, error.pass_name, cause.rule):
-            ordinal = ledger.change_count
+            ordinal = change_log.change_count
             found = RejectedChange.of(self._failure, error.pass_name, cause.rule, cause.place, ordinal=ordinal)
             return Fault(found, BisectLimit(before_change=ordinal))
         by = self._nonterminating(error, cause.suspects) if isinstance(cause, NoFixpoint) else error.pass_name
         holder = error.pass_name if has_rule(pipeline, error.pass_name, by) else by
-        return Fault(RejectedChange.of(self._failure, holder, by), BisectLimit(after_runs=len(ledger.passes_run)))
+        return Fault(RejectedChange.of(self._failure, holder, by), BisectLimit(after_runs=len(change_log.passes_run)))
 
     def _nonterminating(self, error: PassFailed, suspects: Sequence[str]) -> str:
         """The first suspect without which the run terminates: a rule of the pass, or a pass of the group."""
@@ -447,30 +449,30 @@ class ChangeBisector:
     def _first_wrong_change(self, failed: RewriteResult, replay: Replay) -> Fault:
         """The first change after which a replay fails."""
         assert failed.failure is not None
-        mismatch, ledger = failed.failure.mismatch, failed.ledger
+        mismatch, change_log = failed.failure.mismatch, failed.change_log
         shown_by = mismatch.input_set if mismatch is not None else None
         set_of_good, good = self.run.known_good
         start = good if shown_by is not None and shown_by is set_of_good else -1
-        suspects = [c.ordinal for c in ledger.changes if mismatch is not None and _is_within(c, mismatch.region)]
+        suspects = [c.ordinal for c in change_log.changes if mismatch is not None and _is_within(c, mismatch.region)]
 
         def is_bad(number: int) -> bool:
             return replay(BisectLimit(before_change=number)).failure is not None
 
-        number = first_bad_at(sorted({n for s in suspects for n in (s, s + 1)}), start, ledger.change_count, is_bad)
+        number = first_bad_at(sorted({n for s in suspects for n in (s, s + 1)}), start, change_log.change_count, is_bad)
         after = replay(BisectLimit(after_changes=number)) if number > 0 else failed
         if number > 0 and after.failure is not None:
-            c = after.ledger.changes[-1]
+            c = after.change_log.changes[-1]
             found = RejectedChange.of(after.failure, c.pass_name, c.by, c.place, ordinal=c.ordinal, replaced=c.replaced)
             return Fault(found, BisectLimit(before_change=number - 1), after, (shown_by, number - 1))
         return self._first_wrong_pass_run(failed, replay)
 
     def _first_wrong_pass_run(self, failed: RewriteResult, replay: Replay) -> Fault:
-        """The first run of a pass after which a replay fails, for mutations without permission of the ledger."""
+        """The first run of a pass after which a replay fails, for mutations without permission of the change log."""
         assert failed.failure is not None
         if (untouched := replay(BisectLimit(after_runs=0)).failure) is not None:
             _require_memory(untouched)
             raise VerificationError(f"even with no pass run: {untouched.message}")
-        ran = failed.ledger.passes_run
+        ran = failed.change_log.passes_run
         run = first_bad(0, len(ran), lambda n: replay(BisectLimit(after_runs=n)).failure is not None)
         return Fault(RejectedChange.of(failed.failure, ran[run - 1]), BisectLimit(after_runs=run - 1))
 

@@ -12,8 +12,8 @@ from ..io.model import Model
 from ..ir.graph import Graph
 from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
+from ..rewriting.change_log import ChangeLog
 from ..rewriting.changes import Change
-from ..rewriting.ledger import Ledger
 from ..support.intervals import RatioInterval
 from ..support.printable_text import json_text
 from ..verify.guarantee import ProofCounts
@@ -159,9 +159,9 @@ class MissingOperators:
     places: int
 
     @classmethod
-    def of(cls, ledger: Ledger, opset: int) -> list[MissingOperators]:
+    def of(cls, change_log: ChangeLog, opset: int) -> list[MissingOperators]:
         """Those for which rules declined in a run whose result has that opset, of the earliest opset first."""
-        found = (cls(op_type, since, len(places)) for (op_type, since), places in ledger.missing_operators.items())
+        found = (cls(op_type, since, len(places)) for (op_type, since), places in change_log.missing_operators.items())
         return sorted((m for m in found if m.since > opset), key=lambda m: (m.since, m.op_type))
 
 
@@ -237,10 +237,10 @@ class Report:
         return json_text(data)
 
 
-def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
+def pass_records(pipeline: Pass, change_log: ChangeLog) -> list[PassRecord]:
     """One record for each pass of the pipeline, in order."""
-    counts = {p.name: dict(ledger.counts.get(p.name, Counter[str]())) for p in leaves(pipeline)}
-    seconds = {name: round(ledger.seconds.get(name, 0.0), 6) for name in counts}
+    counts = {p.name: dict(change_log.counts.get(p.name, Counter[str]())) for p in leaves(pipeline)}
+    seconds = {name: round(change_log.seconds.get(name, 0.0), 6) for name in counts}
     return [PassRecord(name, sum(rules.values()), rules, seconds[name]) for name, rules in counts.items()]
 
 

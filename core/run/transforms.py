@@ -12,7 +12,7 @@ from ..errors import GraphError, PassesError, PluginError, format_error
 if TYPE_CHECKING:
     from ..io.model import Model
     from ..ir.graph import Graph
-    from ..rewriting.ledger import Ledger
+    from ..rewriting.change_log import ChangeLog
 
 
 @runtime_checkable
@@ -45,7 +45,7 @@ class TransformPass:
         """The name of the transform."""
         return self.item.name
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - as passes have
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - as passes have
         """Change nothing, since the transform was made when the model was loaded."""
         return 0
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import onnx
 import pytest
-from passwright.core import Ledger, Model, Pass, PassesError, Rule, RulePass, from_onnx, to_onnx
-from passwright.core.rewriting.ledger import BisectLimit
+from passwright.core import ChangeLog, Model, Pass, PassesError, Rule, RulePass, from_onnx, to_onnx
+from passwright.core.rewriting.change_log import BisectLimit
 from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -62,11 +62,11 @@ def recording_models(found: dict[bytes, onnx.ModelProto]) -> Generator[None]:
             found.setdefault(model.SerializeToString(deterministic=True), model)
         return model
 
-    def apply_by_steps(model: onnx.ModelProto, *what: Rule | Pass, **options: Any) -> tuple[Model, Ledger]:
-        result, ledger = apply_passes(model, *what, **options)
-        for changes in range(1, min(ledger.change_count, MAX_STEPS)):
+    def apply_by_steps(model: onnx.ModelProto, *what: Rule | Pass, **options: Any) -> tuple[Model, ChangeLog]:
+        result, change_log = apply_passes(model, *what, **options)
+        for changes in range(1, min(change_log.change_count, MAX_STEPS)):
             kept(model_after(model, what, changes))
-        return result, ledger
+        return result, change_log
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (rewriting, sys.modules[rewriting.becomes.__module__]):
@@ -78,9 +78,9 @@ def recording_models(found: dict[bytes, onnx.ModelProto]) -> Generator[None]:
 
 def model_after(model: onnx.ModelProto, passes: Collection[Rule | Pass], changes: int) -> onnx.ModelProto:
     """The model after so many changes."""
-    result, ledger = from_onnx(model), Ledger(limit=BisectLimit(after_changes=changes))
+    result, change_log = from_onnx(model), ChangeLog(limit=BisectLimit(after_changes=changes))
     for item in passes:
-        (RulePass(item.name, (item,)) if isinstance(item, Rule) else item).run(result.graph, ledger)
+        (RulePass(item.name, (item,)) if isinstance(item, Rule) else item).run(result.graph, change_log)
     return to_onnx(result)
 
 
@@ -108,15 +108,15 @@ def find_example(target: Rule | Pass, models: Collection[onnx.ModelProto]) -> Ex
 
 def fires_correctly(p: Pass, model: onnx.ModelProto) -> bool:
     """Whether the pass makes a change in the model that onnxruntime finds right."""
-    ledger = Ledger(record=True)
+    change_log = ChangeLog(record=True)
     try:
         imported = from_onnx(model)
-        p.run(imported.graph, ledger)
-        if ledger.change_count:
-            rewriting.require_equivalent(model, to_onnx(imported), exact=ledger.is_exact)
+        p.run(imported.graph, change_log)
+        if change_log.change_count:
+            rewriting.require_equivalent(model, to_onnx(imported), exact=change_log.is_exact)
     except PassesError:
         return False
-    return ledger.change_count > 0
+    return change_log.change_count > 0
 
 
 if __name__ == "__main__":

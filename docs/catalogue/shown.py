@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from passwright.app.drawing.op_pictures import pattern_picture, region_picture
 from passwright.app.drawing.picture import Picture, svg
-from passwright.core import Graph, Ledger, Op, Pass, Rule, RulePass, from_onnx
-from passwright.core.rewriting.ledger import NO_LIMIT, BisectLimit
+from passwright.core import ChangeLog, Graph, Op, Pass, Rule, RulePass, from_onnx
+from passwright.core.rewriting.change_log import NO_LIMIT, BisectLimit
 from record import Example
 
 
@@ -27,9 +27,9 @@ def figure(caption: str, picture: Picture, name: str) -> str:
 
 def before_and_after(target: Rule | Pass, example: Example) -> tuple[Picture, Picture]:
     """The example's ops, those that go and those that come marked: of a rule's first change, of a pass's whole run."""
-    graph, ledger = apply_to_example(target, example)
+    graph, change_log = apply_to_example(target, example)
     old = from_onnx(example.model()).graph
-    gone = {name for change in ledger.changes for name in change.replaced}
+    gone = {name for change in change_log.changes for name in change.replaced}
     replaced = [op for g in old.with_subgraphs() for op in g.sorted_ops() if op.label in gone]
     made = [op for g in graph.with_subgraphs() for op in g.sorted_ops() if op.by]
     inner = bool(replaced) and all(op.graph is not old for op in replaced)
@@ -37,12 +37,12 @@ def before_and_after(target: Rule | Pass, example: Example) -> tuple[Picture, Pi
     return picture_of_graph(here, replaced), picture_of_graph(there, made)
 
 
-def apply_to_example(target: Rule | Pass, example: Example) -> tuple[Graph, Ledger]:
+def apply_to_example(target: Rule | Pass, example: Example) -> tuple[Graph, ChangeLog]:
     """The example after a rule's first change, or after the whole pass."""
     graph = from_onnx(example.model()).graph
-    ledger = Ledger(record=True, limit=BisectLimit(after_changes=1) if isinstance(target, Rule) else NO_LIMIT)
-    (RulePass(target.name, (target,)) if isinstance(target, Rule) else target).run(graph, ledger)
-    return graph, ledger
+    change_log = ChangeLog(record=True, limit=BisectLimit(after_changes=1) if isinstance(target, Rule) else NO_LIMIT)
+    (RulePass(target.name, (target,)) if isinstance(target, Rule) else target).run(graph, change_log)
+    return graph, change_log
 
 
 def corresponding_body(old: Graph, new: Graph, body: Graph) -> Graph:

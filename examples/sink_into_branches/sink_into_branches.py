@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import networkx as nx
-from passwright.core import Graph, Ledger, Op, PassPlacement, Plugin, Value
+from passwright.core import ChangeLog, Graph, Op, PassPlacement, Plugin, Value
 from passwright.core.operators.effects import is_pure
 
 EXIT = "exit"
@@ -24,16 +24,16 @@ class SinkIntoBranches:
 
     name: str = "sink-into-branches"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Move ops from each graph into the branches in it, from the outermost graph to the innermost."""
-        return sum(self._sink(g, ledger) for g in graph.with_subgraphs())
+        return sum(self._sink(g, change_log) for g in graph.with_subgraphs())
 
-    def _sink(self, g: Graph, ledger: Ledger) -> int:
+    def _sink(self, g: Graph, change_log: ChangeLog) -> int:
         changes, sinkable = 0, ops_by_branch(g)
         for op in g.ops("If"):
             for branch in op.subgraphs:
                 moved = sinkable.get(branch, [])
-                if moved and ledger.request_change(self.name, op.outputs[0].name, moved):
+                if moved and change_log.request_change(self.name, op.outputs[0].name, moved):
                     move(moved, branch)
                     changes += 1
         return changes

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from passwright.core import (
+    ChangeLog,
     Graph,
-    Ledger,
     MatchFailure,
     Op,
     PassPlacement,
@@ -41,23 +41,23 @@ class SplitMatMul:
         if self.columns < 1:
             raise ValueError("columns is at least 1")
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """One look at each product, in the graph and in those inside it. Reads only the weights that are cut."""
-        return sum(self._split_graph(g, ledger) for g in tuple(graph.with_subgraphs()))
+        return sum(self._split_graph(g, change_log) for g in tuple(graph.with_subgraphs()))
 
-    def _split_graph(self, g: Graph, ledger: Ledger) -> int:
+    def _split_graph(self, g: Graph, change_log: ChangeLog) -> int:
         changes, blocks = 0, ConstantBlocks()
         for op in sorted(g.ops("MatMul", "Gemm"), key=lambda op: op.order_key):
             with suppress(MatchFailure):
-                changes += self._split(g, op, blocks, ledger)
+                changes += self._split(g, op, blocks, change_log)
         return changes
 
-    def _split(self, g: Graph, op: Op, blocks: ConstantBlocks, ledger: Ledger) -> bool:
-        """Split one product. All conditions are tested before the ledger, which counts the changes that it permits."""
+    def _split(self, g: Graph, op: Op, blocks: ConstantBlocks, change_log: ChangeLog) -> bool:
+        """Split one product. Conditions are tested before the change log, which counts the changes that it permits."""
         width, out = column_count(op), op.outputs[0]
         require(width > self.columns, "it is narrow enough")
         cuts, axis = column_axes(op, width), out.rank - 1
-        if not ledger.request_change(self.name, out.name, [op], exact=False):
+        if not change_log.request_change(self.name, out.name, [op], exact=False):
             return False
         build, count = RewriteBuilder(g, op), -(-width // self.columns)
         operands = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...core import Graph, Ledger, Op, Tensor, Value, made_from
+from ...core import ChangeLog, Graph, Op, Tensor, Value, made_from
 from ...core.errors import UsageError
 from ...core.ir.op_schemas import schema
 from ...core.ir.tensor import SAMPLE_BYTES, STRING, digest, element_bits, sample_key
@@ -23,15 +23,15 @@ class LiftConstants:
 
     name: str = "lift-constants"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Lift every dense Constant. O(constants)."""
-        return sum(self._lift(g, ledger) for g in tuple(graph.with_subgraphs()) if g.can_hold_initializers)
+        return sum(self._lift(g, change_log) for g in tuple(graph.with_subgraphs()) if g.can_hold_initializers)
 
-    def _lift(self, g: Graph, ledger: Ledger) -> int:
+    def _lift(self, g: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in g.ops("Constant"):
             value = op.outputs[0] if op.outputs and not op.domain else None
-            if value is None or value.tensor is None or not ledger.request_change(self.name, value.name, (op,)):
+            if value is None or value.tensor is None or not change_log.request_change(self.name, value.name, (op,)):
                 continue
             g.make_constant(value, value.tensor)
             g.prune([op])
@@ -45,11 +45,11 @@ class MergeConstants:
 
     name: str = "merge-constants"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Merge across all graphs. O(constants); only likely twins are read."""
-        return self._merge(graph, ConstantTable(), NameDisambiguator(graph), ledger)
+        return self._merge(graph, ConstantTable(), NameDisambiguator(graph), change_log)
 
-    def _merge(self, g: Graph, outer: ConstantTable, namer: NameDisambiguator, ledger: Ledger) -> int:
+    def _merge(self, g: Graph, outer: ConstantTable, namer: NameDisambiguator, change_log: ChangeLog) -> int:
         changes = 0
         known = outer if g.owner is None else ConstantTable(outer.visible.new_child(), outer.hoistable)
         for value in tuple(g.initializers):
@@ -57,7 +57,11 @@ class MergeConstants:
             if tensor is None or not is_mergeable(g, value):
                 continue
             twin = known.find_equal(ConstantSite(value, g), tensor)
-            if twin.value is not value and value.consumers and ledger.request_change(self.name, value.name, (value,)):
+            if (
+                twin.value is not value
+                and value.consumers
+                and change_log.request_change(self.name, value.name, (value,))
+            ):
                 if twin.graph not in g.with_enclosing() and twin.value in twin.graph.initializers:
                     namer.make_unique([twin.value])  # it moves to the outermost graph
                     del twin.graph.initializers[twin.value]
@@ -66,7 +70,7 @@ class MergeConstants:
                 g.replace_uses(value, twin.value)
                 g.drop_initializer(value)
                 changes += 1
-        return changes + sum(self._merge(sub, known, namer, ledger) for op in g.ops() for sub in op.subgraphs)
+        return changes + sum(self._merge(sub, known, namer, change_log) for op in g.ops() for sub in op.subgraphs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,7 @@ class Debloat:
         if self.min_bytes < 0:
             raise UsageError("min_bytes is 0 or more")
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Look at the large constants of the main graph; each is read up to its first difference."""
         changes = 0
         for value in tuple(graph.initializers):
@@ -154,7 +158,7 @@ class Debloat:
             if small is None or tensor.nbytes - small.nbytes < self.min_bytes:
                 continue
             made = repeating_op(graph, small)
-            if made is not None and ledger.request_change(self.name, value.name, (value,)):
+            if made is not None and change_log.request_change(self.name, value.name, (value,)):
                 replace_constant(graph, value, made, small, self.name)
                 changes += 1
         return changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...core import Graph, Ledger, Op, is_pure
+from ...core import ChangeLog, Graph, Op, is_pure
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
 from ..support.value_numbering import NodeKey, ValueNumbering, attribute_key, canonical_inputs, operator_key
@@ -19,22 +19,22 @@ class MergeDuplicates:
 
     name: str = "merge-duplicates"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Merge in one sweep in dependency order. O(ops times nesting depth)."""
-        return self._merge(graph, Scope(), ledger)
+        return self._merge(graph, Scope(), change_log)
 
-    def _merge(self, g: Graph, scope: Scope, ledger: Ledger) -> int:
+    def _merge(self, g: Graph, scope: Scope, change_log: ChangeLog) -> int:
         changes = 0
         for op in g.sorted_ops():
             for sub in op.subgraphs:  # first, so that equal bodies look equal
-                changes += self._merge(sub, scope.child(op), ledger)
+                changes += self._merge(sub, scope.child(op), change_log)
             if (op.is_stripped and not op.subgraphs) or op.type == "Constant":
                 continue
             twin = scope.find_equal(op)
-            changes += twin is not op and self._replace(g, op, twin, ledger)
+            changes += twin is not op and self._replace(g, op, twin, change_log)
         return changes
 
-    def _replace(self, g: Graph, op: Op, twin: Op, ledger: Ledger) -> bool:
+    def _replace(self, g: Graph, op: Op, twin: Op, change_log: ChangeLog) -> bool:
         both = zip(op.outputs, twin.outputs, strict=False)
         pairs = [(old, new) for old, new in both if old.consumers or g.is_output(old)]
         if (
@@ -46,7 +46,7 @@ class MergeDuplicates:
         foreign = twin.graph is not g
         if any(g.is_output(old) and (foreign or g.is_output(new) or new in g.pinned) for old, new in pairs):
             return False
-        if not ledger.request_change(self.name, pairs[0][0].name, (op, twin)):
+        if not change_log.request_change(self.name, pairs[0][0].name, (op, twin)):
             return False
         for old, new in pairs:
             g.replace_uses(old, new)

@@ -19,8 +19,8 @@ from onnx import TensorProto, helper
 
 from ...core import (
     EXACT,
+    ChangeLog,
     Graph,
-    Ledger,
     Op,
     RewriteBuilder,
     Tensor,
@@ -59,18 +59,18 @@ class RemoveUnused:
 
     name: str = "remove-unused"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Remove dead ops, last first, then initializers. O(ops)."""
         changes = 0
         for g in graph.with_subgraphs():  # lazily: not into the bodies of removed ops
             for op in reversed(tuple(g.ops())):
                 if op in g and all(map(g.is_unused, op.outputs)) and may_drop(op):
                     place = op.outputs[0].name if op.outputs else op.name
-                    if ledger.request_change(self.name, place, (op,)):
+                    if change_log.request_change(self.name, place, (op,)):
                         changes += g.prune([op])
         for g in tuple(graph.with_subgraphs()):
             for value in tuple(g.initializers):
-                if g.is_unused(value) and ledger.request_change(self.name, value.name, (value,)):
+                if g.is_unused(value) and change_log.request_change(self.name, value.name, (value,)):
                     changes += g.drop_initializer(value)
         return changes
 
@@ -121,13 +121,13 @@ class DropZeroStates:
 
     name: str = "drop-zero-states"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Leave out every state that is known to be zero. O(recurrent ops)."""
         changes = 0
         for op in [op for g in graph.with_subgraphs() for op in g.ops(*STATE_INPUTS) if not op.domain]:
             zeros = {i for i in STATE_INPUTS[op.type] if is_known_zero(op.input(i))}
             named = [v.name for v in op.outputs if v.name]
-            if not zeros or not named or not ledger.request_change(self.name, named[0], (op,)):
+            if not zeros or not named or not change_log.request_change(self.name, named[0], (op,)):
                 continue
             inputs = (None if i in zeros else v for i, v in enumerate(op.inputs))
             op.graph.set_inputs(op, without_trailing_omitted(inputs))

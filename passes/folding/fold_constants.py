@@ -9,7 +9,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from ...core import Graph, Ledger, Op, Tensor, Value, evaluate, is_pure
+from ...core import ChangeLog, Graph, Op, Tensor, Value, evaluate, is_pure
 from ...core.errors import UsageError
 from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
 from ...core.ir.graph import enclosing_op
@@ -130,17 +130,17 @@ class FoldConstants:
         if self.max_growth < 0 or not 0 <= self.max_share < inf:
             raise UsageError("max_growth and max_share are 0 or more, and finite")
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Fold until nothing more can be; one session for each graph and round."""
         total = 0
         for g in [g for g in graph.with_subgraphs() if g.can_hold_initializers]:
             fresh = list(constant_inputs(g))
             while fresh:
-                fresh = self._fold(g, graph, fresh, ledger)
+                fresh = self._fold(g, graph, fresh, change_log)
                 total += len(fresh)
         return total
 
-    def _fold(self, g: Graph, root: Graph, known: list[Value], ledger: Ledger) -> list[Value]:
+    def _fold(self, g: Graph, root: Graph, known: list[Value], change_log: ChangeLog) -> list[Value]:
         """Fold ops that depend on the `known` constants; returns the new constants."""
         sizes = ResultSizes()
         candidates = foldable_ops(g, known, sizes)
@@ -152,7 +152,7 @@ class FoldConstants:
         works = select_within_limits(candidates, sizes, loaded, spent)
         for op in candidates:
             if op not in works:
-                ledger.record_decline(self.name, op.outputs[0].name, "it takes too much time or memory to compute")
+                change_log.record_decline(self.name, op.outputs[0].name, "it takes too much time or memory to compute")
         chosen = select_within_budget(list(works), sizes, room)
         inside = set(chosen)
         wanted = [v for op in chosen for v in op.outputs if g.is_output(v) or any(u not in inside for u in v.consumers)]
@@ -161,12 +161,12 @@ class FoldConstants:
         work = sum((works[op] for op in chosen), Work())
         spend(root, work)
         fresh: list[Value] = []
-        for value, tensor in _computed(chosen, wanted, evaluation_limits(work, loaded), ledger).items():
+        for value, tensor in _computed(chosen, wanted, evaluation_limits(work, loaded), change_log).items():
             if tensor.nbytes > max(room, sizes.of(value) or 0):  # the file declares another shape
                 continue
             maker = value.producer
             exact = tensor.dtype not in FLOAT16_DTYPES
-            if maker is not None and ledger.request_change(self.name, value.name, (maker,), exact=exact):
+            if maker is not None and change_log.request_change(self.name, value.name, (maker,), exact=exact):
                 g.make_constant(value, tensor)
                 fresh.append(value)
         g.prune(chosen)
@@ -174,7 +174,7 @@ class FoldConstants:
 
 
 def _computed(
-    ops: Sequence[Op], wanted: Sequence[Value], limits: EvaluationLimits, ledger: Ledger
+    ops: Sequence[Op], wanted: Sequence[Value], limits: EvaluationLimits, change_log: ChangeLog
 ) -> dict[Value, Tensor]:
     """The tensors of `wanted` and those that ops without result read; of the latter, a note has the reason."""
     found, rest = evaluate_arrays(ops, wanted, MAX_TRANSIENT_BYTES)
@@ -184,7 +184,7 @@ def _computed(
             wanted,
             found,
             limits=limits,
-            on_failure=lambda op, why: ledger.note(f"{op.label} is not folded: {why}"),
+            on_failure=lambda op, why: change_log.note(f"{op.label} is not folded: {why}"),
         )
     return found
 

@@ -16,8 +16,8 @@ from onnx import TensorProto
 
 from ...core import (
     EXACT,
+    ChangeLog,
     Graph,
-    Ledger,
     Op,
     RewriteBuilder,
     Value,
@@ -443,17 +443,17 @@ class FuseCacheIntoAttention:
 
     name: str = "fuse-cache-into-attention"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Visit each Attention once. O(ops), and at most MAX_ANCESTORS for each whose cache has other readers."""
         return sum(
-            self._fuse(op, ledger)
+            self._fuse(op, change_log)
             for g in tuple(graph.with_subgraphs())
             for op in sorted(g.ops("Attention"), key=lambda op: op.order_key)
         )
 
-    def _fuse(self, op: Op, ledger: Ledger) -> bool:
+    def _fuse(self, op: Op, change_log: ChangeLog) -> bool:
         joins = unless_declined(cache_joins, op)
-        if joins is None or not ledger.request_change(self.name, op.outputs[0].name, (op, *joins), exact=False):
+        if joins is None or not change_log.request_change(self.name, op.outputs[0].name, (op, *joins), exact=False):
             return False
         graph, g = op.graph, RewriteBuilder(op.graph, op)
         keys, values = ((operand(join), operand(join, 1)) for join in joins)

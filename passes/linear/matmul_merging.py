@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, Value, made_from, require, rule
+from ...core import ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Value, made_from, require, rule
 from ...core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ...core.ir.dtypes import FLOATS
 from ...core.operators.declaration import Trait
@@ -180,11 +180,11 @@ class MergeParallelMatmuls:
 
     name: str = "merge-parallel-matmuls"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Visit each product once. O(ops)."""
-        return sum(self._merge_in(g, ledger) for g in tuple(graph.with_subgraphs()))
+        return sum(self._merge_in(g, change_log) for g in tuple(graph.with_subgraphs()))
 
-    def _merge_in(self, g: Graph, ledger: Ledger) -> int:
+    def _merge_in(self, g: Graph, change_log: ChangeLog) -> int:
         families: dict[SiblingKey, list[ProductBranch]] = {}
         for op in sorted(g.ops("MatMul", "Gemm"), key=lambda op: op.order_key):
             try:
@@ -192,16 +192,16 @@ class MergeParallelMatmuls:
                 families.setdefault(sibling_key(branch.product), []).append(branch)
             except MatchFailure:
                 continue
-        return sum(self._merge(g, family, ledger) for family in families.values() if ops_saved(family) > 0)
+        return sum(self._merge(g, family, change_log) for family in families.values() if ops_saved(family) > 0)
 
-    def _merge(self, g: Graph, branches: list[ProductBranch], ledger: Ledger) -> bool:
+    def _merge(self, g: Graph, branches: list[ProductBranch], change_log: ChangeLog) -> bool:
         ops, place = [op for b in branches for op in b.ops], branches[0].last_op.outputs[0].name
         try:
             require_profit(branches, g.context.costs)
         except MatchFailure as why:
-            ledger.record_decline(self.name, place, str(why))
+            change_log.record_decline(self.name, place, str(why))
             return False
-        if not ledger.request_change(self.name, place, ops, exact=False):
+        if not change_log.request_change(self.name, place, ops, exact=False):
             return False
         build = RewriteBuilder(g, branches[0].product.op)
         for b, part in zip(branches, split_product(build, branches), strict=True):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, Value, made_from, require, rule
+from ...core import ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Value, made_from, require, rule
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.expressions import is_known_le, prod
 from ...core.ir.op import replaced
@@ -107,13 +107,13 @@ class FoldScale:
 
     name: str = "fold-scale"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Visit each Mul and Div by a number. O(ops)."""
         scales = [op for g in graph.with_subgraphs() for op in sorted(g.ops("Mul", "Div"), key=lambda op: op.order_key)]
-        return sum(self._fold(op, ledger) for op in scales)
+        return sum(self._fold(op, change_log) for op in scales)
 
-    def _fold(self, op: Op, ledger: Ledger) -> bool:
-        if op not in op.graph or not ledger.may_change(self.name, op.outputs[0].name, exact=False):
+    def _fold(self, op: Op, change_log: ChangeLog) -> bool:
+        if op not in op.graph or not change_log.may_change(self.name, op.outputs[0].name, exact=False):
             return False
         g = RewriteBuilder(op.graph, op)
         try:
@@ -122,7 +122,9 @@ class FoldScale:
             with np.errstate(all="ignore"):  # the numbers are examined where they are written
                 result, others = rebuild_path(g, path, s)
             ops = (op, *(step for step, _ in path))
-            require(ledger.request_change(self.name, op.outputs[0].name, ops, exact=False), "not permitted in this run")
+            require(
+                change_log.request_change(self.name, op.outputs[0].name, ops, exact=False), "not permitted in this run"
+            )
         except MatchFailure:
             op.graph.discard(g.added_ops[::-1])
             for v in g.constants:

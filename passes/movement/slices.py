@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core import EXACT, Graph, Ledger, Op, RewriteBuilder, Value, made_from, require, rule
+from ...core import EXACT, ChangeLog, Graph, Op, RewriteBuilder, Value, made_from, require, rule
 from ...core.ir.dims import Dim
 from ...core.operators.operands import INT32_MAX, INT64_MAX, slice_range
 from ..support.operand_queries import constant_numbers, known_extent, unless_declined
@@ -148,11 +148,11 @@ class SlicesToSplit:
 
     name: str = "slices-to-split"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Group the Slices of each value, and replace complete groups. O(Slices)."""
-        return sum(self._split(g, ledger) for g in tuple(graph.with_subgraphs()) if g.opsets.get("", 0) >= 2)
+        return sum(self._split(g, change_log) for g in tuple(graph.with_subgraphs()) if g.opsets.get("", 0) >= 2)
 
-    def _split(self, g: Graph, ledger: Ledger) -> int:
+    def _split(self, g: Graph, change_log: ChangeLog) -> int:
         found: dict[tuple[Value, int], list[SlicePart]] = {}
         for op in g.ops("Slice"):
             part = slice_part(op)
@@ -162,7 +162,7 @@ class SlicesToSplit:
         for (x, axis), parts in found.items():
             parts.sort(key=lambda p: p[0].start)
             ops = [op for _, op in parts]
-            if covers_axis([r for r, _ in parts], x, axis) and ledger.request_change(
+            if covers_axis([r for r, _ in parts], x, axis) and change_log.request_change(
                 self.name, ops[0].outputs[0].name, ops
             ):
                 self._replace(g, x, axis, parts)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, Value, require
+from ...core import ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Value, require
 from ...core.ir.op import replaced
 from ..arithmetic.value_ranges import CLAMPS
 from ..cleanup.quantization import quantization
@@ -163,22 +163,22 @@ class CorrectBiases:
     errors: Mapping[str, Array] = field(default_factory=dict[str, Array], compare=False, repr=False)
     name: str = "correct-biases"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Correct the bias of each op with an error in a change named after its result. O(ops)."""
         changes = 0
         for op in list(linear_ops(graph)):
             place = op.outputs[0].name
-            if place not in self.errors or not ledger.may_change(self.name, place, exact=False):
+            if place not in self.errors or not change_log.may_change(self.name, place, exact=False):
                 continue
             build = RewriteBuilder(op.graph, op)
             try:
                 user, index, bias = corrected_bias(build, op, self.errors[place])
-                require(ledger.request_change(self.name, place, (op,), exact=False), "not permitted in this run")
+                require(change_log.request_change(self.name, place, (op,), exact=False), "not permitted in this run")
             except MatchFailure as why:
                 op.graph.discard(build.added_ops[::-1])
                 for v in build.constants:
                     op.graph.drop_initializer(v)
-                ledger.record_decline(self.name, place, str(why))
+                change_log.record_decline(self.name, place, str(why))
                 continue
             replace_input(user, index, bias)
             changes += 1

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Graph, Ledger, MatchFailure, Op, RewriteBuilder, Value, require, same_extent
+from ...core import ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Value, require, same_extent
 from ...core.errors import UsageError
 from ...core.ir.dims import as_integers
 from ...core.ir.op import replaced
@@ -309,7 +309,7 @@ class SmoothActivations:
         if not 0 <= self.alpha <= 1:
             raise UsageError(f"alpha={self.alpha} is not between 0 and 1")
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Smooth each value with maxima in a change named after it. O(ops + weights)."""
         changes = 0
         for v in (v for g in graph.with_subgraphs() for v in scalable_values(g.sorted_ops()) if v.name in self.maxima):
@@ -317,9 +317,9 @@ class SmoothActivations:
                 value = scalable_value(v)
                 scales = self._scales(value)
             except MatchFailure as why:
-                ledger.record_decline(self.name, v.name, str(why))
+                change_log.record_decline(self.name, v.name, str(why))
                 continue
-            if ledger.request_change(self.name, v.name, value.ops, exact=False):
+            if change_log.request_change(self.name, v.name, value.ops, exact=False):
                 divide([(value, scales)])
                 changes += 1
         return changes
@@ -353,7 +353,7 @@ class EqualizeChannels:
 
     name: str = "equalize-channels"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Equalize all pairs together, each in a change named after the value between. O(ops + weights)."""
         values: list[ScalableValue] = []
         for v in (v for g in graph.with_subgraphs() for v in scalable_values(g.sorted_ops())):
@@ -361,15 +361,15 @@ class EqualizeChannels:
                 found = scalable_value(v)
                 require(found.source.type in LINEAR_OPS, f"{found.source.label} has no weights")
             except MatchFailure as why:
-                ledger.record_decline(self.name, v.name, str(why))
+                change_log.record_decline(self.name, v.name, str(why))
                 continue
-            if ledger.may_change(self.name, v.name, exact=False):
+            if change_log.may_change(self.name, v.name, exact=False):
                 values.append(found)
         changed: list[tuple[ScalableValue, Array]] = []
         for value, scales in zip(values, equalizing_scales(values), strict=True):
             if np.abs(np.log(scales)).max(initial=0) < np.log1p(LEAST_CHANGE):
-                ledger.record_decline(self.name, value.value.name, "its channels are alike")
-            elif ledger.request_change(self.name, value.value.name, value.ops, exact=False):
+                change_log.record_decline(self.name, value.value.name, "its channels are alike")
+            elif change_log.request_change(self.name, value.value.name, value.ops, exact=False):
                 changed.append((value, scales))
         divide(changed)
         return len(changed)

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Graph, Ledger, Op, Range, Tensor, Value, made_from, require
+from ...core import ChangeLog, Graph, Op, Range, Tensor, Value, made_from, require
 from ...core.errors import MatchFailure, UsageError
 from ...core.ir.graph import Runs, enclosing_op
 from ...core.ir.op import inherit_name
@@ -316,15 +316,15 @@ class ConvertToHalf:
     """f(x, w) => Cast(f(Cast(x, half), w as half), single), for each op that bears it
 
     Neighbouring casts cancel as they are made, so that values between two half ops are half; inputs and outputs of the
-    model and of bodies stay of single precision. The reasons why others stay are the declines of the ledger.
+    model and of bodies stay of single precision. The reasons why others stay are the declines of the change log.
     """
 
     name: str = "convert-to-half"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Convert each op in a change of its own, named after its first output. O(ops + constants)."""
         if graph.opsets.get(ONNX_DOMAIN, 0) < CAST_OPSET:
-            ledger.record_decline(self.name, "", f"before opset {CAST_OPSET}, Cast names its type in text")
+            change_log.record_decline(self.name, "", f"before opset {CAST_OPSET}, Cast names its type in text")
             return 0
         runs = graph.context.runs or runs_on_cpu
         candidates: dict[Op, Halves] = {}
@@ -343,21 +343,21 @@ class ConvertToHalf:
                         require(not operands, f"{''.join(operands[:1])} may have elements beyond the largest half")
                         candidates[op] = halves
                 except MatchFailure as why:
-                    ledger.record_decline(self.name, op.outputs[0].name, str(why))
+                    change_log.record_decline(self.name, op.outputs[0].name, str(why))
         chosen = select_groups(candidates)
-        for op in candidates.keys() - set(chosen) if ledger.record else ():
-            ledger.record_decline(self.name, op.outputs[0].name, "no op with weights or halves is near")
+        for op in candidates.keys() - set(chosen) if change_log.record else ():
+            change_log.record_decline(self.name, op.outputs[0].name, "no op with weights or halves is near")
         values = HalfValues(self.name)
-        changes = sum(self._convert(op, candidates[op], values, ledger) for op in chosen)
+        changes = sum(self._convert(op, candidates[op], values, change_log) for op in chosen)
         for cast in values.casts[::-1]:
             bypass(cast, self.name)
             cast.graph.prune([cast])
         return changes
 
-    def _convert(self, op: Op, halves: Halves, values: HalfValues, ledger: Ledger) -> bool:
-        if not ledger.may_change(self.name, op.outputs[0].name, exact=False):
+    def _convert(self, op: Op, halves: Halves, values: HalfValues, change_log: ChangeLog) -> bool:
+        if not change_log.may_change(self.name, op.outputs[0].name, exact=False):
             return False
-        if not ledger.request_change(self.name, op.outputs[0].name, (op,), exact=False):
+        if not change_log.request_change(self.name, op.outputs[0].name, (op,), exact=False):
             return False
         graph = op.graph
         inputs = [values.of(v, op) if v is not None and i in halves.inputs else v for i, v in enumerate(op.inputs)]
@@ -426,11 +426,11 @@ class StoreWeights:
         if self.to not in STORED_TYPES:
             raise UsageError(f"to={self.to} is not a type for weights: {' or '.join(STORED_TYPES)}")
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Convert each weight in a change of its own, named after the weight. O(ops + weights)."""
         convert, opset = STORED_TYPES[self.to]
         if graph.opsets.get(ONNX_DOMAIN, 0) < opset:
-            ledger.record_decline(self.name, "", f"{self.to} needs opset {opset}")
+            change_log.record_decline(self.name, "", f"{self.to} needs opset {opset}")
             return 0
         changes = 0
         for v in list(all_constants(graph)):
@@ -438,9 +438,9 @@ class StoreWeights:
                 self._require_stored(v)
                 narrow = convert(v.const, v.name)
             except MatchFailure as why:
-                ledger.record_decline(self.name, v.name, str(why))
+                change_log.record_decline(self.name, v.name, str(why))
                 continue
-            if ledger.request_change(self.name, v.name, (v,), exact=False):
+            if change_log.request_change(self.name, v.name, (v,), exact=False):
                 self._store(v, narrow)
                 changes += 1
         return changes

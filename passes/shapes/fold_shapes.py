@@ -14,8 +14,8 @@ from onnx import helper
 
 from ...core import (
     EXACT,
+    ChangeLog,
     Graph,
-    Ledger,
     MatchFailure,
     Op,
     RewriteBuilder,
@@ -41,11 +41,11 @@ class FoldShapes:
 
     name: str = "fold-shapes"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Fold in every graph. O(ops that compute with shapes)."""
-        return sum(self._fold(g, ledger) for g in tuple(graph.with_subgraphs()) if g.can_hold_initializers)
+        return sum(self._fold(g, change_log) for g in tuple(graph.with_subgraphs()) if g.can_hold_initializers)
 
-    def _fold(self, g: Graph, ledger: Ledger) -> int:
+    def _fold(self, g: Graph, change_log: ChangeLog) -> int:
         changes, makers = 0, list[Op]()
         for op in shape_computations(g):
             for v in op.outputs:
@@ -53,7 +53,7 @@ class FoldShapes:
                 numbers = None if elements is None else as_integers(elements)
                 if numbers is None or v.is_const or not _is_read(g, v):
                     continue
-                if ledger.request_change(self.name, v.name, (op,)):
+                if change_log.request_change(self.name, v.name, (op,)):
                     kind = helper.tensor_dtype_to_np_dtype(v.dtype)
                     g.make_constant(v, Tensor.from_array(np.array(numbers, kind).reshape(v.static_shape)))
                     makers.append(op)
@@ -68,11 +68,11 @@ class MergeShapes:
 
     name: str = "merge-shapes"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Merge within each graph. O(ops)."""
-        return sum(self._merge(g, ledger) for g in tuple(graph.with_subgraphs()))
+        return sum(self._merge(g, change_log) for g in tuple(graph.with_subgraphs()))
 
-    def _merge(self, g: Graph, ledger: Ledger) -> int:
+    def _merge(self, g: Graph, change_log: ChangeLog) -> int:
         inside = dict.fromkeys(shape_computations(g))
         if len(inside) < 2:
             return 0
@@ -88,7 +88,7 @@ class MergeShapes:
                 if g.producer(first) is None:  # all that read it was merged into others
                     first = known[v.dtype, v.rank, v.known_elements] = v
                 replaceable = first is not v and _is_read(g, v) and not g.is_output(v)
-                if replaceable and ledger.request_change(self.name, v.name, (op,)):
+                if replaceable and change_log.request_change(self.name, v.name, (op,)):
                     g.replace_uses(v, first)
                     g.prune([op])
                     changes += 1
@@ -285,6 +285,6 @@ class FoldDynamicShapeOperands:
 
     name: str = "fold-dynamic-shape-operands"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Apply the rule, unless the whole model runs on tensors without elements. O(ops)."""
-        return 0 if supports_empty_tensors(graph) else rewrite(graph, (fold_dynamic_reshape_shape,), ledger).total()
+        return 0 if supports_empty_tensors(graph) else rewrite(graph, (fold_dynamic_reshape_shape,), change_log).total()

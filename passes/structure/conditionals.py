@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core import Graph, Ledger, Op, may_drop
+from ...core import ChangeLog, Graph, Op, may_drop
 from ...core.ir.tensor import digest, sample_key
 from ..support.operand_queries import known_scalar
 from ..support.value_numbering import ValueNumbering
@@ -29,14 +29,18 @@ class InlineIf:
 
     name: str = "inline-if"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Inline every such If, those uncovered by inlining too."""
         namer, changes = NameDisambiguator(graph), 0
         work = [op for g in graph.with_subgraphs() for op in g.ops("If")]
         while work:
             op = work.pop()
             branch = taken_branch(op)
-            if op not in op.graph or branch is None or not ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if (
+                op not in op.graph
+                or branch is None
+                or not change_log.request_change(self.name, op.outputs[0].name, (op,))
+            ):
                 continue
             work += branch.ops("If")
             inline_body(op, branch, {}, branch.outputs, self.name, namer)
@@ -57,13 +61,17 @@ class MergeBranches:
 
     name: str = "merge-branches"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Look at every If, outermost first. O(ops in branches); large constants are read only where all else fits."""
         namer, changes = NameDisambiguator(graph), 0
         for op in [op for g in graph.with_subgraphs() for op in g.ops("If")]:
             branches = branches_of(op) if is_attached(op) else None
             alike = equal_outputs(op, *branches) if branches is not None else []
-            if branches is not None and alike and ledger.request_change(self.name, op.outputs[alike[0]].name, (op,)):
+            if (
+                branches is not None
+                and alike
+                and change_log.request_change(self.name, op.outputs[alike[0]].name, (op,))
+            ):
                 self._merge(op, *branches, alike, namer)
                 changes += 1
         return changes

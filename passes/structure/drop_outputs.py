@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core import Graph, Ledger, Op
+from ...core import ChangeLog, Graph, Op
 from ...core.ir.graph import drop_output
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
@@ -30,38 +30,42 @@ class DropOutputs:
 
     name: str = "drop-outputs"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Look at every op that could have any, outermost first. O(such ops, and the ops in bodies)."""
         changes, work = 0, [graph]
         while work:
             g = work.pop()
             for op in g.ops(*OPTIONAL_OUTPUTS):
-                changes += self._leave_out(op, ledger)
+                changes += self._leave_out(op, change_log)
             for op in g.ops("If", "Loop", "Scan"):
-                changes += self._drop_body_outputs(op, ledger)
+                changes += self._drop_body_outputs(op, change_log)
             work += [sub for op in g.ops(*SUBGRAPH_OPS) for sub in op.subgraphs]
         return changes
 
-    def _leave_out(self, op: Op, ledger: Ledger) -> int:
+    def _leave_out(self, op: Op, change_log: ChangeLog) -> int:
         live = [v for v in op.outputs if not op.graph.is_unused(v)]
         if op.domain or not live or op.version < RECURRENT_OPTIONAL_SINCE.get(op.type, 1):
             return 0
         places = [i for i in OPTIONAL_OUTPUTS[op.type] if i < len(op.outputs) and op.outputs[i].name]
         unread = [i for i in places if op.graph.is_unused(op.outputs[i])]
-        if not unread or not ledger.request_change(self.name, live[0].name, (op,)):
+        if not unread or not change_log.request_change(self.name, live[0].name, (op,)):
             return 0
         for i in reversed(unread):
             drop_output(op, i)
         return 1
 
-    def _drop_body_outputs(self, op: Op, ledger: Ledger) -> int:
+    def _drop_body_outputs(self, op: Op, change_log: ChangeLog) -> int:
         live = [i for i, v in enumerate(op.outputs) if not op.graph.is_unused(v)]
         if op.domain or not live:
             return 0
         place = op.outputs[live[0]].name
         if op.type == "If":
             branches = branches_of(op)
-            if branches is None or len(live) == len(op.outputs) or not ledger.request_change(self.name, place, (op,)):
+            if (
+                branches is None
+                or len(live) == len(op.outputs)
+                or not change_log.request_change(self.name, place, (op,))
+            ):
                 return 0
             rebuild_if(op, branches, live, self.name)
             return 1
@@ -69,7 +73,7 @@ class DropOutputs:
         if iteration is None:
             return 0
         parts = iteration.live_parts()
-        if parts == iteration.all_parts() or not ledger.request_change(self.name, place, (op,)):
+        if parts == iteration.all_parts() or not change_log.request_change(self.name, place, (op,)):
             return 0
         iteration.rebuild_with(parts, self.name)
         return 1

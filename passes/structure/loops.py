@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core import Graph, Ledger, Op, Tensor, Value, is_pure, may_drop, same_extent
+from ...core import ChangeLog, Graph, Op, Tensor, Value, is_pure, may_drop, same_extent
 from ...core.ir import op_schemas
 from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import CPU_FLOATS
@@ -151,7 +151,7 @@ class InlineLoop:
 
     name: str = "inline-loop"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Inline every such Loop, innermost first. O(ops in them)."""
         namer, changes = NameDisambiguator(graph), 0
         for op in reversed([op for g in graph.with_subgraphs() for op in g.ops("Loop")]):
@@ -160,7 +160,7 @@ class InlineLoop:
                 continue
             count = known_trip_count(loop)
             fits = count is not None and is_inlinable(loop, count)
-            if fits and ledger.request_change(self.name, op.outputs[loop.live_outputs[0]].name, (op,)):
+            if fits and change_log.request_change(self.name, op.outputs[loop.live_outputs[0]].name, (op,)):
                 if count:
                     self._inline_trip(loop, namer)
                 else:
@@ -268,7 +268,7 @@ class HoistInvariants:
 
     name: str = "hoist-invariants"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Hoist from the innermost body outwards, so that ops may leave several loops. O(ops in bodies)."""
         namer, changes = NameDisambiguator(graph), 0
         for op in reversed([op for g in graph.with_subgraphs() for op in g.ops("Loop", "Scan")]):
@@ -276,11 +276,11 @@ class HoistInvariants:
             if loop is None:
                 continue
             same = invariant_carried_values(loop)
-            if same and ledger.request_change(self.name, op.outputs[same[0]].name, (op,)):
+            if same and change_log.request_change(self.name, op.outputs[same[0]].name, (op,)):
                 changes += 1
                 loop = self._capture_invariants(loop, same)
             if loop is not None:
-                changes += self._hoist(loop, ledger, namer)
+                changes += self._hoist(loop, change_log, namer)
         return changes
 
     def _capture_invariants(self, loop: LoopView, invariants: list[int]) -> LoopView | None:
@@ -299,7 +299,7 @@ class HoistInvariants:
         remove_with_operands(op)
         return None
 
-    def _hoist(self, loop: LoopView, ledger: Ledger, namer: NameDisambiguator) -> int:
+    def _hoist(self, loop: LoopView, change_log: ChangeLog, namer: NameDisambiguator) -> int:
         body, graph = loop.body, loop.op.graph
         chosen: dict[Op, None] = {}
         if not graph.can_hold_initializers or body.pinned:
@@ -308,7 +308,7 @@ class HoistInvariants:
         for op in body.sorted_ops():
             returned = any(map(body.is_output, (*op.outputs, *constants_read_by(body, [op]))))
             fits = not returned and varies.isdisjoint(op.inputs) and is_speculatable(op)
-            if fits and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if fits and change_log.request_change(self.name, op.outputs[0].name, (op,)):
                 chosen[op] = None
             else:
                 varies.update(op.outputs)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ...core import Graph, Ledger, Model
+from ...core import ChangeLog, Graph, Model
 from ...core.errors import MatchFailure, ModelError, UnverifiableError, UsageError
 from ...core.ir.op_schemas import ONNX_DOMAIN, latest_opset_version
 from ...core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
@@ -35,12 +35,12 @@ class RaiseOpset:
         """The highest opset to which it may convert a model."""
         return self.to or highest_opset_of_onnxruntime()
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Convert the whole model in one change. O(ops)."""
-        plan = self._plan(graph, exact=ledger.exact_only)
+        plan = self._plan(graph, exact=change_log.exact_only)
         if plan.version == graph.opsets.get(ONNX_DOMAIN, plan.version):
             return 0
-        if not ledger.request_change(self.name, "", tuple(plan.replacements), exact=plan.is_exact):
+        if not change_log.request_change(self.name, "", tuple(plan.replacements), exact=plan.is_exact):
             return 0
         plan.apply(graph, self.name)
         return 1
@@ -89,7 +89,7 @@ class ConvertOpset:
         texts = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
         return Hint(f"{texts} from opset {since} on", {"to": str(since)})
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Convert the whole model in one change. O(ops).
 
         Raises ModelError for an op that cannot be converted, UnverifiableError for one that would not run.
@@ -97,8 +97,8 @@ class ConvertOpset:
         version = self.opset
         if graph.opsets.get(ONNX_DOMAIN) == version:
             return 0
-        plan = self._plan(graph, version, exact=ledger.exact_only)
-        if not ledger.request_change(self.name, "", tuple(plan.replacements), exact=plan.is_exact):
+        plan = self._plan(graph, version, exact=change_log.exact_only)
+        if not change_log.request_change(self.name, "", tuple(plan.replacements), exact=plan.is_exact):
             return 0
         plan.apply(graph, self.name)
         return 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import onnx
 from onnx import TensorProto
 
-from ...core import Graph, Ledger, Model, ModelError, Op, Value
+from ...core import ChangeLog, Graph, Model, ModelError, Op, Value
 from ...core.errors import UsageError
 from ...core.ir.op_schemas import ONNX_DOMAIN
 
@@ -50,7 +50,7 @@ class ConvertFloats:
 
         changes = 0 if self.keep_interface else make_interface_half(model)
         convert = StoreWeights() if self.weights_only else ConvertToHalf()
-        return changes + convert.run(model.graph, Ledger())
+        return changes + convert.run(model.graph, ChangeLog())
 
 
 def make_interface_half(model: Model) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[3] x) => (float[3] y, float[3] z)
     <int64 trips = {3}, bool go = {1}, float[1] one = {1.0}, float[1] two = {2.0}> {
@@ -34,14 +34,14 @@ class ConstantIntoLoop:
 
     name: str = "constant-into-loop"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for loop in graph.ops("Loop"):
             (body,) = loop.subgraphs
             for start, state in zip(loop.inputs[2:], body.inputs[2:], strict=True):
                 if start is None or not start.is_const or not state.consumers:
                     continue
-                if ledger.request_change(self.name, state.name, (state,)):
+                if change_log.request_change(self.name, state.name, (state,)):
                     body.replace_uses(state, start)
                     changes += 1
         return changes

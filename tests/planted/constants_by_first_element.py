@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from passwright.core import Graph, Ledger, Value
+from passwright.core import ChangeLog, Graph, Value
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Mul(x, p)
@@ -31,11 +31,11 @@ class MergeAlike:
 
     name: str = "merge-alike"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes, known = 0, dict[object, Value]()
         for value in tuple(graph.initializers):
             twin = known.setdefault((value.dtype, value.shape, value.const.tobytes()[:8]), value)
-            if twin is not value and value.consumers and ledger.request_change(self.name, value.name, (value,)):
+            if twin is not value and value.consumers and change_log.request_change(self.name, value.name, (value,)):
                 graph.replace_uses(value, twin)
                 graph.drop_initializer(value)
                 changes += 1

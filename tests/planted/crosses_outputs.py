@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Identity(x)
@@ -22,11 +22,11 @@ class CrossesOutputs:
 
     name: str = "crosses-outputs"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         first, second = (graph.producer(v) for v in graph.outputs)
         if first is None or second is None or first.type <= second.type:
             return 0
-        if not ledger.request_change(self.name, graph.outputs[0].name, (first, second)):
+        if not change_log.request_change(self.name, graph.outputs[0].name, (first, second)):
             return 0
         values = graph.outputs
         values[0].name, values[1].name = values[1].name, values[0].name

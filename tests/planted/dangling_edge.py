@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] z) {
     a = Neg(x)
@@ -23,11 +23,15 @@ class DanglingEdge:
 
     name: str = "dangling-edge"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in graph.ops("Abs"):
             inner = graph.producer(op.inputs[0])
-            if inner is None or inner.type != "Neg" or not ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if (
+                inner is None
+                or inner.type != "Neg"
+                or not change_log.request_change(self.name, op.outputs[0].name, (op,))
+            ):
                 continue
             op.inputs = inner.inputs
             graph.mark_changed()

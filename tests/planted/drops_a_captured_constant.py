@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[2] x, bool c) => (float[2] y, float[2] z) <float[2] w = {1.0,2.0}> {
     y = If(c) <
@@ -25,10 +25,10 @@ class DropsACapturedConstant:
 
     name: str = "drops-a-captured-constant"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for value in tuple(graph.initializers):
-            if all(op.graph is not graph for op in value.consumers) and ledger.request_change(
+            if all(op.graph is not graph for op in value.consumers) and change_log.request_change(
                 self.name, value.name, (value,)
             ):
                 del graph.initializers[value]

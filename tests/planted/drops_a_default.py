@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x, float[3] w) => (float[N,3] y, float[N,3] z) {
     y = Mul(x, w)
@@ -27,10 +27,10 @@ class DropsADefault:
 
     name: str = "drops-a-default"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for value in tuple(graph.input_defaults):
-            if ledger.request_change(self.name, value.name, (value,)):
+            if change_log.request_change(self.name, value.name, (value,)):
                 graph.inputs.remove(value)
                 graph.declared.inputs[:] = [(v, info) for v, info in graph.declared.inputs if v is not value]
                 value.set_constant(graph.input_defaults.pop(value))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x, float[N,3] unused) => (float[N,3] y) {
     a = Identity(x)
@@ -24,10 +24,10 @@ class DropsAnInput:
 
     name: str = "drops-an-input"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for value in [v for v in graph.inputs if not v.consumers]:
-            if ledger.request_change(self.name, value.name, (value,)):
+            if change_log.request_change(self.name, value.name, (value,)):
                 graph.inputs.remove(value)
                 graph.declared.inputs[:] = [(v, info) for v, info in graph.declared.inputs if v is not value]
                 graph.mark_changed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger, Op, Tensor
+from passwright.core import ChangeLog, Graph, Op, Tensor
 
 MODEL = """g (float[N,2] x) => (float[N,2] y)
     <float two = {2.0}, float half = {0.5}, float[2] several = {0.5, -0.25}> {
@@ -25,10 +25,10 @@ class MergeFactors:
 
     name: str = "merge-factors"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
-        return sum(self._merged(graph, op, ledger) for op in graph.sorted_ops() if op.type == "Mul")
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
+        return sum(self._merged(graph, op, change_log) for op in graph.sorted_ops() if op.type == "Mul")
 
-    def _merged(self, graph: Graph, op: Op, ledger: Ledger) -> bool:
+    def _merged(self, graph: Graph, op: Op, change_log: ChangeLog) -> bool:
         x, b = op.inputs
         inner = graph.producer(x)
         if b is None or not b.is_const or inner is None or inner.type != "Mul":
@@ -37,7 +37,7 @@ class MergeFactors:
         if (
             a is None
             or not a.is_const
-            or not ledger.request_change(self.name, op.outputs[0].name, (op, inner), exact=False)
+            or not change_log.request_change(self.name, op.outputs[0].name, (op, inner), exact=False)
         ):
             return False
         product = graph.add_constant(Tensor.from_array(a.const * b.const.reshape(-1)[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import onnx
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x) => (float[N,3] y) {
     a = Identity(x)
@@ -22,12 +22,12 @@ class FixesTheBatch:
 
     name: str = "fixes-the-batch"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for i, (value, info) in enumerate(graph.declared.inputs):
             proto = onnx.ValueInfoProto.FromString(info)
             dims = [d for d in proto.type.tensor_type.shape.dim if d.dim_param]
-            if dims and ledger.request_change(self.name, value.name, (value,)):
+            if dims and change_log.request_change(self.name, value.name, (value,)):
                 for dim in dims:
                     dim.dim_value = 1
                 graph.declared.inputs[i] = value, proto.SerializeToString()

@@ -1,10 +1,10 @@
-"""A pass that never asks the ledger puts another Identity in each round, which the next pass removes."""
+"""A pass that never asks the change log puts another Identity in each round, which the next pass removes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger, Op, Value
+from passwright.core import ChangeLog, Graph, Op, Value
 
 MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] z) {
     a = Abs(x)
@@ -23,7 +23,7 @@ class GrowsForEver:
 
     name: str = "grows-for-ever"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         (op,) = graph.ops("Abs")
         made = Value(graph.fresh_name("copy"))
         graph.add_op(Op("Identity", "", "", {}, None), list(op.inputs), [made])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[4] x, bool c) => (float[4] y, float[4] z) {
     y = If(c) <
@@ -27,11 +27,11 @@ class ConditionByDefault:
 
     name: str = "condition-by-default"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in graph.ops("If"):
             default = graph.input_defaults.get(op.inputs[0])
-            if default is not None and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if default is not None and change_log.request_change(self.name, op.outputs[0].name, (op,)):
                 graph.set_inputs(op, [graph.add_constant(default)])
                 changes += 1
         return changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import EXACT, Graph, Ledger, Pipeline, RewriteBuilder, RulePass, Value, rule
+from passwright.core import EXACT, ChangeLog, Graph, Pipeline, RewriteBuilder, RulePass, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Neg(x)
@@ -30,11 +30,11 @@ class DropRounding:
 
     name: str = "drop-rounding"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in graph.ops("Ceil"):
             source = op.inputs[0]
-            if source is not None and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if source is not None and change_log.request_change(self.name, op.outputs[0].name, (op,)):
                 graph.replace_value(op.outputs[0], source)
                 changes += graph.prune([op])
         return changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x, float[N,3] t) => (float[N,3] y, float[N,3] z) {
     a = Add(x, t)
@@ -23,11 +23,11 @@ class MakesACycle:
 
     name: str = "makes-a-cycle"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in graph.ops("Add"):
             last = graph.outputs[0]
-            if op.inputs[1] is not last and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if op.inputs[1] is not last and change_log.request_change(self.name, op.outputs[0].name, (op,)):
                 graph.set_inputs(op, [op.inputs[0], last])
                 changes += 1
         return changes

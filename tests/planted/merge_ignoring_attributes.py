@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger, Op, Value
+from passwright.core import ChangeLog, Graph, Op, Value
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = LeakyRelu<alpha=0.1>(x)
@@ -25,11 +25,11 @@ class MergeByInputs:
 
     name: str = "merge-by-inputs"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes, known = 0, dict[tuple[str, tuple[Value | None, ...]], Op]()
         for op in graph.sorted_ops():
             twin = known.setdefault((op.type, op.inputs), op)
-            if twin is not op and ledger.request_change(self.name, op.outputs[0].name, (op, twin)):
+            if twin is not op and change_log.request_change(self.name, op.outputs[0].name, (op, twin)):
                 graph.replace_uses(op.outputs[0], twin.outputs[0])
                 changes += graph.prune([op])
         return changes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger, Op
+from passwright.core import ChangeLog, Graph, Op
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = RandomUniformLike(x)
@@ -29,11 +29,11 @@ class MergeAllDuplicates:
 
     name: str = "merge-all-duplicates"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes, known = 0, dict[object, Op]()
         for op in graph.sorted_ops():
             twin = known.setdefault((op.type, op.inputs, str(op.attrs)), op)
-            if twin is not op and ledger.request_change(self.name, op.outputs[0].name, (op, twin)):
+            if twin is not op and change_log.request_change(self.name, op.outputs[0].name, (op, twin)):
                 graph.replace_uses(op.outputs[0], twin.outputs[0])
                 changes += graph.prune([op])
         return changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     s = Sigmoid(x)
@@ -23,11 +23,11 @@ class OnePlaceForAll:
 
     name: str = "one-place-for-all"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in graph.ops("Abs"):
             source = op.inputs[0]
-            if source is not None and ledger.request_change(self.name, "model", (op,)):
+            if source is not None and change_log.request_change(self.name, "model", (op,)):
                 graph.replace_value(op.outputs[0], source)
                 changes += graph.prune([op])
         return changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x) => (float[N,1] y, float[N,3] z) {
     y = ReduceMean<axes=[1]>(x)
@@ -22,7 +22,7 @@ class RaisesTheOpset:
 
     name: str = "raises-the-opset"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         if graph.opsets[""] == 18:
             return 0
         graph.opsets[""] = 18

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import EXACT, Graph, Ledger, Op, RewriteBuilder, RulePass, Value, rule
+from passwright.core import EXACT, ChangeLog, Graph, Op, RewriteBuilder, RulePass, Value, rule
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Relu(x)
@@ -26,10 +26,10 @@ class RebuildRandom:
 
     name: str = "rebuild-random"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in graph.ops("RandomNormalLike"):
-            if op.outputs[0].name.startswith("again") or not ledger.request_change(
+            if op.outputs[0].name.startswith("again") or not change_log.request_change(
                 self.name, op.outputs[0].name, (op,)
             ):
                 continue

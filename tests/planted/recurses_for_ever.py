@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger, Op
+from passwright.core import ChangeLog, Graph, Op
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Neg(x)
@@ -23,7 +23,7 @@ class RecursesForEver:
 
     name: str = "recurses-for-ever"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         return max(self._depth(graph, op) for op in graph.ops())
 
     def _depth(self, graph: Graph, op: Op) -> int:

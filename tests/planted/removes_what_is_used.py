@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,4] x) => (int64[N,1] y, float[N,4] z) <int64[1] one = {1}> {
     v, y = TopK<axis=1>(x, one)
@@ -22,7 +22,7 @@ class RemovesWhatIsUsed:
 
     name: str = "removes-what-is-used"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         changes = 0
         for op in graph.ops():
             if graph.is_unused(op.outputs[0]):

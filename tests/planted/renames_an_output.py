@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import onnx
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x) => (float[N,3] y) {
     a = Identity(x)
@@ -22,7 +22,7 @@ class RenamesAnOutput:
 
     name: str = "renames-an-output"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         changes = 0
         for i, value in enumerate(graph.outputs):
             if value.name != f"global_out_{i}":

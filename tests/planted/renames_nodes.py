@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] z) {
     [first] y = Abs(x)
@@ -22,7 +22,7 @@ class RenamesNodes:
 
     name: str = "renames-nodes"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         changes = 0
         for op in graph.ops():
             if op.name != f"node_{op.outputs[0].name}":

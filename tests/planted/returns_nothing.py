@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Abs(x)
@@ -23,13 +23,13 @@ class ReturnsNothing:
 
     name: str = "returns-nothing"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         for op in graph.ops("Abs"):
             inner = graph.producer(op.inputs[0])
             if (
                 inner is not None
                 and inner.type == "Abs"
-                and ledger.request_change(self.name, op.outputs[0].name, (op,))
+                and change_log.request_change(self.name, op.outputs[0].name, (op,))
             ):
                 graph.replace_value(op.outputs[0], inner.outputs[0])
                 graph.prune([op])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x) => (double[N,3] y, float[N,3] z) {
     a = Abs(x)
@@ -23,11 +23,11 @@ class RetypesAnOutput:
 
     name: str = "retypes-an-output"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in graph.ops("Cast"):
             source = op.inputs[0]
-            if source is not None and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if source is not None and change_log.request_change(self.name, op.outputs[0].name, (op,)):
                 graph.replace_value(op.outputs[0], source)
                 changes += graph.prune([op])
         return changes

@@ -1,10 +1,10 @@
-"""A pass that asks the ledger gives a new value a name that another one has."""
+"""A pass that asks the change log gives a new value a name that another one has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger, Op, Value
+from passwright.core import ChangeLog, Graph, Op, Value
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Neg(x)
@@ -23,10 +23,10 @@ class ReusesAName:
 
     name: str = "reuses-a-name"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in graph.ops("Abs"):
-            if ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if change_log.request_change(self.name, op.outputs[0].name, (op,)):
                 minus = Value("a")
                 graph.add_op(Op("Neg", "", "", {}, None), op.inputs, [minus])
                 both = graph.add_op(Op("Max", "", "", {}, None), [op.inputs[0], minus], [Value(graph.fresh_name("m"))])

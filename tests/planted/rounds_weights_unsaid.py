@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from passwright.core import Graph, Ledger, Tensor
+from passwright.core import ChangeLog, Graph, Tensor
 
 MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] z) {
     y = Mul(x, w)
@@ -24,7 +24,7 @@ class RoundsWeights:
 
     name: str = "rounds-weights"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         for value in graph.initializers:
             value.set_constant(Tensor.from_array(np.round(value.const)))
         return 0

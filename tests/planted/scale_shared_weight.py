@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from passwright.core import Graph, Ledger, Tensor
+from passwright.core import ChangeLog, Graph, Tensor
 
 MODEL = """g (float[N,2,4,4] x) => (float[N,3,4,4] y, float[N,3,4,4] s, float[N,3,4,4] z) <float two = {2.0}> {
     a = Conv(x, w)
@@ -34,7 +34,7 @@ class ScaleConv:
 
     name: str = "scale-conv"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for mul in graph.ops("Mul"):
             product, factor = mul.inputs
@@ -44,7 +44,7 @@ class ScaleConv:
             weight = conv.inputs[1]
             if weight is None or not factor.is_const or factor.const.size != 1:
                 continue
-            if ledger.request_change(self.name, mul.outputs[0].name, (mul,), exact=False):
+            if change_log.request_change(self.name, mul.outputs[0].name, (mul,), exact=False):
                 weight.set_constant(Tensor.from_array(weight.const * factor.const))
                 graph.replace_value(mul.outputs[0], product)
                 changes += graph.prune([mul])

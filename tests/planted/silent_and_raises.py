@@ -1,10 +1,10 @@
-"""A pass that never asks the ledger raises when half of its work is done."""
+"""A pass that never asks the change log raises when half of its work is done."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] z) {
     a = Abs(x)
@@ -23,7 +23,7 @@ class SilentAndRaises:
 
     name: str = "silent-and-raises"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         for op in graph.ops("Abs"):
             source = op.inputs[0]
             assert source is not None

@@ -1,10 +1,10 @@
-"""A pass that never asks the ledger drops all Casts that come back to their type, right and wrong ones."""
+"""A pass that never asks the change log drops all Casts that come back to their type, right and wrong ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] z) {
     a = Cast<to=6>(x)
@@ -24,7 +24,7 @@ class SilentCasts:
 
     name: str = "silent-casts"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         changes = 0
         for op in graph.ops("Cast"):
             inner = graph.producer(op.inputs[0])

@@ -1,10 +1,10 @@
-"""A pass that never asks the ledger turns the inputs of an op round and round, and never comes back."""
+"""A pass that never asks the change log turns the inputs of an op round and round, and never comes back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x, float[N,3] t) => (float[N,3] y, float[N,3] z) {
     y = Max(x, t)
@@ -22,7 +22,7 @@ class SilentWithoutEnd:
 
     name: str = "silent-without-end"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         (op,) = graph.ops("Max")
         while op in graph:
             graph.set_inputs(op, op.inputs[::-1])

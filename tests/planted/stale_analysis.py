@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger, Op
+from passwright.core import ChangeLog, Graph, Op
 
 MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     a = Abs(x)
@@ -25,12 +25,12 @@ class DropRedundant:
 
     name: str = "drop-redundant"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in [op for op in graph.ops("Abs") if self._is_redundant(graph, op)]:
             source = op.inputs[0]
             assert source is not None
-            if ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if change_log.request_change(self.name, op.outputs[0].name, (op,)):
                 graph.replace_value(op.outputs[0], source)
                 changes += graph.prune([op])
         return changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x, float[N,3] t) => (float[N,3] y, float[N,3] z) {
     a = Sum(x, t)
@@ -23,10 +23,10 @@ class StaleIndex:
 
     name: str = "stale-index"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         changes = 0
         for op in graph.ops("Sum"):
-            if op.type == "Sum" and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+            if op.type == "Sum" and change_log.request_change(self.name, op.outputs[0].name, (op,)):
                 op.type = "Add"
                 graph.mark_changed()
                 changes += 1

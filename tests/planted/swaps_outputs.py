@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import onnx
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x) => (float[N,3] z, float[N,3] y) {
     a = Identity(x)
@@ -23,9 +23,9 @@ class SwapsOutputs:
 
     name: str = "swaps-outputs"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         ordered = sorted(graph.outputs, key=lambda v: v.name)
-        if ordered == list(graph.outputs) or not ledger.request_change(self.name, graph.outputs[0].name):
+        if ordered == list(graph.outputs) or not change_log.request_change(self.name, graph.outputs[0].name):
             return 0
         graph.outputs = ordered
         graph.declared.outputs.sort(key=lambda info: onnx.ValueInfoProto.FromString(info).name)

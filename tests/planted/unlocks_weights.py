@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from passwright.core import Graph, Ledger
+from passwright.core import ChangeLog, Graph
 
 MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] z) {
     y = Mul(x, w)
@@ -24,7 +24,7 @@ class UnlocksWeights:
 
     name: str = "unlocks-weights"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - it never asks
         changes = 0
         for value in graph.initializers:
             array = value.const

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from passwright.app.environment import quantization_target
 from passwright.app.quantize.fused_groups import fusion_check, unfused_groups
-from passwright.core import Fixpoint, Ledger, Pipeline, QuantizationSpec, Range, from_onnx, rule_pass
+from passwright.core import ChangeLog, Fixpoint, Pipeline, QuantizationSpec, Range, from_onnx, rule_pass
 from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.quantization import static_groups
@@ -33,9 +33,9 @@ def quantized(model: onnx.ModelProto, target: str = "x86") -> tuple[onnx.ModelPr
     names = ["x", *(name for node in model.graph.node for name in node.output)]
     spec: QuantizationSpec = QUANTIZATION_TARGETS[target].spec({name: Range(-1, 3) for name in names})
     clean = Fixpoint("clean", (SIMPLIFY_QUANTIZATION, MergeDuplicates()))
-    made, ledger = from_onnx(model), Ledger(record=True)
-    Pipeline("static", (QUANTIZE_STATIC, clean), quantization=spec).run(made.graph, ledger)
-    return to_onnx(made), [(c.by, c.place) for c in ledger.changes if c.by.startswith("quantize")]
+    made, change_log = from_onnx(model), ChangeLog(record=True)
+    Pipeline("static", (QUANTIZE_STATIC, clean), quantization=spec).run(made.graph, change_log)
+    return to_onnx(made), [(c.by, c.place) for c in change_log.changes if c.by.startswith("quantize")]
 
 
 def saved(model: onnx.ModelProto, folder: Path) -> Path:
@@ -78,9 +78,9 @@ def test_signed_activations_with_two_readers_are_not_fused_on_x86(tmp_path: Path
     names = ("x", "c", "s")
     for target, unfused in (("x86", set[str]()), ("arm", {"quantize_conv", "quantize_join"})):
         spec = QUANTIZATION_TARGETS[target].spec({name: Range(-1, 3) for name in names})
-        made, ledger = from_onnx(model), Ledger(record=True)
-        Pipeline("static", (QUANTIZE_STATIC,), quantization=spec).run(made.graph, ledger)
-        changes = [(c.by, c.place) for c in ledger.changes]
+        made, change_log = from_onnx(model), ChangeLog(record=True)
+        Pipeline("static", (QUANTIZE_STATIC,), quantization=spec).run(made.graph, change_log)
+        changes = [(c.by, c.place) for c in change_log.changes]
         assert [by for by, _ in changes] == ["quantize_conv", "quantize_join"]
         assert {by for by, _ in unfused_groups(saved(to_onnx(made), tmp_path), changes)} == unfused
 

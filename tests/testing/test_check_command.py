@@ -40,7 +40,7 @@ def never(g, x):
 @dataclass(frozen=True)
 class Idle:
     name: str = "idle"
-    def run(self, graph, ledger):
+    def run(self, graph, change_log):
         return 0
 
 IDLE = Idle()

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core import EXACT, Graph, Ledger, MatchFailure, Op, RewriteBuilder, Tensor, Value, made_from, require, rule
+from ....core import EXACT, ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Tensor, Value, made_from, require, rule
 from ....core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ....core.ir.dtypes import FLOAT16_DTYPES
 from ....core.ir.op import inherit_name, set_origin
@@ -499,19 +499,19 @@ class MoveTransposes:
 
     name: str = "move-transposes"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Apply layouts to regions until none saves a Transpose, graph by graph. O(ops) a round."""
         changes = 0
         for g in tuple(graph.with_subgraphs()):
             begin: list[Op] = list(g.ops("Transpose"))
             for _ in range(MAX_ROUNDS):
-                made, begin = self._round(g, begin, ledger)
+                made, begin = self._round(g, begin, change_log)
                 changes += made
                 if not begin:
                     break
         return changes
 
-    def _round(self, g: Graph, begin: list[Op], ledger: Ledger) -> tuple[int, list[Op]]:
+    def _round(self, g: Graph, begin: list[Op], change_log: ChangeLog) -> tuple[int, list[Op]]:
         """Rewrite each region around a Transpose; returns the Transposes for the next round."""
         changes = 0
         touched: dict[Op, None] = {}
@@ -521,30 +521,30 @@ class MoveTransposes:
             for value, layout in seed_layouts(transpose) if transpose in g and not transpose.domain else ():
                 if transpose not in g or layout in seen.get(value, ()):
                     continue
-                region = grow_region(g, (value, layout), visits, exact_only=ledger.exact_only)
+                region = grow_region(g, (value, layout), visits, exact_only=change_log.exact_only)
                 for v, own in region.layouts.items():
                     seen.setdefault(v, set()).add(own)
-                made = self._apply(g, region, ledger)
+                made = self._apply(g, region, change_log)
                 if made is not None:
                     changes += 1
                     touched.update(dict.fromkeys((*made, *region.rewrites)))
         return changes, [op for op in touched if op.type == "Transpose" and op in g]
 
-    def _apply(self, g: Graph, region: LayoutRegion, ledger: Ledger) -> list[Op] | None:
+    def _apply(self, g: Graph, region: LayoutRegion, change_log: ChangeLog) -> list[Op] | None:
         """Apply the layout where that saves Transposes; returns the new ones, None where nothing changes."""
         ops = select_ops(region)
-        if not ops and ledger.record and (others := select_ops(region, keep_last_axes=False)):
+        if not ops and change_log.record and (others := select_ops(region, keep_last_axes=False)):
             turned = next(op for op in others if turns_last_axis(op, region.rewrites[op]))
-            ledger.record_decline(self.name, _place(others), f"{turned.label} would not be along the last axis")
+            change_log.record_decline(self.name, _place(others), f"{turned.label} would not be along the last axis")
         if not ops:
             return None
         place = _place(ops)
         try:
             require_profit(region, ops, g.context.costs)
         except MatchFailure as why:
-            ledger.record_decline(self.name, place, str(why))
+            change_log.record_decline(self.name, place, str(why))
             return None
-        if not ledger.request_change(self.name, place, ops, exact=all(_is_exact(region, op) for op in ops)):
+        if not change_log.request_change(self.name, place, ops, exact=all(_is_exact(region, op) for op in ops)):
             return None
         return apply_layout(region, ops, self.name)
 

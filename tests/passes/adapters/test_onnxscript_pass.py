@@ -1,4 +1,4 @@
-"""Unchanged rules of onnxscript as passes, each rewrite subject to the ledger."""
+"""Unchanged rules of onnxscript as passes, each rewrite subject to the change log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from passwright.app.adapters import adapter
 from passwright.app.explain.explain import explain
 from passwright.app.listing.listing import listing
-from passwright.core import Ledger, Pipeline, from_onnx, to_onnx
+from passwright.core import ChangeLog, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import FailureKind, PluginError, UnknownNameError
 from passwright.core.io.model_source import model_source
 from passwright.core.run.pipeline import rule_names
@@ -159,8 +159,8 @@ def test_exact_only_run_applies_no_rules(rules: str) -> None:
     one = adapter(f"{rules}:RIGHT")
     assert one is not None
     model = load(TEXT)
-    result, ledger = apply_passes(model, one, exact_only=True)
-    assert not ledger.changes
+    result, change_log = apply_passes(model, one, exact_only=True)
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
@@ -173,7 +173,7 @@ def test_unused_large_weights_are_not_read(tmp_path: Path) -> None:
     tensors = {v.name: v.tensor for v in loaded.graph.initializers}
     one = adapter("onnxscript:default")
     assert one is not None
-    one.run(loaded.graph, Ledger())
+    one.run(loaded.graph, ChangeLog())
     assert all(v.tensor is tensors[v.name] for v in loaded.graph.initializers)
     assert tensors["w"] is not None
     assert tensors["w"]._array is None
@@ -200,8 +200,8 @@ def test_rules_in_bodies_are_applied(rules: str) -> None:
         y = If(c) <then_branch = th () => (float[4] t) { i = Identity(x) t = Neg(i) },
                   else_branch = el () => (float[4] e) { e = Abs(x) }> }""")
     one: Any = adapter(f"{rules}:RIGHT")
-    result, ledger = apply_passes(model, one)
-    assert ledger.change_count == 1
+    result, change_log = apply_passes(model, one)
+    assert change_log.change_count == 1
     (branch, _) = next(iter(from_onnx(to_onnx(result)).graph.ops())).subgraphs
     assert [op.type for op in branch.ops()] == ["Neg"]
     require_equivalent(model, to_onnx(result), exact=True)
@@ -210,9 +210,9 @@ def test_rules_in_bodies_are_applied(rules: str) -> None:
 def test_identity_from_input_to_output_is_kept(rules: str) -> None:
     model = load("g (float[4] x) => (float[4] y, float[4] z) { y = Identity(x) t = Identity(x) z = Neg(t) }")
     one: Any = adapter(f"{rules}:RIGHT")
-    result, ledger = apply_passes(model, one)
+    result, change_log = apply_passes(model, one)
     assert op_types(to_onnx(result)) == ["Identity", "Neg"]
-    assert ledger.change_count == 1
+    assert change_log.change_count == 1
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from passwright.core.errors import FailureKind, PassFailed
 from passwright.core.io.foreign_models import plan_foreign_merge, proto_without_weights
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.worker_process import WorkerProcess
-from passwright.core.rewriting.ledger import Ledger
+from passwright.core.rewriting.change_log import ChangeLog
 from rewriting import apply_passes, load, op_types, require_equivalent
 
 from passwright import optimize
@@ -61,17 +61,17 @@ def documented() -> onnx.ModelProto:
 
 def test_tool_without_changes_keeps_the_graph() -> None:
     model = documented()
-    result, ledger = apply_passes(model, tool("nothing"))
-    assert not ledger.changes
+    result, change_log = apply_passes(model, tool("nothing"))
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
 def test_unchanged_nodes_keep_their_annotations() -> None:
     model = documented()
-    result, ledger = apply_passes(model, tool("drop_identity"))
+    result, change_log = apply_passes(model, tool("drop_identity"))
     made = to_onnx(result)
     assert op_types(made) == ["Add", "Elu", "Mul", "Neg"]
-    assert [(c.by, c.place, c.replaced) for c in ledger.changes] == [
+    assert [(c.by, c.place, c.replaced) for c in change_log.changes] == [
         ("tool:drop_identity", "", ("Identity node_i", "Elu node_e"))
     ]
     kept = {n.name: n for n in model.graph.node}
@@ -90,7 +90,7 @@ def test_unchanged_ops_and_values_are_the_same_objects() -> None:
     model = from_onnx(documented())
     ops = {op.name: op for op in model.graph.ops()}
     values = {v.name: v for op in model.graph.ops() for v in op.outputs}
-    assert tool("drop_identity").run(model.graph, Ledger()) == 1
+    assert tool("drop_identity").run(model.graph, ChangeLog()) == 1
     model.graph.validate()
     for op in model.graph.ops():
         assert (op is ops[op.name]) == (op.type != "Elu")
@@ -167,13 +167,13 @@ def test_hanging_tool_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_crash_of_used_process_is_retried_in_new_one() -> None:
     fresh = ToolProcess("tool:run")
     for option in ("nothing", "crash_if_served", "nothing"):
-        assert ToolPass(option, fresh, option).run(from_onnx(load(TEXT)).graph, Ledger()) == 0
+        assert ToolPass(option, fresh, option).run(from_onnx(load(TEXT)).graph, ChangeLog()) == 0
 
 
 def test_symbolic_dims_are_kept() -> None:
     model = load(TEXT)
-    result, ledger = apply_passes(model, tool("fix_dim"))
-    assert not ledger.changes
+    result, change_log = apply_passes(model, tool("fix_dim"))
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
@@ -205,7 +205,7 @@ def test_changed_weight_is_a_new_value() -> None:
 def test_folded_value_keeps_its_consumers(end: str) -> None:
     model = from_onnx(load(f"g (float[2] x) => (float[2] y) <float[2] a = {{1,2}}> {{ s = Add(a, a) {end} }}"))
     readers = list(model.graph.ops())[1:]
-    assert tool("fold_sum").run(model.graph, Ledger()) == 1
+    assert tool("fold_sum").run(model.graph, ChangeLog()) == 1
     model.graph.validate()
     assert list(model.graph.ops()) == readers
     assert {v.name: v.const.tolist() for v in model.graph.initializers} == {"s": [2, 4]}
@@ -217,8 +217,8 @@ def test_declared_domain_is_imported() -> None:
 
 
 def test_exact_only_run_does_not_call_the_tool() -> None:
-    result, ledger = apply_passes(load(TEXT), tool("crash"), exact_only=True)
-    assert not ledger.changes
+    result, change_log = apply_passes(load(TEXT), tool("crash"), exact_only=True)
+    assert not change_log.changes
     assert len(result.graph) == 5
 
 
@@ -247,14 +247,14 @@ def test_cache_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "CACHE_BYTES", 1)
     one = tool("nothing")
     for text in (TEXT, TEXT.replace("Neg", "Abs")):
-        assert one.run(from_onnx(load(text)).graph, Ledger()) == 0
+        assert one.run(from_onnx(load(text)).graph, ChangeLog()) == 0
     assert len(one._process._cached) == 1
 
 
 def test_model_over_two_gigabytes_is_declined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "MAX_MESSAGE_BYTES", 100)
     with pytest.raises(PassFailed, match="tool:nothing: it cannot be given a model over 2 GB"):
-        tool("nothing").run(from_onnx(load(TEXT)).graph, Ledger())
+        tool("nothing").run(from_onnx(load(TEXT)).graph, ChangeLog())
 
 
 def test_unchanged_large_weights_are_not_copied() -> None:
@@ -264,7 +264,7 @@ def test_unchanged_large_weights_are_not_copied() -> None:
     (value,) = model.graph.initializers
     tensor = value.tensor
     process = ToolProcess("tool:run")
-    assert ToolPass("tool:drop_identity", process, "drop_identity").run(model.graph, Ledger()) == 1
+    assert ToolPass("tool:drop_identity", process, "drop_identity").run(model.graph, ChangeLog()) == 1
     assert next(iter(model.graph.initializers)).tensor is tensor
     (answer,) = process._cached.values()
     assert len(answer.model) < 1000
@@ -282,8 +282,8 @@ BODIES = """g (bool c, float[4] x, int64 n) => (float[4] y, float[4] z) <float[4
 
 def test_bodies_are_kept() -> None:
     model = load(BODIES)
-    same, ledger = apply_passes(model, tool("nothing"))
-    assert not ledger.changes
+    same, change_log = apply_passes(model, tool("nothing"))
+    assert not change_log.changes
     assert to_onnx(same) == model
     result, _ = apply_passes(model, tool("relu_for_elu"))  # the tool does not look inside
     assert to_onnx(result) == model
@@ -325,8 +325,8 @@ def test_local_functions_are_kept() -> None:
 )
 def test_unusual_models_round_trip(text: str) -> None:
     model = load(text)
-    result, ledger = apply_passes(model, tool("nothing"))
-    assert not ledger.changes
+    result, change_log = apply_passes(model, tool("nothing"))
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 

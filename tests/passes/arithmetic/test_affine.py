@@ -143,7 +143,7 @@ NAMES = st.sampled_from(["one", "two", "three", "five", "row", "column"])
 def test_any_chain_is_equivalent(steps: list[tuple[str, str]], integers: bool) -> None:
     lines = [f"t{i} = {s.format(f't{i - 1}' if i else 'x', c)}" for i, (s, c) in enumerate(steps)]
     before = load(model(f"{' '.join(lines)} y = Identity(t{len(steps) - 1})", "int32" if integers else "float"))
-    result, ledger = apply_passes(before, MERGE_AFFINE_CHAINS)
+    result, change_log = apply_passes(before, MERGE_AFFINE_CHAINS)
     after = to_onnx(result)
     assert len(op_types(after)) <= len(steps) + 1
-    require_equivalent(before, after, exact=ledger.is_exact)
+    require_equivalent(before, after, exact=change_log.is_exact)

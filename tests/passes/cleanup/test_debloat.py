@@ -71,8 +71,8 @@ ALMOST[4, 6] = 2
 )
 def test_stays(array: np.ndarray[Any, Any], opset: int) -> None:
     model = reader(array, opset=opset)
-    result, ledger = apply_passes(model, SMALL)
-    assert not ledger.changes
+    result, change_log = apply_passes(model, SMALL)
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
@@ -80,16 +80,16 @@ def test_stays(array: np.ndarray[Any, Any], opset: int) -> None:
 def test_unsupported_types_stay(kind: str) -> None:
     model = load("g () => (float[n] y) { y = Cast<to=1>(w) }", 21)
     model.graph.initializer.append(numpy_helper.from_array(np.ones(999, getattr(ml_dtypes, kind)), "w"))
-    result, ledger = apply_passes(model, SMALL)
-    assert not ledger.changes
+    result, change_log = apply_passes(model, SMALL)
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
 def test_strings_stay() -> None:
     model = load("g (string[n] x) => (string[m] y) { y = Concat<axis=0>(x, w) }")
     model.graph.initializer.append(helper.make_tensor("w", 8, [99], [b"same"] * 99))
-    result, ledger = apply_passes(model, SMALL)
-    assert not ledger.changes
+    result, change_log = apply_passes(model, SMALL)
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
@@ -112,8 +112,8 @@ def test_constants_of_bodies_stay() -> None:
         " (int64 i, bool c, float[64] a) => (bool d, float[64] e) { d = Identity(c) e = Add(a, w) }> }"
     )
     model.graph.node[0].attribute[0].g.initializer.append(numpy_helper.from_array(np.ones(64, np.float32), "w"))
-    result, ledger = apply_passes(model, SMALL)
-    assert not ledger.changes
+    result, change_log = apply_passes(model, SMALL)
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
@@ -142,6 +142,6 @@ def test_any_repetition(dims: list[int], repeated: int) -> None:
     part = np.arange(np.prod(dims[repeated:], dtype=int), dtype=np.int32).reshape(dims[repeated:])
     array = np.broadcast_to(part, dims).copy()
     model = reader(array)
-    result, ledger = apply_passes(model, Debloat(min_bytes=1))
-    assert bool(ledger.changes) == (part.size < array.size)
+    result, change_log = apply_passes(model, Debloat(min_bytes=1))
+    assert bool(change_log.changes) == (part.size < array.size)
     require_equivalent(model, to_onnx(result), exact=True)

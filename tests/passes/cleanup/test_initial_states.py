@@ -44,10 +44,10 @@ def used(nodes: str) -> dict[str, Any]:
 def becomes(before: str, after: str, given: Mapping[str, Any]) -> None:
     """The weights are in both models, unlike in other tables."""
     model = load(before, weights=given)
-    result, ledger = apply_passes(model, PASS)
+    result, change_log = apply_passes(model, PASS)
     out = to_onnx(result)
     onnx.checker.check_model(out)
-    require_equivalent(model, out, exact=ledger.is_exact)
+    require_equivalent(model, out, exact=change_log.is_exact)
     assert canonical_nodes(out.graph) == canonical_nodes(load(after, weights=given).graph)
 
 

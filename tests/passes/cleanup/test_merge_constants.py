@@ -245,8 +245,8 @@ def test_annotated_constants_stay() -> None:
     )
     note = model.graph.quantization_annotation.add(tensor_name="w")
     note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="v")
-    result, ledger = apply_passes(model, MergeConstants())
-    assert not ledger.changes
+    result, change_log = apply_passes(model, MergeConstants())
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 

@@ -235,8 +235,8 @@ def custom(text: str, domain: str, opset: int = 17) -> ModelProto:
 def test_unknown_domain_stays() -> None:
     text = "g (float[n] x) => (float[n] y) { a = my.own.Draw(x) b = my.own.Draw(x) y = Add(a, b) }"
     model = custom(text, "my.own")
-    result, ledger = apply_passes(model, MergeDuplicates())
-    assert not ledger.changes
+    result, change_log = apply_passes(model, MergeDuplicates())
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
@@ -261,9 +261,9 @@ def with_constants(first: np.ndarray, second: np.ndarray) -> ModelProto:
 @pytest.mark.parametrize("size", [512, 1])
 def test_constants_of_other_content_stay(size: int) -> None:
     model = with_constants(np.zeros(size, np.float32), np.ones(size, np.float32))
-    result, ledger = apply_passes(model, MergeDuplicates())
+    result, change_log = apply_passes(model, MergeDuplicates())
     require_equivalent(model, to_onnx(result), exact=True)
-    assert not ledger.changes
+    assert not change_log.changes
 
 
 def test_deep_equal_chains_merge_in_few_rounds() -> None:
@@ -399,6 +399,6 @@ def test_constants_in_bodies_count() -> None:
         return f"{H} {{ a = {ifs[0]} b = {ifs[1]} y = Mul(a, b) }}"
 
     stays(text("1,2", "1,3"), MergeDuplicates())
-    result, ledger = apply_passes(load(text("1,2", "1,2")), MergeDuplicates())
-    assert len(ledger.changes) == 1
+    result, change_log = apply_passes(load(text("1,2", "1,2")), MergeDuplicates())
+    assert len(change_log.changes) == 1
     assert op_types(to_onnx(result)) == ["If", "Mul"]

@@ -239,8 +239,8 @@ def test_same_shape_is_not_enough(node: str) -> None:
 def test_possibly_negative_zeros_stay() -> None:
     """onnxruntime adds to 0, which turns a -0 into 0."""
     model = load(f"{HEAD} {{ y = AveragePool<kernel_shape=[1,1]>(x) }}")
-    _, ledger = apply_passes(model, drop_no_op_average_pool, exact_only=True)
-    assert not ledger.changes
+    _, change_log = apply_passes(model, drop_no_op_average_pool, exact_only=True)
+    assert not change_log.changes
 
 
 NUMBERS = st.lists(st.integers(1, 2), min_size=2, max_size=2)

@@ -197,8 +197,8 @@ def test_stays_elsewhere(text: str) -> None:
 @pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])
 def test_possibly_negative_zeros_stay(op: str) -> None:
     """onnxruntime adds to 0, which turns a -0 into 0."""
-    _, ledger = apply_passes(load(f"{HEAD} {{ y = {op}(x, a) }}", 18, AXES), *RULES, exact_only=True)
-    assert not ledger.changes
+    _, change_log = apply_passes(load(f"{HEAD} {{ y = {op}(x, a) }}", 18, AXES), *RULES, exact_only=True)
+    assert not change_log.changes
 
 
 def test_running_products() -> None:

@@ -157,8 +157,8 @@ def test_unknown_domains_stay(text: str) -> None:
     """An unknown operator may have side effects."""
     model = load(text)
     model.opset_import.append(helper.make_opsetid("my.own", 1))
-    result, ledger = apply_passes(model, RemoveUnused())
-    assert not ledger.changes
+    result, change_log = apply_passes(model, RemoveUnused())
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
@@ -196,6 +196,6 @@ def test_bodies_of_dead_ops_are_removed() -> None:
             else_branch = e () => (float[2] b) { b = Neg(x) }
         >
     }"""
-    result, ledger = apply_passes(load(text), RemoveUnused())
+    result, change_log = apply_passes(load(text), RemoveUnused())
     assert [op.type for op in result.graph.ops()] == ["Relu"]
-    assert [c.place for c in ledger.changes] == ["i"]
+    assert [c.place for c in change_log.changes] == ["i"]

@@ -110,9 +110,9 @@ def test_any_gemm(numbers: tuple[float, float], turned: tuple[bool, bool], bias:
 
 def rewritten(model: onnx.ModelProto, *passes: Pass) -> onnx.ModelProto:
     """The model after passes, which computes the same."""
-    result, ledger = apply_passes(model, *passes)
+    result, change_log = apply_passes(model, *passes)
     out = to_onnx(result)
-    require_equivalent(model, out, exact=ledger.is_exact)
+    require_equivalent(model, out, exact=change_log.is_exact)
     return out
 
 

@@ -467,8 +467,8 @@ def with_domain(text: str, domain: str) -> ModelProto:
 @pytest.mark.parametrize("op", ["my.own.Op", "com.microsoft.QuickGelu"])
 def test_unknown_domains_stay(op: str) -> None:
     model = with_domain(f"{G} {{ a = {op}(w) y = Add(x, a) }}", op.rpartition(".")[0])
-    result, ledger = apply_passes(model, FoldConstants())
-    assert not ledger.changes
+    result, change_log = apply_passes(model, FoldConstants())
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
@@ -564,12 +564,12 @@ for name, form, text, types in (
     model = load(form.format(text), 20, used)
     model.graph.value_info.extend(helper.make_tensor_value_info(k, TensorProto.FLOAT, v) for k, v in types.items())
     start = monotonic()
-    _, ledger = apply_passes(model, FoldConstants())
+    _, change_log = apply_passes(model, FoldConstants())
     # A process begins with the peak of its parent (getrusage), but with a mark of its own.
     own = int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
     peak = max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) >> 10
-    print(f"{name}: {ledger.change_count} changes, {monotonic() - start:.1f} s, {peak} MB, {ledger.notes}")
-    assert not ledger.notes
+    print(f"{name}: {change_log.change_count} changes, {monotonic() - start:.1f} s, {peak} MB, {change_log.notes}")
+    assert not change_log.notes
     assert monotonic() - start < 15 and peak < 700
 print("done")
 """

@@ -154,8 +154,8 @@ def test_inside_an_if_body() -> None:
         "else_branch = q () => (float[a,b,c,d] u) { u = Conv(x, w) }> }"
     )
     model = load(text, weights=arrays(PER))
-    result, ledger = apply_passes(model, FOLD_AFFINE_INTO_CONV)
-    assert ledger.change_count == 1
+    result, change_log = apply_passes(model, FOLD_AFFINE_INTO_CONV)
+    assert change_log.change_count == 1
     require_equivalent(model, to_onnx(result))
 
 

@@ -290,8 +290,8 @@ def test_half_that_overflows_stays() -> None:
 
 
 def test_stays_in_exact_runs() -> None:
-    _, ledger = apply_passes(load(f"{G} {{ {PAIR} }}", weights=W), FOLD_BATCHNORM, exact_only=True)
-    assert not ledger.changes
+    _, change_log = apply_passes(load(f"{G} {{ {PAIR} }}", weights=W), FOLD_BATCHNORM, exact_only=True)
+    assert not change_log.changes
 
 
 @given(

@@ -273,9 +273,9 @@ def test_any_centred_kernels(
         lines.append(f"r = Add({last}, x)")
         last = "r"
     model = load(f"{G} {{ {X} {' '.join(lines)} y = Relu({last}) }}", weights=weights)
-    result, ledger = apply_passes(model, MERGE_PARALLEL_CONVS)
+    result, change_log = apply_passes(model, MERGE_PARALLEL_CONVS)
     out = to_onnx(result)
-    assert len(op_types(out)) <= len(op_types(model)) - ledger.change_count
+    assert len(op_types(out)) <= len(op_types(model)) - change_log.change_count
     assert sum(a.size for a in initializers(out).values()) <= sum(a.size for a in weights.values())
     if any(all(k[axis] == max(other[axis] for other in kernels) for axis in (0, 1)) for k in kernels):
         require_equivalent(model, out)

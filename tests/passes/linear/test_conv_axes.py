@@ -86,6 +86,6 @@ def test_other_types_and_computed_weights_stay() -> None:
 def test_equivalent(kernel: int, stride: int, dilation: int, begin: int, end: int, groups: int) -> None:
     attrs = f"strides=[{stride}], dilations=[{dilation}], pads=[{begin},{end}], group={groups}"
     model = load(graph(f"y = Conv<{attrs}>(x, w, b)", "2,64,12"), weights=arrays(64, 64 // groups, kernel))
-    result, ledger = apply_passes(model, LIFT_CONVS)
-    assert ledger.change_count == 1
+    result, change_log = apply_passes(model, LIFT_CONVS)
+    assert change_log.change_count == 1
     require_equivalent(model, to_onnx(result), finite_only=True)

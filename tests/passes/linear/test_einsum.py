@@ -216,9 +216,9 @@ def test_any_two_terms(a: list[str], b: list[str], result: list[str]) -> None:
     assume({*a, *b} >= {*result})
     types = ", ".join(f"[{','.join(str(EXTENTS[x]) for x in t)}] {name}" for t, name in ((a, "x"), (b, "z")))
     before = load(model(types, f"{''.join(a)},{''.join(b)}->{''.join(result)}"))
-    changed, ledger = apply_passes(before, SIMPLIFY_EINSUM)
-    if ledger.changes:
+    changed, change_log = apply_passes(before, SIMPLIFY_EINSUM)
+    if change_log.changes:
         out = to_onnx(changed)
-        require_equivalent(before, out, exact=ledger.is_exact)
+        require_equivalent(before, out, exact=change_log.is_exact)
         assert op_types(out)[0] in {"MatMul", "Gemm", "Mul"}
         assert len(op_types(out)) == 2

@@ -232,8 +232,8 @@ def test_any_tree(joins: list[str], op: str, pool: str) -> None:
     )
     fixed = arrays(channels)
     model = load(f"{G} {{ {' '.join(lines)} }}", weights={**weights, **{name: fixed[name] for name in "csmnv"}})
-    result, ledger = apply_passes(model, HOIST_AFFINE)
+    result, change_log = apply_passes(model, HOIST_AFFINE)
     out = to_onnx(result)
-    assert ledger.change_count == 1
+    assert change_log.change_count == 1
     assert len(op_types(out)) == len(op_types(model)) - 1
     require_equivalent(model, out)

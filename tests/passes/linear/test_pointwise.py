@@ -224,9 +224,9 @@ def test_any_two(
         f" t = Conv{attrs[0]}(x, w{biases[0].format('b')}) y = Conv{attrs[1]}(t, v{biases[1].format('c')}) }}",
         weights=arrays((between, channels[0], *kernels[0]), (outputs, channels[1], *kernels[1])),
     )
-    result, ledger = apply_passes(model, MERGE_CONSECUTIVE_CONVS)
+    result, change_log = apply_passes(model, MERGE_CONSECUTIVE_CONVS)
     out = to_onnx(result)
-    assert len(op_types(out)) == 3 - ledger.change_count
+    assert len(op_types(out)) == 3 - change_log.change_count
     before, after = (sum(a.size for n, a in initializers(m).items() if n not in "bc") for m in (model, out))
     assert after <= before + (between + outputs)
     require_equivalent(model, out)

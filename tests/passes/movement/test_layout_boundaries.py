@@ -68,8 +68,8 @@ IN, OUT = "t = Transpose<perm=[0,2,3,1]>(x)", "y = Transpose<perm=[0,3,1,2]>(r)"
 def test_stays_between(constants: str, body: str, opset: int) -> None:
     inputs = "float[2,3,4,5] x, int64[1] a, int64 i, int64[4] k, int64[8] p, float[4] f, float[] u, bool[] b"
     text = f"g ({inputs}) => (float[a,b,c,d] y) <{constants}> {{ {IN} {body} {OUT} }}"
-    result, ledger = apply_passes(load(text.replace(" <>", ""), opset), MOVE)
-    assert not ledger.changes
+    result, change_log = apply_passes(load(text.replace(" <>", ""), opset), MOVE)
+    assert not change_log.changes
     assert op_types(to_onnx(result)).count("Transpose") == 2
 
 
@@ -151,8 +151,8 @@ def test_rounding_ops_stay_in_exact_runs(work: str) -> None:
 
 def test_half_precision_change_is_not_exact() -> None:
     model = load("g (float16[2,3] x) => (float16[a,b] y) { t = Transpose(x) r = Relu(t) y = Transpose(r) }")
-    _, ledger = apply_passes(model, MOVE)
-    assert [c.exact for c in ledger.changes] == [False]
+    _, change_log = apply_passes(model, MOVE)
+    assert [c.exact for c in change_log.changes] == [False]
 
 
 @pytest.mark.parametrize(("extent", "flips"), [(500, True), (600, False)])

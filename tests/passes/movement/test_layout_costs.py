@@ -15,8 +15,8 @@ AT_ANY_COST = Pipeline("at any cost", (MOVE,), costs=FEWEST_OPS)
 
 
 def declines(text: str, opset: int = 17, weights: dict[str, np.ndarray] | None = None) -> list[str]:
-    _, ledger = apply_passes(load(text, opset, weights), MOVE)
-    return list(ledger.declines.get("move-transposes", {}).values())
+    _, change_log = apply_passes(load(text, opset, weights), MOVE)
+    return list(change_log.declines.get("move-transposes", {}).values())
 
 
 def three_columns(columns: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import helper
 from passwright.core import Fixpoint, Graph, from_onnx, rule_pass
-from passwright.core.rewriting.ledger import Ledger
+from passwright.core.rewriting.change_log import ChangeLog
 from passwright.passes.movement.layout_propagation import move_transposes
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
 from rewriting import apply_passes, load, require_equivalent, to_onnx
@@ -134,15 +134,15 @@ def by_onnxruntime(model: onnx.ModelProto, path: Path) -> int:
 )
 def test_only_interface_transposes_remain(build: Callable[[], onnx.ModelProto], left: int, tmp_path: Path) -> None:
     model = build()
-    result, ledger = apply_passes(model, MOVE)
+    result, change_log = apply_passes(model, MOVE)
     assert transposes_of(result.graph) == left <= by_onnxruntime(model, tmp_path / "basic.onnx")
-    require_equivalent(model, to_onnx(result), exact=ledger.is_exact)
-    assert MOVE.run(result.graph, Ledger()) == 0
+    require_equivalent(model, to_onnx(result), exact=change_log.is_exact)
+    assert MOVE.run(result.graph, ChangeLog()) == 0
 
 
 def test_terminates_together_with_merging() -> None:
     model = from_onnx(resnet())
-    assert Fixpoint("both", (MOVE, MERGE_TRANSPOSES)).run(model.graph, Ledger())
+    assert Fixpoint("both", (MOVE, MERGE_TRANSPOSES)).run(model.graph, ChangeLog())
     assert transposes_of(model.graph) == 2
 
 
@@ -177,5 +177,5 @@ def small(nodes: list[onnx.NodeProto], outputs: list[str]) -> onnx.ModelProto:
 )
 def test_large_regions(build: Callable[[int, str], onnx.ModelProto], last: str, left: int) -> None:
     result = from_onnx(build(2000, last))
-    MOVE.run(result.graph, Ledger())
+    MOVE.run(result.graph, ChangeLog())
     assert transposes_of(result.graph) == left

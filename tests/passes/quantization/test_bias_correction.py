@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import checker
-from passwright.core import Ledger, from_onnx
+from passwright.core import ChangeLog, from_onnx
 from passwright.passes.quantization.bias_correction import (
     CorrectBiases,
     layer_pairs,
@@ -35,14 +35,14 @@ def means_of(model: onnx.ModelProto, feeds: dict[str, Any], axes: dict[str, int]
 
 def corrected(
     original: onnx.ModelProto, made: onnx.ModelProto, feeds: dict[str, Any]
-) -> tuple[onnx.ModelProto, Ledger]:
-    """The quantized model with corrected biases, and the ledger."""
+) -> tuple[onnx.ModelProto, ChangeLog]:
+    """The quantized model with corrected biases, and the change log."""
     pairs = layer_pairs(from_onnx(original).graph, from_onnx(made).graph)
     errors = mean_errors(pairs, means_of(original, feeds, operand_channels(pairs)))
-    result, ledger = apply_passes(made, CorrectBiases(errors))
+    result, change_log = apply_passes(made, CorrectBiases(errors))
     after = to_onnx(result)
     checker.check_model(after, full_check=True)
-    return after, ledger
+    return after, change_log
 
 
 def mean_error(model: onnx.ModelProto, made: onnx.ModelProto, feeds: dict[str, Any], axis: int = 1) -> float:
@@ -76,8 +76,8 @@ MODELS = [
 def test_mean_errors_vanish(text: str, constants: dict[str, Any], feeds: dict[str, Any], changes: int) -> None:
     model = load(text, weights=constants)
     made = quantized_with(model, feeds, **COARSE)
-    after, ledger = corrected(model, made, feeds)
-    assert ledger.counts[NAME][NAME] == changes
+    after, change_log = corrected(model, made, feeds)
+    assert change_log.counts[NAME][NAME] == changes
     assert op_types(after).count("QuantizeLinear") == op_types(made).count("QuantizeLinear")
     assert mean_error(model, after, feeds) < mean_error(model, made, feeds) / 4
     assert decibels(run(model, feeds), run(after, feeds)) > decibels(run(model, feeds), run(made, feeds)) + 1
@@ -105,18 +105,18 @@ def test_a_product_is_corrected_in_the_sum_behind() -> None:
     model = load(text, weights={"u": weights(8, 16), "b": weights(16), "v": weights(16, 5)})
     feeds = {"x": RNG.uniform(0, 1, (2, 32, 8)).astype(np.float32)}
     made = quantized_with(model, feeds, **COARSE, operators=frozenset({"MatMul"}))
-    after, ledger = corrected(model, made, feeds)
-    assert ledger.counts[NAME][NAME] == 1
-    assert ledger.declines[NAME] == {"y": "MatMul y has no bias"}
+    after, change_log = corrected(model, made, feeds)
+    assert change_log.counts[NAME][NAME] == 1
+    assert change_log.declines[NAME] == {"y": "MatMul y has no bias"}
     before, now = (values_of(m, feeds)["r"] - values_of(model, feeds)["r"] for m in (made, after))
     assert np.abs(now.mean(axis=(0, 1))).max() < np.abs(before.mean(axis=(0, 1))).max() / 4
 
 
 def test_a_sum_behind_a_clamp_is_no_bias() -> None:
     model = load(ROWS + "a = MatMul(x, u) r = Relu(a) y = Add(r, b) }", weights={"u": weights(8, 5), "b": weights(5)})
-    result, ledger = apply_passes(model, CorrectBiases({"a": np.ones(5)}))
+    result, change_log = apply_passes(model, CorrectBiases({"a": np.ones(5)}))
     assert to_onnx(result) == model
-    assert ledger.declines[NAME]["a"] == "MatMul a has no bias"
+    assert change_log.declines[NAME]["a"] == "MatMul a has no bias"
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_sum_behind_a_clamp_is_no_bias() -> None:
 )
 def test_wrong_errors_are_declined(error: np.ndarray[Any, Any], reason: str) -> None:
     model = load(ROWS + "y = Gemm(x, u, b) }", weights={"u": weights(8, 5), "b": weights(5)})
-    result, ledger = apply_passes(model, CorrectBiases({"y": error}))
+    result, change_log = apply_passes(model, CorrectBiases({"y": error}))
     assert to_onnx(result) == model
-    assert ledger.declines[NAME]["y"] == reason
+    assert change_log.declines[NAME]["y"] == reason
 
 
 def test_layers_of_other_names_are_left_out() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import checker
-from passwright.core import Ledger
+from passwright.core import ChangeLog
 from passwright.passes.quantization.channel_scales import EqualizeChannels
 from quantized_accuracy import decibels, quantized_with
 from rewriting import apply_passes, initializers, load, op_types, require_equivalent, run, to_onnx
@@ -29,13 +29,13 @@ def uneven(*dims: int, seed: int = 0) -> np.ndarray[Any, Any]:
     return (weights(*dims, seed=seed) * scales.reshape(-1, *[1] * (len(dims) - 1))).astype(np.float32)
 
 
-def equalized(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Ledger]:
-    """The model after the pass, and the ledger; the ops are the same."""
-    result, ledger = apply_passes(model, EqualizeChannels())
+def equalized(model: onnx.ModelProto) -> tuple[onnx.ModelProto, ChangeLog]:
+    """The model after the pass, and the change log; the ops are the same."""
+    result, change_log = apply_passes(model, EqualizeChannels())
     made = to_onnx(result)
     checker.check_model(made, full_check=True)
     assert op_types(made) == op_types(model)
-    return made, ledger
+    return made, change_log
 
 
 CONVS = "g (float[1,3,6,6] x) => (float[1,n,h,w] y) {"
@@ -73,11 +73,11 @@ BALANCED = [
 @pytest.mark.parametrize(("text", "constants"), BALANCED)
 def test_channels_become_alike_and_the_outputs_stay(text: str, constants: dict[str, Any]) -> None:
     model = load(text, weights=constants)
-    made, ledger = equalized(model)
-    assert ledger.counts[NAME][NAME] == 1
+    made, change_log = equalized(model)
+    assert change_log.counts[NAME][NAME] == 1
     require_equivalent(model, made, compare_regions=False)
-    again, ledger = equalized(made)
-    assert not ledger.changes
+    again, change_log = equalized(made)
+    assert not change_log.changes
     assert again == made
 
 
@@ -119,10 +119,10 @@ def test_values_that_are_not_scaled_say_why(text: str, place: str, reason: str) 
                "one": np.ones(1, np.float32), "v4": weights(4, 3)}  # fmt: skip
     read = {name for n in load(MATRICES + text + " }").graph.node for name in n.input}
     model = load(MATRICES + text + " }", weights={n: a for n, a in numbers.items() if n in read})
-    result, ledger = apply_passes(model, EqualizeChannels())
-    assert not ledger.changes
+    result, change_log = apply_passes(model, EqualizeChannels())
+    assert not change_log.changes
     assert to_onnx(result) == model
-    assert reason in ledger.declines[NAME][place]
+    assert reason in change_log.declines[NAME][place]
 
 
 def mobile_net(seed: int = 3) -> onnx.ModelProto:
@@ -169,7 +169,7 @@ def test_outputs_stay_for_random_chains(between: list[str], seed: int) -> None:
     constants["v"] = weights(2, channels, 1, 1)
     text = f"g (float[1,3,9,9] x) => (float[1,2,h,w] y) {{ {' '.join(lines)} y = Conv({last}, v) }}"
     model = load(text, weights=constants)
-    made, ledger = equalized(model)
+    made, change_log = equalized(model)
     feeds = {"x": rng.uniform(-1, 1, (1, 3, 9, 9)).astype(np.float32)}
     assert decibels(run(model, feeds), run(made, feeds)) > 100
-    assert len(ledger.changes) == sum(op != "Sigmoid" for op in between)
+    assert len(change_log.changes) == sum(op != "Sigmoid" for op in between)

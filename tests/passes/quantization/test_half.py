@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, checker, numpy_helper
-from passwright.core import Ledger, Pipeline, QuantizationSpec, Range, from_onnx
+from passwright.core import ChangeLog, Pipeline, QuantizationSpec, Range, from_onnx
 from passwright.core.errors import UsageError
 from passwright.core.ort.backends import OnnxReference
-from passwright.core.rewriting.ledger import Exclusions
+from passwright.core.rewriting.change_log import Exclusions
 from passwright.passes.quantization.half import ConvertToHalf, StoreWeights, crashes_onnxruntime
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
 
@@ -28,14 +28,14 @@ NAME = ConvertToHalf().name
 
 def converted(
     model: onnx.ModelProto, ranges: Mapping[str, Range] | None = None, **weights: Any
-) -> tuple[onnx.ModelProto, Ledger]:
-    """The valid model after the conversion, and its ledger."""
+) -> tuple[onnx.ModelProto, ChangeLog]:
+    """The valid model after the conversion, and its change log."""
     model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in weights.items())
     spec = None if ranges is None else QuantizationSpec(ranges)
-    result, ledger = apply_passes(model, Pipeline("half", (ConvertToHalf(),), quantization=spec))
+    result, change_log = apply_passes(model, Pipeline("half", (ConvertToHalf(),), quantization=spec))
     made = to_onnx(result)
     checker.check_model(made, full_check=True)
-    return made, ledger
+    return made, change_log
 
 
 def feeds_of(model: onnx.ModelProto) -> dict[str, Any]:
@@ -130,21 +130,21 @@ def test_ops_that_stay_wide_say_why(text: str, place: str, reason: str) -> None:
     if "local." in text:
         model.opset_import.add(domain="local", version=1)
     model.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in numbers.items() if n in read)
-    _, ledger = apply_passes(model, ConvertToHalf())
-    assert reason in ledger.declines[NAME][place]
+    _, change_log = apply_passes(model, ConvertToHalf())
+    assert reason in change_log.declines[NAME][place]
 
 
 def test_calibrated_ranges_decide() -> None:
     text = "g (float[4,4] x) => (float[4,1] y) { a = MatMul(x, w) b = Mul(a, a) y = ReduceMean<axes=[1]>(b) }"
     moderate = {"a": Range(-3, 3), "b": Range(0, 9), "y": Range(0, 9)}
-    made, ledger = converted(load(text), moderate, w=W)
+    made, change_log = converted(load(text), moderate, w=W)
     assert op_types(made) == ["Cast", "MatMul", "Mul", "ReduceMean", "Cast"]
-    made, ledger = converted(load(text), moderate | {"b": Range(0, 4e4), "y": Range(0, 1e-6)}, w=W)
+    made, change_log = converted(load(text), moderate | {"b": Range(0, 4e4), "y": Range(0, 1e-6)}, w=W)
     assert op_types(made) == ["Cast", "MatMul", "Cast", "Mul", "ReduceMean"]
-    assert ledger.declines[NAME]["b"] == "b reaches 40000, and halves end at 65504"
-    assert ledger.declines[NAME]["y"] == "b reaches 40000, and halves end at 65504"
-    _, ledger = converted(load(text), moderate | {"y": Range(0, 1e-6)}, w=W)
-    assert ledger.declines[NAME]["y"] == "y is at most 1e-06, where halves lose digits"
+    assert change_log.declines[NAME]["b"] == "b reaches 40000, and halves end at 65504"
+    assert change_log.declines[NAME]["y"] == "b reaches 40000, and halves end at 65504"
+    _, change_log = converted(load(text), moderate | {"y": Range(0, 1e-6)}, w=W)
+    assert change_log.declines[NAME]["y"] == "y is at most 1e-06, where halves lose digits"
 
 
 def test_an_overflow_without_the_calibrated_range_would_show() -> None:
@@ -179,22 +179,22 @@ def test_masks_larger_than_halves_stay_finite() -> None:
         a = MatMul(x, w) b = Add(a, t) c = Softmax(b) y = MatMul(c, w) }"""
     weights = {"w": W, "one": np.ones((1, 1), np.float32), "low": np.full((1, 1), -3.4e38, np.float32)}
     model = load(text, weights=weights)
-    made, ledger = converted(load(text), **weights)
+    made, change_log = converted(load(text), **weights)
     feeds = {"x": feeds_of(model)["x"], "m": np.tril(np.ones((4, 4), np.float32), -1)}
     require_near(model, made, feeds, 2e-3)
-    assert ledger.declines[NAME]["b"] == "t may have elements beyond the largest half"
-    assert ledger.declines[NAME].keys() == {"i", "f", "t", "b", "c"}
+    assert change_log.declines[NAME]["b"] == "t may have elements beyond the largest half"
+    assert change_log.declines[NAME].keys() == {"i", "f", "t", "b", "c"}
     ranges = {"i": Range(0, 1), "t": Range(-100, 0), "b": Range(-100, 9), "c": Range(0, 1)}
-    _, ledger = converted(load(text), ranges, **weights)
-    assert ledger.declines[NAME].keys() == {"i", "f", "t"}
+    _, change_log = converted(load(text), ranges, **weights)
+    assert change_log.declines[NAME].keys() == {"i", "f", "t"}
 
 
 def test_a_mask_of_attention_leaves_its_result_half() -> None:
     text = """g (float[1,4,4] x, float[4,4] m) => (float[1,4,4] y) {
         f = Mul(m, low) a = Attention<q_num_heads = 2, kv_num_heads = 2>(x, x, x, f) b = MatMul(a, w) y = Relu(b) }"""
     weights = {"w": W, "low": np.full((1, 1), -3.4e38, np.float32)}
-    made, ledger = converted(load(text, 23), **weights)
-    assert ledger.declines[NAME].keys() == {"f", "a"}
+    made, change_log = converted(load(text, 23), **weights)
+    assert change_log.declines[NAME].keys() == {"f", "a"}
     model = load(text, 23, weights=weights)
     feeds = {"x": feeds_of(model)["x"], "m": np.tril(np.ones((4, 4), np.float32), -1)}
     require_near(model, made, feeds, 4e-3)
@@ -204,8 +204,8 @@ def test_an_excluded_op_is_left_wide() -> None:
     model = load("g (float[4,4] x) => (float[4,4] y) { a = MatMul(x, w) b = MatMul(a, w) y = MatMul(b, w) }",
                  weights={"w": W})  # fmt: skip
     graph = from_onnx(model)
-    ledger = Ledger(exclusions=Exclusions(changes={(NAME, "b"): 0}))
-    ConvertToHalf().run(graph.graph, ledger)
+    change_log = ChangeLog(exclusions=Exclusions(changes={(NAME, "b"): 0}))
+    ConvertToHalf().run(graph.graph, change_log)
     made = to_onnx(graph)
     assert op_types(made) == ["Cast", "MatMul", "Cast", "MatMul", "Cast", "MatMul", "Cast"]
     assert sorted(str(a.dtype) for a in initializers(made).values()) == ["float16", "float32"]
@@ -232,11 +232,11 @@ def test_bodies_are_converted(text: str) -> None:
     weights: dict[str, Any] = {"w": W}
     weights |= {"zero": np.array(0, np.float32)} if "zero" in read else {}
     weights |= {"n": np.array(3), "yes": np.array(True)} if "n" in read else {}
-    made, ledger = converted(load(f"g (float[4,4] x) => (float[4,4] y) {{ {text} }}"), **weights)
+    made, change_log = converted(load(f"g (float[4,4] x) => (float[4,4] y) {{ {text} }}"), **weights)
     before = load(f"g (float[4,4] x) => (float[4,4] y) {{ {text} }}", weights=weights)
     body = next(a.g for n in made.graph.node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH)
     assert "Cast" in [n.op_type for n in body.node]
-    assert ledger.counts[NAME][NAME] >= 2
+    assert change_log.counts[NAME][NAME] >= 2
     dtypes = [a.dtype for a in initializers(made).values() if a.size > 1]
     assert dtypes == [np.float16]  # one copy of the weights for all bodies
     require_near(before, made, feeds_of(before), 4e-3)
@@ -245,8 +245,8 @@ def test_bodies_are_converted(text: str) -> None:
 def test_moved_weights_are_halved() -> None:
     text = "g (float[4,4] x) => (float[4,4] y) { t = Transpose(w) u = Neg(t) a = MatMul(x, t) y = MatMul(a, u) }"
     model = load(text, weights={"w": W})
-    made, ledger = converted(load(text), w=W)
-    assert list(ledger.declines[NAME]) == ["u"]
+    made, change_log = converted(load(text), w=W)
+    assert list(change_log.declines[NAME]) == ["u"]
     assert [a.dtype for a in initializers(made).values()] == [np.float16]
     require_near(model, made, feeds_of(model), 4e-3)
 
@@ -266,18 +266,18 @@ def test_a_transpose_that_crashes_onnxruntime_stays_wide() -> None:
     model = load(text, weights={"w": W})
     (transpose,) = from_onnx(model).graph.ops("Transpose")
     assert crashes_onnxruntime(transpose)
-    made, ledger = converted(model)
-    assert ledger.declines[NAME]["t"] == "onnxruntime may crash where a MatMul follows it"
+    made, change_log = converted(model)
+    assert change_log.declines[NAME]["t"] == "onnxruntime may crash where a MatMul follows it"
     onnxruntime.InferenceSession(made.SerializeToString())
     assert [n.op_type for n in made.graph.node if n.output[0] == "t"] == ["Transpose"]
 
 
-def stored(model: onnx.ModelProto, to: str = "float16") -> tuple[onnx.ModelProto, Ledger]:
-    """The valid model after the weights are stored in 16 bits, and the ledger."""
-    result, ledger = apply_passes(model, StoreWeights(to))
+def stored(model: onnx.ModelProto, to: str = "float16") -> tuple[onnx.ModelProto, ChangeLog]:
+    """The valid model after the weights are stored in 16 bits, and the change log."""
+    result, change_log = apply_passes(model, StoreWeights(to))
     made = to_onnx(result)
     checker.check_model(made, full_check=True)
-    return made, ledger
+    return made, change_log
 
 
 @pytest.mark.parametrize(("to", "share"), [("float16", 1e-3), ("bfloat16", 8e-3)])
@@ -287,8 +287,8 @@ def test_stored_weights_are_cast_when_onnxruntime_loads(to: str, share: float, t
         then_branch = t () => (float[4,64] p) { p = MatMul(h, w) },
         else_branch = e () => (float[4,64] q) { u = Constant<value = float[2] {1, 2}>() q = MatMul(h, v) }> }"""
     model = load(text, weights={"w": big, "v": -big})
-    made, ledger = stored(model, to)
-    assert ledger.counts["store-half-weights"]["store-half-weights"] == 2
+    made, change_log = stored(model, to)
+    assert change_log.counts["store-half-weights"]["store-half-weights"] == 2
     assert made.ByteSize() < 0.53 * model.ByteSize()
     feeds = {"x": RNG.uniform(-1, 1, (4, 64)).astype(np.float32)}
     for b in (True, False):
@@ -324,9 +324,9 @@ def test_weights_that_are_not_stored_say_why(
     text: str, weights: Mapping[str, Any], to: str, opset: int, reason: str
 ) -> None:
     model = load(f"g (float[99,4] x) => (float[n,m] y) {{ {text} }}", opset, weights)
-    result, ledger = apply_passes(model, StoreWeights(to))
+    result, change_log = apply_passes(model, StoreWeights(to))
     assert to_onnx(result) == model
-    assert reason in ledger.declines["store-half-weights"].values()
+    assert reason in change_log.declines["store-half-weights"].values()
 
 
 def test_scales_of_weights_of_4_bits_stay_constant() -> None:
@@ -340,9 +340,9 @@ def test_scales_of_weights_of_4_bits_stay_constant() -> None:
     }
     model = onnx.parser.parse_model(text)
     model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in weights.items())
-    result, ledger = apply_passes(model, StoreWeights())
-    assert ledger.declines["store-half-weights"]["s"] == "s belongs to quantized groups"
-    assert ledger.counts["store-half-weights"]["store-half-weights"] == 1
+    result, change_log = apply_passes(model, StoreWeights())
+    assert change_log.declines["store-half-weights"]["s"] == "s belongs to quantized groups"
+    assert change_log.counts["store-half-weights"]["store-half-weights"] == 1
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     feeds = {"x": RNG.uniform(-1, 1, (4, 192)).astype(np.float32)}

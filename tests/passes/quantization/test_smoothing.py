@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import checker
-from passwright.core import Ledger, from_onnx
+from passwright.core import ChangeLog, from_onnx
 from passwright.core.errors import UsageError
 from passwright.passes.quantization.channel_scales import SmoothActivations, smoothable_channels
 from quantized_accuracy import decibels, quantized_with, values_of
@@ -37,13 +37,13 @@ def maxima(model: onnx.ModelProto, feeds: dict[str, Any] = FEEDS, axis: int = -1
 
 def smoothed(
     model: onnx.ModelProto, alpha: float = 0.5, given: dict[str, Any] | None = None
-) -> tuple[onnx.ModelProto, Ledger]:
-    """The model after the pass, and the ledger; the ops are the same."""
-    result, ledger = apply_passes(model, SmoothActivations(maxima(model) if given is None else given, alpha))
+) -> tuple[onnx.ModelProto, ChangeLog]:
+    """The model after the pass, and the change log; the ops are the same."""
+    result, change_log = apply_passes(model, SmoothActivations(maxima(model) if given is None else given, alpha))
     made = to_onnx(result)
     checker.check_model(made, full_check=True)
     assert op_types(made) == op_types(model)
-    return made, ledger
+    return made, change_log
 
 
 TEXT = "g (float[N,16] x) => (float[N,8] y) {"
@@ -67,8 +67,8 @@ SMOOTHED = [
 def test_outliers_move_to_the_weights(text: str, constants: dict[str, Any], opset: int) -> None:
     model = load(TEXT + text + " }", opset, constants)
     assert smoothable_channels(from_onnx(model).graph) == {"n": 1}
-    made, ledger = smoothed(model)
-    assert [c.place for c in ledger.changes] == ["n"]
+    made, change_log = smoothed(model)
+    assert [c.place for c in change_log.changes] == ["n"]
     require_equivalent(model, made, compare_regions=False, N=3)
     wanted, found = maxima(model)["n"], maxima(made)["n"]
     assert wanted.max() / wanted.min() > 20
@@ -109,8 +109,8 @@ def test_convolutions_read_channels_of_axis_1() -> None:
     }
     model = load(text, weights=constants)
     feeds = {"x": RNG.normal(0, 1, (2, 3, 5, 5)).astype(np.float32)}
-    made, ledger = smoothed(model, given=maxima(model, feeds, axis=1))
-    assert [c.place for c in ledger.changes] == ["n"]
+    made, change_log = smoothed(model, given=maxima(model, feeds, axis=1))
+    assert [c.place for c in change_log.changes] == ["n"]
     require_equivalent(model, made, compare_regions=False)
 
 
@@ -139,17 +139,17 @@ def test_values_that_are_not_smoothed_say_why(text: str, given: dict[str, Any], 
         text = f"v0 = ReduceMax<axes=[0], keepdims=0>(x) {text}"
     read = {name for n in load(head + text + " }").graph.node for name in n.input}
     model = load(head + text + " }", weights={n: a for n, a in numbers.items() if n in read})
-    result, ledger = apply_passes(model, SmoothActivations(given))
-    assert not ledger.changes
+    result, change_log = apply_passes(model, SmoothActivations(given))
+    assert not change_log.changes
     assert to_onnx(result) == model
-    assert reason in ledger.declines[NAME]["n"]
+    assert reason in change_log.declines[NAME]["n"]
 
 
 def test_values_without_maxima_are_left_out() -> None:
     model = load(TEXT + "n = LayerNormalization(x, g) y = MatMul(n, v) }", weights={"g": OUTLIERS, "v": V})
-    made, ledger = smoothed(model, given={})
+    made, change_log = smoothed(model, given={})
     assert made == model
-    assert not ledger.declines.get(NAME)
+    assert not change_log.declines.get(NAME)
 
 
 def test_smoothing_restores_integers_of_activations_with_outliers() -> None:
@@ -161,8 +161,8 @@ def test_smoothing_restores_integers_of_activations_with_outliers() -> None:
     rows = weights(CHANNELS, CHANNELS) / OUTLIERS.reshape(-1, 1)  # the channels are as important as others
     model = load(text, weights={"g": OUTLIERS, "v": rows, "h": OUTLIERS, "w": rows[:, :8].copy()})
     wanted = run(model, FEEDS)
-    made, ledger = smoothed(model)
-    assert len(ledger.changes) == 2
+    made, change_log = smoothed(model)
+    assert len(change_log.changes) == 2
     assert decibels(wanted, run(made, FEEDS)) > 100
     plain = decibels(wanted, run(quantized_with(model, FEEDS), FEEDS))
     better = decibels(wanted, run(quantized_with(made, FEEDS), FEEDS))

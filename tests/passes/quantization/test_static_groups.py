@@ -293,8 +293,8 @@ def test_halves_stay_as_they_are() -> None:
     text = "g (float16[1,3,8,8] x) => (float16[1,3,8,8] y) { y = Conv<pads = [1, 1, 1, 1]>(x, w) }"
     model = load(text, 19, {"w": WEIGHTS["w1"].astype(np.float16)})
     spec = replace(UNSIGNED, ranges={"x": Range(-1, 1), "y": Range(-1, 1)})
-    made, ledger = apply_passes(model, Pipeline("static", (QUANTIZE_STATIC,), quantization=spec))
-    assert not ledger.changes
+    made, change_log = apply_passes(model, Pipeline("static", (QUANTIZE_STATIC,), quantization=spec))
+    assert not change_log.changes
     assert op_types(to_onnx(made)) == ["Conv"]
 
 
@@ -320,8 +320,8 @@ def test_overridable_weights_stay_in_float() -> None:
     text = "g (float[1,3,8,8] x, float[3,3,3,3] w) => (float[1,3,6,6] y) { y = Conv(x, w) }"
     model = load(text, 17, {"w": WEIGHTS["w1"]})
     spec = replace(UNSIGNED, ranges={"x": Range(-1, 1), "y": Range(-3, 3)})
-    made, ledger = apply_passes(model, Pipeline("static", (QUANTIZE_STATIC,), quantization=spec))
-    assert not ledger.changes
+    made, change_log = apply_passes(model, Pipeline("static", (QUANTIZE_STATIC,), quantization=spec))
+    assert not change_log.changes
     assert [v.name for v in to_onnx(made).graph.input] == ["x", "w"]
 
 
@@ -388,8 +388,8 @@ def test_a_plugin_adds_a_group() -> None:
     model.graph.output.append(onnx.ValueInfoProto(name="d"))
     spec = replace(UNSIGNED, ranges=calibrated(model, {"x": X}))
     rules = RulePass("all", (*QUANTIZE_STATIC.rules, quantize_round))
-    made, ledger = apply_passes(model, Pipeline("static", (rules,), quantization=spec))
-    (round_of_c, round_of_x) = (c.place for c in ledger.changes if c.by == "quantize_round")
+    made, change_log = apply_passes(model, Pipeline("static", (rules,), quantization=spec))
+    (round_of_c, round_of_x) = (c.place for c in change_log.changes if c.by == "quantize_round")
     assert {round_of_c, round_of_x} == {"r", "y"}
     counts = Counter(op_types(to_onnx(made)))
     assert (counts["Round"], counts["QuantizeLinear"]) == (2, 6)  # x for each of its readers

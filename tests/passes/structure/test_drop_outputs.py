@@ -193,8 +193,8 @@ def test_inputs_of_opaque_ops_stay() -> None:
     text = loop("o = Identity(e) b = Neg(a) f = Exp(d) l = my.own.Log(d)", "a d", "b f", "k, t, x, z")
     model = load(f"{G} {{ y, u = {text} }}")
     model.opset_import.append(helper.make_opsetid("my.own", 1))
-    result, ledger = apply_passes(model, DropOutputs())
-    assert not ledger.changes
+    result, change_log = apply_passes(model, DropOutputs())
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 

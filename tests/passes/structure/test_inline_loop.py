@@ -154,8 +154,8 @@ def test_node_count_never_grows(outs: str, fits: bool) -> None:
     text = f"{', '.join(names)} = {loop('one, t, x', f'{KEEP} {ops}', 'a', outs)} {reads}"
     outputs = ", ".join(f"int64[m] s{n}" for n in names[1:])
     model = load(f"{G.replace('(float[n] y)', f'(float[n] y, {outputs})')} {{ {text} }}")
-    result, ledger = apply_passes(model, InlineLoop())
-    assert bool(ledger.changes) == fits
+    result, change_log = apply_passes(model, InlineLoop())
+    assert bool(change_log.changes) == fits
     require_equivalent(model, to_onnx(result), exact=True)
 
 

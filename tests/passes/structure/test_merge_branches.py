@@ -146,16 +146,16 @@ def test_random_ops_stay() -> None:
 def test_opaque_ops_stay() -> None:
     model = load(f"{G} {{ y = {when('r = Neg(x) k = my.own.Log(x)', 's = Neg(x)')} }}")
     model.opset_import.append(helper.make_opsetid("my.own", 1))
-    result, ledger = apply_passes(model, MergeBranches())
-    assert not ledger.changes
+    result, change_log = apply_passes(model, MergeBranches())
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 
 def test_annotated_bodies_stay() -> None:
     model = load(f"{G} {{ y = {when('r = Neg(x)', 's = Neg(x)')} }}")
     model.graph.node[0].attribute[0].g.quantization_annotation.add(tensor_name="r")
-    result, ledger = apply_passes(model, MergeBranches())
-    assert not ledger.changes
+    result, change_log = apply_passes(model, MergeBranches())
+    assert not change_log.changes
     assert to_onnx(result) == model
 
 

@@ -55,8 +55,8 @@ def test_stays(text: str, opset: int, to: int) -> None:
 
 def test_without_standard_opset() -> None:
     text = '<ir_version: 8, opset_import: ["com.example": 1]> g (float[3] x) => (y) { y = com.example.Same(x) }'
-    result, ledger = apply_passes(onnx.parser.parse_model(text), RaiseOpset(21))
-    assert ledger.change_count == 0
+    result, change_log = apply_passes(onnx.parser.parse_model(text), RaiseOpset(21))
+    assert change_log.change_count == 0
     assert "" not in result.graph.opsets
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from onnx import TensorProto
-from passwright.core import Graph, Ledger, Op, Tensor, Value, made_from
+from passwright.core import ChangeLog, Graph, Op, Tensor, Value, made_from
 
 INDEXED_OPS = ("Gather", "GatherElements", "ScatterElements")
 """Operators that take indices of either width, as their second input."""
@@ -20,11 +20,11 @@ class NarrowIndices:
     min_elements: int = field(default=1, metadata={"doc": "constants of fewer elements stay as they are"})
     name: str = "narrow-indices"
 
-    def run(self, graph: Graph, ledger: Ledger) -> int:
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """One look at each reader of indices. Reads the constants that it may narrow."""
-        return sum(self._narrow_graph(g, ledger) for g in tuple(graph.with_subgraphs()))
+        return sum(self._narrow_graph(g, change_log) for g in tuple(graph.with_subgraphs()))
 
-    def _narrow_graph(self, g: Graph, ledger: Ledger) -> int:
+    def _narrow_graph(self, g: Graph, change_log: ChangeLog) -> int:
         changes = 0
         narrowed: dict[Value, Value] = {}
         for op in sorted(g.ops(*INDEXED_OPS), key=lambda op: op.order_key):
@@ -32,7 +32,7 @@ class NarrowIndices:
             if (
                 wide is None
                 or not self._is_wide(op, wide)
-                or not ledger.request_change(self.name, op.outputs[0].name, [op])
+                or not change_log.request_change(self.name, op.outputs[0].name, [op])
             ):
                 continue
             if wide not in narrowed:

@@ -1,6 +1,6 @@
-"""The ledger of the changes of a run, numbered, so that a run can be replayed without some of them.
+"""The log of the changes of a run, numbered, so that a run can be replayed without some of them.
 
-Passes are deterministic. Running them again on the same model with the same ledger settings makes the same
+Passes are deterministic. Running them again on the same model with the same settings of the log makes the same
 changes with the same ordinals; forbidding one, or stopping before the n-th, undoes without any undo log.
 """
 
@@ -57,7 +57,7 @@ class DetailReporter(Protocol):
 
 
 @dataclass(slots=True)
-class Ledger:
+class ChangeLog:
     """Numbers the changes of one run and decides which of them may be made.
 
     `exact_only`: changes that round are refused. `record`: keep each change in `changes`, not just their `counts` by

@@ -292,14 +292,22 @@ def test_invalid_model_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "m.onnx: not an ONNX model" in result.stderr
 
 
+REFUSE = """
+from passwright.core.ort.worker_process import serve
+class Worker:
+    def profile(self, *arguments):
+        raise ValueError("no kernel")
+serve(Worker())
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "timeout", "message"),
     [
         pytest.param("import os; os.abort()", 300.0, "SIGABRT", id="dies"),
         pytest.param("import time; time.sleep(600)", 0.5, "did not end within 0.5 s", id="hangs"),
-        pytest.param(
-            'import sys; sys.stdin.readline(); print(\'{"failure": "no kernel"}\')', 300.0, "no kernel", id="reports"
-        ),
+        pytest.param(REFUSE, 300.0, "no kernel", id="reports"),
+        pytest.param("print('no reply')", 300.0, "its reply cannot be read", id="prints"),
     ],
 )
 def test_failing_process_is_reported(cnn: Path, code: str, timeout: float, message: str) -> None:

@@ -98,7 +98,7 @@ def test_nothing_is_fetched_to_another_folder(memory: Any, tmp_path: Path, locat
 def reply(model: str, output: str | None, **options: Any) -> JobReply:
     job = ModelJob(Path(model), None if output is None else Path(output))
     text = options_text(RunOptions(verify=False, **options))
-    return JobReply.of(next(iter(TASK.reply_to(job_request(job, text, keep=True, finished=None, verbose=False)))))
+    return JobReply.of(TASK.reply_to(job_request(job, text, keep=True, finished=None, verbose=False)))
 
 
 def test_result_is_that_of_a_local_run(memory: Any, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(type(fsspec.filesystem("local")), "put_file", fail)
     job = ModelJob(tmp_path / "a.onnx", Path(url))
     request = job_request(job, options_text(RunOptions(verify=False)), keep=True, finished=None, verbose=False)
-    message = next(iter(TASK.reply_to(request)))
+    message = TASK.reply_to(request)
     failure = JobReply.of(message).failure
     assert failure == f"{url} cannot be written: OSError: [Errno 28] No space left on device"
     assert message["shortage"] == failure
@@ -171,7 +171,7 @@ def test_finished_results_are_recognized(memory: Any, tmp_path: Path) -> None:
 
     def run(finished: FinishedJob | None) -> JobReply:
         request = job_request(job, text, keep=True, finished=finished, verbose=False)
-        return JobReply.of(next(iter(TASK.reply_to(request))))
+        return JobReply.of(TASK.reply_to(request))
 
     first = run(None)
     known = FinishedJob(first.conditions, first.result or "", {})

@@ -17,6 +17,7 @@ from ...core.support.intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
 from ..adapters.adapter_names import install_hint, installed_version, require_installed
 from ..adapters.quantizers import QUANTIZERS, Feeds
+from ..adapters.timed_runs import TIMEOUT, run_timed
 from ..environment import machine_summary, versions
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
@@ -37,7 +38,6 @@ from .quantized_comparison import (
     QuantizedRow,
 )
 from .row import ORIGINAL, OURS
-from .tool_runs import TIMEOUT, run_timed
 
 
 def compare_quantized(

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core.errors import UnverifiableError
-from ...core.ort.worker_process import WorkerError, WorkerProcess, module_command
 from ...core.run.phase_timer import PhaseTimer, seconds_of_verification
 from ..adapters.adapter_names import ORT, PACKAGES, install_hint, installed_version, require_installed
-from ..adapters.tool_functions import COMPARED_LEVELS
-from ..adapters.tool_worker import ToolFailed
+from ..adapters.timed_runs import TIMEOUT, run_timed
+from ..adapters.tool_functions import COMPARED_LEVELS, OptimizeFile
 from ..environment import versions
-from ..run.optimize import Result, optimize_model
+from ..run.optimize import Result, optimize, optimize_model
 from ..run_options import RunOptions
 from .row import OURS, Row
-
-if TYPE_CHECKING:
-    from .tool_worker import TimedToolWorker
-
-WORKER = module_command(f"{__package__}.tool_worker")
-TIMEOUT = 600.0  # seconds that an optimizer may take for a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +69,6 @@ def run_tool(tool: Tool, model: Path, folder: Path, timeout: float = TIMEOUT) ->
     return OptimizerOutput(row, file, tool.level)
 
 
-def run_timed(
-    tool: str, model: Path, destination: Path, log: Path, run_options: dict[str, Any], timeout: float = TIMEOUT
-) -> dict[str, Any]:
-    """Run a tool in a fresh process: its `seconds`, or the `failure`.
-
-    `run_options` are for our own optimizer, or have the paths of the `samples` for one that quantizes.
-    """
-    process: WorkerProcess[TimedToolWorker] = WorkerProcess(WORKER, timeout, log)
-    try:
-        with process:
-            return {"seconds": process.call().optimize(tool, model.absolute(), destination, run_options)}
-    except (WorkerError, ToolFailed) as e:
-        return {"failure": str(e)}
-
-
 def run_own(
     model: Path, options: RunOptions, folder: Path, timer: PhaseTimer
 ) -> tuple[OptimizerOutput, Result, list[str]]:
@@ -112,10 +91,16 @@ def run_own(
         names = {name: list(getattr(options, name)) for name in ("only", "skip", "enable")}
         run = {"pipeline": options.pipeline, "plugins": [str(p) for p in options.plugins], **names}
         timed_file = own_folder / "timed.onnx"
-        reply = run_timed(OURS, model, timed_file, own_folder / "log", run)
+        reply = run_timed(f"{__name__}:own_optimizer", model, timed_file, own_folder / "log", run)
     for left in (timed_file, Path(f"{timed_file}.data")):
         left.unlink(missing_ok=True)
     notes += [f"{OURS} left out {q.description}" for q in result.report.quarantined]
     notes += [f"{OURS} could not be timed: {reply['failure']}"] if "failure" in reply else []
     row = Row(OURS, versions()[OURS], online=False, seconds=reply.get("seconds"))
     return OptimizerOutput(row, file), result, notes
+
+
+def own_optimizer(run_options: dict[str, Any]) -> OptimizeFile:
+    """Our optimizer, without verification."""
+    import_module("onnxruntime")  # for constant folding
+    return lambda path, _: optimize(path, verify=False, **run_options).model

@@ -1,4 +1,4 @@
-"""Worker of tool_runs, isolated against crashes, which optimizes and times one model."""
+"""Runs of optimizers and quantizers that are timed, each in a process of its own, as it may crash or hang."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import onnx
 
 from ...core.io.model import MAX_MESSAGE_BYTES
 from ...core.ort.value_files import read_value
-from ...core.ort.worker_process import serve
-from ..adapters.quantizers import QUANTIZERS
-from ..adapters.tool_functions import FILE_OPTIMIZERS, OptimizeFile
-from ..adapters.tool_worker import ToolFailed, require_model, tool_error
-from .row import OURS
+from ...core.ort.worker_process import WorkerError, WorkerProcess, module_command, serve
+from .quantizers import QUANTIZERS
+from .tool_functions import FILE_OPTIMIZERS, OptimizeFile
+from .tool_worker import ToolFailed, require_model, tool_error
+
+TIMEOUT = 600.0  # seconds that an optimizer may take for a model
 
 
 class TimedToolWorker:
@@ -39,7 +40,8 @@ def _timed(tool: str, file: Path, destination: Path, run_options: dict[str, Any]
     if "samples" in run_options:  # onnxsim optimizes as well as quantizes
         optimize = _quantizer(tool, run_options["samples"])
     else:
-        optimize = _own_optimizer(run_options) if tool == OURS else FILE_OPTIMIZERS[tool]()
+        module, _, name = tool.partition(":")
+        optimize = getattr(import_module(module), name)(run_options) if name else FILE_OPTIMIZERS[tool]()
     start = perf_counter()
     model = optimize(file, destination)
     seconds = perf_counter() - start
@@ -52,18 +54,26 @@ def _timed(tool: str, file: Path, destination: Path, run_options: dict[str, Any]
     return seconds
 
 
-def _own_optimizer(run_options: dict[str, Any]) -> OptimizeFile:
-    """Our optimizer, without verification."""
-    import_module("onnxruntime")  # for constant folding
-    from ..run.optimize import optimize  # noqa: PLC0415 - not for the other tools
-
-    return lambda path, _: optimize(path, verify=False, **run_options).model
-
-
 def _quantizer(label: str, samples: list[str]) -> OptimizeFile:
     """A recipe that calibrates with samples in files, which writes its result itself."""
     quantize = QUANTIZERS[label].load()
     return lambda path, destination: quantize(path, map(read_value, map(Path, samples)), destination)
+
+
+def run_timed(
+    tool: str, model: Path, destination: Path, log: Path, run_options: dict[str, Any], timeout: float = TIMEOUT
+) -> dict[str, Any]:
+    """Run a tool in a fresh process: its `seconds`, or the `failure`.
+
+    `tool`: a name in FILE_OPTIMIZERS or, with the paths of `samples` in `run_options`, in QUANTIZERS; or `module:name`
+    of a function that makes an optimizer of `run_options`.
+    """
+    process = WorkerProcess[TimedToolWorker](module_command(__name__), timeout, log)
+    try:
+        with process:
+            return {"seconds": process.call().optimize(tool, model.absolute(), destination, run_options)}
+    except (WorkerError, ToolFailed) as e:
+        return {"failure": str(e)}
 
 
 def main() -> None:

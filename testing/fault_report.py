@@ -14,13 +14,13 @@ import onnx
 from onnx import printer
 
 from ..core.errors import EvaluationError, ModelError
+from ..core.io.publishing import staging_folder
 from ..core.io.writer import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.discovery import FILE_MODULE_PREFIX
 from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
 from ..core.support.printable_text import file_name, printable_lines
-from ..core.support.scratch_folder import staging_folder
 from .case import Fault
 from .model_comparison import contract_in
 

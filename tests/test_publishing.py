@@ -25,10 +25,10 @@ from passwright.core.errors import ModelError
 from passwright.core.io import publishing
 from passwright.core.io.convert import from_onnx
 from passwright.core.io.output_paths import OutputFile, OutputPaths
-from passwright.core.io.publishing import Publication, publish_copy, publish_model, publish_text
+from passwright.core.io.publishing import Publication, publish_copy, publish_model, publish_text, staging_folder
 from passwright.core.support import folder_locks, scratch_folder
 from passwright.core.support.folder_locks import locked
-from passwright.core.support.scratch_folder import ScratchFolder, remove_abandoned, staging_folder
+from passwright.core.support.scratch_folder import ScratchFolder, remove_abandoned
 from passwright.core.verify import oracle_process
 from passwright.core.verify.oracle_process import private_folder
 from process_faults import in_fork, kill_at, limited
@@ -115,6 +115,22 @@ def test_killed_anywhere(tmp_path: Path, old: bool | None, new: bool) -> None:
         assert len(data_names(folder)) == new
     first = None if old is None else 1
     assert seen == {(first, first), (2, first), (2, 2)}
+
+
+@pytest.mark.usefixtures("no_fsync")
+def test_staging_other_files_finishes_a_killed_publication(tmp_path: Path) -> None:
+    """Whatever the next process in that folder writes, no unused data stay."""
+    for count in range(1000):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        publish(folder, 1, external=True)
+        status = in_fork(lambda: (kill_at(count), publish(folder, 2, external=True)))  # noqa: B023 - runs at once
+        assert in_fork(lambda: staging_folder(folder).remove()) == 0  # noqa: B023 - as above
+        assert number_in(folder / "out.onnx") in {1, 2}
+        assert len(data_names(folder)) == 1, count
+        assert not [name for name in names(folder) if name.startswith(".")]
+        if status == 0:
+            break
 
 
 @pytest.mark.usefixtures("no_fsync")

@@ -15,8 +15,8 @@ from string import Template
 from packaging.utils import InvalidName, canonicalize_name
 
 from ...core.errors import PassesError, UsageError
+from ...core.io.publishing import staging_folder
 from ...core.run.pipeline import selectable_names
-from ...core.support.scratch_folder import staging_folder
 from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES, TRANSFORMS
 
 MAX_NAME_LENGTH = 60

@@ -19,6 +19,7 @@ from ...core.errors import FailureKind
 from ...core.io.convert import from_onnx
 from ...core.io.files import ModelFile, load
 from ...core.io.model import Model, export_header
+from ...core.io.publishing import staging_folder
 from ...core.io.writer import as_loadable, encode_text, write_files
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
@@ -31,7 +32,6 @@ from ...core.run.pipeline import Pass, leaves, selectable_rules
 from ...core.run.pipeline_run import PipelineRun, RewriteResult
 from ...core.serialization.exporter import node_bytes
 from ...core.support.printable_text import file_name, printable
-from ...core.support.scratch_folder import staging_folder
 from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.input_sets import InputSet
 from ...core.verify.oracle_process import OracleProcess

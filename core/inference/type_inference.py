@@ -1,7 +1,7 @@
 """Type, shape and element inference on demand.
 
-Each op is inferred once for the same facts: the most common operators here, with symbolic dims, all others by the
-inference functions of their ONNX schemas.
+Each op is inferred once for the same facts: with symbolic dims where its declaration in `core.operators` has a shape
+function, or its traits give one, and by the inference function of its ONNX schema otherwise.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class Publication:
         """Stage a file beside its place, if it has one, that `write` makes, which returns its external data."""
         parent = None if file is None else file.folder
         with self._naming_errors(file):
-            stage = ScratchFolder() if parent is None else _new_stage(parent)
+            stage = ScratchFolder() if parent is None else staging_folder(parent)
             try:
                 path = stage.path / ("model.onnx" if file is None else file.name)
                 data = write(path)
@@ -179,7 +179,7 @@ def publish_copy(model: Path, data: Collection[Path], folder: Path) -> None:
     if (place := file.folder) is None:
         return
     try:
-        with _new_stage(place) as stage:
+        with staging_folder(place) as stage:
             for part in (*data, model):
                 shutil.copyfile(part, stage / part.name)
             with locked(place) as is_locked:
@@ -290,8 +290,11 @@ def _adopt_permissions(path: Path, replaced: Path) -> None:
     path.chmod(mode)
 
 
-def _new_stage(folder: Path) -> ScratchFolder:
-    """A new staging folder; at the first one of a process, those of killed processes are removed. Raises OSError."""
+def staging_folder(folder: Path) -> ScratchFolder:
+    """A new hidden folder in `folder`, whose publications of killed processes are finished first. Raises OSError.
+
+    They are looked for at the first use of `folder` by a process.
+    """
     _finish_once(folder, os.getpid())
     return ScratchFolder(folder, is_hidden=True)
 

@@ -86,7 +86,7 @@ def _extreme(name: str, is_first: Callable[[Term, Term], Term]) -> Override:
 
 
 def _where(_: ElementCall, condition: Element, a: Element, b: Element) -> Element:
-    """Where the condition holds, onnxruntime gives 0 for -0."""
+    """The chosen element; onnxruntime gives 0 for a -0 of the first operand."""
     return chosen(condition, Element(either(z3.fpIsZero(a.term), a.kind.constant(0), a.term), a.kind, a.defined), b)
 
 

@@ -206,7 +206,7 @@ def chosen(condition: Element, a: Element, b: Element) -> Element:
 
 
 def _beside_infinity(name: str, a: Any, b: Any) -> Any:
-    """What a real number and a plain infinity give. Raises NotSupported for what is no real number."""
+    """The result of an operation on a real number and a plain infinity. Raises NotSupported for other operands."""
     x, end, is_first = (a, b, True) if isinstance(a, Element) else (b, a, False)
     if not isinstance(x, Element):
         raise NotSupported(f"{name} of infinities")

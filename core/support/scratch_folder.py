@@ -60,11 +60,6 @@ class ScratchFolder:
         self._finish()
 
 
-def staging_folder(parent: Path) -> ScratchFolder:
-    """A new hidden folder in `parent`, where killed processes left none once this one used it. Raises OSError."""
-    return ScratchFolder(shared_folder(parent), is_hidden=True)
-
-
 class _Place:
     """The path of a scratch folder of this process, which is set before the folder is made, and its open lock."""
 

@@ -87,7 +87,7 @@ def in_own_types(case: BackendCase, names: list[str]) -> dict[str, Any]:
 
 
 def in_symbols(case: BackendCase, names: list[str]) -> dict[str, Any]:
-    """The outputs of which inference tracks the elements, where those of the inputs are numbers."""
+    """The outputs with tracked elements, where the elements of the inputs are numbers."""
     if not all(isinstance(a, np.ndarray) for a in case.feeds.values()):
         return {}
     tracked = {

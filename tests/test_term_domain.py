@@ -56,7 +56,7 @@ class Unknown(Exception):
 
 
 def number(term: Any, known: dict[int, Any]) -> Any:
-    """The number of a term without variables, in float64; `known` has those of terms by id."""
+    """The number of a term without variables, in float64; `known` has numbers of terms by id."""
     queue = [term]
     while queue:
         missing = [c for c in queue[-1].children() if c.get_id() not in known]

@@ -481,7 +481,7 @@ def test_transforms_of_the_caller() -> None:
 def test_name_maps_begin_before_transforms(
     tmp_path: Path, options: dict[str, Any], tensors: dict[str, str | None], removed: dict[str, str | None]
 ) -> None:
-    """Names of the file lead to those of the result; what a transform removed has no rule."""
+    """Names of the file lead to names of the result; a removed name has no rule."""
     text = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
         a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) d = Neg(x) z = Add(d, u)
     }"""

@@ -27,7 +27,7 @@ TRACEBACK_EXIT_CODES = {0, 1}  # of a Python process that ends by itself, or wit
 
 @dataclass(frozen=True, slots=True)
 class ProbeCase:
-    """The model of a case, its outputs by name, those of them that are random, and the input sets in words."""
+    """The model of a case, its outputs by name, the random outputs, and the input sets in words."""
 
     model: Loadable
     names: list[str]

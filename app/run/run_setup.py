@@ -100,7 +100,7 @@ class RunSetup:
         return cls(options, timer, source, original, choice, transforms, paths, before, size_before, spec)
 
     def with_fallbacks(self) -> Iterator[RunSetup]:
-        """The setup, and those of the pipelines to fall back to, each with another original; the last is not raced."""
+        """The setup, and the setups of fallback pipelines, each with an original to rewrite; the last is not raced."""
         yield self
         for fallback in self.choice.fallbacks:
             choice = replace(self.choice, pipeline=fallback, spec=fallback.name)

@@ -67,7 +67,7 @@ def as_loadable(model: Model) -> Generator[Loadable]:
 
 
 def data_name(model_name: str, digest: str) -> str:
-    """The name of the file with the external data of a model, of at most 255 bytes; `digest` is that of its content."""
+    """The name of the file with the external data of a model, at most 255 bytes; `digest`: of the external data."""
     end = f".{digest}.data"
     start = os.fsencode(model_name)[: MAX_NAME_BYTES - len(end)]
     return start.decode(errors="ignore") + end

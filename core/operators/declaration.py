@@ -73,7 +73,7 @@ class Trait(Flag):
     HAS_SUBGRAPHS = auto()
     """Has attributes that are graphs."""
     CAPTURES = auto()
-    """Its graphs may read values of the graph around it; not those of operators that a function defines."""
+    """Its graphs may read values of the graph around it. The graphs of operators that a function defines may not."""
     EMPTY_SAFE = auto()
     """onnxruntime ran it on empty tensors of all sorts, and the process survived.
 
@@ -196,7 +196,7 @@ class Operator:
 
 
 def apply(function: Meaning, call: KernelCall, *inputs: Any) -> Any:
-    """The result of a function of the inputs of a call, and of those of its attributes and facts that it names.
+    """The result of a function of the inputs of a call, and of the attributes and facts that the function names.
 
     An attribute whose place an input took in a later opset is passed as that input.
     """

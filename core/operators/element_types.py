@@ -1,4 +1,4 @@
-"""Element types of NumPy for those of ONNX, and floats as float64."""
+"""Element types of ONNX as NumPy has them, and floats as float64."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper
 
-from ..ir.dtypes import INTEGER_DTYPES, INTEGERS
+from ..ir.dtypes import INTEGER_DTYPES
 
 Array = np.ndarray[Any, Any]
-PLAIN_INTEGERS = INTEGERS
-"""Integer types of NumPy."""
 NUMPY_DTYPES: dict[int, np.dtype[Any]] = {
     TensorProto.FLOAT16: np.dtype(np.float16),
     TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),

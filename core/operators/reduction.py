@@ -105,7 +105,7 @@ MAX_EXACT_INTEGER = 2**53  # of float64
 
 
 def _stays_within(magnitude: np.ufunc) -> Callable[..., bool]:
-    """Whether no number of a reduction of integers is too large, as `magnitude` of those of the elements bounds them.
+    """Whether no result of a reduction of integers is too large; `magnitude` of the elements bounds it.
 
     onnxruntime 1.31 computes some of them in float64, and saturates.
     """

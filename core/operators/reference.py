@@ -17,7 +17,7 @@ def cast(array: Array, to: int, *, saturate: bool = True) -> Array:
 
 
 def run_node(node: onnx.NodeProto, version: int, *inputs: Any) -> tuple[Any, ...]:
-    """The outputs of a node of the standard operators or those of ai.onnx.ml."""
+    """The outputs of a node of the standard domain or of ai.onnx.ml."""
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - seldom needed and slow to import
 
     if node.domain:

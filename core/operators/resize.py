@@ -67,7 +67,7 @@ ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
 
 
 class _Interpolation(NamedTuple):
-    """The attributes of a Resize of these names; without a `nearest_mode` the nearest element is that of opset 10."""
+    """The attributes of a Resize of these names; without a `nearest_mode` the nearest element is as at opset 10."""
 
     mode: str
     transform: str

@@ -2,8 +2,8 @@
 
 @rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
 def cancel_negations(g, x):
-"Neg(Neg(x)) => x"
-return x
+    "Neg(Neg(x)) => x"
+    return x
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def find_pass(p: Pass, name: str) -> Pass | None:
 
 
 def rules_in(p: Pass) -> tuple[Any, ...]:
-    """The `rules` of a single pass, ours or those of another tool; each has a name."""
+    """The `rules` of a single pass, our own or of another tool; each has a name."""
     rules: Any = getattr(p, "rules", ())
     held = cast("tuple[Any, ...]", rules) if isinstance(rules, tuple | list) else ()
     return tuple(r for r in held if hasattr(r, "name"))

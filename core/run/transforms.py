@@ -51,7 +51,7 @@ class TransformPass:
 
 
 def definition(p: object) -> Any:
-    """The object that an author wrote: that of a transform, or the pass itself."""
+    """The object that an author wrote: the transform, or the pass itself."""
     return p.item if isinstance(p, TransformPass) else p
 
 

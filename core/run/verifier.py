@@ -30,7 +30,7 @@ class Verifier:
     uses_half: bool = False
 
     def verify(self, run: PipelineRun, result: RewriteResult, writer: ModelWriter) -> RunOutcome:
-        """The first result that is right: `result`, or that of a repetition without wrong changes; `writer` writes it.
+        """The first right result: `result`, or the result of a repetition without wrong changes; `writer` writes it.
 
         Changes that are right under the condition of their rule, as everything else is right without them, are in it.
         """

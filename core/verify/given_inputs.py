@@ -231,7 +231,7 @@ def read_samples(
     ignored: Collection[str] = (),
     may_have_rows: bool = False,
 ) -> GivenSamples:
-    """The samples in what the user gave; `name` is that of data of Python code in messages.
+    """The samples in what the user gave; messages call data of Python code `name`.
 
     Of a source that can be read only once, up to `limit`; at the time limit of the command, fewer. Arrays of `ignored`
     names are left out, and tables that `may_have_rows` need not have the shapes of the inputs. Raises ModelError for

@@ -118,7 +118,7 @@ def combined_plans(
     seed: int,
     max_elements: int,
 ) -> list[Plan]:
-    """Plans for combined input sets, those of all kinds in turn, the ones that find most first.
+    """Plans for combined input sets: all kinds in turn, the kinds that find most first.
 
     `accepted` are sizes that the model accepts, usual ones first.
     """

@@ -181,7 +181,7 @@ def _narrower(a: InputRole, b: InputRole) -> InputRole:
 
 
 def _compared_words(op: Op) -> list[str]:
-    """Strings that an op tells apart: those of its vocabulary, of an Equal, or others that its attributes describe."""
+    """Strings that an op tells apart: of its vocabulary, of an Equal, or of its other attributes."""
     constants = [v.tensor for v in op.inputs if v is not None and v.tensor is not None] if op.type == "Equal" else []
     strings = [t.array.reshape(-1)[:MAX_WORDS] for t in constants if t.dtype == onnx.TensorProto.STRING]
     compared = [str(s) for array in strings for s in array]

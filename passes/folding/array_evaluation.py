@@ -27,7 +27,7 @@ MAX_VIEW_RATIO = 2  # a result that is a view keeps at most so many times its by
 def evaluate_arrays(
     ops: Sequence[Op], wanted: Collection[Value], max_bytes: int
 ) -> tuple[dict[Value, Tensor], list[Op]]:
-    """Compute those of `ops` (sorted, of one graph, from constants alone) that are exact.
+    """Compute the exact ones among `ops` (sorted, of one graph, from constants alone).
 
     Returns the tensors of `wanted`, and those that the other ops read, with these ops. A result has at most
     `max_bytes`, or the bytes of the inputs if they are more.

@@ -262,7 +262,7 @@ class ChangedBodies:
             body.byte_count += value_bytes(read)
 
     def first_difference(self) -> tuple[str, RegionDifference] | None:
-        """The first wrong cut point in a body, after that of its op; None if all are right."""
+        """The first wrong cut point in a body, after the cut point of its op; None if all are right."""
         for (op, *_), body in self._bodies.items():
             if body is None or not body.iterations:
                 continue

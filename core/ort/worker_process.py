@@ -36,6 +36,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 RESULT, ERROR, FAILURE, WITHIN, PROGRESS = "result", "error", "failure", "within", "progress"
 """The kinds of messages of a worker."""
+LOADER_EXIT = 127  # of glibc's loader, which has no memory for the data of a thread (elf/dl-tls.c, _dl_fatal_printf)
 EXIT_WAIT = 10.0  # seconds between the last message of a process and its exit code
 PIPE_BYTES = 1 << 16  # that a pipe takes before its other end reads them, on Linux
 
@@ -81,7 +82,8 @@ class WorkerExit(WorkerError):
             with suppress(ValueError):
                 name = Signals(-self.code).name
                 return f"{subject} crashed ({name})" + (", perhaps for lack of memory" if name == "SIGKILL" else "")
-        return f"{subject} ended with exit code {self.code}" + (f": {self.last_line}" if self.last_line else "")
+        lack = ", perhaps for lack of memory" if self.code == LOADER_EXIT else ""
+        return f"{subject} ended with exit code {self.code}{lack}" + (f": {self.last_line}" if self.last_line else "")
 
 
 def module_command(module: str, *arguments: str) -> Command:

@@ -274,7 +274,7 @@ def _slice(
     x: Array, starts: Integers, ends: Integers, axes: Integers | None = None, steps: Integers | None = None
 ) -> Array:
     first, last = integers(starts), integers(ends)
-    along = integers(axes) or range(len(first))
+    along = range(len(first)) if axes is None else integers(axes)
     by = integers(steps) if steps is not None else [1] * len(first)
     window = [slice(None)] * x.ndim
     for start, end, axis, step in zip(first, last, along, by, strict=True):

@@ -132,12 +132,13 @@ def test_every_exact_operator_has_a_case() -> None:
         pytest.param("y = Gather(t, s9)", id="an index out of range"),
         pytest.param("y = Reshape(f, wide)", id="another number of elements"),
         pytest.param("y, z = Split<axis=1>(f, j)", id="parts that do not add up"),
+        pytest.param("y = Slice(f, zero, two, none)", id="fewer axes than starts"),
         pytest.param("y = Tile(f, two)", id="repeats of another rank"),
         pytest.param("y = Exp(f)", id="no kernel"),
     ],
 )
 def test_others_are_left(text: str) -> None:
-    graph = graph_of(text, WEIGHTS | {"p": np.float32(1), "q": np.float32(2)})
+    graph = graph_of(text, WEIGHTS | {"p": np.float32(1), "q": np.float32(2), "none": np.zeros(0, np.int64)})
     (op,) = (op for op in graph.sorted_ops() if op.outputs[0].name != "o")
     assert evaluate_arrays([op], op.outputs, MIB) == ({}, [op])
 

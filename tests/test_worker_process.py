@@ -227,9 +227,11 @@ def test_worker_that_ends_with_each_request_is_reported() -> None:
 
 
 def test_loader_without_memory_is_reported() -> None:
-    with WorkerProcess[Worker]((sys.executable, "-c", "import os; os._exit(127)"), 30.0) as worker:
-        with pytest.raises(WorkerExit, match="it ended with exit code 127, perhaps for lack of memory"):
-            worker.call().pid()
+    with (
+        WorkerProcess[Worker]((sys.executable, "-c", "import os; os._exit(127)"), 30.0) as worker,
+        pytest.raises(WorkerExit, match="it ended with exit code 127, perhaps for lack of memory"),
+    ):
+        worker.call().pid()
 
 
 def test_crash_between_requests_is_reported() -> None:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
 from ..core.errors import ModelError
-from ..core.ort.process_limits import let_idle_threads_sleep, limit_memory
+from ..core.processes.process_limits import let_idle_threads_sleep, limit_memory
 from .exit_codes import USAGE, one_line_errors, printable_messages
 from .help_pages import HELP, GroupedHelp, page_width, write_rows
 from .signals import INTERRUPTED, exit_on_bus_error, unwind_on_sigterm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.support.intervals import RatioInterval
+from ..core.support.confidence_intervals import RatioInterval
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 MINUS = "\N{MINUS SIGN}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 import psutil
-from passwright.core.ort.process_limits import IDLE_THREADS
+from passwright.core.processes.process_limits import IDLE_THREADS
 from passwright.core.run.phase_timer import PROVING, SHOWN_NAMES, VERIFICATION_PHASES
 from passwright.core.verify.guarantee import ProofCounts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core import Fixpoint, Pass, Pipeline, rule_pass
-from ..core.plugins.plugin import Stage
+from ..core.plugins.plugin import PipelineStage
 from ..core.run.transforms import ModelTransform
 from . import decomposition
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
@@ -211,7 +211,7 @@ def pipeline_for(target: Target) -> Pipeline:
 
 PIPELINES: dict[str, Pass] = {p.name: p for p in (Pipeline("none", ()), BASIC, pipeline_for(ORT))}
 
-STAGES: dict[str, Stage] = {
+PASS_STAGES: dict[str, PipelineStage] = {
     **{p.name: "cleanup" for p in BUILT_IN},
     **{p.name: "fold" for p in (*CONVOLUTION, fold_constants.FoldConstants(), *SHAPES, *ARITHMETIC, *MATRIX_PRODUCTS)},
     **{p.name: "fuse" for p in FUSION},

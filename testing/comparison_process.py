@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from ..core.errors import UnverifiableError
-from ..core.ort.worker_process import WorkerExit, WorkerProcess, module_command, serve
+from ..core.processes.worker_process import WorkerExit, WorkerProcess, module_command, serve
 from .case import FaultKind
 from .model_comparison import ComparisonRequest, Discrepancy, compare_models
 

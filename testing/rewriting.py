@@ -25,7 +25,7 @@ from ..core import ChangeLog, Model, Pass, Rule, RulePass, from_onnx, to_onnx
 from ..core.ort.backends import OnnxReference
 from ..core.plugins.pass_registry import all_rules
 from ..core.rewriting.rules import CONDITIONAL
-from ..core.run.interface import Interface
+from ..core.run.model_interface import ModelInterface
 from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.oracle import Oracle, Verdict
 from ..core.verify.seeded_session import SINGLE_THREADED
@@ -50,7 +50,7 @@ def load(
 def apply_passes(model: onnx.ModelProto, *passes: Rule | Pass, exact_only: bool = False) -> tuple[Model, ChangeLog]:
     """The model after the rules and passes, and the change log; invariants and interface are checked."""
     result, change_log = from_onnx(model), ChangeLog(exact_only=exact_only, record=True)
-    interface = Interface.of(result)
+    interface = ModelInterface.of(result)
     for item in passes:
         p = RulePass(item.name, (item,)) if isinstance(item, Rule) else item
         p.run(result.graph, change_log)

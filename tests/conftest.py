@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
-from passwright.core.ort.process_limits import let_idle_threads_sleep
+from passwright.core.processes.process_limits import let_idle_threads_sleep
 from passwright.core.support import gc_pause
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from passwright.app.jobs import dask_pool
 from passwright.app.jobs.dask_pool import DaskPool
 from passwright.app.jobs.dask_worker import installed_versions
 from passwright.core.errors import PassesError, UsageError
-from passwright.core.ort.worker_process import RequestFailed, WorkerExit
+from passwright.core.processes.worker_process import RequestFailed, WorkerExit
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -26,7 +26,7 @@ from passwright import optimize
 # A process that sleeps, crashes always, once or late, lacks a disk on one machine, or fails.
 PROCESS = """
 import os, pathlib, signal, time
-from passwright.core.ort.worker_process import serve
+from passwright.core.processes.worker_process import serve
 class Worker:
     def reply_to(self, request):
         kind, folder = request["do"], pathlib.Path(request["folder"])

@@ -12,8 +12,9 @@ import onnx
 import pytest
 from passwright.core import Graph, evaluate, from_onnx
 from passwright.core.ort import evaluation
+from passwright.core.ort.evaluation_start import EVALUATION_WORKER
 from passwright.core.ort.evaluation_worker import EvaluationLimits
-from passwright.core.ort.worker_process import EVALUATION_WORKER, WorkerPool, worker_pool
+from passwright.core.processes.worker_process import WorkerPool, worker_pool
 from rewriting import load
 
 LOOP = "n = Loop ({trips}, yes, w) <body = l (int64 j, bool c, float[2] b) => (bool d, float[2] e) {{ {body} }}>"

@@ -16,7 +16,7 @@ from passwright.app.cli import app
 from passwright.core import ChangeLog, Graph, from_onnx, to_onnx
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source, transformed_source
-from passwright.core.run.interface import Interface
+from passwright.core.run.model_interface import ModelInterface
 from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
 from passwright.passes.transforms.initializers import FreezeInitializers
 from rewriting import initializers, load, op_types, run
@@ -45,7 +45,7 @@ def extracted(model: onnx.ModelProto, *names: str, drop_unused: bool = False) ->
     if drop_unused:
         drop_unused_inputs(loaded)
     loaded.graph.validate()
-    Interface.of(loaded).require(loaded)
+    ModelInterface.of(loaded).require(loaded)
     out = to_onnx(loaded)
     onnx.checker.check_model(out, full_check=True)
     assert to_onnx(from_onnx(out)) == out

@@ -17,7 +17,7 @@ from passwright.app.measure.python_data import with_python_data
 from passwright.app.run.optimize import optimize
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError
-from passwright.core.support.watchdog import time_limit
+from passwright.core.processes.watchdog import time_limit
 from passwright.core.verify import given_inputs
 from passwright.core.verify.given_inputs import member_names, read_inputs, read_samples
 from passwright.core.verify.input_specs import InputSpec, input_specs

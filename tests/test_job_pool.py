@@ -18,12 +18,12 @@ from passwright.app.jobs.job_exchange import JobReply
 from passwright.app.jobs.job_pool import BASE_BYTES, BYTES_PER_BYTE, JobPool, default_processes, model_memory
 from passwright.app.jobs.job_worker import JobWorker, Task
 from passwright.app.jobs.pool import MEMORY, REPEATED, SECONDS, Message
-from passwright.core.ort.worker_process import WorkerExit
+from passwright.core.processes.worker_process import WorkerExit
 
 # A worker that sleeps, crashes, crashes only after other requests, or cleans up within a second of SIGTERM.
 WORKER = """
 import os, pathlib, signal, time
-from passwright.core.ort.worker_process import serve
+from passwright.core.processes.worker_process import serve
 def clean_up(*_):
     pathlib.Path(f"{os.getpid()}.cleaned").touch()
     time.sleep(0.1)

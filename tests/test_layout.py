@@ -19,6 +19,7 @@ PACKAGES = ("app", "core", "passes", "testing")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 CORE_FLOORS = (
     {"errors", "support"},
+    {"processes"},
     {"ir"},
     {"operators"},
     {"serialization"},

@@ -404,7 +404,7 @@ def test_cut_of_a_mapped_file_in_use(tmp_path: Path) -> None:
 
 LIMITS = """
 import resource
-from passwright.core.ort.process_limits import MACHINE_SHARE, limit_memory, machine_memory
+from passwright.core.processes.process_limits import MACHINE_SHARE, limit_memory, machine_memory
 def limit():
     return resource.getrlimit(resource.RLIMIT_DATA)[0]
 limit_memory(None)

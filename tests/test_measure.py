@@ -354,7 +354,7 @@ def test_large_models_run_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SERVE = """
-from passwright.core.ort.worker_process import serve
+from passwright.core.processes.worker_process import serve
 class Worker:
     def warm_up(self, batch): {}
 serve(Worker())

@@ -27,7 +27,7 @@ from passwright.core.errors import EvaluationError, UnverifiableError, UsageErro
 from passwright.core.ort import value_files
 from passwright.core.ort.backends import ModelLoadError, OnnxRuntime
 from passwright.core.ort.sessions import LEVELS, SessionConfig
-from passwright.core.ort.worker_process import WorkerProcess
+from passwright.core.processes.worker_process import WorkerProcess
 from passwright.core.support.binary_search import first_bad
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.output_comparison import compare_outputs
@@ -378,7 +378,7 @@ def script(tmp_path: Path, text: str) -> WorkerProcess[ProbeWorker]:
 def test_crash_of_used_process_is_retried(tmp_path: Path) -> None:
     text = """if True:
         import os
-        from passwright.core.ort.worker_process import Parent
+        from passwright.core.processes.worker_process import Parent
         parent = Parent()
         class Worker:
             served = 0

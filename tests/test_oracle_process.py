@@ -21,7 +21,7 @@ from passwright.core import from_onnx
 from passwright.core.errors import ModelError, ModelLoadError, UnverifiableError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime, is_lack_of_memory
-from passwright.core.ort.worker_process import WorkerProcess, worker_pool
+from passwright.core.processes.worker_process import WorkerProcess, worker_pool
 from passwright.core.verify import oracle_process
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.oracle import Oracle

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from passwright.core import Fixpoint, Pass, PassPlacement, Pipeline, RulePass, leaves
 from passwright.core.errors import PluginError
 from passwright.core.plugins.pass_placement import insert_passes, order_passes
-from passwright.passes.pipelines import BUILT_IN, DECOMPOSITION, FUSION, MOVEMENT, PIPELINES, STAGES
+from passwright.passes.pipelines import BUILT_IN, DECOMPOSITION, FUSION, MOVEMENT, PASS_STAGES, PIPELINES
 
 LETTERS = dict(zip("abcdef", ("cleanup", "cleanup", "fold", "fuse", "fuse", "layout"), strict=True))
 
@@ -174,16 +174,16 @@ def test_nothing_runs_after_final_passes(more: list[PassPlacement]) -> None:
 
 
 def test_every_built_in_pass_has_a_stage() -> None:
-    assert STAGES.keys() == {p.name for p in (*BUILT_IN, *DECOMPOSITION)}
-    assert {STAGES[p.name] for p in FUSION} == {"fuse"}
-    assert {STAGES[p.name] for p in MOVEMENT} == {"layout"}
+    assert PASS_STAGES.keys() == {p.name for p in (*BUILT_IN, *DECOMPOSITION)}
+    assert {PASS_STAGES[p.name] for p in FUSION} == {"fuse"}
+    assert {PASS_STAGES[p.name] for p in MOVEMENT} == {"layout"}
 
 
 def test_fusion_runs_after_built_in_fusions() -> None:
-    names = [p.name for p in leaves(insert_passes(PIPELINES["basic"], [placed("mine", stage="fuse")], STAGES))]
+    names = [p.name for p in leaves(insert_passes(PIPELINES["basic"], [placed("mine", stage="fuse")], PASS_STAGES))]
     assert names[names.index("mine") - 1] == FUSION[-1].name
     wish = placed("mine", stage="fuse", after=("fuse-gelu",), before=("fuse-gemm",))
-    assert [p.name for p in leaves(insert_passes(PIPELINES["basic"], [wish], STAGES))] == names
+    assert [p.name for p in leaves(insert_passes(PIPELINES["basic"], [wish], PASS_STAGES))] == names
 
 
 @pytest.mark.parametrize(

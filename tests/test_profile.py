@@ -293,7 +293,7 @@ def test_invalid_model_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 REFUSE = """
-from passwright.core.ort.worker_process import serve
+from passwright.core.processes.worker_process import serve
 class Worker:
     def profile(self, *arguments):
         raise ValueError("no kernel")

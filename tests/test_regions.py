@@ -9,7 +9,7 @@ import onnx
 import pytest
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.ort.worker_process import WorkerExit
+from passwright.core.processes.worker_process import WorkerExit
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.oracle_process import OracleProcess

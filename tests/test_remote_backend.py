@@ -36,7 +36,7 @@ def fake(load: str, run: str = "pass") -> tuple[str, ...]:
     """The command of a worker that loads and runs models in these ways."""
     script = f"""
 import os, time
-from passwright.core.ort.worker_process import serve
+from passwright.core.processes.worker_process import serve
 class Fake:
     def load(self, *_): {load}
     def run(self, *_): {run}

@@ -25,7 +25,7 @@ from passwright.core.errors import UsageError
 from passwright.core.run.phase_timer import PhaseTimer
 from passwright.core.run.pipeline import selectable_names
 from passwright.core.run.report import Race, SpeedCheck
-from passwright.core.support.intervals import RatioInterval
+from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.passes.pipelines import PIPELINES
 from passwright.testing.rewriting import load, op_types
 from typer.testing import CliRunner

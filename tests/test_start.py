@@ -13,18 +13,19 @@ from typing import Any
 import onnx
 import pytest
 from passwright.app.cli import COMMANDS, app
-from passwright.core.ort.process_limits import IDLE_THREADS
-from passwright.core.ort.worker_process import WorkerProcess
+from passwright.core.processes.process_limits import IDLE_THREADS
+from passwright.core.processes.worker_process import WorkerProcess
 from rewriting import load
 from typer import BadParameter, Context
 from typer.main import get_command
 
 FRAMEWORK = {"typer", "click", "shellingham", "annotated_doc", "typing_extensions"}  # of commands
-FOR_HELP = {"passwright", "passwright.core", "passwright.core.support", "passwright.core.ort", "passwright.app"} | {
+FOR_HELP = {"passwright"} | {
     f"passwright.{name}"
     for name in (
-        "core.errors", "core.ort.process_limits", "core.support.gc_pause", "core.support.printable_text", "app.cli",
-        "app.exit_codes", "app.help_pages", "app.signals", "app.simple_values", "app.standard_streams",
+        "app", "core", "core.processes", "core.support", "core.errors",
+        "core.processes.process_limits", "core.support.gc_pause", "core.support.printable_text",
+        "app.cli", "app.exit_codes", "app.help_pages", "app.signals", "app.simple_values", "app.standard_streams",
     )
 }  # fmt: skip
 SLOW = {
@@ -66,7 +67,7 @@ def start_of(folder: Path, *arguments: str) -> dict[str, Any]:
 import gc, json, os, sys
 before = {{*sys.modules}}  # hooks of the environment have imported some
 sys.argv = ["passes", *{arguments!r}]
-import passwright.core.ort.worker_process as workers
+import passwright.core.processes.worker_process as workers
 start, imported_before = workers.WorkerProcess._start, []
 def begin(worker):
     imported_before.append("onnx" in sys.modules)
@@ -159,7 +160,7 @@ def test_modules_of_the_worker() -> None:
 
 
 def test_idle_threads_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "import os; from passwright.core.ort.worker_process import serve; serve(os.environ)"
+    text = "import os; from passwright.core.processes.worker_process import serve; serve(os.environ)"
     command = (sys.executable, "-c", text)
     for given, wanted in (None, "4"), ("26", "26"):
         if given is None:

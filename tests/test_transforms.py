@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from passwright.app.cli import app
 from passwright.core import Model, ModelTransform, from_onnx
 from passwright.core.errors import ModelError, PassesError, PluginError, UsageError
-from passwright.core.run.interface import Interface
+from passwright.core.run.model_interface import ModelInterface
 from passwright.passes.pipelines import TRANSFORMS
 from passwright.passes.transforms.element_types import ConvertFloats, Int32Inputs
 from passwright.passes.transforms.extraction import CutInputs, KeepOutputs
@@ -51,7 +51,7 @@ def transformed(transform: ModelTransform, model: onnx.ModelProto, changes: int 
     made = transform.transform(loaded)
     assert changes is None or made == changes
     loaded.graph.validate()
-    Interface.of(loaded).require(loaded)
+    ModelInterface.of(loaded).require(loaded)
     out = to_onnx(loaded)
     onnx.checker.check_model(out, full_check=True)
     assert to_onnx(from_onnx(out)) == out

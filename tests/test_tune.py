@@ -46,7 +46,7 @@ from passwright.app.tune.workloads import Workload, make_workloads
 from passwright.app.tuned_settings import USERS_SESSION, Configuration, Recipe
 from passwright.core.errors import ModelError, PassesError, UsageError
 from passwright.core.io.model_source import model_source
-from passwright.core.support.intervals import RatioInterval
+from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.core.verify.given_inputs import read_samples
 from passwright.core.verify.input_specs import input_specs
 from passwright.passes.pipelines import BASIC, BUILT_IN, OPTIONAL_PASSES

@@ -8,8 +8,8 @@ import time
 from itertools import count
 
 import pytest
-from passwright.core.support import watchdog
-from passwright.core.support.watchdog import NoProgress, call_after, progress_watchdog
+from passwright.core.processes import watchdog
+from passwright.core.processes.watchdog import NoProgress, call_after, progress_watchdog
 
 
 def spin(seconds: float) -> int:

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from passwright.core.errors import ModelError
 from passwright.core.ort.call_monitor import CallFile
-from passwright.core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess
+from passwright.core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess
 from test_signals import is_gone, wait_until
 
 SCRIPT = """
 import os, sys, time
 from passwright.core.errors import ModelError
-from passwright.core.ort.worker_process import Parent, RequestFailed
+from passwright.core.processes.worker_process import Parent, RequestFailed
 class Local(ModelError):
     pass
 class Worker:
@@ -249,7 +249,7 @@ def test_worker_ends_with_its_parent(end: str) -> None:
     """Also if a fork of the parent lives on."""
     text = f"""
 import os, sys, time
-from passwright.core.ort.worker_process import WorkerProcess
+from passwright.core.processes.worker_process import WorkerProcess
 worker = WorkerProcess((sys.executable, "-c", {SCRIPT!r}), 30.0)
 worker.start()
 child = os.fork()

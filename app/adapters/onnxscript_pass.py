@@ -14,8 +14,8 @@ import onnx
 from ...core import ChangeLog, Graph, MatchFailure, Op, Tensor
 from ...core.errors import FailureKind, ModelError, NoFixpoint, PassFailed, RuleError, format_error
 from ...core.io.foreign_models import is_placeholder, proto_without_weights
+from ...core.processes.watchdog import NoProgress
 from ...core.serialization.exporter import written_initializers
-from ...core.support.watchdog import NoProgress
 from .tool_pass import plan_merge
 
 

@@ -13,7 +13,7 @@ import onnx
 
 from ...core.io.model import MAX_MESSAGE_BYTES
 from ...core.ort.value_files import read_value
-from ...core.ort.worker_process import WorkerError, WorkerProcess, module_command, serve
+from ...core.processes.worker_process import WorkerError, WorkerProcess, module_command, serve
 from .quantizers import QUANTIZERS
 from .tool_functions import FILE_OPTIMIZERS, OptimizeFile
 from .tool_worker import ToolFailed, require_model, tool_error

@@ -15,7 +15,7 @@ from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, 
 from ...core.io.foreign_models import ForeignMerge, plan_foreign_merge, serialize_main_graph
 from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel
 from ...core.ir.tensor import chunk_bytes
-from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from .tool_worker import ToolFailed, ToolWorker
 
 TIMEOUT = 240.0  # seconds for a run of a tool, less than the manager allows a pass

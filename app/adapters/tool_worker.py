@@ -11,7 +11,7 @@ import onnx
 from ...core.errors import PassesError, format_error
 from ...core.io.foreign_models import large_tensor_digests, replace_unchanged_weights
 from ...core.ort.backends import strip_source_locations
-from ...core.ort.worker_process import serve
+from ...core.processes.worker_process import serve
 
 MAX_MESSAGE = 300  # characters of an error; some tools print the model
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.errors import UsageError
 from ...core.io.output_paths import require_writable_folder
-from ...core.ort.process_limits import default_memory
+from ...core.processes.process_limits import default_memory
 from ..exit_codes import USAGE
 from ..jobs.finished_jobs import FinishedJob, FinishedJobs, open_record
 from ..jobs.job_exchange import VERIFY, JobReply, job_request

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from ...core.ort.worker_process import module_command
+from ...core.processes.worker_process import module_command
 from ..jobs.job_exchange import JobReply
 from ..jobs.job_worker import Task, make_folder, serve_jobs
 from ..jobs.pool import Message

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from ..jobs.result_row import ResultRow
 from ..number_text import duration, ratio_with_bounds
 from ..run.render import change_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...core.support.watchdog import time_limit
+from ...core.processes.watchdog import time_limit
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
 from ..command_class import Command

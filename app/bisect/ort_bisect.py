@@ -14,7 +14,7 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.io.split_models import Loadable
 from ...core.ort.sessions import LEVELS, SessionConfig
-from ...core.ort.worker_process import WorkerProcess
+from ...core.processes.worker_process import WorkerProcess
 from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused

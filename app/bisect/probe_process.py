@@ -13,7 +13,7 @@ from ...core.io.split_models import Loadable
 from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
-from ...core.ort.worker_process import Command, Parent, RequestFailed, WorkerExit, WorkerProcess, module_command
+from ...core.processes.worker_process import Command, Parent, RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.output_comparison import compare_outputs

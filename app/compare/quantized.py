@@ -13,7 +13,7 @@ from ...core.io.model_source import model_source
 from ...core.io.publishing import Publication
 from ...core.ort import value_files
 from ...core.run.phase_timer import MEASURING, PhaseTimer
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
 from ..adapters.adapter_names import install_hint, installed_version, require_installed
 from ..adapters.quantizers import QUANTIZERS, Feeds

@@ -13,12 +13,12 @@ from ...core.ir import op_schemas
 from ...core.ir.graph import Graph, enclosing_op
 from ...core.ir.op import Op
 from ...core.ir.values import Value
+from ...core.processes.watchdog import NoProgress, progress_watchdog
 from ...core.rewriting.driver import is_live, try_build
 from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
 from ...core.run.pipeline_run import NO_PROGRESS_TIMEOUT
 from ...core.support.suggestions import did_you_mean
-from ...core.support.watchdog import NoProgress, progress_watchdog
 from ..descriptions import describe_binding, join_alternatives
 from .closest_match import Mismatch, MismatchKind, closest_match, pattern_size
 

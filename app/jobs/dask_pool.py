@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from ...core.errors import PassesError, UsageError
-from ...core.ort.worker_process import Command, RequestFailed, WorkerError
+from ...core.processes.worker_process import Command, RequestFailed, WorkerError
 from . import dask_worker
 from .dask_worker import (
     ENDED,

@@ -9,7 +9,7 @@ from functools import cache
 from math import inf
 from threading import Lock, Timer
 
-from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess
+from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess
 from ...core.support.scratch_folder import ScratchFolder
 from ..exit_codes import is_shortage
 from .job_pool import END_WAIT, reply_in_time

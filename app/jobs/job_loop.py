@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.io.publishing import finish_publications
-from ...core.ort.worker_process import WorkerError, WorkerExit
+from ...core.processes.worker_process import WorkerError, WorkerExit
 from ..exit_codes import BAD_INPUT
 from ..report_output import full_disk_behind_standard_output
 from .job_exchange import JobReply

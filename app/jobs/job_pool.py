@@ -11,10 +11,10 @@ from queue import SimpleQueue
 from threading import Condition, Event, Thread
 from time import monotonic
 
-from ...core.ort.process_limits import default_memory, usable_cores
-from ...core.ort.worker_process import Command, WorkerError, WorkerExit, WorkerProcess
+from ...core.processes.process_limits import default_memory, usable_cores
+from ...core.processes.watchdog import call_after
+from ...core.processes.worker_process import Command, WorkerError, WorkerExit, WorkerProcess
 from ...core.support.scratch_folder import ScratchFolder
-from ...core.support.watchdog import call_after
 from .pool import MEMORY, REPEATED, SECONDS, Message, RequestServer
 
 END_WAIT = 5.0  # seconds between SIGTERM and SIGKILL, less than a command has to clean up

@@ -14,8 +14,8 @@ from signal import SIGTERM
 from time import sleep
 
 from ...core.errors import ModelError
-from ...core.ort.process_limits import limit_memory
-from ...core.ort.worker_process import Parent
+from ...core.processes.process_limits import limit_memory
+from ...core.processes.worker_process import Parent
 from ...core.verify.oracle_start import start_oracle_worker
 from ..exit_codes import BAD_INPUT, expected_failure, is_shortage
 from ..signals import GRACE_PERIOD, exit_on_bus_error, unwind_on_sigterm

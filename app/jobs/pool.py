@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol
 
 from ...core.errors import PassesError
-from ...core.ort.worker_process import WorkerError
+from ...core.processes.worker_process import WorkerError
 
 Message = dict[str, Any]
 """An object of JSON."""

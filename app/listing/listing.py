@@ -17,7 +17,7 @@ from ...core.run.report import option_of
 from ...core.run.transforms import TransformPass
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
-from ...passes.pipelines import STAGES
+from ...passes.pipelines import PASS_STAGES
 from .. import adapters
 from ..descriptions import pass_doc
 from ..environment import versions
@@ -181,7 +181,9 @@ def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameR
 
 def _pass_info(entry: PassEntry, registry: PassRegistry) -> PassInfo:
     p, placed = entry.item, entry.placed
-    stage = TRANSFORM if isinstance(p, TransformPass) else placed.stage if placed is not None else STAGES.get(p.name)
+    stage = (
+        TRANSFORM if isinstance(p, TransformPass) else placed.stage if placed is not None else PASS_STAGES.get(p.name)
+    )
     pipelines = (f.name for f in registry.pipelines.values() if any(q.name == p.name for q in f.passes))
     return PassInfo(
         p.name,

@@ -17,7 +17,7 @@ from ...core.errors import PassesError, UsageError
 from ...core.ort.backends import strip_source_locations
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.ort.value_files import with_arrays, write_value
-from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.support.scratch_folder import ScratchFolder
 from .benchmark_worker import BenchmarkWorker, LoadMetrics
 from .execution_provider import ExecutionProvider

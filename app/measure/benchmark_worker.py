@@ -23,7 +23,7 @@ import psutil
 from ...core.ort.ort_values import lacks_numpy_dtype
 from ...core.ort.sessions import SessionConfig, create_session
 from ...core.ort.value_files import read_value
-from ...core.ort.worker_process import serve
+from ...core.processes.worker_process import serve
 from ...core.support.scratch_folder import ScratchFolder
 from .profile_trace import read_events
 

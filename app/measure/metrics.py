@@ -19,7 +19,7 @@ from math import exp, log
 from statistics import fmean, median, stdev
 from typing import Any
 
-from ...core.support.intervals import RatioInterval, mean_interval, median_interval, student_t
+from ...core.support.confidence_intervals import RatioInterval, mean_interval, median_interval, student_t
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from ...core.ir.tensor import Tensor
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.value_files import with_arrays
-from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
+from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ...core.support.scratch_folder import ScratchFolder
 from .profile_trace import ProfiledRun, read_trace
 

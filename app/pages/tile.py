@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.filesize import decimal
 
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from ..number_text import bounds, change, ratio
 
 LATENCY = "latency under ORT ALL"  # of a tile

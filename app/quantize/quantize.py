@@ -21,7 +21,7 @@ from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.run.pipeline import RulePass
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
 from ..environment import quantization_target, versions

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.filesize import decimal
 from rich.table import Table
 
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from ..number_text import change, duration, ratio_with_bounds, three_digits
 from ..pages.card import Card
 from ..terminal import Terminal, add_row, new_table, plural

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ..measure.metrics import ModelMetrics
 from ..notebook_cards import card_html

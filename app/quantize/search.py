@@ -12,7 +12,7 @@ from typing import Any
 from ...core.errors import PassesError, format_error
 from ...core.rewriting.changes import ChangeKey
 from ...core.run.pipeline import Pass
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names, replaced_operators
 from .criterion import Criterion, Score
 from .journal import Journal

@@ -16,7 +16,7 @@ from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves, nested_passes, selectable_rules, with_rules
 from ...core.run.transforms import ModelTransform
 from ...core.support.suggestions import did_you_mean
-from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES, STAGES, TRANSFORMS
+from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PASS_STAGES, PIPELINES, TRANSFORMS
 from .. import adapters
 
 PluginLike = str | Path | Pass | Rule | ModelTransform | PassPlacement | Plugin
@@ -47,7 +47,7 @@ def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
 
 def _built_in_entry(p: Pass, source: str) -> PassEntry:
     """The entry of a built-in pass, placed if it comes after the loop."""
-    return PassEntry(p, source, PassPlacement(p, FINAL) if STAGES.get(p.name) == FINAL else None)
+    return PassEntry(p, source, PassPlacement(p, FINAL) if PASS_STAGES.get(p.name) == FINAL else None)
 
 
 def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:

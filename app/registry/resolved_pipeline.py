@@ -25,7 +25,7 @@ from ...core.run.pipeline import (
     selectable_names,
 )
 from ...core.run.transforms import RequestedTransform, RunOpsets, SkippedPass, TransformPass
-from ...passes.pipelines import STAGES
+from ...passes.pipelines import PASS_STAGES
 from ...passes.structure.opset import ConvertOpset, RaiseOpset
 from .name_resolver import NameResolver
 from .pass_sources import PluginLike
@@ -100,7 +100,7 @@ def resolve_pipeline(
     def complete(p: Pass) -> Pass:
         existing = {q.name for q in nested_passes(p)}
         missing = [a for a in added if a.item.name not in {*existing, *converting}]
-        whole = insert_passes(p, missing, {**STAGES, **stages})
+        whole = insert_passes(p, missing, {**PASS_STAGES, **stages})
         return _configure_passes(_convert_first(whole, conversions) if conversions else whole, specs)
 
     whole = complete(start)

@@ -15,6 +15,7 @@ from ...core.io.model_source import ModelSource
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
+from ...core.processes.watchdog import lift_time_limit, time_limit
 from ...core.run.model_writer import ExportedModel, RunOutcome
 from ...core.run.phase_timer import DRAWING, PROVING, PhaseTimer
 from ...core.run.pipeline_run import PipelineRun
@@ -32,7 +33,6 @@ from ...core.run.transforms import SkippedPass
 from ...core.run.verifier import Verifier
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
-from ...core.support.watchdog import lift_time_limit, time_limit
 from ...core.verify.guarantee import ProofCounts
 from ...core.verify.oracle_start import start_oracle_worker
 from ..environment import versions

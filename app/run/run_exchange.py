@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from ...core.ort.worker_process import module_command
+from ...core.processes.worker_process import module_command
 from ..jobs.job_exchange import packed, unpacked
 from ..run_options import RunOptions
 

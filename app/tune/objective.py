@@ -7,7 +7,7 @@ from math import exp, log
 from typing import Literal, get_args
 
 from ...core.errors import UsageError
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from ..measure.metrics import ModelMetrics, combined_ratio, peak_ratio
 
 Goal = Literal["latency", "throughput", "memory", "size"]

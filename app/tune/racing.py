@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ...core.errors import PassesError, format_error
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from ..jobs.content_digests import content_digest
 from ..measure import benchmark
 from ..measure.metrics import ModelMetrics

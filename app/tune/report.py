@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
 from ..measure.session_settings import settings_data, settings_words

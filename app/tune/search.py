@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Protocol
 
 from ...core.errors import PassesError, format_error
-from ...core.support.intervals import RatioInterval
+from ...core.support.confidence_intervals import RatioInterval
 from ..quantize.search import Limits
 from ..tuned_settings import Configuration
 from .decisions import Choice, configured

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ...core.support.watchdog import time_limit as limit_of_time
+from ...core.processes.watchdog import time_limit as limit_of_time
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
 from ..completion import EFFORTS, complete_models, complete_names

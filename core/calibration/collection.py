@@ -22,7 +22,7 @@ from ..ir.dtypes import FLOATS
 from ..ir.graph import defined_values
 from ..ort import value_files
 from ..ort.sessions import ENABLE_ALL, SessionConfig
-from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..support.scratch_folder import ScratchFolder
 from ..support.suggestions import did_you_mean
 from .collection_worker import CollectionWorker

@@ -13,7 +13,7 @@ import onnx
 
 from ..ort import value_files
 from ..ort.sessions import UNOPTIMIZED, SessionConfig
-from ..ort.worker_process import serve
+from ..processes.worker_process import serve
 from .observed_graphs import Observation, ObservedGraph
 from .statistics import Array, StatisticsCollector, ValueStatistics
 

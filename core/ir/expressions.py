@@ -1,8 +1,8 @@
 """Symbolic integer expressions in canonical form, for dims and for the elements of shapes.
 
 An expression is a sum of products of atoms with integer factors; equal sums compare equal. Atoms are the model's
-symbols (their names), unnamed integers (`Unknown`), and floor divisions, minima and maxima of expressions (`Call`).
-An expression that is one number or one symbol stays an `int` or a `str`.
+symbols (their names), unnamed integers (`Unknown`), and floor divisions, minima and maxima of expressions
+(`FunctionTerm`). An expression that is one number or one symbol stays an `int` or a `str`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DeclaredSymbol(str):
     __slots__ = ()
 
 
-class Call:
+class FunctionTerm:
     """An unevaluated function of expressions: `function` is //, min or max."""
 
     __slots__ = ("_hash", "args", "function", "is_tentative", "largest", "size")
@@ -51,7 +51,7 @@ class Call:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Call) and self.function == other.function and self.args == other.args
+        return isinstance(other, FunctionTerm) and self.function == other.function and self.args == other.args
 
     def __repr__(self) -> str:
         if self.function == "//":
@@ -69,7 +69,7 @@ class Expr:
         for product, factor in terms:  # in one loop, as inference makes many
             largest = max(largest, abs(factor))
             for a in product:
-                if isinstance(a, Call):
+                if isinstance(a, FunctionTerm):
                     size, largest = size + a.size, max(largest, a.largest)
                     tentative = tentative or a.is_tentative
                 else:
@@ -94,7 +94,7 @@ class Expr:
         return out
 
 
-Atom = str | Unknown | Call
+Atom = str | Unknown | FunctionTerm
 Product = tuple[Atom, ...]
 SymInt = int | str | Expr
 """A dim or an element of which something is known."""
@@ -206,7 +206,7 @@ def floor_divide(a: SymInt, b: SymInt) -> SymInt | None:
     exact = divide(a, b)
     if exact is not None:
         return exact
-    return from_atom(Call("//", (a, b))) if (low := lower_bound(b)) is not None and low > 0 else None
+    return from_atom(FunctionTerm("//", (a, b))) if (low := lower_bound(b)) is not None and low > 0 else None
 
 
 def _floor_divide_by_int(rest: SymInt, b: int) -> SymInt:
@@ -220,7 +220,7 @@ def _floor_divide_by_int(rest: SymInt, b: int) -> SymInt:
     constant = terms_of(rest).get((), 0)
     if not 0 <= constant < b:
         return add(constant // b, _floor_divide_by_int(subtract(rest, constant // b * b), b))
-    return from_atom(Call("//", (rest, b)))
+    return from_atom(FunctionTerm("//", (rest, b)))
 
 
 def divide(a: SymInt, b: SymInt) -> SymInt | None:
@@ -255,7 +255,7 @@ def _divide_into_cases(x: SymInt, limit: int) -> tuple[bool, list[SymInt]]:
     splits = [
         ((call.function == "min") == (factor > 0), (call,), call.args)
         for (call, *others), factor in ((p, f) for p, f in terms.items() if p)
-        if not others and isinstance(call, Call) and call.function != "//" and len(call.args) <= limit
+        if not others and isinstance(call, FunctionTerm) and call.function != "//" and len(call.args) <= limit
     ]
     if not splits:
         return True, []
@@ -343,7 +343,7 @@ def _min_or_max(kind: str, a: SymInt, b: SymInt) -> SymInt:
     args: dict[SymInt, None] = {}
     for x in (a, b):
         match x.terms if isinstance(x, Expr) else ():
-            case (((Call(function=function, args=inner),), 1),) if function == kind:
+            case (((FunctionTerm(function=function, args=inner),), 1),) if function == kind:
                 args.update(dict.fromkeys(inner))
             case _:
                 args[x] = None
@@ -352,7 +352,7 @@ def _min_or_max(kind: str, a: SymInt, b: SymInt) -> SymInt:
         others = [y for y in left if y is not x]
         if any(is_known_le(y, x) if kind == "min" else is_known_le(x, y) for y in others):
             left = others
-    return from_atom(Call(kind, tuple(sorted(left, key=str)))) if len(left) > 1 else left[0]
+    return from_atom(FunctionTerm(kind, tuple(sorted(left, key=str)))) if len(left) > 1 else left[0]
 
 
 def atoms(x: SymInt) -> set[Atom]:
@@ -360,7 +360,7 @@ def atoms(x: SymInt) -> set[Atom]:
     found: set[Atom] = set()
     for product in terms_of(x):
         for a in product:
-            found.update(*map(atoms, a.args)) if isinstance(a, Call) else found.add(a)
+            found.update(*map(atoms, a.args)) if isinstance(a, FunctionTerm) else found.add(a)
     return found
 
 
@@ -391,10 +391,10 @@ def _substitute_atom(a: Atom, values: Callable[[Atom], SymInt | None]) -> SymInt
     new = values(a)
     if new is not None:
         return new
-    if not isinstance(a, Call):
+    if not isinstance(a, FunctionTerm):
         return from_atom(a)
     args = [substitute(x, values) for x in a.args]
     if a.function == "//":
         quotient = floor_divide(args[0], args[1])
-        return from_atom(Call("//", tuple(args))) if quotient is None else quotient
+        return from_atom(FunctionTerm("//", tuple(args))) if quotient is None else quotient
     return reduce(minimum if a.function == "min" else maximum, args)

@@ -15,8 +15,8 @@ import onnx
 from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError
 from ..io.split_models import Loadable, SplitModel
 from ..ir.tensor import first_line
+from ..processes.watchdog import call_after
 from ..serialization.proto_queries import all_nodes, opset_versions
-from ..support.watchdog import call_after
 from .call_monitor import backend_call
 from .ort_values import from_ortvalue, is_exchangeable, lacks_numpy_dtype, to_ortvalue
 from .sessions import UNOPTIMIZED, SessionConfig, create_session

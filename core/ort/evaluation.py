@@ -19,9 +19,10 @@ from ..errors import EvaluationError, MemoryExhausted, ModelLoadError
 from ..ir.op import Op
 from ..ir.tensor import SMALL_TENSOR_BYTES, MappedFile, Tensor, first_line
 from ..ir.values import Value
+from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, worker_pool
 from ..serialization.exporter import node_bytes
+from .evaluation_start import EVALUATION_WORKER
 from .evaluation_worker import Array, EvaluationLimits, EvaluationWorker, MappedArray
-from .worker_process import EVALUATION_WORKER, RequestFailed, WorkerExit, WorkerProcess, worker_pool
 
 START_SECONDS = 120.0  # for the process to start, on a busy machine
 MAX_SESSION_OPS = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import OUT_OF_MEMORY, MemoryExhausted
-from .process_limits import limit_memory, prepare_to_crash
+from ..processes.process_limits import limit_memory, prepare_to_crash
+from ..processes.worker_process import Parent
 from .sessions import SessionConfig
-from .worker_process import Parent
 
 IDLE_SECONDS = 60.0
 Array = np.ndarray[Any, Any]

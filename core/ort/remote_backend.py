@@ -13,11 +13,11 @@ from typing import Any, Self
 
 from ..errors import EvaluationError, ModelLoadError, UnverifiableError
 from ..io.split_models import Loadable, SplitFile, SplitModel, save_split
+from ..processes.worker_process import Command, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ..support.scratch_folder import ScratchFolder
 from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, OnnxRuntime
 from .sessions import UNOPTIMIZED, SessionConfig
 from .value_files import with_arrays
-from .worker_process import Command, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 
 
 @dataclass(slots=True)

@@ -12,9 +12,9 @@ from ..rewriting.rules import Rule
 from ..run.pipeline import Pass, RulePass
 from ..run.transforms import ModelTransform, TransformPass
 
-Stage = Literal["cleanup", "fold", "fuse", "layout", "final"]
-STAGES: tuple[Stage, ...] = get_args(Stage)
-FINAL: Stage = "final"
+PipelineStage = Literal["cleanup", "fold", "fuse", "layout", "final"]
+STAGES: tuple[PipelineStage, ...] = get_args(PipelineStage)
+FINAL: PipelineStage = "final"
 RESERVED_CHARACTERS = set(",{}")  # of the texts that select passes
 
 
@@ -28,7 +28,7 @@ class PassPlacement:
     """
 
     item: Pass | Rule | ModelTransform
-    stage: Stage | None = None
+    stage: PipelineStage | None = None
     before: Sequence[str] = ()
     after: Sequence[str] = ()
 

@@ -17,7 +17,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError, ModelError
-from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..serialization.proto_queries import all_nodes, named_subgraphs
 from ..verify.guarantee import Guarantee
 from .element_dependence import require_single_dependence

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..errors import EvaluationError, ModelError
 from ..ort.backends import OnnxReference, OnnxRuntime
-from ..ort.process_limits import prepare_to_crash
 from ..ort.sessions import SessionConfig
-from ..ort.worker_process import serve
+from ..processes.process_limits import prepare_to_crash
+from ..processes.worker_process import serve
 from ..verify.output_comparison import compare_outputs
 
 Array = np.ndarray[Any, Any]

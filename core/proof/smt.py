@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 import onnx
 from onnx import TensorProto
 
-from ..ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..serialization.proto_queries import all_nodes, subgraphs
 from ..verify.guarantee import Guarantee
 from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from ..ort.process_limits import limit_memory, prepare_to_crash
-from ..ort.worker_process import serve
+from ..processes.process_limits import limit_memory, prepare_to_crash
+from ..processes.worker_process import serve
 from .obligation import Fragment, InputType, NotApplicable, Obligation
 from .smt_answer import Answer, Outcome, Question
 from .smt_evaluation import CannotRun, TermEvaluation, TermTensor, Value, variable_name

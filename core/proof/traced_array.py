@@ -34,7 +34,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class TracedCall:
     """A call whose arguments have the origins of arrays in place of these; `depth` of calls inside."""
 
     function: Callable[..., Any]
@@ -43,7 +43,7 @@ class Call:
     depth: int = field(default=1, repr=False)
 
 
-Origin = Leaf | Call
+Origin = Leaf | TracedCall
 
 
 class TracedArray(AnnotatedArray):
@@ -112,7 +112,7 @@ class TracedArray(AnnotatedArray):
         return traced(plain(self).copy(order), self.origin)
 
     def _origin_of(self, function: Callable[..., Any], *args: Any) -> Origin | None:
-        return None if self.origin is None else Call(function, (self.origin, *args), {}, self.origin.depth + 1)
+        return None if self.origin is None else TracedCall(function, (self.origin, *args), {}, self.origin.depth + 1)
 
 
 call_functions(
@@ -192,16 +192,16 @@ def _called(function: Callable[..., Any], args: Any, options: Mapping[str, Any])
     depth = 1 + max((o.depth for o in origins_in((held, kept))), default=0)
     if depth > MAX_DEPTH:
         return found
-    call = Call(function, held, kept, depth)
+    call = TracedCall(function, held, kept, depth)
     if isinstance(found, tuple | list):
         parts: Any = cast("Any", found)
-        return type(parts)(traced(p, Call(_item, (call, i), {}, depth + 1)) for i, p in enumerate(parts))  # type: ignore[reportUnknownVariableType]
+        return type(parts)(traced(p, TracedCall(_item, (call, i), {}, depth + 1)) for i, p in enumerate(parts))  # type: ignore[reportUnknownVariableType]
     return traced(found, call)
 
 
 def origins_in(value: Any) -> Iterator[Origin]:
     """The origins directly in nested arguments."""
-    if isinstance(value, Leaf | Call):
+    if isinstance(value, Leaf | TracedCall):
         yield value
     elif isinstance(value, tuple | list | dict):
         parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else cast("Any", value)
@@ -248,7 +248,7 @@ def compute(origin: Origin, constants: Mapping[str, Any], known: dict[int, Any] 
     def value(part: Any) -> Any:
         if isinstance(part, Leaf):
             return constants[part.name]
-        if isinstance(part, Call):
+        if isinstance(part, TracedCall):
             if id(part) not in found:
                 options = {k: value(v) for k, v in part.options.items() if k != "dtype" or not _is_float_type(v)}
                 found[id(part)] = part.function(*map(value, part.args), **options)
@@ -294,7 +294,7 @@ def structure_of(origin: Origin, names: Callable[[str], Hashable]) -> Hashable:
     def key(part: Any) -> Hashable:
         if isinstance(part, Leaf):
             return "leaf", names(part.name)
-        if isinstance(part, Call):
+        if isinstance(part, TracedCall):
             if id(part) not in found:
                 call = (repr(part.function), key(part.args), key(part.options))
                 found[id(part)] = blake2b(repr(call).encode(), digest_size=16).hexdigest()

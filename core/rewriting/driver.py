@@ -15,7 +15,7 @@ from ..inference.schema_inference import schema_violation
 from ..ir.graph import Graph, attribute_graphs
 from ..ir.op import Op, inherit_name, made_from, set_origin
 from ..ir.values import Value
-from ..support.watchdog import NoProgress
+from ..processes.watchdog import NoProgress
 from .builder import RewriteBuilder
 from .change_log import ChangeLog
 from .pattern import OpPattern, Var

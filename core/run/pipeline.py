@@ -27,11 +27,11 @@ from ..ir.cost_model import CostModel
 from ..ir.graph import Graph, Runs
 from ..ir.quantization_spec import QuantizationSpec
 from ..ir.subgraphs import total_op_count
+from ..processes.watchdog import NoProgress
 from ..rewriting.change_log import ChangeLog
 from ..rewriting.driver import RuleIndex, rewrite
 from ..rewriting.rules import Rule
 from ..support.suggestions import did_you_mean
-from ..support.watchdog import NoProgress
 
 BASE_MUTATION_BUDGET, MUTATION_BUDGET_PER_ITEM = 10_000, 50
 """The limit of mutations in one run of a pass: a constant, and a number for each op and initializer."""

@@ -28,17 +28,17 @@ from ..io.files import in_memory
 from ..io.model import Model, serialize
 from ..io.split_models import Loadable, SplitModel
 from ..ir.graph import FRESH_NAME_MARK, ValueInfo
+from ..processes.watchdog import NoProgress, progress_watchdog
 from ..rewriting.change_log import NO_LIMIT, BisectLimit, ChangeLog, Exclusions
 from ..rewriting.changes import Change, ChangeObserver, SizeAccounting
 from ..rewriting.rules import Contract, Rule
 from ..support.binary_search import first_bad, first_bad_at
 from ..support.gc_pause import gc_paused
-from ..support.watchdog import NoProgress, progress_watchdog
 from ..verify.comparison_options import ComparisonOptions
 from ..verify.input_sets import InputSet
 from ..verify.verdict import Verdict
 from .failures import RejectedChange, RewriteFailure
-from .interface import Interface
+from .model_interface import ModelInterface
 from .name_map import NameTracker, name_map
 from .phase_timer import BISECTING, DRAWING, REWRITING, PhaseTimer
 from .pipeline import Pass, RulePass, find_pass, has_rule, leaves, rules_in, run_pass
@@ -191,7 +191,7 @@ class PipelineRun:
 
     def _run(self, model: Model, change_log: ChangeLog, *, tries_export: bool = False) -> RewriteResult:
         """Rewrite `model`; the result has the failure that shows without running the model."""
-        interface = Interface.of(model)
+        interface = ModelInterface.of(model)
         if change_log.accounting is not None:
             model.graph.context.mutation_log = change_log.accounting.log
         failed = None
@@ -293,7 +293,7 @@ class PipelineRun:
         self.rejected[:] = [q for q in self.rejected if q.failure_kind != FailureKind.RAISED]
 
 
-def static_failure(model: Model, interface: Interface, *, tries_export: bool) -> RewriteFailure | None:
+def static_failure(model: Model, interface: ModelInterface, *, tries_export: bool) -> RewriteFailure | None:
     """The failure of a rewritten model that shows without running it, with `tries_export` in export too. O(V + E)."""
     try:
         model.graph.validate()

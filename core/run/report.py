@@ -14,7 +14,7 @@ from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
 from ..rewriting.change_log import ChangeLog
 from ..rewriting.changes import Change
-from ..support.intervals import RatioInterval
+from ..support.confidence_intervals import RatioInterval
 from ..support.printable_text import json_text
 from ..verify.guarantee import ProofCounts
 from ..verify.verdict import Verdict

@@ -1,1 +1,1 @@
-"""Support code that is independent of ONNX: files and folders, texts, time limits, garbage collection."""
+"""Support code that is independent of ONNX: files and folders, texts, intervals, garbage collection."""

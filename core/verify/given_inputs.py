@@ -19,10 +19,10 @@ from ..errors import ModelError
 from ..io.array_files import ArrayHeader, HeaderCheck, open_arrays, read_optional, read_sequence, read_tensor
 from ..ir.tensor import Tensor, dims_text, first_line
 from ..ort import value_files
+from ..processes.watchdog import time_limit_end
 from ..support.printable_text import is_utf8
 from ..support.regular_files import is_folder
 from ..support.scratch_folder import ScratchFolder
-from ..support.watchdog import time_limit_end
 from ..transform.specialize import bind_dims, require_input_name
 from .decision_boundaries import NO_BOUNDARIES
 from .dim_expressions import Sizes

@@ -24,7 +24,7 @@ from ..ir.values import declared_shape
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
 from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, EMPTY_SUM_ERROR, has_nonempty_filters
-from ..ort.process_limits import default_memory
+from ..processes.process_limits import default_memory
 from ..serialization.proto_queries import used_operators
 from .comparison_options import USUAL, ComparisonOptions
 from .input_search import CHEAP_ELEMENTS, InputSearch, OutOfTime, TimeBudget

@@ -19,9 +19,9 @@ from ..io.files import ModelFile
 from ..io.model_source import ModelSource
 from ..io.split_models import Loadable, SplitFile, SplitModel, save_split
 from ..ort.sessions import SessionConfig
-from ..ort.worker_process import WorkerExit, WorkerProcess, worker_pool
+from ..processes.watchdog import call_every, time_limit_end
+from ..processes.worker_process import WorkerExit, WorkerProcess, worker_pool
 from ..support.scratch_folder import ScratchFolder, shared_folder
-from ..support.watchdog import call_every, time_limit_end
 from .comparison_options import USUAL, ComparisonOptions
 from .input_sets import InputSet, ReferenceRun
 from .kept_values import LazyValues

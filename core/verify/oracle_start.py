@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..ort.worker_process import EVALUATION_WORKER, module_command, worker_pool
+from ..ort.evaluation_start import EVALUATION_WORKER
+from ..processes.worker_process import module_command, worker_pool
 from ..support.gc_pause import collect_seldom
 
 ORACLE_WORKER = module_command(__name__)

@@ -18,8 +18,8 @@ from ..io.split_models import SplitFile, SplitModel
 from ..ort.backends import OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
 from ..ort.evaluation_worker import Array, EvaluationLimits, EvaluationWorker, MappedArray
-from ..ort.process_limits import limit_memory, prepare_to_crash
-from ..ort.worker_process import Parent
+from ..processes.process_limits import limit_memory, prepare_to_crash
+from ..processes.worker_process import Parent
 from .input_sets import InputSet
 from .oracle import Oracle
 from .oracle_protocol import Comparison, OracleArguments, OracleExchange, OracleFacts, Packed

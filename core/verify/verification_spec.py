@@ -16,7 +16,7 @@ from ..ir.graph import Graph
 from ..ir.tensor import STRING, element_bits
 from ..operators.effects import is_stateful, uses_16_bit_floats
 from ..ort.empty_tensors import require_nonempty_filters
-from ..ort.process_limits import default_memory
+from ..processes.process_limits import default_memory
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
 from .given_inputs import GivenSamples, Inputs, read_inputs, sizes_from_shapes, with_given_shapes

@@ -33,7 +33,7 @@ from passwright.app.quantize.search import Built, Trial
 from passwright.core import QuantizationSpec, Range
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
 from passwright.core.io.model_source import model_source
-from passwright.core.support.intervals import RatioInterval
+from passwright.core.support.confidence_intervals import RatioInterval
 from rewriting import load
 
 from passwright import quantize

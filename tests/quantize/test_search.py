@@ -22,7 +22,7 @@ from passwright.app.quantize.wide_weights import wide_weights
 from passwright.core import QuantizationSpec, Range, rule_pass
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
-from passwright.core.support.intervals import RatioInterval
+from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.passes.quantization import static_groups
 from rewriting import load, op_types, run
 

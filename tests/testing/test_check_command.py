@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from passwright.app.cli import app
 from passwright.core.errors import UnverifiableError
-from passwright.core.ort.worker_process import RequestFailed
+from passwright.core.processes.worker_process import RequestFailed
 from passwright.testing.comparison_process import ComparisonProcess
 from passwright.testing.model_comparison import ComparisonRequest
 from rewriting import load

@@ -15,7 +15,7 @@ from passwright.core import Fixpoint, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import FailureKind, PassFailed
 from passwright.core.io.foreign_models import plan_foreign_merge, proto_without_weights
 from passwright.core.io.model_source import model_source
-from passwright.core.ort.worker_process import WorkerProcess
+from passwright.core.processes.worker_process import WorkerProcess
 from passwright.core.rewriting.change_log import ChangeLog
 from rewriting import apply_passes, load, op_types, require_equivalent
 

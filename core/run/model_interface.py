@@ -58,7 +58,7 @@ def _digest(tensor: Default) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphInterface:
+class RecordedGraph:
     """The interface of one graph: inputs, outputs and value infos as they would be written, defaults and header.
 
     `pinned`: values that annotations or training information name. The inputs and outputs of a subgraph are compared
@@ -73,7 +73,7 @@ class GraphInterface:
     pinned: tuple[str, ...]
 
     @classmethod
-    def of(cls, graph: Graph) -> GraphInterface:
+    def of(cls, graph: Graph) -> RecordedGraph:
         """The interface of `graph`, just loaded."""
         return cls(
             input_infos(graph),
@@ -161,7 +161,7 @@ def _all_converted(graph: Graph, domain: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class ModelInterface:
     """Inputs, outputs, defaults, doc strings, metadata and annotations of a model as loaded.
 
     Ops are not included: each stores the bytes from which it was loaded. Ops of the file are checked, ops made by
@@ -170,13 +170,13 @@ class Interface:
 
     header: bytes  # without the opset imports, which may grow
     opset_imports: Mapping[str, int]
-    graphs: WeakKeyDictionary[Graph, GraphInterface]
+    graphs: WeakKeyDictionary[Graph, RecordedGraph]
 
     @classmethod
-    def of(cls, model: Model) -> Interface:
+    def of(cls, model: Model) -> ModelInterface:
         """The interface of `model`, just loaded. O(its graphs, their inputs, outputs and value infos)."""
         header = copy_without(model.header, "opset_import").SerializeToString(deterministic=True)
-        graphs = WeakKeyDictionary((g, GraphInterface.of(g)) for g in model.graph.with_subgraphs())
+        graphs = WeakKeyDictionary((g, RecordedGraph.of(g)) for g in model.graph.with_subgraphs())
         return cls(header, opset_versions(model.header), graphs)
 
     def require(self, model: Model) -> None:

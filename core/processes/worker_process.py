@@ -27,8 +27,8 @@ from typing import IO, Any, Generic, ParamSpec, Self, TypeVar, cast
 from weakref import WeakSet, finalize
 
 from ..errors import PassesError
-from ..support.watchdog import call_after, require_time, time_limit_end
 from .process_limits import IDLE_THREADS
+from .watchdog import call_after, require_time, time_limit_end
 
 Buffer = bytes | bytearray | memoryview
 Command = tuple[str, ...]
@@ -457,10 +457,6 @@ def _processes_to_leave_to_parent() -> WeakSet[subprocess.Popen[bytes]]:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=detach)
     return processes
-
-
-EVALUATION_WORKER: Command = module_command(f"{__package__}.evaluation_worker")
-"""The command of a worker that evaluates constants."""
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 from passwright.core import Model, Op, PassesError, Tensor, Value, from_onnx, to_onnx
 from passwright.core.errors import InterfaceError
-from passwright.core.run.interface import Interface
+from passwright.core.run.model_interface import ModelInterface
 from passwright.core.transform.opset_conversion import plan_conversion
 from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes, load, run
@@ -304,7 +304,7 @@ NO_METADATA = helper.make_tensor_value_info("y", FLOAT, ["N", 4])
 )
 def test_forbidden_changes_are_found(change: Callable[[Model], object], line: str) -> None:
     model = from_onnx(full_model())
-    interface = Interface.of(model)
+    interface = ModelInterface.of(model)
     interface.require(model)
     change(model)
     with pytest.raises(InterfaceError, match=line) as found:
@@ -346,14 +346,14 @@ def replace_relu(m: Model) -> None:
 )
 def test_other_changes_are_allowed(change: Callable[[Model], object]) -> None:
     model = from_onnx(full_model())
-    interface = Interface.of(model)
+    interface = ModelInterface.of(model)
     change(model)
     interface.require(model)
 
 
 def test_model_of_another_load_is_refused() -> None:
     with pytest.raises(InterfaceError, match="another graph"):
-        Interface.of(from_onnx(full_model())).require(from_onnx(full_model()))
+        ModelInterface.of(from_onnx(full_model())).require(from_onnx(full_model()))
 
 
 @pytest.mark.parametrize("ir_version", [3, 4, 10])
@@ -418,7 +418,7 @@ def test_unread_sparse_default_is_kept() -> None:
 )
 def test_changes_of_sparse_default_are_found(change: Callable[[Model], object], line: str) -> None:
     model = from_onnx(with_sparse_default())
-    interface = Interface.of(model)
+    interface = ModelInterface.of(model)
     change(model)
     with pytest.raises(InterfaceError, match=line):
         interface.require(model)

@@ -1,0 +1,4 @@
+"""Processes: workers that other processes call, limits of memory and time, and watchdogs.
+
+All processes of this project that serve requests are started by `worker_process`, whether they run onnxruntime or not.
+"""

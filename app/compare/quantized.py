@@ -24,7 +24,7 @@ from ..measure.model_stats import compute_model_stats
 from ..progress import phase_callback
 from ..quantize.criterion import Criterion, Score
 from ..quantize.journal import Journal
-from ..quantize.quantize import Setup, checked_paths, prepare, quantize_prepared
+from ..quantize.quantize import QuantizationContext, checked_paths, prepare, quantize_prepared
 from ..quantize.quantize_options import QuantizationOptions
 from ..quantize.render import scheme_text
 from .quantized_comparison import (
@@ -128,7 +128,9 @@ def run_quantizer(
     return row, file
 
 
-def run_own(setup: Setup, options: QuantizationOptions, prepared_in: float, folder: Path) -> tuple[QuantizedRow, Path]:
+def run_own(
+    setup: QuantizationContext, options: QuantizationOptions, prepared_in: float, folder: Path
+) -> tuple[QuantizedRow, Path]:
     """The row of `passes quantize`, with the seconds of the preparation in its time, not measured yet, and its file."""
     file, start = folder / "own.onnx", perf_counter()
     timer = PhaseTimer(phase_callback(options.progress))

@@ -15,7 +15,7 @@ from ...core.operators.table import ops_with
 from ...core.rewriting.rules import Rule
 from ...passes.quantization.weights import store_int8_weights
 from ..explain.match_report import diagnose_match
-from .search import Built
+from .search import BuiltCandidate
 
 QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 INTEGER_PREFIXES = ("QLinear", "QGemm", "QAttention", "ConvInteger", "MatMulInteger", "MatMulNBits", "DynamicQuantize")
@@ -32,7 +32,7 @@ class FloatOp:
     reason: str
 
 
-def float_ops(built: Built) -> list[FloatOp]:
+def float_ops(built: BuiltCandidate) -> list[FloatOp]:
     """The ops of the float model that compute in float in a candidate, with the reason of each.
 
     Those that only move data or run bodies, and the changed ones, are left out; those of which weights alone were

@@ -35,18 +35,18 @@ from ..run_options import with_keywords
 from ..terminal import plural
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
+from .excluded_names import excluded_names
 from .float_ops import compressed_before, float_ops
 from .fused_groups import fusion_check
 from .journal import Journal
-from .names_to_leave import names_to_leave
+from .kept_high_precision import kept_high_precision
 from .quantize_options import QuantizationOptions
 from .quantized_ops import QuantizedOp, quantized_ops
 from .report import Measured, QuantizationReport
 from .samples import Samples, read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, combined_schemes, lossy_passes, requested_schemes
-from .search import TAKEN, Built, Limits, Search
+from .search import TAKEN, BuiltCandidate, Limits, Search
 from .sensitivity import orders_to_leave, value_errors
-from .wide_weights import wide_weights
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
@@ -112,8 +112,8 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
 
 
 def quantize_prepared(
-    setup: Setup, options: QuantizationOptions, timer: PhaseTimer, folder: Path, journal: Journal
-) -> tuple[QuantizationResult, Built | None]:
+    setup: QuantizationContext, options: QuantizationOptions, timer: PhaseTimer, folder: Path, journal: Journal
+) -> tuple[QuantizationResult, BuiltCandidate | None]:
     """Search for the best candidate, None for the original; only `folder` and `journal` are written to."""
     calibration, samples, target = setup.calibration, setup.samples, setup.target
     schemes = chosen_schemes(
@@ -155,7 +155,7 @@ def quantize_prepared(
         search.trials,
         quantized,
         [] if taken is None else float_ops(taken),
-        [] if taken is None else wide_weights(taken, search.trials),
+        [] if taken is None else kept_high_precision(taken, search.trials),
         [*samples.notes, *setup.notes],
         before.metrics.threads,
         timer.seconds,
@@ -179,7 +179,7 @@ def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPa
 
 
 @dataclass(frozen=True)
-class Setup:
+class QuantizationContext:
     """The models, samples and measures of a quantization; `floats` is the optimized model before it is compressed.
 
     Candidates are `searched` and `reported` on different samples; with labels, a result is scored on `all_rows` too.
@@ -220,7 +220,7 @@ def prepare(
     options: QuantizationOptions,
     timer: PhaseTimer,
     folder: Path,
-) -> Setup:
+) -> QuantizationContext:
     """Read the samples, optimize the float model, and run the original on them.
 
     Raises UsageError for a budget or a target that does not exist, PluginError, and the errors of unusable samples.
@@ -232,12 +232,12 @@ def prepare(
         paths.require_distinct(source.files)  # those of weights are known now
         samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with timer.phase(OPTIMIZING):
-        names = folder / "names.json" if options.names_to_leave else None
+        names = folder / "names.json" if options.excluded_names else None
         optimized = optimize(model, "ort", inputs=samples.first, map_to=names, progress=options.progress)
         optimized.save(folder / "float.onnx")
         floats = model_source(folder / "float.onnx", inline=True)
         graph = floats.load().graph
-        leave, notes = names_to_leave(options.names_to_leave, loaded.graph, graph, names)
+        leave, notes = excluded_names(options.excluded_names, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
         file, is_classifier = source.loadable_file(folder), scores_classes(graph)
         searched, reported, *others = (
@@ -250,13 +250,15 @@ def prepare(
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
     notes += model_notes(graph)
     all_rows = others[0] if others else None
-    return Setup(
+    return QuantizationContext(
         model, source, floats, budget, target, plugins, samples, searched, reported, racing,
         calibration, leave, notes, all_rows,
     )  # fmt: skip
 
 
-def measured_result(finalists: Sequence[Built], setup: Setup) -> tuple[Built | None, Measured, Measured]:
+def measured_result(
+    finalists: Sequence[BuiltCandidate], setup: QuantizationContext
+) -> tuple[BuiltCandidate | None, Measured, Measured]:
     """The first candidate that is within the budget on samples that the search did not see, and not slower once more.
 
     With it, None for the original, the original and the result as measured.
@@ -280,14 +282,14 @@ def measured_result(finalists: Sequence[Built], setup: Setup) -> tuple[Built | N
     return None, before, before
 
 
-def described_ops(taken: Built | None, feeds: Sequence[Mapping[str, Any]]) -> list[QuantizedOp]:
+def described_ops(taken: BuiltCandidate | None, feeds: Sequence[Mapping[str, Any]]) -> list[QuantizedOp]:
     """The changed ops of a candidate, with their errors on samples if there are some; none of the original."""
     if taken is None:
         return []
     return quantized_ops(taken, value_errors(taken, feeds) if feeds else None)
 
 
-def page_text(report: QuantizationReport, taken: Built | None, calibration: Calibration | None) -> str:
+def page_text(report: QuantizationReport, taken: BuiltCandidate | None, calibration: Calibration | None) -> str:
     """The page, with the calibrated ranges of a candidate that has some."""
     from .page import quantization_page  # noqa: PLC0415 - seldom needed
 

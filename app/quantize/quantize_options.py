@@ -52,7 +52,7 @@ class QuantizationOptions:
             raise UsageError(f"batches {list(self.batches)}: give sizes from 1 on")
 
     @property
-    def names_to_leave(self) -> Sequence[str]:
+    def excluded_names(self) -> Sequence[str]:
         """`leave` as a sequence, one name or several."""
         return (self.leave,) if isinstance(self.leave, str) else self.leave
 

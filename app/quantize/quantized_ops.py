@@ -14,7 +14,7 @@ from ...core.ir.op import Op
 from ...core.ir.tensor import element_bits
 from ...core.ir.values import Value
 from .candidates import replaced_operators
-from .search import Built
+from .search import BuiltCandidate
 from .sensitivity import ValueErrors
 
 WIDEST = 16  # bits of a value that counts as quantized
@@ -41,7 +41,7 @@ class QuantizedOp:
     own_error: float | None = None
 
 
-def quantized_ops(built: Built, errors: ValueErrors | None = None) -> list[QuantizedOp]:
+def quantized_ops(built: BuiltCandidate, errors: ValueErrors | None = None) -> list[QuantizedOp]:
     """The changed values of a candidate in the order of the float model, weights last."""
     floats = built.builder.source.load()
     graph = model_source(built.path, inline=True).load().graph

@@ -28,7 +28,7 @@ def show_quantization(terminal: Terminal, report: QuantizationReport, *, output:
     terminal.table(comparison_table(report))
     if report.float_ops:
         terminal.table(float_table(report))
-    if report.wide_weights:
+    if report.kept_high_precision:
         terminal.table(wide_table(report))
     terminal.lines(summary_lines(report))
     terminal.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
@@ -106,7 +106,7 @@ def wide_table(report: QuantizationReport) -> Table:
 def wide_counts(report: QuantizationReport) -> list[tuple[tuple[int, str], tuple[int, int]]]:
     """The number and the bytes of the weights of more than 8 bits, by bits and reason, the most bytes first."""
     found: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
-    for w in report.wide_weights:
+    for w in report.kept_high_precision:
         found[w.bits, w.reason].append(w.bytes)
     return sorted(((key, (len(sizes), sum(sizes))) for key, sizes in found.items()), key=lambda item: -item[1][1])
 

@@ -10,9 +10,9 @@ from ..measure.metrics import ModelMetrics
 from ..notebook_cards import card_html
 from .criterion import Score
 from .float_ops import FloatOp
+from .kept_high_precision import HighPrecisionWeight
 from .quantized_ops import QuantizedOp
 from .search import Trial
-from .wide_weights import WideWeight
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class QuantizationReport:
     `figure` names the figure of the scores; `reference` is the original's on the samples of the search, on which trials
     are scored. `samples` are the numbers of those for calibration, search and report.
     `quantized` are the changed ops, `float_ops` all others that compute in float, with reasons;
-    `wide_weights` the constants of floats.
+    `kept_high_precision` the constants of floats.
     """
 
     source: str
@@ -48,7 +48,7 @@ class QuantizationReport:
     trials: list[Trial]
     quantized: list[QuantizedOp]
     float_ops: list[FloatOp]
-    wide_weights: list[WideWeight]
+    kept_high_precision: list[HighPrecisionWeight]
     notes: list[str]
     threads: int
     seconds: dict[str, float]

@@ -36,7 +36,7 @@ from ...passes.support.operand_queries import Array
 from ..registry.pass_sources import PluginLike, plugin_registries
 from .candidates import CandidateBuilder, Scheme
 from .criterion import Feeds
-from .search import Built, Variant, Variants
+from .search import BuiltCandidate, Variant, Variants
 
 UNSIGNED_LIMIT = 127  # of unsigned weights less their zero point
 MAX_GRAM_BYTES = 1 << 30  # of all Gram matrices of a model
@@ -277,13 +277,13 @@ def _calibrated(
     return CandidateBuilder(calibration.source, scheme, with_ranges, method)
 
 
-def _with_unsigned_weights(scheme: Scheme, calibration: Calibration, best: Built) -> CandidateBuilder:
+def _with_unsigned_weights(scheme: Scheme, calibration: Calibration, best: BuiltCandidate) -> CandidateBuilder:
     """The best method of calibration with unsigned weights, which all processors add exactly, but more slowly."""
     spec = replace(best.builder.spec, weights=TensorProto.UINT8, weight_limit=UNSIGNED_LIMIT)
     return _calibrated(scheme, calibration, spec, best.builder.method, None)
 
 
-def _with_corrected_biases(calibration: Calibration, best: Built) -> CandidateBuilder | None:
+def _with_corrected_biases(calibration: Calibration, best: BuiltCandidate) -> CandidateBuilder | None:
     """The best variant without the mean errors of its layers."""
     builder, quantized = best.builder, model_source(best.path, inline=True)
     pairs = layer_pairs(builder.source.load().graph, quantized.load().graph)
@@ -294,7 +294,7 @@ def _with_corrected_biases(calibration: Calibration, best: Built) -> CandidateBu
 
 
 def _after(
-    make_change: Callable[[], Pass], scheme: Scheme, calibration: Calibration, best: Built
+    make_change: Callable[[], Pass], scheme: Scheme, calibration: Calibration, best: BuiltCandidate
 ) -> CandidateBuilder | None:
     """The best method of calibration for a model with other scales."""
     changed, builder = calibration.after(make_change()), best.builder

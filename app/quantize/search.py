@@ -28,7 +28,7 @@ Race = Callable[[Sequence[Path]], list[RatioInterval | str]]
 """The time of models under ORT ALL divided by that of the original, or the reason why one was not measured."""
 UnfusedGroups = Callable[[Path, Collection[ChangeKey]], Mapping[ChangeKey, str]]
 """The changes whose group onnxruntime does not compute on integers, with the reason."""
-Rankings = Callable[["Built"], Iterable[Sequence[ChangeKey]]]
+Rankings = Callable[["BuiltCandidate"], Iterable[Sequence[ChangeKey]]]
 """Orders of the changes of a candidate, in which to leave them out until the budget is met; the last is that of the
 model, backward."""
 
@@ -59,7 +59,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltCandidate:
     """A candidate in a file, and the reasons of the changes that were left out of it."""
 
     builder: CandidateBuilder
@@ -111,13 +111,13 @@ class Search:
         """Whether a limit is reached."""
         return self.scored >= self.limits.trials or monotonic() - self._start > self.limits.seconds
 
-    def run(self, schemes: Mapping[str, Variants]) -> list[Built]:
+    def run(self, schemes: Mapping[str, Variants]) -> list[BuiltCandidate]:
         """The candidates within the budget that are not slower than the original, the best first."""
         wholes = [b for name, variants in schemes.items() if (b := self._first(name, variants)) is not None]
         self.progress("racing the schemes")
         starts = self._without_slow_operators(wholes)
-        finalists: list[Built] = []
-        over: list[Built] = []
+        finalists: list[BuiltCandidate] = []
+        over: list[BuiltCandidate] = []
         for start in sorted(starts, key=_time):
             start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
             if start.trial.outcome:
@@ -134,7 +134,7 @@ class Search:
         self._race(finalists)
         return sorted(filter(self._is_gain, finalists), key=_preference(finalists))
 
-    def _first(self, scheme: str, variants: Variants) -> Built | None:
+    def _first(self, scheme: str, variants: Variants) -> BuiltCandidate | None:
         """The first variant of a scheme that changes anything, without groups that onnxruntime does not fuse."""
         name, variant = variants[0]
         self.progress(f"quantizing: building {scheme}")
@@ -148,12 +148,12 @@ class Search:
             built = self._build(scheme, name, built.builder, {**built.left, **unwanted})
         return built
 
-    def _unfused(self, built: Built) -> Mapping[ChangeKey, str]:
+    def _unfused(self, built: BuiltCandidate) -> Mapping[ChangeKey, str]:
         """The changes whose group onnxruntime does not compute on integers."""
         is_grouped = built.builder.scheme.needs_ranges
         return self.unfused_groups(built.path, built.candidate.keys) if is_grouped else {}
 
-    def _requested(self, built: Built) -> dict[ChangeKey, str]:
+    def _requested(self, built: BuiltCandidate) -> dict[ChangeKey, str]:
         """The changes that the caller does not want."""
         if not self.leave:
             return {}
@@ -162,7 +162,7 @@ class Search:
 
     def _build(
         self, scheme: str, variant: str, builder: CandidateBuilder, left: Mapping[ChangeKey, str]
-    ) -> Built | None:
+    ) -> BuiltCandidate | None:
         """A candidate in a file, with a trial; None, with a trial that says why, if there is nothing to change."""
         trial = Trial(scheme, variant, 0, len(left), 0)
         self.trials.append(trial)
@@ -178,11 +178,11 @@ class Search:
         self._files += 1
         path = self.folder / f"{self._files}.onnx"
         trial.bytes = candidate.write(path)
-        return Built(builder, candidate, path, left, trial)
+        return BuiltCandidate(builder, candidate, path, left, trial)
 
-    def _without_slow_operators(self, wholes: Sequence[Built]) -> list[Built]:
+    def _without_slow_operators(self, wholes: Sequence[BuiltCandidate]) -> list[BuiltCandidate]:
         """Each candidate after a race, without the operators that are faster in float."""
-        entries: list[list[Built]] = []
+        entries: list[list[BuiltCandidate]] = []
         for whole in wholes:
             entries.append([])
             kinds = {kind: keys for kind, keys in by_operator(self._operators(whole)) if kind not in LINEAR}
@@ -194,7 +194,7 @@ class Search:
         self._race([*wholes, *(b for found in entries for b in found)])
         return [self._fastest(whole, others) for whole, others in zip(wholes, entries, strict=True)]
 
-    def _fastest(self, whole: Built, others: Sequence[Built]) -> Built:
+    def _fastest(self, whole: BuiltCandidate, others: Sequence[BuiltCandidate]) -> BuiltCandidate:
         """A candidate without all operators that are faster in float, if it is faster then."""
         least = FASTER_WITHOUT * _time(whole)
         slow = [b for b in others if b.trial.ratio is not None and b.trial.ratio.high < least]
@@ -211,10 +211,10 @@ class Search:
                 b.trial.outcome = b.trial.outcome or "another choice of ops is faster"
         return best
 
-    def _operators(self, built: Built) -> dict[ChangeKey, str]:
+    def _operators(self, built: BuiltCandidate) -> dict[ChangeKey, str]:
         return replaced_operators(built.builder.source.load(), built.candidate.changes)
 
-    def _race(self, entries: Sequence[Built]) -> None:
+    def _race(self, entries: Sequence[BuiltCandidate]) -> None:
         """Measure candidates in one race; results of earlier ones are replaced."""
         if not entries:
             return
@@ -228,7 +228,7 @@ class Search:
             else:
                 b.trial.ratio = RatioInterval(**measured)
 
-    def _rejection(self, built: Built, finalists: Sequence[Built]) -> str:
+    def _rejection(self, built: BuiltCandidate, finalists: Sequence[BuiltCandidate]) -> str:
         """The reason for which a candidate cannot win any more; "" if it may."""
         ratio = built.trial.ratio
         if ratio is None:
@@ -241,7 +241,7 @@ class Search:
             return "slower and larger than another"
         return "a limit was reached" if self.is_exhausted else ""
 
-    def _is_gain(self, built: Built) -> bool:
+    def _is_gain(self, built: BuiltCandidate) -> bool:
         """Whether it is faster than the original, or as fast and smaller."""
         ratio = built.trial.ratio
         is_as_fast = ratio is not None and not ratio.is_slower
@@ -251,7 +251,7 @@ class Search:
             built.trial.outcome = "neither faster nor smaller" if is_as_fast else "slower"
         return False
 
-    def _within_budget(self, start: Built, schemes: Mapping[str, Variants]) -> Built | None:
+    def _within_budget(self, start: BuiltCandidate, schemes: Mapping[str, Variants]) -> BuiltCandidate | None:
         """A candidate within the budget, which `start` is not: the first such variant, else one with ops in float."""
         best = start
         for name, variant in schemes[start.trial.scheme][1:]:
@@ -268,7 +268,7 @@ class Search:
             return best if best.is_within else None
         return self._with_ops_left(best)
 
-    def _with_stored_weights(self, found: Built) -> list[Built]:
+    def _with_stored_weights(self, found: BuiltCandidate) -> list[BuiltCandidate]:
         """The candidate, and that with the weights that are floats stored in the first way within the budget.
 
         It alone if no way makes it smaller. onnxruntime makes floats of them when it loads the model.
@@ -290,7 +290,7 @@ class Search:
                 return [found, built]
         return [found]
 
-    def _scored(self, built: Built) -> Built:
+    def _scored(self, built: BuiltCandidate) -> BuiltCandidate:
         """The candidate with its score and whether that is within the budget."""
         self.scored += 1
         found = self.journal.result(f"score {built.candidate.digest}", lambda: asdict(self.criterion.score(built.path)))
@@ -299,7 +299,7 @@ class Search:
         built.trial.outcome = f"invalid: {score.failure}" if score.failure else WITHIN if within else "over the budget"
         return built
 
-    def _with_ops_left(self, over: Built) -> Built | None:
+    def _with_ops_left(self, over: BuiltCandidate) -> BuiltCandidate | None:
         """The candidate with ops left in float that is within the budget.
 
         Few ops of the first order, else parts of the model, else the fewest first ops of an order.
@@ -311,7 +311,7 @@ class Search:
         many = (self._with_first_left(over, order, max(3 * len(order) // 4, 1)) for order in orders)
         return next((built for built in chain(few, parts, many) if built is not None), None)
 
-    def _with_parts_left(self, over: Built, order: Sequence[ChangeKey]) -> Built | None:
+    def _with_parts_left(self, over: BuiltCandidate, order: Sequence[ChangeKey]) -> BuiltCandidate | None:
         """The candidate without the changes of the parts of the model with which the loss is the greatest.
 
         Each part is left out alone first; at most half of them are left out together.
@@ -337,12 +337,12 @@ class Search:
         score = self.trials[-1].score
         return float("inf") if score is None else score.loss
 
-    def _with_first_left(self, over: Built, order: Sequence[ChangeKey], most: int) -> Built | None:
+    def _with_first_left(self, over: BuiltCandidate, order: Sequence[ChangeKey], most: int) -> BuiltCandidate | None:
         """The candidate without the fewest first changes of an order, at most so many of them.
 
         Their number is doubled until the budget is met, then bisected; then changes are made again in parts.
         """
-        best: Built | None = None
+        best: BuiltCandidate | None = None
         low, count = 0, 1
         while best is None and low < most and not self.is_exhausted:
             best = self._leaving(over, order[:count])
@@ -353,7 +353,9 @@ class Search:
             best, low, count = (best, middle, count) if found is None else (found, low, middle)
         return self._with_ops_put_back(over, order[:count], best) if best is not None else None
 
-    def _with_ops_put_back(self, over: Built, left: Sequence[ChangeKey], best: Built) -> Built:
+    def _with_ops_put_back(
+        self, over: BuiltCandidate, left: Sequence[ChangeKey], best: BuiltCandidate
+    ) -> BuiltCandidate:
         """The candidate with ever smaller parts of the `left` ops quantized again, as long as that is in the budget.
 
         Parts are an eighth of them at least.
@@ -367,7 +369,7 @@ class Search:
             size //= 2
         return best
 
-    def _leaving(self, over: Built, keys: Collection[ChangeKey]) -> Built | None:
+    def _leaving(self, over: BuiltCandidate, keys: Collection[ChangeKey]) -> BuiltCandidate | None:
         """The candidate with further ops left in float, if it is within the budget."""
         self.progress(f"quantizing: {over.trial.scheme}, {len(keys)} ops in float")
         reasons = dict.fromkeys(keys, "with it quantized, the loss is over the budget")
@@ -383,20 +385,20 @@ def _parts(keys: Sequence[ChangeKey], size: int) -> Iterator[frozenset[ChangeKey
         yield frozenset(keys[start : start + size])
 
 
-def _time(built: Built) -> float:
+def _time(built: BuiltCandidate) -> float:
     """The time relative to the original; infinite if it was not measured."""
     return built.trial.ratio.ratio if built.trial.ratio is not None else float("inf")
 
 
-def _loss(built: Built) -> float:
+def _loss(built: BuiltCandidate) -> float:
     return built.trial.score.loss if built.trial.score is not None else float("inf")
 
 
-def _preference(finalists: Sequence[Built]) -> Callable[[Built], tuple[bool, float, float]]:
+def _preference(finalists: Sequence[BuiltCandidate]) -> Callable[[BuiltCandidate], tuple[bool, float, float]]:
     """The order of finalists: those as fast as the fastest first, the smallest of them, and then by time."""
     fastest = min((b.trial.ratio.high for b in finalists if b.trial.ratio is not None), default=0.0)
 
-    def key(built: Built) -> tuple[bool, float, float]:
+    def key(built: BuiltCandidate) -> tuple[bool, float, float]:
         is_behind = built.trial.ratio is None or built.trial.ratio.low > fastest
         return is_behind, 0.0 if is_behind else built.trial.bytes, _time(built)
 

@@ -16,7 +16,7 @@ from ...core.ort.remote_backend import RemoteBackend
 from ...core.rewriting.changes import ChangeKey
 from ...core.transform.extract import keep_outputs
 from .criterion import SignalToNoise
-from .search import Built
+from .search import BuiltCandidate
 
 VALUES_AT_ONCE = 16  # of which all elements are in memory
 MAX_BYTES = 64 << 20  # of the elements of these; after the first sample, no more of them are compared
@@ -83,7 +83,7 @@ def own_errors(graph: Graph, errors: Mapping[str, float]) -> dict[str, float]:
     return own
 
 
-def value_errors(built: Built, feeds: Sequence[Feeds]) -> ValueErrors:
+def value_errors(built: BuiltCandidate, feeds: Sequence[Feeds]) -> ValueErrors:
     """The errors of the values that a candidate changed."""
     source = built.builder.source
     quantized = model_source(built.path, inline=True)
@@ -91,7 +91,7 @@ def value_errors(built: Built, feeds: Sequence[Feeds]) -> ValueErrors:
     return ValueErrors(whole, own_errors(source.load().graph, whole))
 
 
-def orders_to_leave(built: Built, feeds: Sequence[Feeds]) -> Iterator[list[ChangeKey]]:
+def orders_to_leave(built: BuiltCandidate, feeds: Sequence[Feeds]) -> Iterator[list[ChangeKey]]:
     """Orders of the changes of a candidate: that with the greatest error of its own first, and the last op first.
 
     An error that is small beside a value may still be large in values that are computed of it, such as the boxes

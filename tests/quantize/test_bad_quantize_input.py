@@ -19,7 +19,7 @@ import psutil
 import pytest
 from passwright.app.cli import app
 from passwright.app.quantize.command import quantize as command
-from passwright.app.quantize.names_to_leave import names_to_leave
+from passwright.app.quantize.excluded_names import excluded_names
 from passwright.app.quantize.quantize import QuantizationOptions, model_notes, quantize_model
 from passwright.core import PassesError
 from passwright.core.errors import UsageError
@@ -180,7 +180,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
     optimize(model, "ort", map_to=folder / "names.json").save(folder / "float.onnx")
     original = model_source(model, inline=True).load().graph
     floats = model_source(folder / "float.onnx", inline=True).load().graph
-    return lambda name: names_to_leave([name], original, floats, folder / "names.json")
+    return lambda name: excluded_names([name], original, floats, folder / "names.json")
 
 
 @pytest.mark.parametrize(

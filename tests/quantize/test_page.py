@@ -29,7 +29,7 @@ from passwright.app.quantize.quantize import Racing
 from passwright.app.quantize.quantized_ops import QuantizedOp, quantized_ops
 from passwright.app.quantize.report import QuantizationReport
 from passwright.app.quantize.schemes import SCHEMES, Calibration, chosen_schemes, lossy_passes
-from passwright.app.quantize.search import Built, Trial
+from passwright.app.quantize.search import BuiltCandidate, Trial
 from passwright.core import QuantizationSpec, Range
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
 from passwright.core.io.model_source import model_source
@@ -291,7 +291,7 @@ def test_rule_of_the_documentation_takes_part(tmp_path: Path) -> None:
     assert [op.type for op in candidate.model.graph.sorted_ops()] == ["HardSigmoid"]
 
 
-def built(folder: Path, scheme: str) -> Built:
+def built(folder: Path, scheme: str) -> BuiltCandidate:
     """A candidate of a product with one matrix."""
     weights = np.random.default_rng(0).uniform(-3, 3, (64, 64)).astype(np.float32)
     model = load("g (float[N,64] x) => (float[N,64] y) { y = MatMul(x, w) }", weights={"w": weights})
@@ -301,9 +301,9 @@ def built(folder: Path, scheme: str) -> Built:
     return written(builder, folder)
 
 
-def written(builder: CandidateBuilder | None, folder: Path) -> Built:
+def written(builder: CandidateBuilder | None, folder: Path) -> BuiltCandidate:
     """The candidate of a builder in a file."""
     assert builder is not None
     candidate = builder.build()
     candidate.write(folder / "c.onnx")
-    return Built(builder, candidate, folder / "c.onnx", {}, Trial(builder.scheme.name, "", 1, 0, 1))
+    return BuiltCandidate(builder, candidate, folder / "c.onnx", {}, Trial(builder.scheme.name, "", 1, 0, 1))

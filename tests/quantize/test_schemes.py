@@ -15,7 +15,7 @@ from passwright.app.quantize.float_ops import float_ops
 from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
 from passwright.app.quantize.quantized_ops import quantized_ops
 from passwright.app.quantize.schemes import AUTO, SCHEMES, Calibration, chosen_schemes, lossy_passes
-from passwright.app.quantize.search import Built, Trial
+from passwright.app.quantize.search import BuiltCandidate, Trial
 from passwright.app.quantize.sensitivity import value_errors
 from passwright.core import EXACT, LOSSY, Op, Value, rule
 from passwright.core.errors import UsageError
@@ -61,7 +61,7 @@ def built(scheme: str, variant: str, tmp_path: Path, **settings: Any) -> tuple[o
     assert first is not None
     start = first.build()
     start.write(tmp_path / "first.onnx")
-    best = Built(first, start, tmp_path / "first.onnx", {}, Trial(scheme, "", 0, 0, 0))
+    best = BuiltCandidate(first, start, tmp_path / "first.onnx", {}, Trial(scheme, "", 0, 0, 0))
     builder = variants[variant](best)
     assert builder is not None
     candidate = builder.build()
@@ -237,7 +237,7 @@ def test_ops_behind_an_lstm_of_integers_are_described(tmp_path: Path) -> None:
     assert builder is not None
     candidate = builder.build()
     candidate.write(tmp_path / "made.onnx")
-    made = Built(builder, candidate, tmp_path / "made.onnx", {}, Trial("static", "", 0, 0, 0))
+    made = BuiltCandidate(builder, candidate, tmp_path / "made.onnx", {}, Trial("static", "", 0, 0, 0))
     errors = value_errors(made, feeds)
     assert {"quantize_lstm_dynamically", "quantize_matmul"} <= {c.by for c in candidate.changes}
     assert all(error < 0.01 for error in errors.whole.values())
@@ -273,7 +273,7 @@ def test_ops_in_float_are_those_of_the_model_that_no_change_made(
     assert builder is not None
     candidate = builder.build()
     candidate.write(tmp_path / "made.onnx")
-    made = Built(builder, candidate, tmp_path / "made.onnx", {}, Trial(scheme, "", 0, 0, 0))
+    made = BuiltCandidate(builder, candidate, tmp_path / "made.onnx", {}, Trial(scheme, "", 0, 0, 0))
     assert candidate.changes
     assert {op.operator: op.reason for op in float_ops(made)} == {
         operator: f"the scheme has no rule for {operator}" for operator in wanted

@@ -15,10 +15,10 @@ from onnx import TensorProto
 from passwright.app.quantize.candidates import CandidateBuilder, Scheme
 from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.journal import Journal
-from passwright.app.quantize.quantize import Setup
+from passwright.app.quantize.kept_high_precision import kept_high_precision
+from passwright.app.quantize.quantize import QuantizationContext
 from passwright.app.quantize.schemes import JOIN_GROUPS, STORE_WEIGHTS
-from passwright.app.quantize.search import LESS, Built, Limits, Search, Variants
-from passwright.app.quantize.wide_weights import wide_weights
+from passwright.app.quantize.search import LESS, BuiltCandidate, Limits, Search, Variants
 from passwright.core import QuantizationSpec, Range, rule_pass
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
@@ -57,7 +57,7 @@ class HarmfulPlaces:
     """A criterion by which only some quantized values do harm, each as much as the budget allows for one."""
 
     harmful: Collection[str]
-    files: dict[Path, Built] = field(default_factory=dict[Path, Built])
+    files: dict[Path, BuiltCandidate] = field(default_factory=dict[Path, BuiltCandidate])
     name: str = "harm"
     reference: float = 0.0
     scored: int = 0
@@ -79,7 +79,7 @@ def built_search(
         times = [time * (sigmoid if "y1" in dequantized_values(path) else 1) for path in models]
         return [RatioInterval(t, t * 0.98, t * 1.02) for t in times]
 
-    def rankings(built: Built) -> list[list[tuple[str, str]]]:
+    def rankings(built: BuiltCandidate) -> list[list[tuple[str, str]]]:
         order = sorted(built.candidate.keys, key=lambda key: key[1])
         return [order, order[::-1]]
 
@@ -89,7 +89,7 @@ def built_search(
     return search, {"static": [("minmax", lambda _: CandidateBuilder(source, STATIC, spec()))]}
 
 
-def changed_places(built: Built) -> set[str]:
+def changed_places(built: BuiltCandidate) -> set[str]:
     return {c.place for c in built.candidate.changes}
 
 
@@ -194,11 +194,11 @@ def test_weights_of_ops_left_in_float_are_stored_in_eight_bits(tmp_path: Path) -
     assert (int8_sizes(stored.path)[1024], int8_sizes(plain.path)[1024]) == (2, 1)
     assert stored.trial.bytes < LESS * plain.trial.bytes
     assert stored.trial.changed == plain.trial.changed
-    assert not wide_weights(stored, search.trials)
+    assert not kept_high_precision(stored, search.trials)
     x = np.random.default_rng(1).normal(size=(1, 32, 2, 2)).astype(np.float32)
     a, b = (run(onnx.load(built.path), {"x": x})[0] for built in (plain, stored))
     assert 0 < np.square(a - b).sum() / np.square(a).sum() < 1e-3
-    ((wide, reason),) = [(w.name, w.reason) for w in wide_weights(plain, search.trials)]
+    ((wide, reason),) = [(w.name, w.reason) for w in kept_high_precision(plain, search.trials)]
     assert (wide, reason) == ("v", "as by int8-weights: within the budget")
 
 
@@ -207,12 +207,12 @@ def test_weights_are_stored_in_the_first_way_within_the_budget(tmp_path: Path) -
     search, schemes = stored_search(tmp_path, {"a"}, lambda path: int8_sizes(path)[1024] < 2)
     stored, _ = search.run(schemes)
     assert stored.trial.variant == "minmax, half-weights"
-    ((wide, bits, reason),) = [(w.name, w.bits, w.reason) for w in wide_weights(stored, search.trials)]
+    ((wide, bits, reason),) = [(w.name, w.bits, w.reason) for w in kept_high_precision(stored, search.trials)]
     assert (wide.startswith("v"), bits, reason) == (True, 16, "as by int8-weights: over the budget")
     (tmp_path / "none").mkdir()
     search, schemes = stored_search(tmp_path / "none", {"a"}, lambda path: "Cast" not in op_types(onnx.load(path)))
     (kept,) = search.run(schemes)
-    ((bits, reason),) = [(w.bits, w.reason) for w in wide_weights(kept, search.trials)]
+    ((bits, reason),) = [(w.bits, w.reason) for w in kept_high_precision(kept, search.trials)]
     assert (bits, reason) == (32, "as by int8-weights: over the budget; as by half-weights: over the budget")
 
 
@@ -292,7 +292,7 @@ class Figures:
 def test_budget_holds_for_all_labelled_rows_together() -> None:
     unused: Any = None
     halves, together = Figures({"a": 0.993, "b": 0.993, "c": 0.9}), Figures({"a": 0.975, "b": 0.992, "c": 0.9})
-    setup = Setup(*[unused] * 7, halves, halves, *[unused] * 2, frozenset(), [], together)
+    setup = QuantizationContext(*[unused] * 7, halves, halves, *[unused] * 2, frozenset(), [], together)
     assert setup.excess(Path("a")) == (Score(0.993, 1.0 - 0.993), "on all labelled rows together: precision 0.975")
     assert setup.excess(Path("b"))[1] == ""
     assert setup.excess(Path("c"))[1] == "on the report set: precision 0.9"

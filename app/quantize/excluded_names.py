@@ -14,7 +14,7 @@ from ...core.run.name_map import UniqueNames
 from ...core.support.suggestions import did_you_mean
 
 
-def names_to_leave(
+def excluded_names(
     names: Sequence[str], original: Graph, floats: Graph, name_map: Path | None
 ) -> tuple[frozenset[str], list[str]]:
     """The values and operators of the float model that `names` are about, and a note for each that has none there.

@@ -15,11 +15,11 @@ from ...passes.quantization.half import MIN_STORED_ELEMENTS
 from ...passes.quantization.weights import CHANNEL_AXES
 from .float_ops import QUANTIZERS
 from .schemes import STORE_WEIGHTS
-from .search import TAKEN, Built, Trial
+from .search import TAKEN, BuiltCandidate, Trial
 
 
 @dataclass(frozen=True, slots=True)
-class WideWeight:
+class HighPrecisionWeight:
     """A constant of floats by its name: its bytes, the bits of an element, and why these are not 8."""
 
     name: str
@@ -28,18 +28,18 @@ class WideWeight:
     reason: str
 
 
-def wide_weights(built: Built, trials: Sequence[Trial]) -> list[WideWeight]:
+def kept_high_precision(built: BuiltCandidate, trials: Sequence[Trial]) -> list[HighPrecisionWeight]:
     """The constants of floats of a candidate, but for small ones, the largest first.
 
     `trials` are those of the search, among them combinations of the candidate with ways of storing weights.
     """
     refused = refused_storing(built.trial, trials)
-    found: list[WideWeight] = []
+    found: list[HighPrecisionWeight] = []
     for v in all_constants(model_source(built.path, inline=True).load().graph):
         tensor = v.tensor
         if tensor is not None and v.known_dtype in FLOATS and tensor.size >= MIN_STORED_ELEMENTS:
             bits = element_bits(v.known_dtype)
-            found.append(WideWeight(v.name, tensor.size * bits // 8, bits, _reason(v, bits, built, refused)))
+            found.append(HighPrecisionWeight(v.name, tensor.size * bits // 8, bits, _reason(v, bits, built, refused)))
     return sorted(found, key=lambda w: (-w.bytes, w.name))
 
 
@@ -53,7 +53,7 @@ def refused_storing(trial: Trial, trials: Sequence[Trial]) -> str:
     return "; ".join(f"as by {combined[t.variant]}: {t.outcome}" for t in others if t.outcome != TAKEN)
 
 
-def _reason(v: Value, bits: int, built: Built, refused: str) -> str:
+def _reason(v: Value, bits: int, built: BuiltCandidate, refused: str) -> str:
     """The reason why a constant has more than 8 bits."""
     readers = list(_readers(v))
     scheme = built.builder.scheme

@@ -18,7 +18,7 @@ from onnx import parser
 
 from ..core.errors import UsageError
 from ..core.proof.exhaustion import Exhaustion
-from ..core.proof.prover import Backend, Prover, prove_rule
+from ..core.proof.prover import ProofMethod, Prover, prove_rule
 from ..core.proof.replay import replay
 from ..core.proof.smt import SmtProver, is_available
 from ..core.proof.verdict import Technique
@@ -104,7 +104,7 @@ def examine(
 
 def default_prover(*, float32: bool = False) -> Prover:
     """The techniques that are installed, on every `float32` if asked for; their worker processes end with it."""
-    smt: dict[Technique, Backend] = {Technique.SMT: SmtProver().prove} if is_available() else {}
+    smt: dict[Technique, ProofMethod] = {Technique.SMT: SmtProver().prove} if is_available() else {}
     return Prover({**smt, Technique.EXHAUSTION: Exhaustion(float32).prove}, replay)
 
 

@@ -48,7 +48,7 @@ def fault_of(r: Rule, model: onnx.ModelProto) -> Fault | None:
 @pytest.fixture(scope="module")
 def prover() -> Prover:
     found = default_prover()
-    return Prover({t: b for t, b in found.backends.items() if t is Technique.SMT}, found.replayer)
+    return Prover({t: m for t, m in found.methods.items() if t is Technique.SMT}, found.replayer)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from passwright.core.proof.exhaustion import Exhaustion, _shapes
 from passwright.core.proof.exhaustion_worker import numbers_of
 from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation, input_types
 from passwright.core.proof.rule_obligation import obligation_of, retyped_model
-from passwright.core.proof.verdict import Verdict
+from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.rewriting.rules import EXACT, ROUNDING, Contract
 from passwright.core.verify.guarantee import Guarantee
 from rewriting import load
@@ -30,7 +30,7 @@ def halves(before: str, after: str, contract: Contract = EXACT) -> Obligation:
     return Obligation(Fragment(first), Fragment(second), input_types(first), contract)
 
 
-def verdict_on(exhaustion: Exhaustion, before: str, after: str) -> Verdict:
+def verdict_on(exhaustion: Exhaustion, before: str, after: str) -> ProofVerdict:
     (found,) = exhaustion.prove(halves(before, after))
     return found
 

@@ -11,7 +11,7 @@ from onnx import numpy_helper, parser
 from passwright.core import EXACT, ROUNDING, require, rule
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.proof import finite_field as ff
-from passwright.core.proof.field_kernels import MAX_TERMS, bilinear
+from passwright.core.proof.field_functions import MAX_TERMS, bilinear
 from passwright.core.proof.field_symbols import SymbolicInputs
 from passwright.core.proof.finite_field import FieldArray
 from passwright.core.proof.finite_field_constants import lift
@@ -20,7 +20,7 @@ from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation
 from passwright.core.proof.prover import Prover, prove_rule
 from passwright.core.proof.rule_obligation import build_sites, obligation_of
 from passwright.core.proof.shadow_array import ShadowArray, lifted
-from passwright.core.proof.verdict import Technique, Verdict
+from passwright.core.proof.verdict import ProofVerdict, Technique
 from passwright.core.rewriting.rules import Contract
 from passwright.core.verify.guarantee import Guarantee
 
@@ -176,7 +176,7 @@ def test_equal_bits_need_equal_operations() -> None:
 
 def test_a_refutation_needs_an_input() -> None:
     with pytest.raises(ValueError, match="counterexample"):
-        Verdict(Guarantee.REFUTED, Technique.FINITE_FIELD)
+        ProofVerdict(Guarantee.REFUTED, Technique.FINITE_FIELD)
 
 
 @pytest.mark.parametrize("number", [1e-5, 1e-12, 0.1, 1 / 3, 2.5, 6.0, -0.70710677, 3.1415927, 0.044715])

@@ -16,7 +16,7 @@ from passwright.core import Graph, from_onnx
 from passwright.core.errors import EvaluationError
 from passwright.core.ir.dims import as_integers
 from passwright.core.operators.effects import is_nondeterministic
-from passwright.core.operators.table import DOMAINS, find_kernel
+from passwright.core.operators.table import DOMAINS, find_meaning
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
 from passwright.core.proof.obligation import Fragment, NotApplicable
 from passwright.core.proof.smt_evaluation import TermEvaluation, TermTensor
@@ -263,7 +263,7 @@ def test_operators_without_kernel_are_known() -> None:
     missing = {
         s.name
         for s in specs
-        if find_kernel(s.domain, s.name) is None
+        if find_meaning(s.domain, s.name) is None
         and not s.has_function
         and not s.has_context_dependent_function
         and not is_nondeterministic(s.name, s.domain, s.since_version)

@@ -11,7 +11,7 @@ from node_cases import cases
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from passwright.core import from_onnx
-from passwright.core.operators.declaration import Family, KernelCall, Trait
+from passwright.core.operators.declaration import Family, OperatorCall, Trait
 from passwright.core.operators.table import OPERATORS, ops_with
 from passwright.core.proof.finite_field_proof import Difference, prove_by_field
 from passwright.core.proof.obligation import Fragment, Obligation, input_types
@@ -23,8 +23,8 @@ TOLERANCE = {TensorProto.FLOAT: 1e-5, TensorProto.FLOAT16: 4e-3}
 NODE_CASES = [name for name in cases() if name.startswith(("test_causal_conv", "test_linear_attention", "test_swiglu"))]
 
 
-def call(version: int = 20, **attributes: Any) -> KernelCall:
-    return KernelCall(onnx.NodeProto(output=["y"]), version, attributes, (), lambda _, inputs: list(inputs))
+def call(version: int = 20, **attributes: Any) -> OperatorCall:
+    return OperatorCall(onnx.NodeProto(output=["y"]), version, attributes, (), lambda _, inputs: list(inputs))
 
 
 def test_a_meaning_is_chosen_by_the_opset() -> None:

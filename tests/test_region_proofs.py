@@ -19,7 +19,7 @@ from passwright.core.proof.obligation import Obligation
 from passwright.core.proof.prover import Prover
 from passwright.core.proof.region_obligations import Regions, RewrittenModel
 from passwright.core.proof.region_proofs import SMALL_EXTENTS, ProofSeconds, RegionProofs, prove_regions
-from passwright.core.proof.verdict import Verdict
+from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.run.pipeline import selectable_names
 from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.verify.guarantee import Guarantee
@@ -123,7 +123,7 @@ def test_empty_outputs_show_nothing() -> None:
 def test_layers_of_equal_structure_are_proved_once() -> None:
     calls: list[object] = []
 
-    def counted(obligation: Obligation) -> list[Verdict]:
+    def counted(obligation: Obligation) -> list[ProofVerdict]:
         calls.append(obligation)
         return Prover().prove(obligation)
 
@@ -207,7 +207,7 @@ def test_dims_that_follow_from_others_have_the_sizes_of_runs() -> None:
 def test_small_regions_come_first() -> None:
     tried: list[str] = []
 
-    def recorded(obligation: Obligation) -> list[Verdict]:
+    def recorded(obligation: Obligation) -> list[ProofVerdict]:
         tried.append(obligation.rule)
         return Prover().prove(obligation)
 

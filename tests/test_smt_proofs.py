@@ -13,7 +13,7 @@ from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation
 from passwright.core.proof.replay import replay
 from passwright.core.proof.smt import SmtProver
 from passwright.core.proof.smt_answer import Outcome
-from passwright.core.proof.verdict import Verdict
+from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, conditional
 from passwright.core.verify.guarantee import Guarantee
 from rewriting import load
@@ -37,7 +37,7 @@ def obligation(types: str, before: str, after: str, contract: Contract = EXACT, 
     return Obligation(Fragment(first), Fragment(second), input_types(first), contract, assumed)
 
 
-def verdict_on(prover: SmtProver, *texts: Any) -> Verdict:
+def verdict_on(prover: SmtProver, *texts: Any) -> ProofVerdict:
     (found,) = prover.prove(obligation(*texts))
     return found
 

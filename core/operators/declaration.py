@@ -130,11 +130,11 @@ ElementFunction = Callable[[Op], list[Sequence[SymInt | None]]]
 AnyMeaning = TypeVar("AnyMeaning", bound=Meaning)
 BodyRunner = Callable[[onnx.GraphProto, Sequence[Any]], list[Any]]
 CONTEXT = ("node", "version", "output_count", "input_types", "run_body", "own_types")
-"""Parameters of meanings that are facts of a `KernelCall` other than attributes."""
+"""Parameters of meanings that are facts of an `OperatorCall` other than attributes."""
 
 
 @dataclass(frozen=True, slots=True)
-class KernelCall:
+class OperatorCall:
     """A node of the opset `version` of its domain. `attributes` has the defaults of the schema too.
 
     Tensors in attributes are arrays, their floats float64. `input_types` are the element types
@@ -187,7 +187,7 @@ class Operator:
         """The function that holds at an opset; None if there is none."""
         return next((function for since, function in self.meanings if since <= version), None)
 
-    def run(self, call: KernelCall, *inputs: Any) -> Any:
+    def run(self, call: OperatorCall, *inputs: Any) -> Any:
         """The outputs of a call. Raises NotImplementedError if its opset has no meaning."""
         function = self.meaning(call.version)
         if function is None:
@@ -195,7 +195,7 @@ class Operator:
         return apply(function, call, *inputs)
 
 
-def apply(function: Meaning, call: KernelCall, *inputs: Any) -> Any:
+def apply(function: Meaning, call: OperatorCall, *inputs: Any) -> Any:
     """The result of a function of the inputs of a call, and of the attributes and facts that the function names.
 
     An attribute whose place an input took in a later opset is passed as that input.

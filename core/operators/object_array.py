@@ -1,6 +1,6 @@
 """Arrays of objects to which the functions of NumPy apply: each cell is an object of a domain, or a number.
 
-A kernel that is plain NumPy computes in the domain, such as on terms of z3. One that leaves NumPy's protocols, as
+A meaning that is plain NumPy computes in the domain, such as on terms of z3. One that leaves NumPy's protocols, as
 `np.asarray` and `float` do, raises NotSupported.
 """
 

@@ -1,4 +1,7 @@
-"""Operators as `onnx.reference` computes them, where it is right in each version and computes in float64."""
+"""Operators as `onnx.reference` computes them, where it is right in each version and computes in float64.
+
+Operators on strings and on signals are declared here.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from .declaration import Family, T
 from .element_types import Array
 
 
@@ -41,3 +45,15 @@ def run_node(node: onnx.NodeProto, version: int, *inputs: Any) -> tuple[Any, ...
 def by_reference(*inputs: Any, node: onnx.NodeProto, version: int) -> tuple[Any, ...]:
     """The outputs of the operator of a node: the meaning of operators that are evaluated here."""
     return run_node(node, version, *inputs)
+
+
+REFERENCE = Family()
+REFERENCE.declare("RegexFullMatch", T.SAME_SHAPE, by_reference)
+REFERENCE.declare("StringConcat", T.SAME_DTYPE | T.LINEAR_TIME, by_reference)
+REFERENCE.declare("StringNormalizer", T.SAME_DTYPE | T.DATA_DEPENDENT | T.JUMPS | T.LINEAR_TIME, by_reference)
+REFERENCE.declare("StringSplit", T.SAME_DTYPE | T.DATA_DEPENDENT | T.JUMPS, by_reference)
+REFERENCE.declare("TfIdfVectorizer", meaning=by_reference)
+REFERENCE.declare("BlackmanWindow HammingWindow HannWindow", T.LINEAR_TIME, by_reference, roles={0: "extent"})
+REFERENCE.declare("DFT", T.SAME_DTYPE, by_reference, roles={1: "extent", 2: "axes"})
+REFERENCE.declare("MelWeightMatrix", meaning=by_reference, roles={0: "extent", 1: "extent"})
+REFERENCE.declare("STFT", T.SAME_DTYPE, by_reference, roles={1: "extent", 3: "extent"})

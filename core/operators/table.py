@@ -20,9 +20,8 @@ from . import (
     quantization,
     recurrent,
     reduction,
+    reference,
     resize,
-    signal,
-    text,
     window,
 )
 from .declaration import Meaning, Operator, Trait
@@ -32,7 +31,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType({
     for family in (
         attention.ATTENTION, control.CONTROL, elementwise.ELEMENTWISE, linear.LINEAR,
         movement.MOVEMENT, normalization.NORMALIZATION, quantization.QUANTIZATION, recurrent.RECURRENT,
-        reduction.REDUCTION, resize.RESIZE, signal.SIGNAL, text.TEXT, window.WINDOW,
+        reduction.REDUCTION, reference.REFERENCE, resize.RESIZE, window.WINDOW,
     )
     for name, operator in sorted(family.operators.items())
 })  # fmt: skip
@@ -46,14 +45,9 @@ DOMAINS: Mapping[str, Mapping[str, Operator]] = {
 UNKNOWN = Operator()
 
 
-def find_operator(domain: str, op_type: str) -> Operator | None:
-    """The declaration of an operator, or None where there is none."""
-    return DOMAINS.get(domain, {}).get(op_type)
-
-
-def find_kernel(domain: str, op_type: str) -> Meaning | None:
-    """A function of a `KernelCall` and the inputs that evaluates an operator, or None where there is none."""
-    operator = find_operator(domain, op_type)
+def find_meaning(domain: str, op_type: str) -> Meaning | None:
+    """A function of an `OperatorCall` and the inputs that evaluates an operator, or None where there is none."""
+    operator = DOMAINS.get(domain, {}).get(op_type)
     return operator.run if operator is not None and operator.meanings else None
 
 

@@ -23,7 +23,7 @@ from ..verify.guarantee import Guarantee
 from .element_dependence import require_single_dependence
 from .exhaustion_worker import ExhaustionWorker, NumbersDifference, NumbersRequest
 from .obligation import LARGE_SIZE, Fragment, InputType, NotApplicable, Obligation, promises_bits, size_sets
-from .verdict import Technique, Verdict
+from .verdict import ProofVerdict, Technique
 
 FLOAT16_ELEMENTS, FLOAT32_ELEMENTS = 1 << 12, 1 << 22
 """Elements of an input whose dims are free."""
@@ -46,14 +46,14 @@ class Exhaustion:
     def __post_init__(self) -> None:
         self._process = WorkerProcess(module_command(f"{__name__}_worker"), SECONDS)
 
-    def prove(self, obligation: Obligation) -> list[Verdict]:
+    def prove(self, obligation: Obligation) -> list[ProofVerdict]:
         """The verdict on an obligation. Raises NotApplicable."""
         if not promises_bits(obligation.contract):
             raise NotApplicable("its contract does not promise equal bits")
         bools = [i for i in obligation.inputs if i.dtype == TensorProto.BOOL and all(d == 1 for d in i.dims)]
         if len(bools) > MAX_BOOLS:
             raise NotApplicable(f"it has more than {MAX_BOOLS} bools for inputs")
-        found: list[Verdict] = []
+        found: list[ProofVerdict] = []
         for values in product((False, True), repeat=len(bools)):
             given = {i.name: np.full(i.shape({}), v) for i, v in zip(bools, values, strict=True)}
             verdicts = self._prove_numbers(_with_bools(obligation, given))
@@ -62,9 +62,9 @@ class Exhaustion:
                         for v in verdicts]  # fmt: skip
             found += verdicts
         words = [*(c for v in found for c in v.coverage), *("every bool" for _ in bools)]
-        return [Verdict(Guarantee.EXACT, Technique.EXHAUSTION, tuple(dict.fromkeys(words)))]
+        return [ProofVerdict(Guarantee.EXACT, Technique.EXHAUSTION, tuple(dict.fromkeys(words)))]
 
-    def _prove_numbers(self, obligation: Obligation) -> list[Verdict]:
+    def _prove_numbers(self, obligation: Obligation) -> list[ProofVerdict]:
         """The verdict on an obligation of one input."""
         dtype = _input_of(obligation).dtype
         if dtype in SMALL_INTEGERS:
@@ -73,7 +73,7 @@ class Exhaustion:
         found = [self._judge(_retyped(obligation, w), w) for w in wanted]
         return [v for v in found if v.guarantee is not Guarantee.EXACT] or found
 
-    def _judge(self, obligation: Obligation, dtype: int) -> Verdict:
+    def _judge(self, obligation: Obligation, dtype: int) -> ProofVerdict:
         given = _input_of(obligation)
         models = (obligation.before.model, obligation.after.model)
         before, after = (require_single_dependence(m, given.name) for m in models)
@@ -97,7 +97,7 @@ class Exhaustion:
                 reason = e.describe("onnxruntime")
             except (EvaluationError, ModelError, RequestFailed) as e:
                 reason = str(e)
-        return Verdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=reason)
+        return ProofVerdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=reason)
 
 
 def _with_bools(obligation: Obligation, bools: Bools) -> Obligation:
@@ -181,11 +181,11 @@ def _large_shapes(obligation: Obligation, given: InputType, elements: int) -> It
         yield given.shape(sizes | {name: max(1, elements // max(1, prod(given.shape(sizes))))})
 
 
-def _verdict(given: InputType, difference: NumbersDifference | None, dtype: int) -> Verdict:
+def _verdict(given: InputType, difference: NumbersDifference | None, dtype: int) -> ProofVerdict:
     name = helper.tensor_dtype_to_np_dtype(dtype).name
     if difference is None:
-        return Verdict(Guarantee.EXACT, Technique.EXHAUSTION, (f"every {name}",))
+        return ProofVerdict(Guarantee.EXACT, Technique.EXHAUSTION, (f"every {name}",))
     if name == "float16":  # in which onnxruntime computes with 32 bits between ops: no contract promises equal bits
-        return Verdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=f"on float16, {difference.reason}")
+        return ProofVerdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=f"on float16, {difference.reason}")
     shown = {given.name: difference.counterexample}
-    return Verdict(Guarantee.REFUTED, Technique.EXHAUSTION, reason=difference.reason, counterexample=shown)
+    return ProofVerdict(Guarantee.REFUTED, Technique.EXHAUSTION, reason=difference.reason, counterexample=shown)

@@ -23,14 +23,14 @@ from ..verify.guarantee import Guarantee
 from ..verify.reference.float64_evaluation import EvaluationOrder, evaluate_by_policy
 from . import finite_field as ff
 from .bool_polynomials import with_numbers
-from .field_kernels import operations_by_name
+from .field_functions import operations_by_name
 from .field_symbols import READS_SHAPE, SymbolicInputs, names_in, symbolic_inputs
 from .finite_field import FieldArray
 from .finite_field_constants import lift
 from .obligation import Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .shadow_array import Array, ShadowArray, lifted, shadowed
 from .traced_array import Origin, compute, leaves_of
-from .verdict import Technique, Verdict
+from .verdict import ProofVerdict, Technique
 
 ENOUGH_DRAWS = 6
 """Draws at which each element of the outputs is defined: (2^10 / P)^6 < 2^-60, for expressions of degree 2^10."""
@@ -68,11 +68,11 @@ HARDLY_DEFINED = "an element of the outputs is hardly ever defined in the field"
 NO_TIME = "no time was left, as proofs take no longer than verification"
 NO_KERNEL = "has no float64 kernel"
 DIFFERENCES = frozenset({DIFFERENT_NUMBERS, DIFFERENT_RESIDUES, DIFFERENT_INTEGERS, NOT_EVALUATED, DIFFERENT_SHAPES})
-"""Reasons of unknown verdicts that speak against a rule, as a kernel that is not there does not."""
+"""Reasons of unknown verdicts that speak against a rule, as a missing function does not."""
 
 
 class NoFieldKernel(NotApplicable):
-    """Raised where a kernel has lost the exact values of numbers."""
+    """Raised where a meaning has lost the exact values of numbers."""
 
 
 class Difference(Exception):
@@ -169,7 +169,7 @@ Redraw = Callable[[int], Obligation | None]
 """The same obligation with other constants, given a seed (`rule_obligation.obligation_of`)."""
 
 
-def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list[Verdict]:
+def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list[ProofVerdict]:
     """The verdict of random evaluation at all sizes. Raises NotApplicable, and Difference where outputs differ.
 
     Where its constants have roots that the field lacks, the obligation is evaluated with others from `redraw`. A
@@ -181,7 +181,7 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
     same_bits = sizes_with_equal_bits(obligation, symbolic) if wants_bits else []
     if same_bits:
         domain = ("equal operations on equal elements", *extents_words(obligation))
-        return [Verdict(Guarantee.EXACT, Technique.FINITE_FIELD, domain, sizes=sizes_in(same_bits))]
+        return [ProofVerdict(Guarantee.EXACT, Technique.FINITE_FIELD, domain, sizes=sizes_in(same_bits))]
     points = Points(symbolic)
     shown: list[Mapping[str, int]] = []
     reasons: list[str] = []
@@ -214,7 +214,7 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
             return prove_by_field(with_numbers(obligation, element_types))
         except (Difference, NotApplicable):
             pass
-    return [Verdict(guarantee, Technique.FINITE_FIELD, domain, notes=notes, sizes=sizes_in(shown))]
+    return [ProofVerdict(guarantee, Technique.FINITE_FIELD, domain, notes=notes, sizes=sizes_in(shown))]
 
 
 def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> list[Mapping[str, int]]:
@@ -326,7 +326,7 @@ def decides_by_numbers(obligation: Obligation) -> bool:
 
 
 SMOOTH = ops_with(Trait.MOVES_DATA) | ops_with(Trait.SMOOTH)
-"""Operators that are one formula for all numbers, or whose kernels choose between forms of one that are equal."""
+"""Operators that are one formula for all numbers, or whose meanings choose between forms of one that are equal."""
 
 
 def reads_shapes_alone(obligation: Obligation) -> bool:
@@ -547,7 +547,7 @@ def lifted_codes(array: Array) -> ShadowArray:
 def exact_policy(array: Array, element_type: int, is_exact: bool) -> Array:
     """A result of an op; one without field elements is lifted if it is made of single-precision constants.
 
-    Raises NotApplicable for other numbers: they come from drawn ones, whose exact values a kernel has lost.
+    Raises NotApplicable for other numbers: they come from drawn ones, whose exact values a meaning has lost.
     """
     if isinstance(array, ShadowArray) and array.field is not None:
         return array

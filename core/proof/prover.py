@@ -17,9 +17,9 @@ from ..verify.guarantee import PROOFS, STRENGTH, Guarantee
 from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
 from .obligation import NotApplicable, Obligation, promises_bits
 from .rule_obligation import build_sites, obligation_of
-from .verdict import Technique, Verdict, sizes_words, strongest
+from .verdict import ProofVerdict, Technique, sizes_words, strongest
 
-Backend = Callable[[Obligation], Sequence[Verdict]]
+ProofMethod = Callable[[Obligation], Sequence[ProofVerdict]]
 """One technique: its verdicts on an obligation. Raises NotApplicable."""
 Replayer = Callable[[Obligation, Mapping[str, np.ndarray[Any, Any]]], str]
 """The difference that onnxruntime shows on inputs, in words; "" if it shows none."""
@@ -33,13 +33,13 @@ MAX_MODELS_OF_SITE = 6  # models with the same build site
 class Prover:
     """The techniques that are there: the finite field always; the others where they are installed.
 
-    `backends` are tried where the field leaves something open: an exactness proof of an exact rule, or any proof.
+    `methods` are tried where the field leaves something open: an exactness proof of an exact rule, or any proof.
     """
 
-    backends: Mapping[Technique, Backend] = field(default_factory=dict[Technique, Backend])
+    methods: Mapping[Technique, ProofMethod] = field(default_factory=dict[Technique, ProofMethod])
     replayer: Replayer | None = None
 
-    def prove(self, obligation: Obligation, redraw: Redraw | None = None) -> list[Verdict]:
+    def prove(self, obligation: Obligation, redraw: Redraw | None = None) -> list[ProofVerdict]:
         """The verdicts on an obligation, one of each technique that was tried.
 
         One with a condition is tried without it first, and under it where that shows no proof.
@@ -50,34 +50,34 @@ class Prover:
         if strongest(unconditional).guarantee in PROOFS:
             return unconditional
         if obligation.unsaid:
-            return [Verdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=obligation.unsaid)]
+            return [ProofVerdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=obligation.unsaid)]
         found = self._tried(obligation, redraw)
         return [replace(v, coverage=(*v.coverage, UNDER_CONDITION)) if v.guarantee in PROOFS else v for v in found]
 
-    def _tried(self, obligation: Obligation, redraw: Redraw | None) -> list[Verdict]:
+    def _tried(self, obligation: Obligation, redraw: Redraw | None) -> list[ProofVerdict]:
         verdicts = self._by_field(obligation, redraw)
-        for technique, backend in self.backends.items():
+        for technique, method in self.methods.items():
             best = strongest(verdicts)
             if best.guarantee is Guarantee.REFUTED or not is_open(obligation, best):
                 break
-            verdicts += attempt_proof(obligation, technique, backend)
+            verdicts += attempt_proof(obligation, technique, method)
         return verdicts
 
-    def _by_field(self, obligation: Obligation, redraw: Redraw | None) -> list[Verdict]:
+    def _by_field(self, obligation: Obligation, redraw: Redraw | None) -> list[ProofVerdict]:
         try:
             return prove_by_field(obligation, redraw)
         except NotApplicable as why:
-            return [Verdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=str(why))]
+            return [ProofVerdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=str(why))]
         except Difference as found:
             return [self._replayed(obligation, found)]
 
-    def _replayed(self, obligation: Obligation, found: Difference) -> Verdict:
+    def _replayed(self, obligation: Obligation, found: Difference) -> ProofVerdict:
         """The verdict on a difference: refuted if onnxruntime shows one too."""
         inputs = {i.name: as_input(found.feeds[i.name], i.dtype) for i in obligation.inputs}
         shown = self.replayer(obligation, inputs) if self.replayer is not None else ""
         if shown:
-            return Verdict(Guarantee.REFUTED, Technique.FINITE_FIELD, reason=shown, counterexample=inputs)
-        return Verdict(found.guarantee, Technique.FINITE_FIELD, reason=str(found))
+            return ProofVerdict(Guarantee.REFUTED, Technique.FINITE_FIELD, reason=shown, counterexample=inputs)
+        return ProofVerdict(found.guarantee, Technique.FINITE_FIELD, reason=str(found))
 
 
 def without_condition(redraw: Redraw, seed: int) -> Obligation | None:
@@ -91,31 +91,31 @@ def as_input(array: Any, dtype: int) -> np.ndarray[Any, Any]:
     return np.asarray(array).astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
 
 
-def is_open(obligation: Obligation, best: Verdict) -> bool:
+def is_open(obligation: Obligation, best: ProofVerdict) -> bool:
     """Whether another technique may show more: exactness of an exact rule, or anything of one that is not proved."""
     wants_bits = promises_bits(obligation.contract)
     return best.guarantee is not Guarantee.EXACT and (wants_bits or best.guarantee is not Guarantee.REALS)
 
 
-def attempt_proof(obligation: Obligation, technique: Technique, backend: Backend) -> list[Verdict]:
+def attempt_proof(obligation: Obligation, technique: Technique, method: ProofMethod) -> list[ProofVerdict]:
     """The verdicts of one technique, or an unknown one with the reason for which it does not apply."""
     try:
-        return list(backend(obligation))
+        return list(method(obligation))
     except NotApplicable as why:
-        return [Verdict(Guarantee.UNKNOWN, technique, reason=str(why))]
+        return [ProofVerdict(Guarantee.UNKNOWN, technique, reason=str(why))]
 
 
 @dataclass(frozen=True, slots=True)
 class ProvedModel:
     """The verdicts on one model, before and after, and the line of the rule that returned the replacement."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ProofVerdict, ...]
     build_site: int
     before: onnx.ModelProto = field(repr=False)
     after: onnx.ModelProto | None = field(default=None, repr=False)
 
     @property
-    def best(self) -> Verdict:
+    def best(self) -> ProofVerdict:
         """The verdict that says most."""
         return strongest(self.verdicts)
 
@@ -221,7 +221,7 @@ def prove_rule(rule: Rule, models: Sequence[onnx.ModelProto], prover: Prover) ->
         try:
             obligation = obligation_of(rule, model)
         except NotApplicable as why:
-            reason = Verdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=str(why))
+            reason = ProofVerdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=str(why))
             found.append(ProvedModel((reason,), 0, model))
             continue
         except PassesError:  # the check reports it

@@ -17,9 +17,9 @@ import numpy as np
 from ..verify.guarantee import PROOFS, Guarantee, ProofCounts
 from .finite_field_proof import NO_FIELD_KERNEL, NO_TIME
 from .obligation import NotApplicable, Obligation
-from .prover import Backend
+from .prover import ProofMethod
 from .region_obligations import RegionClaim, Regions
-from .verdict import Technique, Verdict, strongest
+from .verdict import ProofVerdict, Technique, strongest
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class RegionProof:
     """The verdict on the region of one shared value, and by how many ulps each folded weight in it is `rounded`."""
 
     cut_point: str
-    verdict: Verdict
+    verdict: ProofVerdict
     rounded: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
@@ -73,7 +73,7 @@ NO_LIMIT = ProofSeconds()
 
 
 def prove_regions(
-    regions: Regions, techniques: Sequence[Backend], *, exact: bool = False, seconds: ProofSeconds = NO_LIMIT
+    regions: Regions, techniques: Sequence[ProofMethod], *, exact: bool = False, seconds: ProofSeconds = NO_LIMIT
 ) -> RegionProofs:
     """Prove each changed region by the first technique that does; what is left after so many `seconds` is unknown.
 
@@ -125,26 +125,26 @@ class _Work:
 
     left: Callable[[], float] = lambda: inf
     """The seconds that are left for a technique."""
-    verdicts: dict[str, list[Verdict]] = field(default_factory=dict[str, list[Verdict]])
+    verdicts: dict[str, list[ProofVerdict]] = field(default_factory=dict[str, list[ProofVerdict]])
     ulps: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
-    known: dict[Hashable, Sequence[Verdict]] = field(default_factory=dict[Hashable, Sequence[Verdict]])
+    known: dict[Hashable, Sequence[ProofVerdict]] = field(default_factory=dict[Hashable, Sequence[ProofVerdict]])
 
-    def add(self, cut_point: str, *verdicts: Verdict) -> None:
+    def add(self, cut_point: str, *verdicts: ProofVerdict) -> None:
         """Add verdicts on a region."""
         self.verdicts.setdefault(cut_point, []).extend(verdicts)
 
-    def ordered(self, cut_points: Sequence[str]) -> Iterator[tuple[str, list[Verdict]]]:
+    def ordered(self, cut_points: Sequence[str]) -> Iterator[tuple[str, list[ProofVerdict]]]:
         """The verdicts by cut point."""
         return ((cut_point, self.verdicts[cut_point]) for cut_point in cut_points)
 
-    def attempt(self, technique: Backend, cut_point: str, claims: Iterable[RegionClaim]) -> None:
+    def attempt(self, technique: ProofMethod, cut_point: str, claims: Iterable[RegionClaim]) -> None:
         """Try the claims of a region until one is proved, if none was before."""
         try:
             self._attempt_claims(technique, cut_point, claims)
         except NotApplicable as why:
             self.add(cut_point, _unknown(str(why)))
 
-    def _attempt_claims(self, technique: Backend, cut_point: str, claims: Iterable[RegionClaim]) -> None:
+    def _attempt_claims(self, technique: ProofMethod, cut_point: str, claims: Iterable[RegionClaim]) -> None:
         if any(v.guarantee in PROOFS for v in self.verdicts.get(cut_point, ())):
             return
         if self.left() < 0:
@@ -161,7 +161,7 @@ class _Work:
             if any(v.reason == NO_FIELD_KERNEL for v in found):
                 return
 
-    def _verdicts(self, technique: Backend, claim: RegionClaim) -> Sequence[Verdict]:
+    def _verdicts(self, technique: ProofMethod, claim: RegionClaim) -> Sequence[ProofVerdict]:
         key = (id(technique), claim.key)
         if key not in self.known:
             self.known[key] = _attempt(technique, replace(claim.obligation, has_time=lambda: self.left() > 0))
@@ -177,12 +177,12 @@ def _left(clock: Callable[[], float], seconds: float) -> Callable[[], float]:
     return lambda: end - clock()
 
 
-def _of_rounded(verdict: Verdict) -> Verdict:
+def _of_rounded(verdict: ProofVerdict) -> ProofVerdict:
     """The verdict on a claim with exact weights, where the model has rounded ones."""
     return replace(verdict, guarantee=Guarantee.REALS) if verdict.guarantee is Guarantee.EXACT else verdict
 
 
-def _attempt(technique: Backend, obligation: Obligation) -> Sequence[Verdict]:
+def _attempt(technique: ProofMethod, obligation: Obligation) -> Sequence[ProofVerdict]:
     try:
         with np.errstate(all="ignore"):
             return technique(obligation)
@@ -190,12 +190,12 @@ def _attempt(technique: Backend, obligation: Obligation) -> Sequence[Verdict]:
         return [_unknown(str(why))]
 
 
-def _of_region(verdict: Verdict) -> Verdict:
+def _of_region(verdict: ProofVerdict) -> ProofVerdict:
     """The verdict on a region: its inputs may be values that the model never has, which refute nothing."""
     if verdict.guarantee in {Guarantee.REFUTED, Guarantee.FEWER_INPUTS}:
         return _unknown("it differs for values that it may never be given")
     return verdict
 
 
-def _unknown(reason: str) -> Verdict:
-    return Verdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=reason)
+def _unknown(reason: str) -> ProofVerdict:
+    return ProofVerdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=reason)

@@ -26,7 +26,7 @@ from ..rewriting.driver import rewrite
 from ..rewriting.rules import Rule
 from ..verify.reference.float64_evaluation import DTYPE_ATTRIBUTES
 from . import finite_field as ff
-from .field_kernels import shadow_of
+from .field_functions import shadow_of
 from .obligation import ExactArray, Fragment, NotApplicable, Obligation, input_types
 from .rule_condition import condition_of
 from .shadow_array import ShadowArray

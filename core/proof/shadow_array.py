@@ -1,7 +1,7 @@
 """Arrays of floats that carry their exact elements through NumPy.
 
 A ShadowArray is an ordinary array of floats for all code that reads it; beside, it has the field element of each
-number. A rule that computes constants, and the float64 kernels of verification, are plain NumPy: given shadow arrays,
+number. A rule that computes constants, and the meanings of operators, are plain NumPy: given shadow arrays,
 both compute in the field as well. A function that NumPy does not pass on, such as `float(x)`, leaves a plain number,
 whose exact value is lost.
 """
@@ -30,7 +30,7 @@ class ShadowArray(AnnotatedArray):
     field: FieldArray | None
     on_ufunc: ClassVar[Callable[..., Any]]
     on_function: ClassVar[Callable[..., Any]]
-    """The kernels that `field_kernels` gives this class."""
+    """The functions that `field_functions` gives this class."""
 
     def __array_finalize__(self, obj: object) -> None:
         """Make an array without exact elements, unless `shadowed` gives it some."""

@@ -17,7 +17,7 @@ from ..verify.guarantee import Guarantee
 from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .replay import format_inputs, replay
 from .smt_answer import Answer, Outcome, Question
-from .verdict import Technique, Verdict
+from .verdict import ProofVerdict, Technique
 
 if TYPE_CHECKING:
     from .smt_worker import SmtWorker  # which needs z3
@@ -53,14 +53,14 @@ class SmtProver:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.terminate()
 
-    def prove(self, obligation: Obligation) -> list[Verdict]:
+    def prove(self, obligation: Obligation) -> list[ProofVerdict]:
         """The verdict on an obligation: exact if its contract is and z3 shows it, or else over the reals.
 
         Raises NotApplicable without z3.
         """
         if not is_available():
             raise NotApplicable("z3 is not installed: pip install 'passwright[prove]'")
-        verdicts: list[Verdict] = []
+        verdicts: list[ProofVerdict] = []
         for over_reals in readings(obligation):
             verdict = self._judge(obligation, over_reals=over_reals)
             if verdict.guarantee is not Guarantee.UNKNOWN:
@@ -86,19 +86,19 @@ class SmtProver:
                 return Answer(Outcome.UNKNOWN, "z3 lacks memory")
             raise
 
-    def _judge(self, obligation: Obligation, *, over_reals: bool) -> Verdict:
+    def _judge(self, obligation: Obligation, *, over_reals: bool) -> ProofVerdict:
         answer = self.ask(obligation, over_reals=over_reals)
         if answer.outcome is Outcome.PROVED:
             return _proved(obligation, answer, over_reals=over_reals)
         shown = replay(obligation, answer.inputs) if answer.inputs is not None else ""
         if shown:
-            return Verdict(Guarantee.REFUTED, Technique.SMT, reason=shown, counterexample=answer.inputs)
+            return ProofVerdict(Guarantee.REFUTED, Technique.SMT, reason=shown, counterexample=answer.inputs)
         if answer.outcome is Outcome.FEWER_INPUTS:
-            return Verdict(Guarantee.FEWER_INPUTS, Technique.SMT, reason=_at(answer))
+            return ProofVerdict(Guarantee.FEWER_INPUTS, Technique.SMT, reason=_at(answer))
         reason = answer.reason
         if answer.outcome is Outcome.DIFFERS:
             reason = f"{answer.reason} for z3, but not in onnxruntime on its inputs"
-        return Verdict(Guarantee.UNKNOWN, Technique.SMT, reason=reason)
+        return ProofVerdict(Guarantee.UNKNOWN, Technique.SMT, reason=reason)
 
 
 def is_available() -> bool:
@@ -117,13 +117,13 @@ def lean(obligation: Obligation) -> Obligation:
     return replace(obligation, before=before, after=after, retyped=None, has_time=None)
 
 
-def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> Verdict:
+def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> ProofVerdict:
     types = sorted({i.dtype for i in obligation.inputs})
     sizes = frozenset(n for s in answer.sizes for n in s.values())
     if over_reals and any(map(has_floats, (obligation.before.model, obligation.after.model))):
-        return Verdict(Guarantee.REALS, Technique.SMT, notes=(REALS_NOTE,), sizes=sizes)
+        return ProofVerdict(Guarantee.REALS, Technique.SMT, notes=(REALS_NOTE,), sizes=sizes)
     domain = tuple(map(_all_of, types)) or ("its constants",)
-    return Verdict(Guarantee.EXACT, Technique.SMT, domain, notes=(EXACT_NOTE,), sizes=sizes)
+    return ProofVerdict(Guarantee.EXACT, Technique.SMT, domain, notes=(EXACT_NOTE,), sizes=sizes)
 
 
 def has_floats(model: onnx.ModelProto) -> bool:

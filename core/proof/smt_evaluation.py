@@ -1,6 +1,6 @@
 """Evaluation of models on tensors of z3 terms, at concrete shapes.
 
-Operators that move elements run their kernel on numbers of elements, elementwise ones have terms, and any other is an
+Operators that move elements run their meaning on numbers of elements, elementwise ones have terms, and any other is an
 unknown function of all that it reads, equal in both models if that is.
 """
 
@@ -18,15 +18,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..ir import op_schemas
 from ..ir.dtypes import INTEGERS
-from ..operators.declaration import KernelCall, Trait
+from ..operators.declaration import OperatorCall, Trait
 from ..operators.elementwise import aligned
 from ..operators.object_array import NotSupported, ObjectArray, map_cells
-from ..operators.table import data_inputs, find_kernel, ops_with
+from ..operators.table import data_inputs, find_meaning, ops_with
 from ..operators.window import Windows, windows_of
 from ..serialization.proto_queries import has_subgraphs, opset_versions
 from .obligation import ExactArray, Fragment, NotApplicable
 from .smt_functions import Functions
-from .smt_kernels import (
+from .smt_overrides import (
     DEFAULT_CODES,
     ELEMENTWISE,
     LAYOUT_INVARIANT,
@@ -99,7 +99,7 @@ class TermEvaluation:
     """Evaluations that share their uninterpreted functions.
 
     `by_formula`: operators of real numbers that are unknown functions otherwise, such as normalizations, are computed
-    by their kernels, which is slower; `formulas` are those of which a kernel was.
+    by their meanings, which is slower; `formulas` are those of which one was.
     """
 
     arithmetic: Arithmetic
@@ -167,7 +167,7 @@ class TermEvaluation:
         return call.run()
 
     def _constant_node(self, call: NodeCall, scope: _Scope) -> TermTensor:
-        array = call.kernel_results(())[0]
+        array = call.results(())[0]
         if not isinstance(array, np.ndarray):
             raise NotApplicable("a Constant that is no tensor")
         return self.constant(cast("Array", array), scope.exact.get(call.node.output[0]))
@@ -229,7 +229,7 @@ class NodeCall:
         """The outputs of an operator of the standard domain."""
         op = self.node.op_type
         if op in SHAPE_READERS or self._is_discrete_constant():
-            return [self._constant(v) for v in self.kernel_results(self._arrays())]
+            return [self._constant(v) for v in self.results(self._arrays())]
         if op in MOVES:
             return self._move()
         if op == "Dropout" and len(self.node.output) == 1 and not self._trains():
@@ -251,7 +251,7 @@ class NodeCall:
             return self._unknown()
 
     def by_formula(self) -> Sequence[Value] | None:
-        """The results of the kernel on real numbers; None where it must not run, or does anything that they lack."""
+        """The results of the meaning on real numbers; None where it must not run, or does anything that they lack."""
         evaluation, op = self.evaluation, self.node.op_type
         dtypes = [v.dtype for v in self.inputs if isinstance(v, TermTensor) and v.known is None]
         if not evaluation.by_formula or op in NEVER_OPAQUE or not dtypes or not FLOAT_SORTS.keys() >= set(dtypes):
@@ -266,16 +266,16 @@ class NodeCall:
         return found
 
     def computed(self) -> Sequence[Value]:
-        """The results of the kernel on terms. Raises NotSupported where it does anything that they lack."""
+        """The results of the meaning on terms. Raises NotSupported where it does anything that they lack."""
         terms = self._terms()
         arrays = [_cells(v, terms) for v in self.inputs]
         if self.node.op_type not in ELEMENTWISE and any(isinstance(a, ObjectArray) and not a.size for a in arrays):
             raise NotSupported("the result of no elements")
-        results = self.kernel_results(arrays)
+        results = self.results(arrays)
         return [self._computed_value(r, terms) for r in results]
 
     def _computed_value(self, result: Any, terms: TermDomain) -> Value:
-        """A result of a kernel. Raises NotSupported for a float of unknown type."""
+        """A result of a meaning. Raises NotSupported for a float of unknown type."""
         if result is None:
             return None
         if not isinstance(result, ObjectArray):
@@ -340,22 +340,22 @@ class NodeCall:
         )
 
     def _arrays(self) -> list[Any]:
-        """The inputs for a kernel that computes with numbers, or reads shapes alone."""
+        """The inputs for a meaning that computes with numbers, or reads shapes alone."""
         return [
             None if v is None else v if isinstance(v, list) else v.elements if v.known is None else v.known
             for v in self.inputs
         ]
 
-    def kernel_results(self, arrays: Sequence[Any]) -> list[Any]:
-        """The results of the kernel for numbers. Raises NotApplicable if it fails."""
-        kernel = find_kernel(self.domain, self.node.op_type)
-        if kernel is None:
+    def results(self, arrays: Sequence[Any]) -> list[Any]:
+        """The results of the meaning for numbers. Raises NotApplicable if it fails."""
+        meaning = find_meaning(self.domain, self.node.op_type)
+        if meaning is None:
             raise NotApplicable(f"{self.node.op_type} is not encoded")
         types = [v.dtype if isinstance(v, TermTensor) else 0 for v in self.inputs]
-        call = KernelCall(self.node, self.version, self.attributes, types, lambda _, __: [])
+        call = OperatorCall(self.node, self.version, self.attributes, types, lambda _, __: [])
         try:
             with np.errstate(all="ignore"):
-                found: Any = kernel(call, *arrays)
+                found: Any = meaning(call, *arrays)
         except (NotApplicable, NotSupported):
             raise
         except Exception as e:  # such as an index out of range
@@ -363,7 +363,7 @@ class NodeCall:
         return list(cast("tuple[Any, ...]", found)) if isinstance(found, tuple) else [found]
 
     def _move(self) -> Sequence[Value]:
-        """Run the kernel on the numbers of elements; 0 is that of a zero, for padding."""
+        """Run the meaning on the numbers of elements; 0 is that of a zero, for padding."""
         if self.attributes.get("reduction", "none") != "none":
             return self.opaque()
         chosen = MOVES[self.node.op_type]
@@ -373,7 +373,7 @@ class NodeCall:
         pool = _Pool(self.evaluation.arithmetic)
         arrays = [pool.numbers(v) if i in moved else _known_of(v) for i, v in enumerate(self.inputs)]
         dtype = next((_dtype_of(self.inputs[i]) for i in moved if _dtype_of(self.inputs[i])), 0)
-        results = self.kernel_results(arrays)
+        results = self.results(arrays)
         if self.node.op_type in {"SequenceLength", "OptionalHasElement"}:
             return [self._constant(r) for r in results]
         known = self._known_results(moved)
@@ -384,7 +384,7 @@ class NodeCall:
         tensors = [v for v in self.inputs if v is not None]
         if not moved or not all(isinstance(v, TermTensor) and v.known is not None for v in tensors):
             return None
-        found = self.kernel_results(self._arrays())
+        found = self.results(self._arrays())
         return found if all(isinstance(r, np.ndarray) for r in found) else None
 
     def _cast_dtype(self) -> int:
@@ -398,7 +398,7 @@ class NodeCall:
         kind = self.evaluation.arithmetic.kind(dtype)
         return TermTensor(dtype, map_cells(partial(terms.converted, kind=kind), x.elements))
 
-    def _elementwise(self, kernel: Override, dtype: int) -> TermTensor:
+    def _elementwise(self, override: Override, dtype: int) -> TermTensor:
         """The results of a function of the elements at each place."""
         given = [v.elements if isinstance(v, TermTensor) else None for v in self.inputs]
         self._align(given)
@@ -409,7 +409,7 @@ class NodeCall:
         shapes = " ".join(map(str, (a.shape for a in present)))
         for number, at in enumerate(np.ndindex(*shape)):
             call = ElementCall(self.node, self.version, self.attributes, terms, f"{number} of {shapes}")
-            found[at] = kernel(call, *(None if a is None else a[at] for a in spread))
+            found[at] = override(call, *(None if a is None else a[at] for a in spread))
         return TermTensor(dtype, found)
 
     def _override_dtype(self) -> int:
@@ -503,7 +503,7 @@ def _static_type(v: onnx.ValueInfoProto, op_type: str) -> tuple[int, tuple[int, 
 
 
 def _cells(value: Value, terms: TermDomain) -> Any:
-    """An input of a kernel: constants that are no floats are numbers, as axes and shapes have to be."""
+    """An input of a meaning: constants that are no floats are numbers, as axes and shapes have to be."""
     if not isinstance(value, TermTensor):
         return value
     if value.known is not None and value.known.dtype.kind in "biu":

@@ -32,7 +32,7 @@ def answer(question: Question) -> Answer:
     done: list[Mapping[str, int]] = []
     reasons: list[str] = []
     for sizes in question.sizes:
-        comparison = Comparison(question, sizes)
+        comparison = TermComparison(question, sizes)
         try:
             found = comparison.answer()
         except CannotRun as e:  # at these sizes
@@ -47,7 +47,7 @@ def answer(question: Question) -> Answer:
 
 
 @dataclass(slots=True)
-class Comparison:
+class TermComparison:
     """Two models at one size for each symbol."""
 
     question: Question

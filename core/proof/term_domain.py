@@ -1,4 +1,4 @@
-"""The elements of z3 as cells of arrays, with which the kernels of operators compute."""
+"""The elements of z3 as cells of arrays, with which the meanings of operators compute."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TermDomain:
     float_kind: Kind
 
     def kind(self, dtype: np.dtype[Any]) -> Kind:
-        """The kind of a type of NumPy. All floats are float64, as in the kernels."""
+        """The kind of a type of NumPy. All floats are float64, as in meanings."""
         return self.float_kind if dtype.kind == "f" else self.arithmetic.kind(helper.np_dtype_to_tensor_dtype(dtype))
 
     def element(self, cell: Any, kind: Kind) -> Element:

@@ -22,7 +22,7 @@ class Technique(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ProofVerdict:
     """The result of one technique on one obligation.
 
     `coverage` are the domains that it covers, in words: "every float16", "every float32", "every int64 with overflow"
@@ -62,7 +62,7 @@ def sizes_words(sizes: Iterable[int]) -> tuple[str, ...]:
     return (f"size{'s' * (len(ordered) > 1)} {listed}",)
 
 
-def strongest(verdicts: Iterable[Verdict]) -> Verdict:
+def strongest(verdicts: Iterable[ProofVerdict]) -> ProofVerdict:
     """The verdict that says most about one obligation: a refutation, or else the strongest guarantee.
 
     A proof over the reals outweighs DRAWN_INTEGERS of the same obligation; a smaller domain outweighs it in turn.

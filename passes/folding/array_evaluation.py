@@ -16,7 +16,7 @@ import onnx
 from onnx import helper
 
 from ...core import Op, Tensor, Value
-from ...core.operators.declaration import ANY_KIND, KernelCall, Operator, Trait, apply
+from ...core.operators.declaration import ANY_KIND, Operator, OperatorCall, Trait, apply
 from ...core.operators.element_types import Array
 from ...core.operators.table import OPERATORS
 
@@ -68,7 +68,7 @@ def _attempt(op: Op, found: Mapping[Value, Array], max_bytes: int) -> tuple[Arra
     if operator is None or not operator.exact or op.version < FIRST_OPSET:
         return None
     inputs = [None if v is None else v.const if v.is_const else found[v] for v in op.inputs]
-    call = _kernel_call(op)
+    call = _operator_call(op)
     try:
         if not _is_exact(operator, call, inputs) or _count(operator, call, inputs) > max_bytes:
             return None
@@ -83,14 +83,14 @@ def _attempt(op: Op, found: Mapping[Value, Array], max_bytes: int) -> tuple[Arra
     return results if all(map(_is_expected, op.outputs, results)) else None
 
 
-def _kernel_call(op: Op) -> KernelCall:
+def _operator_call(op: Op) -> OperatorCall:
     node = onnx.NodeProto(op_type=op.type, output=[v.name for v in op.outputs])
     attributes = {name: value.array if isinstance(value, Tensor) else value for name, value in op.attrs.items()}
     types = [0 if v is None else v.recorded_type[0] for v in op.inputs]
-    return KernelCall(node, op.version, attributes, types, lambda _, inputs: list(inputs), own_types=True)
+    return OperatorCall(node, op.version, attributes, types, lambda _, inputs: list(inputs), own_types=True)
 
 
-def _is_exact(operator: Operator, call: KernelCall, inputs: Sequence[Array | None]) -> bool:
+def _is_exact(operator: Operator, call: OperatorCall, inputs: Sequence[Array | None]) -> bool:
     """Whether the operands are of one type for which results are exact."""
     if operator.exact != ANY_KIND:
         types = {a.dtype for i, a in enumerate(inputs) if a is not None and i not in operator.roles}
@@ -99,7 +99,7 @@ def _is_exact(operator: Operator, call: KernelCall, inputs: Sequence[Array | Non
     return operator.is_exact is None or apply(operator.is_exact, call, *inputs)
 
 
-def _count(operator: Operator, call: KernelCall, given: Sequence[Array | None]) -> int:
+def _count(operator: Operator, call: OperatorCall, given: Sequence[Array | None]) -> int:
     """The bytes of the result of an op that may be larger than its inputs; 0 if it is not."""
     inputs = [a for a in given if a is not None]
     width = max((a.dtype.itemsize for a in inputs), default=8)

@@ -16,9 +16,9 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from ...errors import EvaluationError
 from ...ir import op_schemas
 from ...ir.tensor import Tensor, first_line
-from ...operators.declaration import KernelCall, Trait
+from ...operators.declaration import OperatorCall, Trait
 from ...operators.element_types import NUMPY_DTYPES, Array, widened
-from ...operators.table import find_kernel, ops_with
+from ...operators.table import find_meaning, ops_with
 from ...serialization.proto_queries import needed_nodes, opset_versions, read_names
 from ..noise import NOISE_MULTIPLE
 
@@ -384,16 +384,16 @@ class _Evaluation:
             decoded = _DecodedNode.of(_resolved_node(decoded.node, scope))
         node, domain = decoded.node, decoded.domain
         version = scope.opsets.get(domain, 1)
-        kernel = find_kernel(domain, node.op_type)
+        meaning = find_meaning(domain, node.op_type)
         schema = op_schemas.schema(node.op_type, domain, version)
-        if kernel is None:
+        if meaning is None:
             body = _function_body(schema, node, version, types)
             if body is not None:
                 return self._call(body, node, inputs, types, scope)
             raise EvaluationError(f"{op_schemas.qualified_op_type(domain, node.op_type)} has no float64 kernel")
         attributes = {**_defaults(node.op_type, domain, version), **decoded.attributes}
-        call = KernelCall(node, version, attributes, types, lambda g, args: self._run_graph(g, args, scope))
-        made = kernel(call, *inputs)
+        call = OperatorCall(node, version, attributes, types, lambda g, args: self._run_graph(g, args, scope))
+        made = meaning(call, *inputs)
         results: list[Any] = list(cast("tuple[Any, ...]", made)) if isinstance(made, tuple) else [made]
         stated = next((attributes[name] for name in DTYPE_ATTRIBUTES if attributes.get(name)), 0)
         kinds = _output_types(schema, stated if isinstance(stated, int) else 0, tuple(types), len(results))

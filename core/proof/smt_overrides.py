@@ -1,6 +1,6 @@
-"""Operators on elements of z3 whose kernels say less than onnxruntime computes, and the operators that are encoded.
+"""Operators on elements of z3 whose meanings say less than onnxruntime computes, and the operators that are encoded.
 
-All others that are encoded run their kernel in the `TermDomain`. An override gets the call and one element for each
+All others that are encoded run their meaning in the `TermDomain`. An override gets the call and one element for each
 input.
 """
 
@@ -79,10 +79,10 @@ def _extreme(name: str, is_first: Callable[[Term, Term], Term]) -> Override:
         found = either(z3.fpIsNaN(a.term), a.term, either(z3.fpIsNaN(b.term), b.term, ordered))
         return Element(found, a.kind, all_of(a.defined, b.defined))
 
-    def kernel(call: ElementCall, *elements: Element) -> Element:
+    def of_all(call: ElementCall, *elements: Element) -> Element:
         return reduce(partial(of_two, call), elements)
 
-    return kernel
+    return of_all
 
 
 def _where(_: ElementCall, condition: Element, a: Element, b: Element) -> Element:
@@ -174,7 +174,7 @@ LAYOUT_INVARIANT = ops_with(Trait.LAYOUT_INVARIANT)
 
 
 def override_of(op_type: str, kind: Kind) -> Override | None:
-    """The override of an operator for elements of a kind, or None where its kernel computes them."""
+    """The override of an operator for elements of a kind, or None where its meaning computes them."""
     own: Mapping[str, Override] = {}
     if isinstance(kind, FloatKind | IntegerKind):
         own = OVERRIDES_OF_FLOATS if isinstance(kind, FloatKind) else OVERRIDES_OF_INTEGERS
@@ -182,7 +182,7 @@ def override_of(op_type: str, kind: Kind) -> Override | None:
 
 
 def is_encoded(op_type: str, kind: Kind) -> bool:
-    """Whether the kernel or an override of an operator says what onnxruntime computes from elements of a kind."""
+    """Whether the meaning or an override of an operator says what onnxruntime computes from elements of a kind."""
     if isinstance(kind, FloatKind):
         return op_type in ROUNDS_ONCE
     return op_type in ROUNDS_ONCE or op_type in (OF_REALS if isinstance(kind, RealKind) else INTEGER_BITS)

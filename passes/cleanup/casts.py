@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import EXACT, Op, RewriteBuilder, Tensor, Value, require, rule
+
+cast_rule = partial(rule, contract=EXACT, group="merge-casts")
 
 
 class NumericFormat(NamedTuple):
@@ -47,31 +50,27 @@ DEFAULT_FILL = Tensor.from_array(np.zeros(1, np.float32))  # operator ConstantOf
 ARG_REDUCTION_TYPES = frozenset({TensorProto.FLOAT, TensorProto.INT32})
 
 
-@rule(lambda g, x, like, cast: g.CastLike(x, like) @ cast, contract=EXACT, group="merge-casts")
+@cast_rule(lambda g, x, like, cast: g.CastLike(x, like) @ cast)
 def cast_like_to_cast(g: RewriteBuilder, x: Value, like: Value, cast: Op) -> Value:
     """CastLike(x, y) => Cast(x, the type of y), or x where that is its own"""
     return x if x.dtype == like.dtype else g.Cast(x, to=like.dtype, **cast.attrs)
 
 
-@rule(lambda g, x, cast: g.one_of("BitCast", "Cast")(x) @ cast, contract=EXACT, group="merge-casts")
+@cast_rule(lambda g, x, cast: g.one_of("BitCast", "Cast")(x) @ cast)
 def drop_cast_to_same_type(g: RewriteBuilder, x: Value, cast: Op) -> Value:
     """Cast(x, the type of x) => x"""
     require(cast.attr("to") == x.dtype, "the cast changes the type")
     return x
 
 
-@rule(lambda g, x, b, c: g.Cast(g.Cast(x, to=b), to=c), allow_other_uses=True, contract=EXACT, group="merge-casts")
+@cast_rule(lambda g, x, b, c: g.Cast(g.Cast(x, to=b), to=c), allow_other_uses=True)
 def merge_casts(g: RewriteBuilder, x: Value, b: int, c: int) -> Value:
     """Cast(Cast(x, b), c) => Cast(x, c), or x, where b lets through all that c keeps"""
     require(equals_direct_cast(x.dtype, b, c), "the intermediate type changes values")
     return x if c == x.dtype else g.Cast(x, to=c)
 
 
-@rule(
-    lambda g, x, b, c, move, rest: g.Cast(g.one_of(*MOVEMENTS)(g.Cast(x, to=b), *rest) @ move, to=c),
-    contract=EXACT,
-    group="merge-casts",
-)
+@cast_rule(lambda g, x, b, c, move, rest: g.Cast(g.one_of(*MOVEMENTS)(g.Cast(x, to=b), *rest) @ move, to=c))
 def merge_casts_around_movement(
     g: RewriteBuilder, x: Value, b: int, c: int, move: Op, rest: tuple[Value | None, ...]
 ) -> Value:
@@ -81,12 +80,7 @@ def merge_casts_around_movement(
     return moved if c == x.dtype else g.Cast(moved, to=c)
 
 
-@rule(
-    lambda g, x, t, arg: g.one_of("ArgMax", "ArgMin")(g.Cast(x, to=t)) @ arg,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="merge-casts",
-)
+@cast_rule(lambda g, x, t, arg: g.one_of("ArgMax", "ArgMin")(g.Cast(x, to=t)) @ arg, allow_other_uses=True)
 def drop_cast_before_arg_reduction(g: RewriteBuilder, x: Value, t: int, arg: Op) -> Value:
     """ArgMax(Cast(x)) => ArgMax(x), also ArgMin, where the cast keeps every value, and so order and ties"""
     require(x.dtype in ARG_REDUCTION_TYPES, "onnxruntime may not compare this type")
@@ -95,7 +89,7 @@ def drop_cast_before_arg_reduction(g: RewriteBuilder, x: Value, t: int, arg: Op)
     return getattr(g, arg.type)(x, **arg.attrs)
 
 
-@rule(lambda g, dims, filled, t: g.Cast(g.ConstantOfShape(dims) @ filled, to=t), contract=EXACT, group="merge-casts")
+@cast_rule(lambda g, dims, filled, t: g.Cast(g.ConstantOfShape(dims) @ filled, to=t))
 def cast_fill(g: RewriteBuilder, dims: Value, filled: Op, t: int) -> Value:
     """Cast(ConstantOfShape(s, value=c), t) => ConstantOfShape(s, value=Cast(c, t))"""
     given = filled.attr("value", DEFAULT_FILL)

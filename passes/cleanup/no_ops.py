@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -51,6 +52,9 @@ from ..support.operand_queries import (
     uniform_value,
     unless_declined,
 )
+
+movement_rule = partial(rule, contract=EXACT, group="drop-no-op-movement")
+indexing_rule = partial(rule, contract=EXACT, group="drop-no-op-indexing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +217,8 @@ def is_empty_along(x: Value, axis: int) -> bool:
     return shape is not None and -len(shape) <= axis < len(shape) and same_extent(shape[axis], 0)
 
 
-@rule(
-    lambda g, x, op: g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, ...) @ op,
-    contract=EXACT,
-    group="drop-no-op-movement",
+@movement_rule(
+    lambda g, x, op: g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, ...) @ op
 )
 def drop_no_op_reshape(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
@@ -225,14 +227,14 @@ def drop_no_op_reshape(g: RewriteBuilder, x: Value, op: Op) -> Value:
 
 
 # Empty axes mean none to the operator, and all of extent 1 to onnxruntime.
-@rule(lambda g, x, axes: g.Squeeze(x, axes=axes), contract=EXACT, group="drop-no-op-movement")
+@movement_rule(lambda g, x, axes: g.Squeeze(x, axes=axes))
 def drop_no_op_squeeze(g: RewriteBuilder, x: Value, axes: list[int] | None) -> Value:
     """Squeeze(x) => x, where no dim has extent 1"""
     require(not axes and all(isinstance(d, int) and d != 1 for d in x.shape), "it may remove a dim")
     return x
 
 
-@rule(lambda g, x, op: g.Slice(x, ...) @ op, contract=EXACT, group="drop-no-op-movement")
+@movement_rule(lambda g, x, op: g.Slice(x, ...) @ op)
 def drop_full_slice(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Slice(x, from the first element to the last) => x"""
     if not takes_everything(op, x):
@@ -242,7 +244,7 @@ def drop_full_slice(g: RewriteBuilder, x: Value, op: Op) -> Value:
     return x
 
 
-@rule(lambda g, x, op: g.Pad(x, ...) @ op, contract=EXACT, group="drop-no-op-movement")
+@movement_rule(lambda g, x, op: g.Pad(x, ...) @ op)
 def drop_no_op_pad(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Pad(x, 0 0 ...) => x, in every mode"""
     pads = constant_numbers(op, "pads")
@@ -250,14 +252,14 @@ def drop_no_op_pad(g: RewriteBuilder, x: Value, op: Op) -> Value:
     return x
 
 
-@rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op, contract=EXACT, group="drop-no-op-movement")
+@movement_rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op)
 def drop_unit_depth_to_space(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """DepthToSpace(x, blocksize=1) => x, and so SpaceToDepth"""
     require(op.attr("blocksize") == 1, "the block size is not 1")
     return x
 
 
-@rule(lambda g, x, equation: g.Einsum(x, equation=equation), contract=EXACT, group="drop-no-op-movement")
+@movement_rule(lambda g, x, equation: g.Einsum(x, equation=equation))
 def drop_no_op_einsum(g: RewriteBuilder, x: Value, equation: str) -> Value:
     """Einsum(x, ij -> ij) => x"""
     given, arrow, wanted = equation.replace(" ", "").partition("->")
@@ -266,7 +268,7 @@ def drop_no_op_einsum(g: RewriteBuilder, x: Value, equation: str) -> Value:
     return x
 
 
-@rule(lambda g, x, op, k=None: g.Trilu(x, k) @ op, contract=EXACT, group="drop-no-op-movement")
+@movement_rule(lambda g, x, op, k=None: g.Trilu(x, k) @ op)
 def drop_no_op_trilu(g: RewriteBuilder, x: Value, op: Op, k: Value | None) -> Value:
     """Trilu(x, k) => x, where no element lies beyond the k-th diagonal"""
     side = -2 if op.attr("upper", 1) else -1
@@ -283,7 +285,7 @@ def takes_everything(op: Op, x: Value) -> bool:
     return ranges is not None and all(cut.takes_all(extents.get(axis)) for axis, cut in ranges.items())
 
 
-@rule(lambda g, x, indices, axis: g.Gather(x, g.const(indices), axis=axis), contract=EXACT, group="drop-no-op-indexing")
+@indexing_rule(lambda g, x, indices, axis: g.Gather(x, g.const(indices), axis=axis))
 def drop_no_op_gather(g: RewriteBuilder, x: Value, indices: Value, axis: int) -> Value:
     """Gather(x, 0 1 2 ...) => x"""
     require_gatherable(x)
@@ -293,12 +295,10 @@ def drop_no_op_gather(g: RewriteBuilder, x: Value, indices: Value, axis: int) ->
     return x
 
 
-@rule(
+@indexing_rule(
     lambda g, x, indices, updates, axis: g.one_of("GatherElements", "Scatter", "ScatterElements")(
         x, g.const(indices), *updates, axis=axis
-    ),
-    contract=EXACT,
-    group="drop-no-op-indexing",
+    )
 )
 def drop_identity_element_indices(
     g: RewriteBuilder, x: Value, indices: Value, updates: tuple[Value, ...], axis: int
@@ -311,11 +311,7 @@ def drop_identity_element_indices(
     return (*updates, x)[0]
 
 
-@rule(
-    lambda g, x, indices, updates: g.one_of("GatherND", "ScatterND")(x, g.const(indices), *updates),
-    contract=EXACT,
-    group="drop-no-op-indexing",
-)
+@indexing_rule(lambda g, x, indices, updates: g.one_of("GatherND", "ScatterND")(x, g.const(indices), *updates))
 def drop_identity_nd_indices(g: RewriteBuilder, x: Value, indices: Value, updates: tuple[Value, ...]) -> Value:
     """GatherND(x, identity) => x, ScatterND(x, identity, updates) => updates"""
     require(indices.rank >= 2, "the indices have no dims")
@@ -328,11 +324,7 @@ def drop_identity_nd_indices(g: RewriteBuilder, x: Value, indices: Value, update
     return (*updates, x)[0]
 
 
-@rule(
-    lambda g, x, condition, axis: g.Compress(x, g.const(condition), axis=axis),
-    contract=EXACT,
-    group="drop-no-op-indexing",
-)
+@indexing_rule(lambda g, x, condition, axis: g.Compress(x, g.const(condition), axis=axis))
 def drop_no_op_compress(g: RewriteBuilder, x: Value, condition: Value, axis: int | None) -> Value:
     """Compress(x, true true ...) => x"""
     require(axis is not None or x.rank == 1, "without an axis, Compress flattens x")

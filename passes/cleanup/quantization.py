@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import ml_dtypes
@@ -32,6 +33,7 @@ MOVABLE_TYPES = BYTES | {TensorProto.INT16, TensorProto.UINT16}
 # no QLinearConv or QGemm of int8.
 SIGNED_PAIR = "onnxruntime would not fuse the quantized ops before and behind it"
 MAX_DEPTH = 16  # ops between a DequantizeLinear and a QuantizeLinear
+quantization_rule = partial(rule, contract=EXACT, group="simplify-quantization")
 
 
 class Quantization(NamedTuple):
@@ -90,11 +92,8 @@ def require_restored(given: Quantization) -> None:
     require(bool((distance * given.scales <= float(limits.max)).all()), "an integer times its scale overflows")
 
 
-@rule(
-    lambda g, x, inner, outer: g.QuantizeLinear(g.DequantizeLinear(x, ...) @ inner, ...) @ outer,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="simplify-quantization",
+@quantization_rule(
+    lambda g, x, inner, outer: g.QuantizeLinear(g.DequantizeLinear(x, ...) @ inner, ...) @ outer, allow_other_uses=True
 )
 def cancel_quantization(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """QuantizeLinear(DequantizeLinear(x, s, z), s, z) => x"""
@@ -104,17 +103,13 @@ def cancel_quantization(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Va
     return x
 
 
-@rule(
-    lambda g, moved, outer: g.QuantizeLinear(g.one_of(*SELECTIONS)(...) @ moved, ...) @ outer,
-    contract=EXACT,
-    group="simplify-quantization",
-)
+@quantization_rule(lambda g, moved, outer: g.QuantizeLinear(g.one_of(*SELECTIONS)(...) @ moved, ...) @ outer)
 def move_integers(g: RewriteBuilder, moved: Op, outer: Op) -> Value:
     """QuantizeLinear(Reshape(DequantizeLinear(x, s, z)), s, z) => Reshape(x), so all movements, Concat, MaxPool"""
     return on_integers(g, moved.outputs[0], movable_quantization([outer]), MAX_DEPTH)
 
 
-@rule(lambda g, split: g.Split(...) @ split, contract=EXACT, group="simplify-quantization")
+@quantization_rule(lambda g, split: g.Split(...) @ split)
 def split_integers(g: RewriteBuilder, split: Op) -> tuple[Value | None, ...]:
     """Split(DequantizeLinear(x, s, z)) => DequantizeLinear(Split(x), s, z), where the parts are quantized alike"""
     readers = [user for v in split.outputs for user in v.consumers]
@@ -164,11 +159,7 @@ def require_same_quantization(dequantize: Op, given: Quantization) -> None:
     require_restored(given)
 
 
-@rule(
-    lambda g, clamp, outer: g.QuantizeLinear(g.one_of(*CLAMPS)(...) @ clamp, ...) @ outer,
-    contract=EXACT,
-    group="simplify-quantization",
-)
+@quantization_rule(lambda g, clamp, outer: g.QuantizeLinear(g.one_of(*CLAMPS)(...) @ clamp, ...) @ outer)
 def drop_clamp_before_quantization(g: RewriteBuilder, clamp: Op, outer: Op) -> Value:
     """QuantizeLinear(Relu(x), s, z) => QuantizeLinear(x, s, z), of the least z; so Clip, Max, Min with wide bounds"""
     x, bounds = required_clamp(clamp)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from onnx import helper
@@ -33,6 +34,8 @@ from ...core.operators.table import OPERATORS, UNKNOWN
 from ...core.ort.empty_tensors import supports_empty_tensors
 from ...core.rewriting.driver import Worklist, rewrite
 from ..support.operand_queries import known, same_shape
+
+shape_operand_rule = partial(rule, contract=EXACT, group="fold-shape-operands")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +191,7 @@ def _same_shape_input(g: RewriteBuilder, y: Value) -> Value | None:
     return None
 
 
-@rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=EXACT, group="fold-shape-operands")
+@shape_operand_rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape)
 def fold_reshape_shape(g: RewriteBuilder, x: Value, shape: Value, reshape: Op) -> Value:
     """Reshape(x, computed) => Reshape(x, numbers, 0 for a kept extent, -1 where nothing else is open)"""
     target = _reshape_target(x, shape, reshape)
@@ -228,7 +231,7 @@ def _required_elements(v: Value) -> Elements:
     return known(v.known_elements, f"the elements of {v.name} are unknown")
 
 
-@rule(lambda g, x, shape: g.Expand(x, shape), contract=EXACT, group="fold-shape-operands")
+@shape_operand_rule(lambda g, x, shape: g.Expand(x, shape))
 def fold_expand_shape(g: RewriteBuilder, x: Value, shape: Value) -> Value:
     """Expand(x, computed) => Expand(x, numbers, 1 for a kept extent)"""
     require(not shape.is_const, "the shape is constant already")
@@ -239,11 +242,7 @@ def fold_expand_shape(g: RewriteBuilder, x: Value, shape: Value) -> Value:
     return g.Expand(x, g.const(np.array(known(as_integers(target), "an extent is unknown"), np.int64)))
 
 
-@rule(
-    lambda g, x, starts, ends, slice_: g.Slice(x, starts, ends, ...) @ slice_,
-    contract=EXACT,
-    group="fold-shape-operands",
-)
+@shape_operand_rule(lambda g, x, starts, ends, slice_: g.Slice(x, starts, ends, ...) @ slice_)
 def fold_slice_bounds(g: RewriteBuilder, x: Value, starts: Value, ends: Value, slice_: Op) -> Value:
     """Slice(x, start, computed) => Slice(x, start, to the end), where the end is the extent"""
     require(not (starts.is_const and ends.is_const), "the bounds are constant already")
@@ -261,11 +260,7 @@ def fold_slice_bounds(g: RewriteBuilder, x: Value, starts: Value, ends: Value, s
     return g.Slice(x, *(g.const(n) for n in (numbers if set(steps) != {1} else numbers[:3])))
 
 
-@rule(
-    lambda g, x, sizes, resize, roi=None, scales=None: g.Resize(x, roi, scales, sizes) @ resize,
-    contract=EXACT,
-    group="fold-shape-operands",
-)
+@shape_operand_rule(lambda g, x, sizes, resize, roi=None, scales=None: g.Resize(x, roi, scales, sizes) @ resize)
 def resize_sizes_to_scales(g: RewriteBuilder, x: Value, roi: Value | None, sizes: Value, resize: Op) -> Value:
     """Resize(x, sizes=computed) => Resize(x, scales), where they are whole multiples of the extents"""
     require(not sizes.is_const, "the sizes are constant already")

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule, same_extent
 from ...core.ir.dims import Dim
 from ...core.operators.operands import normalized_axis
 from ..support.operand_queries import Inputs, Values, constant_numbers, normalized_axes, operand, required_producer
 
 MAX_DEPTH = 8  # ops between a Range and the index it becomes
+range_rule = partial(rule, contract=EXACT, allow_other_uses=True, group="drop-range-gathers")
 
 
-@rule(
+@range_rule(
     lambda g, x, columns, rows, place, n, flat, gather: (
         g.Gather(
             g.one_of("Flatten", "Reshape")(x, ...) @ flat,
             g.Add(g.Range(*columns), g.Mul(g.Unsqueeze(g.Range(*rows), axes=place), n)),
-        ) @ gather
-    ),
-    allow_other_uses=True,
-    contract=EXACT, group="drop-range-gathers",
-)  # fmt: skip
+        )
+        @ gather
+    )
+)
 def gather_of_ranges_to_unsqueeze(
     g: RewriteBuilder, x: Value, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
 ) -> Value:
@@ -52,9 +54,7 @@ def _known_element(v: Value | None) -> Dim:
     return found[0] if found is not None and len(found) == 1 else None
 
 
-@rule(
-    lambda g, x, i, gather: g.Gather(x, i) @ gather, allow_other_uses=True, contract=EXACT, group="drop-range-gathers"
-)
+@range_rule(lambda g, x, i, gather: g.Gather(x, i) @ gather)
 def drop_gather_of_full_range(g: RewriteBuilder, x: Value, i: Value, gather: Op) -> Value:
     """Gather(x, range(n)) => x, of n entries along the axis"""
     require(i.rank == 1, "the indices are not a vector")
@@ -62,12 +62,7 @@ def drop_gather_of_full_range(g: RewriteBuilder, x: Value, i: Value, gather: Op)
     return x
 
 
-@rule(
-    lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="drop-range-gathers",
-)
+@range_rule(lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather)
 def gather_nd_of_ranges_to_unsqueeze(g: RewriteBuilder, x: Value, pieces: Values, gather: Op) -> Value:
     """GatherND(x, (range(m)[:, None], range(n))) => Unsqueeze(x), of x with m rows of n columns"""
     require(len(pieces) == x.rank == 2 and not gather.attr("batch_dims", 0), "x is not an indexed matrix")
@@ -82,12 +77,7 @@ def gather_nd_of_ranges_to_unsqueeze(g: RewriteBuilder, x: Value, pieces: Values
     return g.Unsqueeze(x, axes=ones) if ones else x
 
 
-@rule(
-    lambda g, x, i, updates, scatter: g.ScatterND(x, i, updates) @ scatter,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="drop-range-gathers",
-)
+@range_rule(lambda g, x, i, updates, scatter: g.ScatterND(x, i, updates) @ scatter)
 def scatter_nd_of_ranges_to_updates(g: RewriteBuilder, x: Value, i: Value, updates: Value, scatter: Op) -> Value:
     """ScatterND(x, range(n)[:, None], updates) => updates, of x with n rows; so with a range for each leading dim"""
     require(scatter.attr("reduction", "none") == "none", "the updates are combined with x")

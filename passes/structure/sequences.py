@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from ...core import EXACT, Op, RewriteBuilder, Value, require, rule
 from ..support.operand_queries import Values, require_gatherable, required_scalar
 
 MAX_PIECES = 1000  # pieces that are not listed one by one
+sequence_rule = partial(rule, contract=EXACT, allow_other_uses=True, group="resolve-sequences")
+optional_rule = partial(rule, contract=EXACT, allow_other_uses=True, group="drop-optionals")
 
 
 def listed(g: Any, xs: Any, op: Any) -> Any:
@@ -21,46 +24,26 @@ def listed(g: Any, xs: Any, op: Any) -> Any:
     return g.one_of("SequenceConstruct", "SequenceEmpty")(*xs) @ op
 
 
-@rule(
-    lambda g, xs, i: g.SequenceAt(g.SequenceConstruct(*xs), g.const(i)),
-    contract=EXACT,
-    allow_other_uses=True,
-    group="resolve-sequences",
-)
+@sequence_rule(lambda g, xs, i: g.SequenceAt(g.SequenceConstruct(*xs), g.const(i)))
 def sequence_at_of_construct(g: RewriteBuilder, xs: Values, i: Value) -> Value:
     """SequenceAt(SequenceConstruct(xs), i) => xs[i]"""
     return xs[normalized_position(i, len(xs))]
 
 
-@rule(
-    lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)),
-    contract=EXACT,
-    allow_other_uses=True,
-    group="resolve-sequences",
-)
+@sequence_rule(lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)))
 def sequence_at_of_insert(g: RewriteBuilder, x: Value, i: Value) -> Value:
     """SequenceAt(SequenceInsert(s, x), -1) => x"""
     require(required_scalar(i) == -1, "the position may be any")
     return x
 
 
-@rule(
-    lambda g, xs, made: g.SequenceLength(listed(g, xs, made)),
-    contract=EXACT,
-    allow_other_uses=True,
-    group="resolve-sequences",
-)
+@sequence_rule(lambda g, xs, made: g.SequenceLength(listed(g, xs, made)))
 def fold_length_of_construct(g: RewriteBuilder, xs: Values) -> Value:
     """SequenceLength(SequenceConstruct(xs)) => the number of xs, SequenceLength(SequenceEmpty()) => 0"""
     return g.const(np.int64(len(xs)))
 
 
-@rule(
-    lambda g, xs, concat: g.ConcatFromSequence(g.SequenceConstruct(*xs)) @ concat,
-    contract=EXACT,
-    allow_other_uses=True,
-    group="resolve-sequences",
-)
+@sequence_rule(lambda g, xs, concat: g.ConcatFromSequence(g.SequenceConstruct(*xs)) @ concat)
 def concat_from_construct(g: RewriteBuilder, xs: Values, concat: Op) -> Value:
     """ConcatFromSequence(SequenceConstruct(xs)) => Concat(xs), or Unsqueeze(x) of a single x where the axis is new"""
     axis = concat.attr("axis")
@@ -70,24 +53,14 @@ def concat_from_construct(g: RewriteBuilder, xs: Values, concat: Op) -> Value:
     return g.Concat(*xs, axis=axis)
 
 
-@rule(
-    lambda g, xs, x, made, at=None: g.SequenceInsert(listed(g, xs, made), x, at),
-    contract=EXACT,
-    allow_other_uses=True,
-    group="resolve-sequences",
-)
+@sequence_rule(lambda g, xs, x, made, at=None: g.SequenceInsert(listed(g, xs, made), x, at))
 def insert_into_construct(g: RewriteBuilder, xs: Values, x: Value, at: Value | None) -> Value:
     """SequenceInsert(SequenceConstruct(xs), x, at) => SequenceConstruct(xs[:at], x, xs[at:]), also of SequenceEmpty"""
     n = len(xs) if at is None else normalized_position(at, len(xs), more=1)
     return g.SequenceConstruct(*xs[:n], x, *xs[n:])
 
 
-@rule(
-    lambda g, xs, at=None: g.SequenceErase(g.SequenceConstruct(*xs), at),
-    contract=EXACT,
-    allow_other_uses=True,
-    group="resolve-sequences",
-)
+@sequence_rule(lambda g, xs, at=None: g.SequenceErase(g.SequenceConstruct(*xs), at))
 def erase_from_construct(g: RewriteBuilder, xs: Values, at: Value | None) -> Value:
     """SequenceErase(SequenceConstruct(xs), at) => SequenceConstruct(xs[:at], xs[at + 1:])"""
     n = len(xs) - 1 if at is None else normalized_position(at, len(xs))
@@ -95,12 +68,7 @@ def erase_from_construct(g: RewriteBuilder, xs: Values, at: Value | None) -> Val
     return g.SequenceConstruct(*rest) if rest else g.SequenceEmpty(dtype=xs[0].dtype)
 
 
-@rule(
-    lambda g, x, split, i, sizes=None: g.SequenceAt(g.SplitToSequence(x, sizes) @ split, g.const(i)),
-    contract=EXACT,
-    allow_other_uses=True,
-    group="resolve-sequences",
-)
+@sequence_rule(lambda g, x, split, i, sizes=None: g.SequenceAt(g.SplitToSequence(x, sizes) @ split, g.const(i)))
 def sequence_at_of_split(g: RewriteBuilder, x: Value, split: Op, i: Value, sizes: Value | None) -> Value:
     """SequenceAt(SplitToSequence(x, sizes), i) => the Slice of x, or Gather(x, i) where pieces lose the axis"""
     axis, index = split.attr("axis"), required_scalar(i)
@@ -121,12 +89,7 @@ def sequence_at_of_split(g: RewriteBuilder, x: Value, split: Op, i: Value, sizes
     return g.Slice(x, *bounds)
 
 
-@rule(
-    lambda g, x, split, sizes=None: g.SequenceLength(g.SplitToSequence(x, sizes) @ split),
-    contract=EXACT,
-    allow_other_uses=True,
-    group="resolve-sequences",
-)
+@sequence_rule(lambda g, x, split, sizes=None: g.SequenceLength(g.SplitToSequence(x, sizes) @ split))
 def fold_length_of_split(g: RewriteBuilder, x: Value, split: Op, sizes: Value | None) -> Value:
     """SequenceLength(SplitToSequence(x, sizes)) => how many pieces there are"""
     lengths = piece_lengths(x, split.attr("axis"), sizes)
@@ -134,11 +97,8 @@ def fold_length_of_split(g: RewriteBuilder, x: Value, split: Op, sizes: Value | 
     return g.const(np.int64(len(lengths or ())))
 
 
-@rule(
-    lambda g, x, split, concat, sizes=None: g.ConcatFromSequence(g.SplitToSequence(x, sizes) @ split) @ concat,
-    contract=EXACT,
-    allow_other_uses=True,
-    group="resolve-sequences",
+@sequence_rule(
+    lambda g, x, split, concat, sizes=None: g.ConcatFromSequence(g.SplitToSequence(x, sizes) @ split) @ concat
 )
 def concat_from_split(g: RewriteBuilder, x: Value, split: Op, concat: Op, sizes: Value | None) -> Value:
     """ConcatFromSequence(SplitToSequence(x)) => x, along the same axis"""
@@ -177,25 +137,15 @@ def piece_lengths(x: Value, axis: int, sizes: Value | None) -> list[int] | None:
     return [min(length, extent - begin) for begin in range(0, extent, length)]
 
 
-@rule(
-    lambda g, x, made: g.OptionalGetElement(g.Optional(x) @ made),
-    lambda g, x: g.OptionalGetElement(x),
-    allow_other_uses=True,
-    contract=EXACT,
-    group="drop-optionals",
-)
+@optional_rule(lambda g, x, made: g.OptionalGetElement(g.Optional(x) @ made), lambda g, x: g.OptionalGetElement(x))
 def unwrap_optional(g: RewriteBuilder, x: Value, made: Op | None = None) -> Value:
     """OptionalGetElement(Optional(x)) => x, OptionalGetElement(x) => x, where x is a tensor or a sequence"""
     require(made is not None or is_non_optional(x), "x may be an optional value")
     return x
 
 
-@rule(
-    lambda g, made, x=None: g.OptionalHasElement(g.Optional(x) @ made),
-    lambda g, x=None: g.OptionalHasElement(x),
-    allow_other_uses=True,
-    contract=EXACT,
-    group="drop-optionals",
+@optional_rule(
+    lambda g, made, x=None: g.OptionalHasElement(g.Optional(x) @ made), lambda g, x=None: g.OptionalHasElement(x)
 )
 def fold_has_element(g: RewriteBuilder, x: Value | None, made: Op | None = None) -> Value:
     """OptionalHasElement(Optional(x)) => true, also of a tensor or a sequence x; OptionalHasElement() => false"""

@@ -27,9 +27,7 @@ output_option, selection_option, model_option, verification_option, speed_option
 
 Model = Annotated[
     Path,
-    typer.Argument(
-        metavar="FILE", help="The .onnx file; it is never written to.", autocompletion=completion.complete_models
-    ),
+    typer.Argument(metavar="FILE", help="The .onnx file; it is never written to."),
 ]
 Pipeline = Annotated[
     str,

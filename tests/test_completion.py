@@ -1,8 +1,7 @@
-"""Completion in shells: the protocol of each, names that are kept between uses, and the shells themselves."""
+"""Completion in shells: the protocol of each, the names, and the shells themselves."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,27 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from passwright.app import completion
 from passwright.app.cli import COMMANDS, app
-from passwright.app.completion import KINDS, collect_names, known_names
+from passwright.app.completion import built_in_names
 from passwright.app.listing.listing import listing
 from test_cli import COMMAND
 from typer.testing import CliRunner
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for caches with the names in it."""
-    folder = tmp_path_factory.mktemp("caches")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        known_names()
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def _use(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
+def _use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -79,117 +66,29 @@ def test_commands_are_listed_to_each_shell() -> None:
         assert written in CliRunner().invoke(app, [], prog_name="passes", env=env).stdout.split()
 
 
-def test_models_are_completed() -> None:
-    for name in ("mobilenet.onnx", "m b.onnx", "m.txt", "resnet.onnx"):
-        Path(name).touch()
-    Path("folder").mkdir()
-    Path("folder", "inner.onnx").touch()
-    assert bash("passes run mo") == ["mobilenet.onnx"]
-    assert bash("passes run m") == []  # m b.onnx has to be quoted, as the shell does for files
-    assert bash("passes diff mobilenet.onnx res") == ["resnet.onnx"]
-    assert bash("passes explain fuse-gemm folder/") == ["folder/inner.onnx"]
-    assert bash("passes run f") == []  # a folder, to which the shell adds a slash
-    assert bash("passes run nowhere/") == []
-    hostile = 'x\\";touch ran;\\".onnx'
-    Path(hostile).touch()
-    assert bash("passes run x") == []
+def test_files_are_left_to_the_shell() -> None:
+    Path("mobilenet.onnx").touch()
+    assert bash("passes run mo") == []
+    assert bash("passes verify mobilenet.onnx mo") == []
 
 
 def test_names_are_those_of_the_list() -> None:
-    names, everything = collect_names([]), listing()
+    names, everything = built_in_names(), listing()
     own = [p for p in everything.passes if p.source.startswith("passwright ")]
     assert set(names["passes"]) == {p.name for p in own}
     assert set(names["rules"]) == {r.name for p in own for r in p.rules}
     assert {"basic", "none"} <= set(names["pipelines"])
-    assert names == known_names()
 
 
-PLUGIN = """
-from pathlib import Path
-from passwright.core import EXACT, Fixpoint, Plugin, RulePass, rule
-
-Path("ran").touch()
-
-@rule(lambda g, x: g.Abs(x), contract=EXACT)
-def shorten_abs(g, x): return x
-
-class ModelTransform:
-    name: str = "stamp-model"
-    def transform(self, model): return 0
-
-class Other:
-    name = "not-a-pass"
-
-PLUGIN = Plugin((RulePass("shorten", (shorten_abs,)), ModelTransform()), pipelines={"shortest": ["basic", "shorten"]})
-"""
-
-
-@pytest.mark.parametrize("is_editable", [False, True])
-def test_names_of_installed_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_editable: bool) -> None:
-    """Their sources are read, and not run; others are those of the rules in a module, and of one that is broken."""
-    site, source = tmp_path / "site", tmp_path / ("project/src" if is_editable else "site") / "short_plugin"
-    info = site / "short_plugin-1.0.dist-info"
-    for folder in (info, source):
-        folder.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: short-plugin\nVersion: 1.0\n")
-    entries = ("a = short_plugin:PLUGIN", "b = short_plugin.loose_rules", "c = short_plugin.broken", "d = gone.module")
-    (info / "entry_points.txt").write_text("\n".join(("[passwright.passes]", *entries)))
-    if is_editable:
-        (info / "direct_url.json").write_text(json.dumps({"url": (tmp_path / "project").as_uri()}))
-    (source / "__init__.py").write_text(PLUGIN)
-    (source / "loose_rules.py").write_text("@core.rule(lambda g, x: x)\ndef loose(g, x): return x\n")
-    (source / "broken.py").write_text("def (")
-    monkeypatch.syspath_prepend(str(site))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    own = collect_names([])
-    found = {kind: set(names) - set(own[kind]) for kind, names in known_names().items()}
-    assert {kind: names for kind, names in found.items() if names} == {
-        "passes": {"shorten", "stamp-model", "loose-rules"},
-        "rules": {"shorten_abs", "loose"},
-        "pipelines": {"shortest"},
-    }
-    assert not Path("ran").exists()
-    assert bash("passes run --enable stam") == ["stamp-model"]
-    (source / "loose_rules.py").write_text("")
-    assert "loose-rules" not in known_names()["passes"]
-
-
-def test_names_are_kept_until_files_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "new"))
-    calls = list[int]()
-
-    def collected(_: object) -> completion.Names:
-        calls.append(1)
-        return {kind: ["name"] for kind in KINDS}
-
-    monkeypatch.setattr(completion, "collect_names", collected)
-    path = tmp_path / "new" / "passwright" / "completion.json"
-    for text in (None, None, "no JSON", "[]", '{"key": 1}', json.dumps({"key": "other"})):
-        if text is not None:
-            path.write_text(text)
-        assert known_names() == {kind: ["name"] for kind in KINDS}
-    assert len(calls) == 5
-    monkeypatch.setattr(completion, "ROOT", tmp_path)
-    known_names()
-    assert len(calls) == 6
-    (tmp_path / "passes").mkdir()
-    (tmp_path / "passes" / "new.py").touch()
-    known_names()
-    assert len(calls) == 7
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert known_names()["rules"] == ["name"]
-
-
-def test_completion_imports_no_onnx(kept: Path) -> None:
+def test_options_are_completed_without_onnx() -> None:
     code = (
         "import sys; sys.argv = ['passes']\nfrom passwright.__main__ import main\n"
         "try: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     )
     env = os.environ | {
         "_PASSES_COMPLETE": "complete_bash",
-        "COMP_WORDS": "passes run --only fuse-gem",
-        "COMP_CWORD": "3",
+        "COMP_WORDS": "passes run --onl",
+        "COMP_CWORD": "2",
     }
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
     assert set(done.stderr.split()).isdisjoint({"onnx", "numpy", "rich", "pydantic"})

@@ -9,7 +9,6 @@ import typer
 
 from .. import options
 from ..command_class import TRUST
-from ..completion import complete_models
 from ..exit_codes import one_line_errors
 from .actions import ACTIONS, DEFAULT
 from .batch_command import ARGUMENTS, BatchCommand, action_options
@@ -31,7 +30,6 @@ Names = Annotated[
         metavar="SOURCE",
         help="Models, folders of them, patterns such as 'a/**/*.onnx', lists (.txt), and tables (.csv, .parquet) with "
         "a column model and one for each option.",
-        autocompletion=complete_models,
     ),
 ]
 

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from .. import options
-from ..completion import complete_models
 from ..exit_codes import BAD_INPUT, one_line_errors
 from ..report_output import show_progress_and_report
 
@@ -21,9 +20,7 @@ EXAMPLES = {"passes bench model.onnx small.onnx": "compares the second with the 
 def bench(
     models: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...", help="The .onnx files; the first is the baseline.", autocompletion=complete_models
-        ),
+        typer.Argument(metavar="FILE...", help="The .onnx files; the first is the baseline."),
     ],
     inputs: options.MeasuredInputs = None,
     shape: options.Shapes = None,

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from .. import options
-from ..completion import complete_models
 from ..exit_codes import USAGE, one_line_errors
 from ..formats.outputs import Outputs
 from ..report_output import show_progress_and_report
@@ -20,12 +19,8 @@ EXAMPLES = {"passes diff model.onnx small.onnx": "lists the changes of any tool"
 
 
 def diff(
-    original: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The .onnx file before.", autocompletion=complete_models)
-    ],
-    other: Annotated[
-        Path, typer.Argument(metavar="OTHER", help="The .onnx file after.", autocompletion=complete_models)
-    ],
+    original: Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file before.")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The .onnx file after.")],
     include_names: Annotated[
         bool, typer.Option("--all", help="Names, doc strings, metadata of nodes and places of constants count too.")
     ] = False,

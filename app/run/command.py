@@ -12,7 +12,6 @@ import typer
 from ...core.ort.sessions import MAX_THREADS
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
-from ..completion import complete_models
 from ..exit_codes import one_line_errors
 from ..formats.outputs import Outputs
 from ..jobs.model_files import STREAM, ModelJob, model_jobs, single_job
@@ -35,7 +34,6 @@ Files = Annotated[
         help="A model, and after it the file for the result, if it does not exist yet. With --output-dir, --in-place, "
         "--check or --dry-run: models, folders of them, and patterns such as 'a/**/*.onnx'. - is standard input, or "
         "output.",
-        autocompletion=complete_models,
     ),
 ]
 DEFAULT_LIMIT = 20  # changes of a dry run

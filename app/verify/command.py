@@ -11,7 +11,7 @@ import typer
 from ...core.processes.watchdog import time_limit as limit_of_time
 from ...core.verify.oracle_start import start_oracle_worker
 from .. import options
-from ..completion import EFFORTS, complete_models, complete_names
+from ..completion import EFFORTS, complete_names
 from ..exit_codes import WRONG, one_line_errors
 from ..formats.outputs import Outputs
 from ..report_output import show_progress_and_report
@@ -27,13 +27,11 @@ EXAMPLES = {
 def verify(
     original: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="The .onnx file whose outputs are right.", autocompletion=complete_models),
+        typer.Argument(metavar="FILE", help="The .onnx file whose outputs are right."),
     ],
     other: Annotated[
         Path,
-        typer.Argument(
-            metavar="OTHER", help="The .onnx file to compare with it, from any tool.", autocompletion=complete_models
-        ),
+        typer.Argument(metavar="OTHER", help="The .onnx file to compare with it, from any tool."),
     ],
     inputs: options.Inputs = None,
     shape: options.Shapes = None,

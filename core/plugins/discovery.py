@@ -17,10 +17,10 @@ from ..rewriting.rules import Rule
 from ..run.pipeline import Pass, RulePass
 from ..run.transforms import ModelTransform
 from ..support.regular_files import open_regular
-from .installed_names import ENTRY_POINT_GROUP
 from .pass_registry import Entry, PassEntry, PassRegistry, PipelineEntry, all_rules
 from .plugin import PassPlacement, Plugin, as_pass
 
+ENTRY_POINT_GROUP = "passwright.passes"
 FILE_MODULE_PREFIX = "passwright_local_"
 MAX_LISTED_NAMES = 5  # names that a message lists
 LoadErrors = dict[str, PluginError]

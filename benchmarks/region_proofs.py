@@ -17,7 +17,7 @@ from statistics import median
 import psutil
 from passwright.core.processes.process_limits import IDLE_THREADS
 from passwright.core.run.phase_timer import PROVING, SHOWN_NAMES, VERIFICATION_PHASES
-from passwright.core.verify.guarantee import ProofCounts
+from passwright.core.verify.proof_guarantees import ProofCounts
 
 from passwright import optimize
 

@@ -310,7 +310,7 @@ def compare_models(request: ComparisonRequest) -> Discrepancy | None:
         return Discrepancy(FaultKind.INVALID, _one_line(e))
     _require_no_empty_sums(from_onnx(onnx.load_from_string(request.after)))
     exact = request.contract == EXACT.kind and not half  # kernels for 16-bit floats round as their neighbours do
-    oracle.add_answers_near(request.after)
+    oracle.add_runs_near(request.after)
     promised, is_known = _promised_inputs(oracle, request)
     mismatch = _first_mismatch(oracle, request, promised, exact=exact)
     if not is_known and (mismatch is None or mismatch.input_set is not None):
@@ -319,7 +319,7 @@ def compare_models(request: ComparisonRequest) -> Discrepancy | None:
         return None
     if (
         request.contract != EXACT.kind
-        and any(a.input_set.kind == "normal" and _nearly_overflows(a) for a in oracle.answers)
+        and any(a.input_set.kind == "normal" and _nearly_overflows(a) for a in oracle.runs)
         and has_overflowing_constants(request.before, request.after)
     ):
         raise UnverifiableError(
@@ -408,7 +408,7 @@ def computed_constants(model: onnx.ModelProto) -> list[Any]:
 def _promised_inputs(oracle: Oracle, request: ComparisonRequest) -> tuple[list[InputSet], bool]:
     """The input sets on which the contract promises the results, and whether that is known.
 
-    The oracle gets the answers for those that are made for a condition. Raises UnverifiableError if none fulfils it.
+    The oracle gets the runs on those that are made for a condition. Raises UnverifiableError if none fulfils it.
     """
     is_known = request.condition is not None
     if request.condition:
@@ -416,45 +416,45 @@ def _promised_inputs(oracle: Oracle, request: ComparisonRequest) -> tuple[list[I
             return _assumed(oracle, request.before, request.condition), True
         except (ModelLoadError, EvaluationError):  # such as a comparison of a type without a kernel
             is_known = False
-    return [a.input_set for a in oracle.answers if _is_covered_by_contract(a, request.contract)], is_known
+    return [a.input_set for a in oracle.runs if _is_covered_by_contract(a, request.contract)], is_known
 
 
 def _assumed(oracle: Oracle, before: bytes, condition: bytes) -> list[InputSet]:
     """The input sets that fulfil a condition, some made for it. Raises ModelLoadError and EvaluationError."""
-    found = assumed_inputs(condition, [a.input_set for a in oracle.answers if a.input_set.is_finite])
+    found = assumed_inputs(condition, [a.input_set for a in oracle.runs if a.input_set.is_finite])
     if not found.held and not found.mended:
         raise UnverifiableError("no inputs fulfil the condition of the rule")
     original = SINGLE_THREADED(before)
     for given in found.mended:
         outputs = zip(oracle.output_names, original.run(oracle.output_names, given.feeds), strict=True)
-        oracle.answers.append(ReferenceRun(given, dict(outputs)))
+        oracle.runs.append(ReferenceRun(given, dict(outputs)))
     return [*found.held, *found.mended]
 
 
-def _is_covered_by_contract(answer: ReferenceRun, contract: str) -> bool:
-    """Whether a contract covers the numbers of an answer.
+def _is_covered_by_contract(run: ReferenceRun, contract: str) -> bool:
+    """Whether a contract covers the numbers of a run.
 
     A rounding rule is correct in real arithmetic, without NaN and infinity. A condition in words alone is assumed to
     hold on ordinary numbers, without empty tensors, if the results are finite.
     """
-    input_set = answer.input_set
+    input_set = run.input_set
     if contract == EXACT.kind:
         return True
     if contract == ROUNDING.kind:
         return input_set.is_finite
     is_tame = input_set.all_kinds <= ORDINARY_KINDS and 0 not in input_set.sizes.values()
-    return is_tame and _is_finite(answer)
+    return is_tame and _is_finite(run)
 
 
-def _is_finite(answer: ReferenceRun) -> bool:
+def _is_finite(run: ReferenceRun) -> bool:
     """Whether all numbers of the outputs are finite."""
-    kinds = ((x, getattr(getattr(x, "dtype", None), "kind", "")) for x in answer.outputs.values())
+    kinds = ((x, getattr(getattr(x, "dtype", None), "kind", "")) for x in run.outputs.values())
     return all(kind not in {"f", "c"} or bool(np.isfinite(x).all()) for x, kind in kinds)
 
 
-def _nearly_overflows(answer: ReferenceRun) -> bool:
+def _nearly_overflows(run: ReferenceRun) -> bool:
     """Whether a number of the outputs is infinite, or as large as the type allows, but for a factor."""
-    floats = (x for x in answer.outputs.values() if getattr(getattr(x, "dtype", None), "kind", "") == "f")
+    floats = (x for x in run.outputs.values() if getattr(getattr(x, "dtype", None), "kind", "") == "f")
     return any(bool((np.abs(x) > np.finfo(x.dtype).max / NEARLY_OVERFLOWING_FACTOR).any()) for x in floats)
 
 
@@ -477,8 +477,8 @@ def _require_declared_shapes(oracle: Oracle, model: Model) -> None:
     """Raise UnverifiableError if onnxruntime gives an output another shape than the declared one."""
     for v in model.graph.outputs:
         declared = v.recorded_type[1]
-        for answer in oracle.answers:
-            shape = getattr(answer.outputs[v.name], "shape", None)
+        for run in oracle.runs:
+            shape = getattr(run.outputs[v.name], "shape", None)
             if shape is None or declared is None:
                 continue
             pairs = zip(declared, shape, strict=False)

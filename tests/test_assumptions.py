@@ -16,7 +16,7 @@ from passwright.core.proof.obligation import NotApplicable
 from passwright.core.proof.prover import Prover, prove_rule
 from passwright.core.proof.rule_condition import condition_of
 from passwright.core.proof.verdict import Technique
-from passwright.core.verify.guarantee import Guarantee
+from passwright.core.verify.proof_guarantees import Guarantee
 from passwright.testing.case import Case, Fault, FaultKind
 from passwright.testing.check import default_prover
 from passwright.testing.fuzzing import apply_rule

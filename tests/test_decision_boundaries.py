@@ -111,10 +111,10 @@ def test_no_boundary_inputs_without_boundaries() -> None:
     assert "boundaries" not in distinct_kinds(inputs, are_large=False)
 
 
-def answers(text: str) -> tuple[Oracle, list[Any]]:
+def outputs_of(text: str) -> tuple[Oracle, list[Any]]:
     model = load(text, weights={k: v for k, v in WEIGHTS.items() if f" {k})" in text})
     oracle = oracle_of(model)
-    return oracle, [a.outputs["y"] for a in oracle.answers]
+    return oracle, [a.outputs["y"] for a in oracle.runs]
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,16 @@ def test_scalars_take_both_branches(condition: str) -> None:
     text = f"g (float x) => (float y) {{ {condition} y = If(c) {branches} }}"
     model = load(text, weights={"two": WEIGHTS["two"], "six": WEIGHTS["six"]})
     oracle = oracle_of(model)
-    assert {bool(a.outputs["y"] > 0) for a in oracle.answers if a.input_set.kind == "boundaries"} == {True, False}
+    assert {bool(a.outputs["y"] > 0) for a in oracle.runs if a.input_set.kind == "boundaries"} == {True, False}
     assert oracle.notes == []
 
 
 @pytest.mark.parametrize("reduce", ["ReduceMax", "ReduceMean", "ReduceMin"])
 def test_reduced_conditions_take_both_values(reduce: str) -> None:
-    oracle, found = answers(f"g (float[2,5] x) => (y) {{ m = {reduce}<keepdims=0>(x) y = Greater(m, six) }}")
+    oracle, found = outputs_of(f"g (float[2,5] x) => (y) {{ m = {reduce}<keepdims=0>(x) y = Greater(m, six) }}")
     assert {bool(y) for y in found} == {True, False}
     assert variant_count(input_specs(from_onnx(load("g (float[2] x) => (y) { y = Neg(x) }"))), "boundaries", {}) == 1
-    assert len({a.input_set.kind for a in oracle.answers}) > 5
+    assert len({a.input_set.kind for a in oracle.runs}) > 5
 
 
 @pytest.mark.parametrize(("points", "kind"), [((11.0,), "mixed"), ((), "constants")])
@@ -151,7 +151,7 @@ def test_boundaries_of_rules_and_of_results_are_used(points: tuple[float, ...], 
         for body in ("y = Identity(x)", "c = Equal(x, k) n = Neg(x) y = Where(c, n, x)")
     )
     oracle = oracle_of(before, boundaries=points)
-    assert any(a.input_set.kind == "boundaries" for a in oracle.answers) == bool(points)
+    assert any(a.input_set.kind == "boundaries" for a in oracle.runs) == bool(points)
     with pytest.raises(VerificationError, match=f"on {kind} inputs"):
         oracle.check(after.SerializeToString())
 
@@ -173,6 +173,6 @@ def test_mixed_inputs_contain_boundaries() -> None:
     text = "g (float[1,3,200,200] x) => (y) { y = GreaterOrEqual(x, six) }"
     model, other = (load(t, weights={"six": WEIGHTS["six"]}) for t in (text, text.replace("OrEqual", "")))
     oracle = oracle_of(model)
-    assert [a.input_set.kind for a in oracle.answers][:4] == ["normal", "mixed", "nan", "zeros"]
+    assert [a.input_set.kind for a in oracle.runs][:4] == ["normal", "mixed", "nan", "zeros"]
     with pytest.raises(VerificationError, match="on mixed inputs"):
         oracle.check(other.SerializeToString())

@@ -13,7 +13,7 @@ from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation
 from passwright.core.proof.rule_obligation import obligation_of, retyped_model
 from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.rewriting.rules import EXACT, ROUNDING, Contract
-from passwright.core.verify.guarantee import Guarantee
+from passwright.core.verify.proof_guarantees import Guarantee
 from rewriting import load
 
 TYPES = "(float[N] x) => (float[M] y)"

@@ -22,7 +22,7 @@ from passwright.core.proof.rule_obligation import build_sites, obligation_of
 from passwright.core.proof.shadow_array import ShadowArray, lifted
 from passwright.core.proof.verdict import ProofVerdict, Technique
 from passwright.core.rewriting.rules import Contract
-from passwright.core.verify.guarantee import Guarantee
+from passwright.core.verify.proof_guarantees import Guarantee
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>'
 

@@ -14,7 +14,7 @@ from passwright.core import Rule
 from passwright.core.plugins.discovery import FILE_MODULE_PREFIX, all_rules
 from passwright.core.proof.prover import Prover, prove_rule
 from passwright.core.run.report import PassRecord
-from passwright.core.verify.guarantee import PROOFS, Guarantee
+from passwright.core.verify.proof_guarantees import PROOFS, Guarantee
 from prove import built_in_rules, models_of, proof_of
 from rewriting import load
 from test_check_planted import FOLDER, NAMES, is_wrong

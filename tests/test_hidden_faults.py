@@ -16,7 +16,7 @@ from onnx import TensorProto
 from passwright.core import EXACT, ROUNDING, Contract, Rule, Value, conditional, rule
 from passwright.core.ir.tensor import Tensor
 from passwright.core.proof.prover import Prover, prove_rule
-from passwright.core.verify.guarantee import PROOFS, Guarantee
+from passwright.core.verify.proof_guarantees import PROOFS, Guarantee
 from passwright.testing.check import default_prover
 from rewriting import load
 from tiers import slow_unless

@@ -56,16 +56,16 @@ def contradictions(model: Model, proto: onnx.ModelProto, fixed: dict[str, int]) 
     session = OnnxRuntime(exposed.SerializeToString())
     names = [v.name for v in values]
 
-    def run(input_set: InputSet) -> dict[str, Any]:
+    def run_model(input_set: InputSet) -> dict[str, Any]:
         return dict(zip(names, session.run(names, input_set.feeds), strict=True))
 
     wrong: list[str] = []
-    for answer in islice(InputSearch(run, input_specs(model), fixed).answers(), RUNS):
-        if 0 in answer.input_set.sizes.values():
+    for run in islice(InputSearch(run_model, input_specs(model), fixed).runs(), RUNS):
+        if 0 in run.input_set.sizes.values():
             continue  # onnxruntime reduces an empty tensor to its own shape
-        symbols = SymbolSizes(answer.input_set.sizes)
+        symbols = SymbolSizes(run.input_set.sizes)
         for v in values:
-            found = answer.outputs[v.name]
+            found = run.outputs[v.name]
             if isinstance(found, np.ndarray):
                 wrong += differences(v, found, symbols)
     return wrong

@@ -315,20 +315,20 @@ BOTH = "g (float[N,M] x) => (y) { y = Relu(x) }"
     ],
 )
 def test_kinds_with_special_sizes(kind: str, want: dict[str, int]) -> None:
-    assert [a.input_set.sizes for a in oracle_of(load(BOTH)).answers if a.input_set.kind == kind] == [want]
+    assert [a.input_set.sizes for a in oracle_of(load(BOTH)).runs if a.input_set.kind == kind] == [want]
 
 
 def test_refused_sizes_are_replaced() -> None:
     text = "g (float[N,M] x) => (y) <int64[3] s = {-1,2,4}> { y = Reshape(x, s) }"
     oracle = oracle_of(load(text, 17))
-    assert all(a.input_set.sizes["N"] * a.input_set.sizes["M"] % 8 == 0 for a in oracle.answers)
-    assert {"mixed", "wide", "negative"} <= {a.input_set.kind for a in oracle.answers}
+    assert all(a.input_set.sizes["N"] * a.input_set.sizes["M"] % 8 == 0 for a in oracle.runs)
+    assert {"mixed", "wide", "negative"} <= {a.input_set.kind for a in oracle.runs}
     assert not any("inputs" in note for note in oracle.notes)
 
 
 def test_sums_hold_at_special_sizes() -> None:
     text = "g (float[P,2] p, float[T,2] x, float[S,2] m) => (y) { c = Concat<axis=0>(p, x) y = Add(c, m) }"
-    seen = {a.input_set.kind: a.input_set.sizes for a in oracle_of(load(text)).answers}
+    seen = {a.input_set.kind: a.input_set.sizes for a in oracle_of(load(text)).runs}
     assert seen["mixed"] == {"P": 17, "T": 17, "S": 34}
     assert seen["negative"] == {"P": 3, "T": 3, "S": 6}
 
@@ -363,7 +363,7 @@ def test_sums_hold_at_special_sizes() -> None:
 )
 def test_size_of_zero_is_tried_where_it_runs(text: str, want: list[dict[str, int]]) -> None:
     oracle = oracle_of(load(text))
-    assert [a.input_set.sizes for a in oracle.answers if 0 in a.input_set.sizes.values()] == want
+    assert [a.input_set.sizes for a in oracle.runs if 0 in a.input_set.sizes.values()] == want
     late = "combined input sets were left out: runs take too long"  # on a loaded machine
     assert [n for n in oracle.notes if not n.endswith(late)] == []
 
@@ -388,7 +388,7 @@ CONV = "g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { y = Conv(x, w) }"
 
 def test_rewrite_to_convolution_is_not_run_on_empty_window() -> None:
     before = load("g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { y = Neg(w) }")
-    assert {a.input_set.sizes["K"] for a in oracle_of(before).answers} >= {0, 2}
+    assert {a.input_set.sizes["K"] for a in oracle_of(before).runs} >= {0, 2}
     verdict = oracle_of(before).compare(load(CONV).SerializeToString())
     assert verdict.failure is not None
     assert not any("K=0" in d for d in verdict.input_sets)
@@ -396,7 +396,7 @@ def test_rewrite_to_convolution_is_not_run_on_empty_window() -> None:
 
 def test_windows_of_convolutions_are_not_empty() -> None:
     text = 'g (float[1,2,4,4] x, float[2,2,"K-1","K-1"] w, float[K] k) => (y) { y = Conv(x, w) }'
-    assert {a.input_set.feeds["w"].shape[-1] for a in oracle_of(load(text)).answers} == {1, 2}
+    assert {a.input_set.feeds["w"].shape[-1] for a in oracle_of(load(text)).runs} == {1, 2}
 
 
 EMPTY_WINDOW = InputSet("given", {}, {"x": np.ones((1, 2, 4, 4), np.float32), "w": np.ones((2, 2, 0, 0), np.float32)})
@@ -455,8 +455,8 @@ def test_fractions_are_tried_if_nothing_else_runs() -> None:
         " { u = Sqrt(t) v = Mul(u, c) y = NonMaxSuppression(b, s, k, v) }"
     )
     oracle = oracle_of(load(text))
-    assert all(0 <= float(a.input_set.feeds["t"]) < 1 for a in oracle.answers)
-    assert len(oracle.answers) > 3
+    assert all(0 <= float(a.input_set.feeds["t"]) < 1 for a in oracle.runs)
+    assert len(oracle.runs) > 3
 
 
 @pytest.mark.parametrize(("head", "count"), [("bool[1] z", 3), ("float[4] z", 7)], ids=["bools", "with floats"])
@@ -646,13 +646,13 @@ LARGE = "g (float[N,3,200,200] x, float[N,8] s) => (float[N,3,200,200] y, float[
 
 def test_large_inputs_get_few_input_sets_at_smallest_size() -> None:
     oracle = oracle_of(load(LARGE))
-    assert [(a.input_set.kind, a.input_set.sizes["N"]) for a in oracle.answers][:7] == [
+    assert [(a.input_set.kind, a.input_set.sizes["N"]) for a in oracle.runs][:7] == [
         ("normal", 2), ("normal", 1), ("mixed", 1), ("nan", 1), ("zeros", 1), ("inf", 1), ("negative", 1)
     ]  # fmt: skip
 
 
 def test_mixed_inputs_are_runs_of_several_kinds() -> None:
-    (x,) = (a.input_set.feeds["x"] for a in oracle_of(load(LARGE)).answers if a.input_set.kind == "mixed")
+    (x,) = (a.input_set.feeds["x"] for a in oracle_of(load(LARGE)).runs if a.input_set.kind == "mixed")
     negative, large, tiny, zeros, ties, normal = (
         next(run for run in np.array_split(x.reshape(-1), 6) if holds(run)) for holds in (
             lambda r: -3.1 < r.mean() < -2.9, lambda r: 900 < r.std() < 1100, lambda r: 0 < abs(r).max() < 1.1e-6,
@@ -667,7 +667,7 @@ def test_mixed_inputs_are_runs_of_several_kinds() -> None:
 
 
 def test_few_mixed_numbers_are_drawn_several_times() -> None:
-    mixed = [a.input_set for a in oracle_of(load("g (float[4] x) => (y) { y = Neg(x) }")).answers]
+    mixed = [a.input_set for a in oracle_of(load("g (float[4] x) => (y) { y = Neg(x) }")).runs]
     assert len({tuple(i.feeds["x"].tolist()) for i in mixed if i.kind == "mixed"}) == 3
 
 

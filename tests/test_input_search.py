@@ -38,7 +38,7 @@ def drawn(
 
 def test_kinds_of_inputs_are_independent() -> None:
     oracle = oracle_of(load("g (float[N] a, float[N] b, bool[N] c) => (y) { y = Where(c, a, b) }"))
-    sets = [a.input_set for a in oracle.answers if a.input_set.kind == "combined"]
+    sets = [a.input_set for a in oracle.runs if a.input_set.kind == "combined"]
     assert len(sets) > 10
     assert len({frozenset(s.all_kinds) for s in sets}) > 5
     assert any(len(s.all_kinds) == 3 for s in sets)
@@ -46,13 +46,13 @@ def test_kinds_of_inputs_are_independent() -> None:
 
 def test_a_finite_set_has_only_finite_kinds() -> None:
     oracle = oracle_of(load("g (float[N] a, float[N] b) => (y) { y = Add(a, b) }"))
-    for answer in oracle.answers:
-        assert all(np.isfinite(x).all() for x in answer.input_set.feeds.values()) or not answer.input_set.is_finite
+    for run in oracle.runs:
+        assert all(np.isfinite(x).all() for x in run.input_set.feeds.values()) or not run.input_set.is_finite
 
 
 def test_sets_at_constants_excuse_no_jumps() -> None:
     oracle = oracle_of(load("g (float[N] x) => (y) <float[1] c = {7.0}> { y = Less(x, c) }"))
-    kinds = {a.input_set.kind for a in oracle.answers if has_generic_values(a.input_set)}
+    kinds = {a.input_set.kind for a in oracle.runs if has_generic_values(a.input_set)}
     assert "constants" not in kinds
     assert "normal" in kinds
 
@@ -60,7 +60,7 @@ def test_sets_at_constants_excuse_no_jumps() -> None:
 @pytest.mark.parametrize("seed", [0, 7])
 def test_draws_are_reproducible(seed: int) -> None:
     def contents() -> list[Any]:
-        return [a.input_set.content() for a in oracle_of(load(INDICES), seed=seed).answers]
+        return [a.input_set.content() for a in oracle_of(load(INDICES), seed=seed).runs]
 
     assert contents() == contents()
 
@@ -70,15 +70,15 @@ def test_original_and_result_determine_sizes() -> None:
     constants = "<int64[1] s = {0}, int64[1] e = {90}, int64[1] a = {1}>"
     text = f"g (float[N,T] x) => (y) {constants} {{ b = Slice(x, s, e, a) y = Neg(b) }}"
     oracle = oracle_of(before)
-    assert max(a.input_set.sizes["T"] for a in oracle.answers) < 90
+    assert max(a.input_set.sizes["T"] for a in oracle.runs) < 90
     failure = oracle.compare(load(text).SerializeToString()).failure
     assert failure is not None
     assert failure.input_set is not None
     assert failure.input_set.kind == "sizes"
     assert failure.input_set.sizes["T"] > 90
-    count = len(oracle.answers)
+    count = len(oracle.runs)
     oracle.compare(load(text).SerializeToString())
-    assert len(oracle.answers) == count
+    assert len(oracle.runs) == count
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_sizes_near_constants(constants: tuple[int, ...], base: dict[str, int], 
     ],
 )
 def test_sizes_differ_where_they_may(text: str, sizes: dict[str, int]) -> None:
-    assert oracle_of(load(text, opset=13)).answers[0].input_set.sizes == sizes
+    assert oracle_of(load(text, opset=13)).runs[0].input_set.sizes == sizes
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_special_numbers_meet_in_pairs() -> None:
     assert np.isnan(feeds["a"]).any()
     assert np.isinf(feeds["b"]).any()
     oracle = oracle_of(load(text.replace("int32[N] i", "float[2] i")))
-    assert "nonfinite" in {a.input_set.kind for a in oracle.answers}
+    assert "nonfinite" in {a.input_set.kind for a in oracle.runs}
 
 
 def test_halves_of_one_sign_and_magnitude() -> None:
@@ -189,18 +189,18 @@ def test_inputs_of_other_shapes_coincide() -> None:
 
 def test_a_range_runs_backwards() -> None:
     text = "g (int64 a, int64 b) => (y) <int64 step = {-2}> { y = Range(a, b, step) }"
-    assert oracle_of(load(text)).answers[0].outputs["y"].size
+    assert oracle_of(load(text)).runs[0].outputs["y"].size
 
 
 def test_sums_and_products_of_constants_are_sizes() -> None:
     assert combined_sizes([40, 100], 200) == [80, 140, 200]
     text = "g (float[N,M] x) => (y) <int64 most = {3000}> { n = Size(x) y = Less(n, most) }"
-    assert {bool(a.outputs["y"]) for a in oracle_of(load(text)).answers} == {True, False}
+    assert {bool(a.outputs["y"]) for a in oracle_of(load(text)).runs} == {True, False}
 
 
 def test_strings_that_become_numbers() -> None:
     oracle = oracle_of(load("g (string[N] s) => (y) { y = Cast<to=1>(s) }"))
-    assert len({float(v) for a in oracle.answers for v in a.outputs["y"]}) > 3
+    assert len({float(v) for a in oracle.runs for v in a.outputs["y"]}) > 3
 
 
 def test_inputs_nearly_coincide() -> None:
@@ -285,7 +285,7 @@ def test_left_out_sets_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = oracle_of(load("g (float[N] x) => (y) { y = Relu(x) }"))
     (note,) = oracle.notes
     assert note.endswith("combined input sets were left out: runs take too long")
-    assert all(a.input_set.kind not in COMBINED_KINDS for a in oracle.answers)
+    assert all(a.input_set.kind not in COMBINED_KINDS for a in oracle.runs)
 
 
 def test_given_inputs_are_not_combined() -> None:
@@ -294,8 +294,8 @@ def test_given_inputs_are_not_combined() -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
     given = generate_combined(input_specs(from_onnx(model)), "given", {}, {}, (0, 0), NO_CONSTANTS)
     oracle: Oracle = oracle_of(model, given_inputs=[given])
-    oracle.add_answers_near(load("g (float[2] x) => (y) <float[1] k = {9}> { y = Max(x, k) }").SerializeToString())
-    assert [a.input_set for a in oracle.answers] == [given]
+    oracle.add_runs_near(load("g (float[2] x) => (y) <float[1] k = {9}> { y = Max(x, k) }").SerializeToString())
+    assert [a.input_set for a in oracle.runs] == [given]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])

@@ -52,7 +52,7 @@ ONE = {"o": np.ones(2, np.float32)}
 )
 def test_both_branches_are_taken(text: str) -> None:
     oracle = oracle_of(load(text, 17))
-    kept = [a.outputs["y"].any() for a in oracle.answers if a.input_set.is_finite]
+    kept = [a.outputs["y"].any() for a in oracle.runs if a.input_set.is_finite]
     assert {bool(k) for k in kept} == {True, False}
     assert oracle.notes == []
 
@@ -78,7 +78,7 @@ def test_loops_have_different_trip_counts(text: str) -> None:
     oracle = oracle_of(load(text, 17, ONE))
     trips = {
         round(float((a.outputs["y"] - a.input_set.feeds["x"])[0]))
-        for a in oracle.answers
+        for a in oracle.runs
         if a.input_set.kind in MODERATE_KINDS
     }
     assert len(trips) >= 2
@@ -175,9 +175,7 @@ def missing_weights(text: str) -> dict[str, Any]:
 def test_first_input_sets_run_and_reach_range(text: str, name: str, want: set[int]) -> None:
     oracle = oracle_of(load(text, 17, missing_weights(text)))
     assert oracle.notes == [n for n in oracle.notes if "=" in n]  # notes on sizes only
-    reached = {
-        int(v) for a in oracle.answers if a.input_set.is_finite for v in np.asarray(a.input_set.feeds[name]).flat
-    }
+    reached = {int(v) for a in oracle.runs if a.input_set.is_finite for v in np.asarray(a.input_set.feeds[name]).flat}
     assert want <= reached
 
 

@@ -254,7 +254,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_search_and_comparison_end_in_time(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 55.0})
     oracle = original_of(RELU, effort="quick")
-    assert len(oracle.answers) == 6
+    assert len(oracle.runs) == 6
     assert "further inputs were left out: runs of the original took 55 s" in oracle.notes
     monkeypatch.setattr(oracle_module, "COMPARISON_SECONDS", {"quick": 15.0})
     verdict = oracle.compare(load(RELU).SerializeToString())
@@ -265,7 +265,7 @@ def test_search_and_comparison_end_in_time(monkeypatch: pytest.MonkeyPatch, cloc
 
 def test_deadline_of_a_command_leaves_out_inputs(clock: Clock) -> None:
     oracle = original_of(RELU, deadline=150)
-    assert len(oracle.answers) == 6  # in the share of the search
+    assert len(oracle.runs) == 6  # in the share of the search
     assert "further inputs were left out: runs of the original took 60 s" in oracle.notes
     with pytest.raises(UnverifiableError, match="did not end within 0 s"):
         original_of(RELU, deadline=clock.now)

@@ -414,7 +414,7 @@ def test_cancellation_is_within_noise_of_the_original() -> None:
     weights = {"o": np.float32(1e3), "k": np.array([1]), "u": np.ones((64, 1), np.float32)}
     before, after = (load(text % s, weights=weights) for s in sums)
     oracle = oracle_of(before)
-    verdict = oracle.compare(after.SerializeToString(), ComparisonOptions(input_sets=[oracle.answers[0].input_set]))
+    verdict = oracle.compare(after.SerializeToString(), ComparisonOptions(input_sets=[oracle.runs[0].input_set]))
     assert verdict.failure is None
     found = verdict.differences["y"]
     assert found.noise_floor is not None

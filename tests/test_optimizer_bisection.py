@@ -72,9 +72,9 @@ def fails(text: str, level: str, disabled: Collection[str], opset: int = 18, **o
         )
     except ModelLoadError:
         return True
-    for answer in oracle.answers:
-        results = dict(zip(oracle.output_names, suspect.run(oracle.output_names, answer.input_set.feeds), strict=True))
-        if any(compare_outputs(answer.outputs[n], results[n], exact=False).reason for n in oracle.output_names):
+    for run in oracle.runs:
+        results = dict(zip(oracle.output_names, suspect.run(oracle.output_names, run.input_set.feeds), strict=True))
+        if any(compare_outputs(run.outputs[n], results[n], exact=False).reason for n in oracle.output_names):
             return True
     return False
 

@@ -1,4 +1,4 @@
-"""The oracle: answers of the original, and verdicts on rewritten models."""
+"""The oracle: runs of the original, and verdicts on rewritten models."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_wrong_model_has_a_failing_verdict() -> None:
     verdict = oracle.compare(load(WRONG_RELU).SerializeToString())
     found = verdict.failure
     assert found is not None
-    assert found.input_set is oracle.answers[0].input_set
+    assert found.input_set is oracle.runs[0].input_set
     assert found.difference is verdict.differences["y"]
     assert (found.output, found.is_nonfinite_only) == ("y", False)
     assert str(found) == f"y: {found.reason}, on normal inputs with N=2"
@@ -236,15 +236,15 @@ def test_failing_model_has_a_failing_verdict(text: str, start: str) -> None:
 
 def test_subset_of_input_sets() -> None:
     oracle = oracle_of(load(RELU))
-    zeros = [a.input_set for a in oracle.answers if a.input_set.kind == "zeros"]
+    zeros = [a.input_set for a in oracle.runs if a.input_set.kind == "zeros"]
     verdict = oracle.compare(load(WRONG_RELU).SerializeToString(), ComparisonOptions(input_sets=zeros))
     assert verdict.failure is None
     assert verdict.input_sets == tuple(map(str, zeros))
     last = oracle.compare(
-        load(WRONG_RELU).SerializeToString(), ComparisonOptions(input_sets=[oracle.answers[-1].input_set])
+        load(WRONG_RELU).SerializeToString(), ComparisonOptions(input_sets=[oracle.runs[-1].input_set])
     ).failure
     assert last is not None
-    assert last.input_set is oracle.answers[-1].input_set
+    assert last.input_set is oracle.runs[-1].input_set
 
 
 def test_one_input_set_takes_one_session_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +265,7 @@ def test_one_input_set_takes_one_session_and_run(monkeypatch: pytest.MonkeyPatch
             patch.setattr(OnnxRuntime, "__init__", counting_load)
             patch.setattr(OnnxRuntime, "run", counting_run)
             oracle.compare(
-                load(text).SerializeToString(), ComparisonOptions(exact=True, input_sets=[oracle.answers[0].input_set])
+                load(text).SerializeToString(), ComparisonOptions(exact=True, input_sets=[oracle.runs[0].input_set])
             )
         assert counted == ["load", "run"]
         counted.clear()
@@ -324,7 +324,7 @@ def test_jumps_of_given_inputs_are_noted(divisor: float, first: float, others: f
 
 
 def test_input_sets_have_every_kind_and_two_sizes() -> None:
-    draws = [a.input_set for a in oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }")).answers]
+    draws = [a.input_set for a in oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }")).runs]
     assert {d.kind for d in draws} - {*COMBINED_KINDS} == {*KINDS} - {"boundaries"}
     for symbol in "NT":
         sizes = {d.sizes[symbol] for d in draws}
@@ -348,27 +348,27 @@ def test_input_sets_have_every_kind_and_two_sizes() -> None:
     ],
 )
 def test_sizes_are_searched_for(text: str, accepted: dict[str, int] | None) -> None:
-    answers = oracle_of(load(text, weights={"w": np.ones(8, np.float32)} if accepted else {})).answers
-    for answer in answers:
-        sizes = answer.input_set.sizes
+    runs = oracle_of(load(text, weights={"w": np.ones(8, np.float32)} if accepted else {})).runs
+    for run in runs:
+        sizes = run.input_set.sizes
         if accepted is None:
             assert sizes["T"] in {sizes["P"] + sizes["S"], 1} or sizes["P"] + sizes["S"] == 1
         else:
             assert sizes["N"] + sizes["M"] in {1, 8}
-    assert any(min(a.input_set.sizes.values()) > 1 for a in answers)
+    assert any(min(a.input_set.sizes.values()) > 1 for a in runs)
 
 
 def test_rejected_size_is_noted() -> None:
     text = "g (float[N,2] x) => (float[k,4] y) <int64[2] s = {-1, 4}> { y = Reshape(x, s) }"
     oracle = oracle_of(load(text))
     assert oracle.notes == ["the original accepts no N=1"]
-    assert {a.input_set.sizes["N"] for a in oracle.answers} == {0, 2, 64}
+    assert {a.input_set.sizes["N"] for a in oracle.runs} == {0, 2, 64}
 
 
 def test_fixed_sizes_are_kept() -> None:
     oracle = oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }"), fixed_sizes={"N": 5})
-    assert {a.input_set.sizes["N"] for a in oracle.answers} == {5}
-    assert {a.input_set.feeds["x"].shape[0] for a in oracle.answers} == {5}
+    assert {a.input_set.sizes["N"] for a in oracle.runs} == {5}
+    assert {a.input_set.feeds["x"].shape[0] for a in oracle.runs} == {5}
     assert oracle.notes == []
 
 
@@ -379,7 +379,7 @@ def test_unknown_ranks_are_searched_for(rank: int) -> None:
     untyped = info("x")
     untyped.type.tensor_type.ClearField("shape")
     model = model_of([node], [untyped], [info("y")])
-    ranks = {a.input_set.feeds["x"].ndim for a in oracle_of(model).answers}
+    ranks = {a.input_set.feeds["x"].ndim for a in oracle_of(model).runs}
     assert ranks == {rank}
 
 
@@ -387,15 +387,15 @@ def test_model_for_batches_of_one() -> None:
     text = "g (float[T,B,2] x) => (y) { y = GRU<hidden_size=3>(x, w, r, , , h) }"
     weights = {"w": (1, 9, 2), "r": (1, 9, 3), "h": (1, 1, 3)}
     oracle = oracle_of(load(text, weights={n: np.ones(s, np.float32) for n, s in weights.items()}))
-    assert {a.input_set.sizes["B"] for a in oracle.answers} == {1}
-    assert {a.input_set.sizes["T"] for a in oracle.answers} > {1}
+    assert {a.input_set.sizes["B"] for a in oracle.runs} == {1}
+    assert {a.input_set.sizes["T"] for a in oracle.runs} > {1}
     assert oracle.notes == []
 
 
 def test_model_for_dims_of_one() -> None:
     text = "g (float[N] x) => (float[N] y) <int64[1] k = {1}> { y = Reshape(x, k) }"
     oracle = oracle_of(load(text))
-    assert {a.input_set.sizes["N"] for a in oracle.answers} == {1}
+    assert {a.input_set.sizes["N"] for a in oracle.runs} == {1}
     assert oracle.notes == ["the original accepts no N but 1"]
 
 
@@ -418,7 +418,7 @@ def test_given_inputs_are_the_only_ones() -> None:
     text = "g (float[N] x) => (float[N] y) { y = Relu(x) }"
     given = [InputSet("given", {}, {"x": np.array([1, 2], np.float32)})]
     oracle = oracle_of(load(text), given_inputs=given)
-    assert [a.input_set for a in oracle.answers] == given
+    assert [a.input_set for a in oracle.runs] == given
     oracle.check(load("g (float[N] x) => (float[N] y) { y = Identity(x) }").SerializeToString())
 
 
@@ -432,15 +432,15 @@ def test_a_rejected_draw_is_replaced() -> None:
     # Gather rejects wide integers; the signature does not show it, because of the Mul in between.
     text = "g (int64[9] i) => (float[9] y) <float[2] w = {1, 2}> { k = Mul(i, i) y = Gather(w, k) }"
     oracle = oracle_of(load(text))
-    kinds = {a.input_set.kind for a in oracle.answers}
+    kinds = {a.input_set.kind for a in oracle.runs}
     assert kinds - {*COMBINED_KINDS} == {"normal", "negative", "mixed", "zeros", "extremes"}
     assert oracle.notes == []
-    assert {int(v) for a in oracle.answers for v in a.input_set.feeds["i"]} <= {-1, 0, 1}
+    assert {int(v) for a in oracle.runs for v in a.input_set.feeds["i"]} <= {-1, 0, 1}
 
 
 def test_the_seed_changes_the_numbers() -> None:
     text = "g (float[8] x) => (float[8] y) { y = Relu(x) }"
-    first, again, other = (oracle_of(load(text), seed=s).answers[0].input_set.feeds["x"] for s in (0, 0, 1))
+    first, again, other = (oracle_of(load(text), seed=s).runs[0].input_set.feeds["x"] for s in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -654,7 +654,7 @@ def test_regions_are_compared_on_sets_of_each_kind_that_are_affordable(monkeypat
         lambda regions, sets: compared.extend(s.kind for s in sets) or first_difference(regions, sets),
     )
     verdict = oracle.compare(result, ComparisonOptions(compare_regions=True))
-    usual = sum(a.input_set.is_finite and 0 not in a.input_set.sizes.values() for a in oracle.answers)
+    usual = sum(a.input_set.is_finite and 0 not in a.input_set.sizes.values() for a in oracle.runs)
     note = f"changed regions were compared on 2 of {usual} input sets: runs take too long"
     assert verdict.notes == (*whole.notes, note)
     assert verdict.changed_regions == whole.changed_regions > 0
@@ -678,9 +678,9 @@ def test_lack_of_memory_is_a_fault_of_the_rewritten_model_only_where_values_are_
     oracle.spec = replace(spec, memory=1 << 6)
     verdict = oracle.compare(model.SerializeToString(), backend=Exhausted)
     assert verdict.failure is None
-    assert 0 < len(verdict.input_sets) < len(oracle.answers)
+    assert 0 < len(verdict.input_sets) < len(oracle.runs)
     assert any("more memory than there is for the values of both models on" in note for note in verdict.notes)
     least = 0
-    on_first = ComparisonOptions(input_sets=[oracle.answers[0].input_set])
+    on_first = ComparisonOptions(input_sets=[oracle.runs[0].input_set])
     with pytest.raises(UnverifiableError, match="more memory than there is for the values of both models on"):
         oracle.compare(model.SerializeToString(), on_first, backend=Exhausted)

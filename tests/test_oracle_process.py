@@ -91,11 +91,11 @@ def test_verdicts_are_those_of_an_oracle() -> None:
         for other in (SHORT_RELU, ABS):
             expected, found = oracle.compare(message_of(other)), process.compare(message_of(other))
             assert found.to_data() == expected.to_data()
-        assert [str(a.input_set) for a in process.answers] == [str(a.input_set) for a in oracle.answers]
-        for a, b in zip(process.answers, oracle.answers, strict=True):
+        assert [str(a.input_set) for a in process.runs] == [str(a.input_set) for a in oracle.runs]
+        for a, b in zip(process.runs, oracle.runs, strict=True):
             np.testing.assert_array_equal(a.outputs["y"], b.outputs["y"])
             np.testing.assert_array_equal(a.input_set.feeds["x"], b.input_set.feeds["x"])
-        one = next(a.input_set for a in process.answers if a.input_set.kind == "negative")
+        one = next(a.input_set for a in process.runs if a.input_set.kind == "negative")
         assert process.compare(message_of(ABS), ComparisonOptions(input_sets=[one])).failure is not None
         assert process.compare(message_of(SHORT_RELU), ComparisonOptions(input_sets=[one])).input_sets == (str(one),)
     assert private_folders(os.getpid()) == known
@@ -118,7 +118,7 @@ def test_crash_of_a_rewritten_model_is_a_mismatch() -> None:
         wrong = process.compare(message_of(ABS)).failure
         assert wrong is not None
         assert (
-            process.compare(message_of(ABS), ComparisonOptions(input_sets=[process.answers[0].input_set])).failure
+            process.compare(message_of(ABS), ComparisonOptions(input_sets=[process.runs[0].input_set])).failure
             is not None
         )
 
@@ -186,7 +186,7 @@ def test_inputs_on_which_the_original_crashes_are_left_out(crash: str, monkeypat
         verdict = process.compare(message_of(SHORT_RELU))
         assert verdict.failure is None
         assert set(left_out) <= set(verdict.notes)
-        assert all(a.input_set.feeds["x"].any() for a in process.answers)
+        assert all(a.input_set.feeds["x"].any() for a in process.runs)
 
 
 @pytest.mark.parametrize(

@@ -125,8 +125,8 @@ def shown_by(name: str) -> list[str]:
 def differing(name: str, made: bytes, *, exact: bool) -> list[str]:
     """The kinds of draw on which an output or a changed region of a model differs from the original."""
     oracle = original_oracle(name, seed=0)
-    oracle.add_answers_near(made)
-    draws = {kind: [a.input_set for a in oracle.answers if a.input_set.kind == kind] for kind in KINDS}
+    oracle.add_runs_near(made)
+    draws = {kind: [a.input_set for a in oracle.runs if a.input_set.kind == kind] for kind in KINDS}
     return [
         kind for kind, of_kind in draws.items()
         if of_kind

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from passwright.core import Rule, RulePass
 from passwright.core.proof.prover import Prover, prove_rule
-from passwright.core.verify.guarantee import PROOFS, Guarantee
+from passwright.core.verify.proof_guarantees import PROOFS, Guarantee
 from passwright.testing.check import default_prover
 from test_planted import NAMES, planted
 from tiers import slow_unless

@@ -185,7 +185,7 @@ def test_numbered_copy_keeps_its_seed() -> None:
 def test_runs_are_repeatable() -> None:
     model = load("g (float[N] x) => (y) { y = RandomNormalLike(x) }")
     oracle = oracle_of(model)
-    same = [a.outputs["y"] for a in oracle.answers if a.input_set.sizes["N"] == 2]
+    same = [a.outputs["y"] for a in oracle.runs if a.input_set.sizes["N"] == 2]
     assert len(same) > 1
     assert all(np.array_equal(same[0], other) for other in same)
 

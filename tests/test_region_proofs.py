@@ -22,7 +22,7 @@ from passwright.core.proof.region_proofs import SMALL_EXTENTS, ProofSeconds, Reg
 from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.run.pipeline import selectable_names
 from passwright.core.run.pipeline_run import PipelineRun
-from passwright.core.verify.guarantee import Guarantee
+from passwright.core.verify.proof_guarantees import Guarantee
 from rewriting import load
 from typer.testing import CliRunner
 

@@ -251,7 +251,7 @@ def test_sizes_of_many_symbols_take_linear_time(refused: bool) -> None:
                 raise EvaluationError("equal")
             return {"s": np.zeros(2)}
 
-        return lambda: list(InputSearch(run, specs, {}, combines=False).answers())
+        return lambda: list(InputSearch(run, specs, {}, combines=False).runs())
 
     searched(10)()
     assert count_calls(searched(180)) < 3.6 * count_calls(searched(60))

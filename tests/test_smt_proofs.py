@@ -15,7 +15,7 @@ from passwright.core.proof.smt import SmtProver
 from passwright.core.proof.smt_answer import Outcome
 from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, conditional
-from passwright.core.verify.guarantee import Guarantee
+from passwright.core.verify.proof_guarantees import Guarantee
 from rewriting import load
 
 SIZES = frozenset(range(1, 7))

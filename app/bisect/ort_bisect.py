@@ -117,7 +117,7 @@ def bisect_ort(
             oracle.wait()
         with timer.phase("bisecting onnxruntime"):
             blame = bisect_optimizers(oracle, source.loadable(), level, timer.progress)
-            input_sets = tuple(str(answer.input_set) for answer in oracle.answers)
+            input_sets = tuple(str(run.input_set) for run in oracle.runs)
     report = OrtBisectReport(source.label, level, input_sets, blame, timer.seconds, versions())
     publish_text(paths.report, report.to_json)
     return report

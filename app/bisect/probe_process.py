@@ -41,12 +41,12 @@ def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) ->
     Raises UnverifiableError for values that cannot be stored.
     """
     model = model.absolute() if isinstance(model, Path) else model
-    answers = deque(oracle.answers)
-    labels = [str(answer.input_set) for answer in answers]
-    for i in range(len(answers)):  # the outputs of one answer are in memory
-        answer = answers.popleft()
-        value_files.write_value(dict(answer.input_set.feeds), folder / f"feeds-{i}")
-        value_files.write_value(dict(answer.outputs), folder / f"outputs-{i}")
+    runs = deque(oracle.runs)
+    labels = [str(run.input_set) for run in runs]
+    for i in range(len(runs)):  # the outputs of one run are in memory
+        run = runs.popleft()
+        value_files.write_value(dict(run.input_set.feeds), folder / f"feeds-{i}")
+        value_files.write_value(dict(run.outputs), folder / f"outputs-{i}")
     random = sorted(oracle.spec.random_outputs)
     value_files.write_value(ProbeCase(model, oracle.output_names, random, labels), folder / CASE_FILE)
 

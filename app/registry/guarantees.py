@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...core.verify.guarantee import PROOFS
+from ...core.verify.proof_guarantees import PROOFS
 
 if TYPE_CHECKING:
     from ...core.rewriting.rules import Rule

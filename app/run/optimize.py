@@ -33,8 +33,8 @@ from ...core.run.transforms import SkippedPass
 from ...core.run.verifier import Verifier
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
-from ...core.verify.guarantee import ProofCounts
 from ...core.verify.oracle_start import start_oracle_worker
+from ...core.verify.proof_guarantees import ProofCounts
 from ..environment import versions
 from ..notebook_cards import card_html
 from ..progress import phase_callback, shows_progress

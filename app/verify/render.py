@@ -12,7 +12,7 @@ from ...core.verify.verdict import OutputDifference, Verdict
 from ..terminal import Terminal, new_table, plural
 
 if TYPE_CHECKING:
-    from ...core.verify.guarantee import ProofCounts
+    from ...core.verify.proof_guarantees import ProofCounts
     from .verify import VerificationReport
 
 BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG, INVALID = "bit-identical", "within tolerance", "wrong", "invalid"

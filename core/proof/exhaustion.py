@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ..errors import EvaluationError, ModelError
 from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..serialization.proto_queries import all_nodes, named_subgraphs
-from ..verify.guarantee import Guarantee
+from ..verify.proof_guarantees import Guarantee
 from .element_dependence import require_single_dependence
 from .exhaustion_worker import ExhaustionWorker, NumbersDifference, NumbersRequest
 from .obligation import LARGE_SIZE, Fragment, InputType, NotApplicable, Obligation, promises_bits, size_sets

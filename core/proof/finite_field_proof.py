@@ -19,7 +19,7 @@ from ..ir.dtypes import FLOATS, INTEGERS
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
 from ..serialization.proto_queries import all_nodes
-from ..verify.guarantee import Guarantee
+from ..verify.proof_guarantees import Guarantee
 from ..verify.reference.float64_evaluation import EvaluationOrder, evaluate_by_policy
 from . import finite_field as ff
 from .bool_polynomials import with_numbers

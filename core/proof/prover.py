@@ -13,7 +13,7 @@ import onnx
 
 from ..errors import PassesError
 from ..rewriting.rules import Rule
-from ..verify.guarantee import PROOFS, STRENGTH, Guarantee
+from ..verify.proof_guarantees import PROOFS, STRENGTH, Guarantee
 from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
 from .obligation import NotApplicable, Obligation, promises_bits
 from .rule_obligation import build_sites, obligation_of

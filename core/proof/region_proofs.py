@@ -14,7 +14,7 @@ from time import monotonic, thread_time
 
 import numpy as np
 
-from ..verify.guarantee import PROOFS, Guarantee, ProofCounts
+from ..verify.proof_guarantees import PROOFS, Guarantee, ProofCounts
 from .finite_field_proof import NO_FIELD_KERNEL, NO_TIME
 from .obligation import NotApplicable, Obligation
 from .prover import ProofMethod

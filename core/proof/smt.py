@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..serialization.proto_queries import all_nodes, subgraphs
-from ..verify.guarantee import Guarantee
+from ..verify.proof_guarantees import Guarantee
 from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .replay import format_inputs, replay
 from .smt_answer import Answer, Outcome, Question

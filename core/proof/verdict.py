@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..verify.guarantee import STRENGTH, Guarantee
+from ..verify.proof_guarantees import STRENGTH, Guarantee
 
 
 class Technique(StrEnum):

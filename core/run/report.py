@@ -16,7 +16,7 @@ from ..rewriting.change_log import ChangeLog
 from ..rewriting.changes import Change
 from ..support.confidence_intervals import RatioInterval
 from ..support.printable_text import json_text
-from ..verify.guarantee import ProofCounts
+from ..verify.proof_guarantees import ProofCounts
 from ..verify.verdict import Verdict
 from .failures import RejectedChange
 from .pipeline import Pass, leaves

@@ -1,4 +1,4 @@
-"""Search for input sets on which the original runs, and its outputs on them."""
+"""Search for input sets on which the original runs, and the reference runs on them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from .verification_spec import Effort
 
 TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
 ROTATING_KINDS = ("normal", "zeros", "extremes")  # kinds drawn at the accepted sizes in turn
-MAX_EMPTY_ANSWERS = 2
+MAX_EMPTY_RUNS = 2
 MAX_GROUPS = 24  # of symbols that are made to differ from others
 MIN_SIZE_PLANS, MAX_PLANNED_SIZES = 8, 20_000  # assignments with a size of 1, and the sizes in all of them
 CHEAP_ELEMENTS = 1 << 16  # elements: above that, all kinds are drawn at the smallest sizes that were accepted
@@ -262,7 +262,7 @@ class InputSearch:
 
     Numbers around `boundaries` are generated for every numeric input, besides those of its transitive uses; combined
     input sets, up to a share of `base_cost` that `effort` determines, have numbers, sizes and words near `constants`.
-    `base_cost` are the CPU seconds for loading the model, to which those of the first answer are added. Without
+    `base_cost` are the CPU seconds for loading the model, to which those of the first run are added. Without
     `combines` there are no combined ones; `part` has the first one to draw and the distance to the next, 0 for none.
     """
 
@@ -280,8 +280,8 @@ class InputSearch:
     accepted_sizes: list[Sizes] = field(default_factory=list[Sizes])
     record: KindRecord = field(default_factory=KindRecord)
 
-    def answers(self) -> Iterator[ReferenceRun]:
-        """One answer for each kind of input set, at the model's usual sizes and with dims of 1 in turn.
+    def runs(self) -> Iterator[ReferenceRun]:
+        """One run for each kind of input set, at the model's usual sizes and with dims of 1 in turn.
 
         Raises UnverifiableError if inputs cannot be generated, or the model accepts none of those tried, and OutOfTime.
         """
@@ -289,38 +289,38 @@ class InputSearch:
         if self.boundaries:
             self.inputs = [replace(i, boundaries=i.boundaries.with_points(self.boundaries)) for i in self.inputs]
         start = thread_time()
-        first = self._first_answer()
+        first = self._first_run()
         self.base_cost += thread_time() - start
         yield first
         plans, seen = [first.input_set.sizes], {first.input_set.content()}
         self.accepted_sizes = plans
-        for answer in self._answers_at_other_sizes(plans[0]):
-            plans.append(answer.input_set.sizes)
-            seen.add(answer.input_set.content())
-            yield answer
+        for run in self._runs_at_other_sizes(plans[0]):
+            plans.append(run.input_set.sizes)
+            seen.add(run.input_set.content())
+            yield run
         self._note_sizes(plans)
         is_large = min(element_count(self.inputs, plan) for plan in plans) > CHEAP_ELEMENTS
         if not is_large and all(i.may_be_empty for i in self.inputs):
-            yield from self._empty_answers(plans[0])
+            yield from self._empty_runs(plans[0])
         kinds = distinct_kinds(self.inputs, are_large=is_large)[1:]
         for kind in kinds:
-            yield from _new(self._answers_of_kind(kind, plans), seen)
+            yield from _new(self._runs_of_kind(kind, plans), seen)
         budget = self._budget()
         if is_large:
-            yield from self._answers_of_other_kinds(plans, kinds, budget, seen)
+            yield from self._runs_of_other_kinds(plans, kinds, budget, seen)
         if self.combines:
             fixed = self._fixed_symbols()
             combined = combined_plans(
                 self.inputs, self.accepted_sizes, self.constants, fixed, self.seed, CHEAP_ELEMENTS
             )
-            yield from _new(self.combined_answers(combined, self.constants, budget), seen)
+            yield from _new(self.combined_runs(combined, self.constants, budget), seen)
         else:
             self.notes.append("combined input sets were left out, as runs of the original end the process")
 
-    def _answers_of_other_kinds(
+    def _runs_of_other_kinds(
         self, plans: list[Sizes], found: Collection[str], budget: CpuBudget, seen: set[Hashable]
     ) -> Iterator[ReferenceRun]:
-        """Answers of the kinds that large inputs are not given in any case, as many as `budget` allows."""
+        """Runs of the kinds that large inputs are not given in any case, as many as `budget` allows."""
         others = [k for k in distinct_kinds(self.inputs, are_large=False)[1:] if k not in found]
         ordered = [k for k in ALWAYS_KINDS if k in others]
         ordered += [k for k in others if k not in ordered]
@@ -328,24 +328,24 @@ class InputSearch:
             if kind not in ALWAYS_KINDS and budget.is_spent():
                 self.notes.append(f"no {', '.join(ordered[n:])} inputs: a run takes too long")
                 return
-            yield from _new(self._answers_of_kind(kind, plans), seen)
+            yield from _new(self._runs_of_kind(kind, plans), seen)
 
     def _budget(self) -> CpuBudget:
         least, share = CPU_BUDGETS[self.effort]
         return CpuBudget(max(least, share * self.base_cost))
 
-    def answers_near(self, constants: ModelConstants) -> Iterator[ReferenceRun]:
-        """Answers near constants that only a rewritten model has. Raises OutOfTime."""
+    def runs_near(self, constants: ModelConstants) -> Iterator[ReferenceRun]:
+        """Runs near constants that only a rewritten model has. Raises OutOfTime."""
         plans = plans_near(
             self.inputs, self.accepted_sizes, constants, self._fixed_symbols(), self.seed, CHEAP_ELEMENTS
         )
         if self.combines:
-            yield from _new(self.combined_answers(plans, constants, self._budget()), set())
+            yield from _new(self.combined_runs(plans, constants, self._budget()), set())
 
-    def combined_answers(
+    def combined_runs(
         self, plans: Sequence[Plan], constants: ModelConstants, budget: CpuBudget
     ) -> Iterator[ReferenceRun]:
-        """The answers to the plans that the model accepts, as many as `budget` allows."""
+        """The runs on the plans that the model accepts, as many as `budget` allows."""
         costs, late = SizeCosts(), 0
         first, distance = self.part
         plans = plans[first::distance] if distance else []
@@ -360,24 +360,24 @@ class InputSearch:
             input_set = generate_combined(
                 self.inputs, useful.kind, useful.kinds, useful.sizes, (self.seed, useful.number), constants
             )
-            answer = self._answer(input_set)
+            run = self._combined_run(input_set)
             costs.add(useful.sizes, thread_time() - start)
-            self.record.add(useful, accepted=answer is not None)
-            if answer is not None:
-                yield answer
+            self.record.add(useful, accepted=run is not None)
+            if run is not None:
+                yield run
         if late:
             left_out = f"{late} of {len(plans)} combined input sets were left out: runs take too long"
             self.notes.append(left_out)
 
-    def _answer(self, input_set: InputSet) -> ReferenceRun | None:
-        """The answer to a combined input set, None if the model refuses it."""
+    def _combined_run(self, input_set: InputSet) -> ReferenceRun | None:
+        """The run on a combined input set; None if the model refuses it."""
         try:
             return ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
         except EvaluationError:
             return None
 
-    def _answers_of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[ReferenceRun]:
-        """The answers to all variants of a kind, at the first size assignment that is accepted for them."""
+    def _runs_of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[ReferenceRun]:
+        """The runs on all variants of a kind, at the first size assignment that is accepted for them."""
         in_turn = plans[0]  # the usual sizes, or the smallest if those are large
         if element_count(self.inputs, plans[0]) > CHEAP_ELEMENTS:
             in_turn = min(plans, key=lambda plan: element_count(self.inputs, plan))
@@ -388,10 +388,10 @@ class InputSearch:
         found = False
         for variant in range(variant_count(self.inputs, kind, tried[0])):
             for plan in dict.fromkeys(tuple(sizes.items()) for sizes in tried):
-                answer, _ = self._first_accepted(kind, dict(plan), KINDS.index(kind) + 1, variant=variant)
-                if answer is not None:
+                run, _ = self._first_accepted(kind, dict(plan), KINDS.index(kind) + 1, variant=variant)
+                if run is not None:
                     found = True
-                    yield answer
+                    yield run
                     break
         if not found and kind not in NONFINITE_VALUES:
             self.notes.append(f"the original accepts no {kind} inputs")
@@ -400,30 +400,30 @@ class InputSearch:
         """The symbols whose sizes the user or the weights determine."""
         return frozenset(self.fixed.keys() | required_sizes(self.inputs, self.fixed).keys())
 
-    def _empty_answers(self, base: Sizes) -> list[ReferenceRun]:
-        """Answers at a size of 0, at most `MAX_EMPTY_ANSWERS`, those with the most output elements first."""
+    def _empty_runs(self, base: Sizes) -> list[ReferenceRun]:
+        """Runs at a size of 0, at most `MAX_EMPTY_RUNS`, those with the most output elements first."""
         found: dict[frozenset[str], ReferenceRun] = {}
         for plan in with_zeros(self.inputs, base, self._fixed_symbols()):
             zeros = frozenset(s for s, size in plan.items() if size == 0)
-            answer = self._first_accepted("normal", plan, 1)[0] if zeros not in found and plan != base else None
-            if answer is not None:
-                found[zeros] = answer
+            run = self._first_accepted("normal", plan, 1)[0] if zeros not in found and plan != base else None
+            if run is not None:
+                found[zeros] = run
 
-        def order(answer: ReferenceRun) -> tuple[int, int]:
-            sizes = [r.size for r in answer.outputs.values() if isinstance(r, np.ndarray)]
+        def order(run: ReferenceRun) -> tuple[int, int]:
+            sizes = [r.size for r in run.outputs.values() if isinstance(r, np.ndarray)]
             return sum(n == 0 for n in sizes), -sum(sizes)
 
-        return sorted(found.values(), key=order)[:MAX_EMPTY_ANSWERS]
+        return sorted(found.values(), key=order)[:MAX_EMPTY_RUNS]
 
-    def _first_answer(self) -> ReferenceRun:
-        """The answer to the first accepted input set, which also fixes undeclared ranks."""
+    def _first_run(self) -> ReferenceRun:
+        """The run on the first accepted input set, which also fixes undeclared ranks."""
         why, shares = "", with_unit_interval_floats(self.inputs)
         for inputs in (*with_tried_ranks(self.inputs), *(with_tried_ranks(shares) if shares else ())):
             for plan in size_assignments(inputs, self.fixed):
-                answer, error = self._first_accepted("normal", plan, 0, inputs)
-                if answer is not None:
+                run, error = self._first_accepted("normal", plan, 0, inputs)
+                if run is not None:
                     self.inputs = inputs
-                    return self._with_distinct_sizes(answer)
+                    return self._with_distinct_sizes(run)
                 why = why or error
         if not why:
             count = element_count(self.inputs, dict.fromkeys(free_symbols(self.inputs), 1) | self.fixed)
@@ -431,19 +431,19 @@ class InputSearch:
             raise UnverifiableError(f"no inputs are generated for the original: {why}")
         raise UnverifiableError(f"the original runs on none of the inputs tried: {why}")
 
-    def _with_distinct_sizes(self, answer: ReferenceRun) -> ReferenceRun:
-        """The answer at sizes that differ where they may, if those of `answer` are all equal.
+    def _with_distinct_sizes(self, run: ReferenceRun) -> ReferenceRun:
+        """The run at sizes that differ where they may, if those of `run` are all equal.
 
         Symbols that must be equal are found in pairs; in larger groups they stay as they are.
         """
         kept = self._fixed_symbols()
-        free = [s for s in answer.input_set.sizes if s not in kept]
-        if len(free) < 2 or len({answer.input_set.sizes[s] for s in free}) > 1:
-            return answer
+        free = [s for s in run.input_set.sizes if s not in kept]
+        if len(free) < 2 or len({run.input_set.sizes[s] for s in free}) > 1:
+            return run
         groups = chain(((s,) for s in free), combinations(free, 2))
-        size = answer.input_set.sizes[free[0]]
+        size = run.input_set.sizes[free[0]]
         for group in islice(groups, MAX_GROUPS):
-            sizes = answer.input_set.sizes
+            sizes = run.input_set.sizes
             if any(sizes[s] != size for s in group):
                 continue
             for changed in with_one_distinct(sizes, group[0], set(sizes.values())):
@@ -453,22 +453,22 @@ class InputSearch:
                 try:
                     found, _ = self._first_accepted("normal", plan, 0)
                 except OutOfTime:
-                    return answer
+                    return run
                 if found is not None:
-                    answer = found
+                    run = found
                     break
-        return answer
+        return run
 
-    def _answers_at_other_sizes(self, base: Sizes) -> Iterator[ReferenceRun]:
-        """Answers at sizes of 1 and, where only 1 was accepted so far, at larger ones. Required sizes do not change."""
+    def _runs_at_other_sizes(self, base: Sizes) -> Iterator[ReferenceRun]:
+        """Runs at sizes of 1 and, where only 1 was accepted so far, at larger ones. Required sizes do not change."""
         kept = self.fixed | {s: n for s, n in required_sizes(self.inputs, self.fixed).items() if base[s] == n}
         tried, most = [base], max(MIN_SIZE_PLANS, MAX_PLANNED_SIZES // max(len(base), 1))
         plans = islice(with_ones(self.inputs, base, kept), most), islice(with_more(self.inputs, base, kept), most)
         for plan in chain(*plans):
-            answer, _ = self._first_accepted("normal", plan, 1) if plan not in tried else (None, "")
+            run, _ = self._first_accepted("normal", plan, 1) if plan not in tried else (None, "")
             tried.append(plan)
-            if answer is not None:
-                yield answer
+            if run is not None:
+                yield run
                 if all(size == 1 for s, size in plan.items() if s not in kept):
                     break
 
@@ -484,7 +484,7 @@ class InputSearch:
     def _first_accepted(
         self, kind: str, plan: Sizes, number: int, inputs: list[InputSpec] | None = None, variant: int = 0
     ) -> tuple[ReferenceRun | None, str]:
-        """The answer to the first accepted input set of a kind, or None and the error of the first one."""
+        """The run on the first accepted input set of a kind, or None and the error of the first one."""
         why, seed = "", (self.seed, number, variant) if variant else (self.seed, number)
         for input_set in generate_input_sets(self.inputs if inputs is None else inputs, kind, plan, seed, variant):
             try:
@@ -494,12 +494,12 @@ class InputSearch:
         return None, why
 
 
-def _new(answers: Iterable[ReferenceRun], seen: set[Hashable]) -> Iterator[ReferenceRun]:
-    """The answers with inputs that are not among `seen`, to which they are added."""
-    for answer in answers:
-        if (content := answer.input_set.content()) not in seen:
+def _new(runs: Iterable[ReferenceRun], seen: set[Hashable]) -> Iterator[ReferenceRun]:
+    """The runs with inputs that are not among `seen`, to which they are added."""
+    for run in runs:
+        if (content := run.input_set.content()) not in seen:
             seen.add(content)
-            yield answer
+            yield run
 
 
 @dataclass(slots=True)

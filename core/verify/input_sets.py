@@ -1,4 +1,4 @@
-"""Input sets, and the answers of the original to them."""
+"""Input sets, and the runs of the original on them."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def has_generic_values(input_set: InputSet) -> bool:
 class Sensitivity:
     """The noise of the outputs of an original, given by `split`. If no input is a float, its weights are perturbed.
 
-    The typical noise of an output is that on the input set of `first_answer`; on zeros, for one, there is none. Each
+    The typical noise of an output is that on the input set of `first_run`; on zeros, for one, there is none. Each
     run is made once, when it is needed.
     """
 
@@ -81,34 +81,34 @@ class Sensitivity:
         split: Callable[[], SplitModel],
         session: SeededSession,
         names: list[str],
-        first_answer: ReferenceRun,
+        first_run: ReferenceRun,
         budget: float,
     ) -> None:
-        self._split, self.session, self.names, self.first_answer = split, session, names, first_answer
-        self._is_small = sum(np.size(v) for v in first_answer.input_set.feeds.values()) <= CHEAP_ELEMENTS
+        self._split, self.session, self.names, self.first_run = split, session, names, first_run
+        self._is_small = sum(np.size(v) for v in first_run.input_set.feeds.values()) <= CHEAP_ELEMENTS
         self._perturbed_outputs = ValueCache[list[Outputs]](budget / 2)
         self._more_perturbed_outputs = ValueCache[list[tuple[Outputs, int]]](budget / 2)
         self._typical_floors: dict[str, float] = {}
         self._kept: dict[tuple[int, int], SeededSession] = {}  # with perturbed weights, by seed and ulps
 
-    def noise(self, answer: ReferenceRun, name: str) -> Noise:
+    def noise(self, run: ReferenceRun, name: str) -> Noise:
         """The noise of an output on an input set."""
         return Noise(
-            lambda: [m[name] for m in self._perturbed(answer)],
+            lambda: [m[name] for m in self._perturbed(run)],
             partial(self._typical_floor, name),
-            lambda: [(m[name], far) for m, far in self._more_perturbed(answer)],
-            excuses_jumps=has_generic_values(answer.input_set),
+            lambda: [(m[name], far) for m, far in self._more_perturbed(run)],
+            excuses_jumps=has_generic_values(run.input_set),
             is_cheap=self._is_small,
         )
 
     def _typical_floor(self, name: str) -> float:
         if name not in self._typical_floors:
-            noise = self.noise(self.first_answer, name)
-            self._typical_floors[name] = relative_noise_floor(self.first_answer.outputs[name], noise)
+            noise = self.noise(self.first_run, name)
+            self._typical_floors[name] = relative_noise_floor(self.first_run.outputs[name], noise)
         return self._typical_floors[name]
 
-    def _perturbed(self, answer: ReferenceRun) -> list[Outputs]:
-        return self._perturbed_outputs.get(answer, partial(self._run_all_perturbed, answer.input_set.feeds))
+    def _perturbed(self, run: ReferenceRun) -> list[Outputs]:
+        return self._perturbed_outputs.get(run, partial(self._run_all_perturbed, run.input_set.feeds))
 
     def _run_all_perturbed(self, feeds: Arrays) -> list[Outputs]:
         if has_floats(feeds):
@@ -117,22 +117,22 @@ class Sensitivity:
             runs = [partial(p.run, self.names, feeds) for p in self._weight_perturbed]
         return list(filter(None, map(self._outputs, runs)))
 
-    def _more_perturbed(self, answer: ReferenceRun) -> list[tuple[Outputs, int]]:
-        return self._more_perturbed_outputs.get(answer, partial(self._run_more_perturbed, answer))
+    def _more_perturbed(self, run: ReferenceRun) -> list[tuple[Outputs, int]]:
+        return self._more_perturbed_outputs.get(run, partial(self._run_more_perturbed, run))
 
-    def _run_more_perturbed(self, answer: ReferenceRun) -> list[tuple[Outputs, int]]:
+    def _run_more_perturbed(self, run: ReferenceRun) -> list[tuple[Outputs, int]]:
         """Outputs with other kernels, further perturbed inputs, and perturbed weights, one model at a time.
 
         Other kernels sum in another order, in the same mathematics.
         """
-        feeds = answer.input_set.feeds
+        feeds = run.input_set.feeds
         tries: list[tuple[Callable[[], list[Any]], int]] = [(lambda: self._prepacked.run(self.names, feeds), 1)]
-        if has_floats(feeds) and has_generic_values(answer.input_set):
+        if has_floats(feeds) and has_generic_values(run.input_set):
             seeds = range(PERTURBATION_RUNS)
             tries += [(partial(self._run_perturbed, feeds, s, ulps), ulps) for ulps in LARGER_ULPS for s in seeds]
         for seed, ulps in enumerate((1, 1, *LARGER_ULPS)):
             tries.append((partial(self._run_with_perturbed_weights, feeds, seed, ulps), ulps))
-        return [(outputs, ulps) for run, ulps in tries if (outputs := self._outputs(run))]
+        return [(outputs, ulps) for attempt, ulps in tries if (outputs := self._outputs(attempt))]
 
     def _outputs(self, run: Callable[[], list[Any]]) -> Outputs:
         """The outputs by name; empty if the model does not run, as if an input must be a whole number."""
@@ -194,7 +194,7 @@ class _Comparisons:
 
 
 class Oracle:
-    """The answers of the original, and the comparison with them.
+    """The runs of the original, and the comparison with them.
 
     Given input sets are used unchanged; otherwise they are generated, around `boundaries` too. If there are random
     outputs, random ops get seeds, and outputs of those that take none are compared by type and rank only. Each run of a
@@ -221,7 +221,7 @@ class Oracle:
     ) -> None:
         self.spec, self._deadline, self._preloaded = spec, deadline, preloaded
         self._model, self._backends, self._crashed_runs = original, backends, crashed_runs
-        self._runs, self._crashes = Counter[str](), set[Hashable]()
+        self._run_counts, self._crashes = Counter[str](), set[Hashable]()
         self._outputs = ValueCache[Outputs](spec.value_budget)
         self.output_names = list(dict.fromkeys(spec.outputs))
         self._nonempty_inputs = [i for i in spec.inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
@@ -244,8 +244,8 @@ class Oracle:
         loading = thread_time() - start
         self._has_run, self._search_budget = False, self._budget(SEARCH_SHARE)
         self._first_budget = TimeBudget(min(self._search_budget.seconds, FIRST_RUN_TIMEOUTS[spec.effort]))
-        self.answers: list[ReferenceRun] = []
-        self._answer_given()
+        self.runs: list[ReferenceRun] = []
+        self._run_given()
         self._constants = NO_CONSTANTS if spec.given_inputs else constants_of(self._split)
         self._search = InputSearch(
             self._run,
@@ -261,10 +261,10 @@ class Oracle:
             part=spec.combined_part,
         )
         if not spec.given_inputs:
-            self._take_answers(self._search.answers())
+            self._take_runs(self._search.runs())
         self._note_empty_outputs()
 
-    def _answer_given(self) -> None:
+    def _run_given(self) -> None:
         """Run the original on the given inputs, as many as there is time for. Raises ModelError if it does not run."""
         given = self.spec.given_inputs
         for n, input_set in enumerate(given):
@@ -275,7 +275,7 @@ class Oracle:
                 return
             try:
                 with call_facts(place=(n + 1, len(given))):
-                    self.answers.append(ReferenceRun(input_set, self._run(input_set)))
+                    self.runs.append(ReferenceRun(input_set, self._run(input_set)))
             except EvaluationError as e:
                 raise ModelError(f"the original does not run on the {input_set}: {e}") from e
 
@@ -309,26 +309,26 @@ class Oracle:
     @cached_property
     def _sensitivity(self) -> Sensitivity:
         budget = self.spec.value_budget
-        return Sensitivity(lambda: self._split, self._original, self.output_names, self.answers[0], budget)
+        return Sensitivity(lambda: self._split, self._original, self.output_names, self.runs[0], budget)
 
-    def _take_answers(self, answers: Iterator[ReferenceRun]) -> None:
-        """Take all answers; those of a model in segments until its runs have taken long."""
+    def _take_runs(self, runs: Iterator[ReferenceRun]) -> None:
+        """Take all runs; those of a model in segments until its runs have taken long."""
         start, most = thread_time(), 0.0
-        for answer in self._in_time(answers):
-            self.answers.append(answer)
+        for run in self._in_time(runs):
+            self.runs.append(run)
             spent = thread_time() - start
             most = most or max(MIN_SEGMENTED_SECONDS, MAX_SEGMENTED_RUNS * spent)
             if self._segment_memory is not None and spent > most:
                 self.notes.append(f"further inputs were left out: runs of the original took {spent:.0f} s")
                 return
-        if not self.answers:
+        if not self.runs:
             limit = self._first_budget.seconds
             raise UnverifiableError(f"the original did not end within {round(limit, 1):g} s on any of the inputs tried")
 
-    def _in_time(self, answers: Iterator[ReferenceRun]) -> Iterator[ReferenceRun]:
-        """The answers until there is no time left, which is noted."""
+    def _in_time(self, runs: Iterator[ReferenceRun]) -> Iterator[ReferenceRun]:
+        """The runs until there is no time left, which is noted."""
         try:
-            yield from answers
+            yield from runs
         except OutOfTime:
             limit = round(self._search_budget.seconds, 1)
             self.notes.append(f"further inputs were left out: runs of the original took {limit:g} s")
@@ -344,8 +344,8 @@ class Oracle:
         """Compare on an input set no more, for a reason. Raises UnverifiableError if it is the only one."""
         self.notes.append(f"{reason} on {input_set}, which were left out")
         self._crashes.add(input_set.content())
-        self.answers = [a for a in self.answers if a.input_set is not input_set]
-        if not self.answers:
+        self.runs = [r for r in self.runs if r.input_set is not input_set]
+        if not self.runs:
             raise UnverifiableError(f"no inputs are left: {reason} on {input_set}")
 
     def compare(
@@ -363,7 +363,7 @@ class Oracle:
         original, spec = self._original, self.spec
         count, notes = 0, list(self.notes)
         if options.compare_regions and self._segment_memory is not None:  # regions first, as outputs need all weights
-            verdict = self._verdict_on_regions(model, self._answers_to(options.input_sets), exact=options.exact)
+            verdict = self._verdict_on_regions(model, self._runs_on(options.input_sets), exact=options.exact)
             chosen_sets = options.input_sets
             was_shown_there = chosen_sets is not None and all(id(s) in self._shown_by_regions for s in chosen_sets)
             if verdict.failure is not None or was_shown_there:
@@ -379,18 +379,18 @@ class Oracle:
             return Verdict(self.backend, options.exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.timeout = original.timeout
         if options.input_sets is None and self._segment_memory is None:
-            self.add_answers_near(model)
-        chosen = self._answers_to(options.input_sets)
+            self.add_runs_near(model)
+        chosen = self._runs_on(options.input_sets)
         is_avoided = (backend is None or options.avoids_empty) and not spec.given_inputs
         may_crash = is_avoided and any(map(_has_zero_size, chosen))
         if may_crash and not serialized_supports_empty_tensors(model):
-            chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
-        chosen = self._answers_under(options.conditions, chosen, notes)
+            chosen = [r for r in chosen if not _has_zero_size(r) or r is self.runs[0]]
+        chosen = self._runs_under(options.conditions, chosen, notes)
         loose = original.unseeded_outputs.intersection(spec.random_outputs)
         unseeded = tuple(n for n in self.output_names if n in loose)
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
         unmatched = [n for n in self.output_names if n in only_derived]
-        failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.answers[0].input_set, None) if unmatched else None
+        failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.runs[0].input_set, None) if unmatched else None
         regions = cache(partial(self._changed_regions, model)) if options.compare_regions else _no_regions
         compare_on = partial(
             self._compare_on, session=derived, notes=notes, regions=regions, unseeded=unseeded, options=options
@@ -402,7 +402,7 @@ class Oracle:
         is_comparable = failure is None or failure.difference is not None
         if options.compare_regions and self._segment_memory is None and is_comparable:
             shown_by = None if failure is None else failure.input_set
-            sets = [a.input_set for a in chosen if shown_by is None or a.input_set is shown_by]
+            sets = [r.input_set for r in chosen if shown_by is None or r.input_set is shown_by]
             sets = self._affordable(list(filter(_is_usual, sets)), tried.costs, notes)
             failure, count = self._compare_regions(regions, sets, failure, notes)
         finite, nonfinite = (tuple(tried.labels[is_finite]) for is_finite in (True, False))
@@ -417,22 +417,22 @@ class Oracle:
         compare_on: Callable[[ReferenceRun, dict[str, OutputDifference]], Mismatch | None],
         tried: _Comparisons,
     ) -> None:
-        """Compare on the answers, finite ones first, up to a failure or the end of the time.
+        """Compare on the input sets of the runs, finite ones first, up to a failure or the end of the time.
 
         Raises UnverifiableError if there is too little memory for each of them.
         """
         budget = self._budget(COMPARISON_SHARE)
-        for n, answer in enumerate(sorted(chosen, key=lambda a: not a.input_set.is_finite)):
+        for n, run in enumerate(sorted(chosen, key=lambda r: not r.input_set.is_finite)):
             if tried.failure is not None:
                 return
             if n and budget.left() <= 0:
                 left_out = f"{len(chosen) - n} of {len(chosen)} input sets were left out"
                 tried.notes.append(f"{left_out} after {round(budget.seconds, 1):g} s")
                 return
-            input_set, begin = answer.input_set, thread_time()
+            input_set, begin = run.input_set, thread_time()
             try:
                 with call_facts(input_set=input_set, place=(n + 1, len(chosen))):
-                    tried.failure = compare_on(answer, tried.worst[input_set.is_finite])
+                    tried.failure = compare_on(run, tried.worst[input_set.is_finite])
             except MemoryExhausted as e:
                 tried.notes.append(f"{e} for the values of both models on {input_set}, which were left out")
             else:
@@ -467,53 +467,53 @@ class Oracle:
             notes.append(f"{compared}: runs take too long")
         return kept
 
-    def _answers_to(self, input_sets: Collection[InputSet] | None) -> list[ReferenceRun]:
-        """The answers to these input sets, or all."""
-        return [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
+    def _runs_on(self, input_sets: Collection[InputSet] | None) -> list[ReferenceRun]:
+        """The runs on these input sets, or all."""
+        return [r for r in self.runs if input_sets is None or any(r.input_set is d for d in input_sets)]
 
-    def _answers_under(
-        self, conditions: Sequence[Loadable | SplitModel], answers: list[ReferenceRun], notes: list[str]
+    def _runs_under(
+        self, conditions: Sequence[Loadable | SplitModel], runs: list[ReferenceRun], notes: list[str]
     ) -> list[ReferenceRun]:
-        """The answers to input sets on which all conditions are true, or cannot be computed.
+        """The runs on input sets on which all conditions are true, or cannot be computed.
 
-        All of them to given inputs, and if a condition is false on typical numbers.
+        All of them on given inputs, and if a condition is false on typical numbers.
         """
         has_none = self._segment_memory is not None or self.spec.random_outputs or self.spec.stateful
         if not conditions or has_none or self.spec.given_inputs:
-            return answers
-        typical = [a for a in self.answers if a.input_set.all_kinds == frozenset({"normal"})] or self.answers[:1]
-        kept = answers
+            return runs
+        typical = [r for r in self.runs if r.input_set.all_kinds == frozenset({"normal"})] or self.runs[:1]
+        kept = runs
         for condition in conditions:
             is_true = self._condition_test(split_model(condition))
             if not all(map(is_true, typical)):
-                return answers
+                return runs
             kept = list(filter(is_true, kept))
-        if len(kept) < len(answers):
-            notes.append(f"conditions hold on {len(kept)} of {len(answers)} input sets; the others were left out")
+        if len(kept) < len(runs):
+            notes.append(f"conditions hold on {len(kept)} of {len(runs)} input sets; the others were left out")
         return kept
 
     def _condition_test(self, condition: SplitModel) -> Callable[[ReferenceRun], bool]:
-        """The test of whether a condition is true on the input set of an answer, or cannot be computed."""
+        """The test of whether a condition is true on the input set of a run, or cannot be computed."""
         names = [o.name for o in condition.message.graph.output]
         with call_facts(model=REWRITTEN):
             session = open_session(condition, self._original.backend, random=False)
 
         @cache
-        def is_true(answer: ReferenceRun) -> bool:
+        def is_true(run: ReferenceRun) -> bool:
             try:
-                with call_facts(model=REWRITTEN, input_set=answer.input_set):
-                    return all(np.all(v) for v in session.run(names, answer.input_set.feeds))
+                with call_facts(model=REWRITTEN, input_set=run.input_set):
+                    return all(np.all(v) for v in session.run(names, run.input_set.feeds))
             except EvaluationError:
                 return True
 
         return is_true
 
     def _verdict_on_regions(
-        self, model: Loadable | SplitModel, answers: Sequence[ReferenceRun], *, exact: bool
+        self, model: Loadable | SplitModel, runs: Sequence[ReferenceRun], *, exact: bool
     ) -> Verdict:
         """The verdict on the changed regions alone."""
         notes = list(self.notes)
-        input_sets = list(filter(_is_usual, (a.input_set for a in answers)))[:SEGMENTED_REGION_SETS]
+        input_sets = list(filter(_is_usual, (r.input_set for r in runs)))[:SEGMENTED_REGION_SETS]
         failure, count = self._compare_regions(partial(self._changed_regions, model), input_sets, None, notes)
         if failure is not None:
             self._shown_by_regions.add(id(failure.input_set))
@@ -557,19 +557,19 @@ class Oracle:
     def _original_values(self) -> ValueGraph:
         return ValueGraph.of(self._split)
 
-    def add_answers_near(self, model: Loadable | SplitModel) -> None:
-        """Add answers near the constants of `model` that no model before it has."""
+    def add_runs_near(self, model: Loadable | SplitModel) -> None:
+        """Add runs near the constants of `model` that no model before it has."""
         if self.spec.given_inputs:
             return
         new = constants_of(model).without(self._constants)
         if new != NO_CONSTANTS:
             self._constants = self._constants.with_others(new)
             self._search_budget = self._budget(SEARCH_SHARE)
-            self.answers += self._in_time(self._search.answers_near(new))
+            self.runs += self._in_time(self._search.runs_near(new))
 
     def _compare_on(
         self,
-        answer: ReferenceRun,
+        run: ReferenceRun,
         worst: dict[str, OutputDifference],
         *,
         session: SeededSession,
@@ -578,28 +578,26 @@ class Oracle:
         unseeded: Collection[str],
         options: ComparisonOptions,
     ) -> Mismatch | None:
-        """Compare the outputs of `session` with an answer; update the `worst` differences and the `notes`.
+        """Compare the outputs of `session` with a run of the original; update the `worst` differences and the `notes`.
 
         Elements may be finite where they are not in the original if that is because changed regions saturate less.
         """
-        input_set, exact, finite_only = answer.input_set, options.exact, options.finite_only
-        results = self._results(session, answer)
+        input_set, exact, finite_only = run.input_set, options.exact, options.finite_only
+        results = self._results(session, run)
         if isinstance(results, Mismatch):
             return results
         is_counted = input_set.is_finite or not finite_only
         for name, got in zip(self.output_names, results, strict=True):
             has_values = name not in unseeded
-            same = identical(answer.outputs[name], got, exact=exact) if has_values else None
+            same = identical(run.outputs[name], got, exact=exact) if has_values else None
             if same is not None:  # as most are, where there are many
                 if is_counted:
                     worst[name] = worst[name].worse(same) if name in worst else same
                 continue
-            noise = self._sensitivity.noise(answer, name)
-            compare = partial(
-                compare_outputs, answer.outputs[name], exact=exact, compare_values=has_values, noise=noise
-            )
+            noise = self._sensitivity.noise(run, name)
+            compare = partial(compare_outputs, run.outputs[name], exact=exact, compare_values=has_values, noise=noise)
             found = compare(got)
-            rest = without_gains(answer.outputs[name], got) if found.reason and not _has_zero_size(answer) else None
+            rest = without_gains(run.outputs[name], got) if found.reason and not _has_zero_size(run) else None
             others = found if rest is None else compare(rest)
             is_gain = bool(found.reason) and not others.reason
             if found.reason and rest is not None and (finite_only or _saturate_less(regions(), input_set)):
@@ -608,7 +606,7 @@ class Oracle:
                 found = others
             if not is_counted:
                 continue
-            is_judged = bool(found.error and found.reason) and options.may_round and not _has_zero_size(answer)
+            is_judged = bool(found.error and found.reason) and options.may_round and not _has_zero_size(run)
             if is_judged and _only_round(regions(), input_set, name, exact=exact):
                 by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both"
                 notes.append(f"{name} differs: {SATURATES}" if _saturate(regions(), input_set) else by_rounding)
@@ -619,7 +617,7 @@ class Oracle:
                     f"{found.excused} elements of {name} differ on {input_set} where the original's own jump at one ulp"
                 )
             if found.reason:
-                reason = found.reason + self._untrue_declaration(name, answer.outputs[name])
+                reason = found.reason + self._untrue_declaration(name, run.outputs[name])
                 return Mismatch(name, reason, input_set, found, is_gain=is_gain)
         return None
 
@@ -639,19 +637,19 @@ class Oracle:
     def _declared_shapes(self) -> dict[str, Shape | None]:
         return {o.name: declared_shape(o.type.tensor_type) for o in self._split.message.graph.output}
 
-    def _results(self, session: SeededSession, answer: ReferenceRun) -> list[Any] | Mismatch:
+    def _results(self, session: SeededSession, run: ReferenceRun) -> list[Any] | Mismatch:
         """The outputs of a rewritten model, or its failure. Raises MemoryExhausted where values are large."""
         try:
             with call_facts(model=REWRITTEN):
-                return session.run(self.output_names, answer.input_set.feeds)
+                return session.run(self.output_names, run.input_set.feeds)
         except EvaluationError as e:
-            if isinstance(e, MemoryExhausted) and self._is_large(answer):
+            if isinstance(e, MemoryExhausted) and self._is_large(run):
                 raise
-            return Mismatch("", str(e), answer.input_set, None)
+            return Mismatch("", str(e), run.input_set, None)
 
-    def _is_large(self, answer: ReferenceRun) -> bool:
+    def _is_large(self, run: ReferenceRun) -> bool:
         """Whether what the original reads and writes is a large share of the memory."""
-        values = (*answer.input_set.feeds.values(), *answer.outputs.values())
+        values = (*run.input_set.feeds.values(), *run.outputs.values())
         most = self.spec.memory or default_memory()
         return LARGE_VALUES_DIVISOR * sum(np.asarray(v).nbytes for v in values) > most
 
@@ -659,8 +657,8 @@ class Oracle:
         emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(input_set.feeds.get(i.name, 0)))
         if (name := next(emptied, None)) is not None:
             raise EvaluationError(f"if {name} is empty, a convolution may be one that {EMPTY_SUM_ERROR}")
-        if self._segment_memory is not None and self.answers and not self.spec.given_inputs:
-            most = MAX_SEGMENTED_GROWTH * _element_count(self.answers[0].input_set)
+        if self._segment_memory is not None and self.runs and not self.spec.given_inputs:
+            most = MAX_SEGMENTED_GROWTH * _element_count(self.runs[0].input_set)
             if _element_count(input_set) > most:
                 raise EvaluationError(f"a model as large is run on at most {most} elements")
         if not self.spec.given_inputs:
@@ -669,8 +667,8 @@ class Oracle:
                 raise OutOfTime
             timeout = left if timeout is None else min(left, timeout)
         label = str(input_set)
-        run = (label, self._runs[label])
-        self._runs[label] += 1
+        run = (label, self._run_counts[label])
+        self._run_counts[label] += 1
         if (reason := self._crashed_runs.get(run)) is not None:
             self.notes.append(f"{reason} on {label}, which were left out")
             raise EvaluationError(reason)
@@ -678,7 +676,7 @@ class Oracle:
             raise EvaluationError(f"it ended a process on {label}")
         compute = partial(self._outputs_on, input_set, timeout)
         try:
-            with call_facts(run=run[1], runs_before=self._runs.total() - 1, input_set=input_set):
+            with call_facts(run=run[1], runs_before=self._run_counts.total() - 1, input_set=input_set):
                 self._outputs.get(run, compute)
         except MemoryExhausted as e:
             self.notes.append(f"{e} on {label}, which were left out")
@@ -693,13 +691,13 @@ class Oracle:
     def _note_empty_outputs(self) -> None:
         """Note outputs that are always empty. Raises UnverifiableError if a size of 0 is the reason for all."""
         empty, finite = set(self.output_names), set[str]()
-        for outputs in (dict(a.outputs) for a in self.answers):
+        for outputs in (dict(r.outputs) for r in self.runs):
             empty -= {n for n in empty if not _is_empty(outputs[n])}
             finite |= {n for n, value in outputs.items() if n not in finite and _is_partly_finite(value)}
             if not empty and len(finite) == len(self.output_names):
                 break
-        if all(map(_has_zero_size, self.answers)) and len(empty) == len(self.output_names):
-            zeros = {s for a in self.answers for s, size in a.input_set.sizes.items() if size == 0}
+        if all(map(_has_zero_size, self.runs)) and len(empty) == len(self.output_names):
+            zeros = {s for r in self.runs for s, size in r.input_set.sizes.items() if size == 0}
             raise UnverifiableError(f"with {', '.join(sorted(zeros))} of 0 every output of the original is empty")
         for name in self.output_names:
             if name in empty:
@@ -755,8 +753,8 @@ def _is_usual(input_set: InputSet) -> bool:
     return input_set.is_finite and 0 not in input_set.sizes.values()
 
 
-def _has_zero_size(answer: ReferenceRun) -> bool:
-    return 0 in answer.input_set.sizes.values()
+def _has_zero_size(run: ReferenceRun) -> bool:
+    return 0 in run.input_set.sizes.values()
 
 
 def _is_empty(result: Any) -> bool:

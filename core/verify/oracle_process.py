@@ -28,7 +28,7 @@ from .kept_values import LazyValues
 from .oracle_protocol import (
     CHANGED_REGION,
     REWRITTEN,
-    Comparison,
+    ComparisonRequest,
     OracleArguments,
     OracleExchange,
     OracleFacts,
@@ -74,7 +74,7 @@ class OracleProcess:
 
     `label` names the original in errors; `report` is called for each run of a model, with a function that describes it.
     Use it as a context manager. The process runs the original while the caller does other things; `wait`, and all that
-    needs its answers, waits for them.
+    needs its runs, waits for them.
     """
 
     def __init__(
@@ -150,8 +150,8 @@ class OracleProcess:
         return self._state().notes
 
     @property
-    def answers(self) -> list[ReferenceRun]:
-        """The answers of the original; the outputs are fetched when they are read."""
+    def runs(self) -> list[ReferenceRun]:
+        """The runs of the original; the outputs are fetched when they are read."""
         return [ReferenceRun(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._state().input_sets]
 
     def check(self, model: Loadable | SplitModel, options: ComparisonOptions = USUAL) -> Verdict:
@@ -179,7 +179,7 @@ class OracleProcess:
             options, note = replace(options, input_sets=None if sets is None else list(sets), conditions=()), ""
             while True:
                 mismatch, is_decisive = None, self._is_fresh
-                comparison = Comparison(file, options, config, conditions)
+                comparison = ComparisonRequest(file, options, config, conditions)
                 try:
                     verdict, self._facts = self._request(self._remote.compare, comparison)
                 except WorkerExit as e:

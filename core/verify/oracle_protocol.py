@@ -57,7 +57,7 @@ class OracleFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonRequest:
     """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original.
 
     `conditions` are those of the options, in files.

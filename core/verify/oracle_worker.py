@@ -22,7 +22,7 @@ from ..processes.process_limits import limit_memory, prepare_to_crash
 from ..processes.worker_process import Parent
 from .input_sets import InputSet
 from .oracle import Oracle
-from .oracle_protocol import Comparison, OracleArguments, OracleExchange, OracleFacts, Packed
+from .oracle_protocol import ComparisonRequest, OracleArguments, OracleExchange, OracleFacts, Packed
 from .preloading import PreloadedOriginal
 from .verdict import Verdict
 
@@ -105,7 +105,7 @@ class OracleWorker:
         return self._facts()
 
     @exchanged
-    def compare(self, comparison: Comparison) -> tuple[Verdict, OracleFacts]:
+    def compare(self, comparison: ComparisonRequest) -> tuple[Verdict, OracleFacts]:
         """The verdict on a model."""
         assert self.oracle is not None
         backend = None if comparison.config is None else partial(OnnxRuntime, config=comparison.config)
@@ -124,13 +124,13 @@ class OracleWorker:
     def outputs(self, input_set: InputSet) -> dict[str, Any]:
         """The outputs of the original."""
         assert self.oracle is not None
-        return dict(next(a.outputs for a in self.oracle.answers if a.input_set is input_set))
+        return dict(next(r.outputs for r in self.oracle.runs if r.input_set is input_set))
 
     def _facts(self) -> OracleFacts:
         assert self.oracle is not None
         assert self.exchange is not None
         o = self.oracle
-        input_sets = [a.input_set for a in o.answers]
+        input_sets = [r.input_set for r in o.runs]
         content = (len(input_sets), len(o.notes), self.exchange.count)
         if not self._state or self._written != content:
             self._state = self.exchange.write(o, f"state-{'-'.join(map(str, content))}")

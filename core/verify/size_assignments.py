@@ -16,7 +16,7 @@ MAX_ADDRESSED = 1 << 58  # elements, of up to 16 bytes, of an array without its 
 MAX_ELEMENTS = 1 << 23  # in an input set, as long as sizes are free
 MAX_REQUIRED_ELEMENTS = 1 << 26  # if the model or the user determines the sizes; larger models need given inputs
 MANY_ROWS = 64  # of the first symbol
-LARGE_SIZE = 17  # of all symbols: more than most constants
+UNUSUAL_SIZE = 17  # of all symbols: more than most constants
 EQUAL_SIZE = 3  # of all symbols
 MAX_DISTANCE = 2  # of extents beside a constant
 MAX_VARIATIONS = 16  # assignments of unusual sizes, of one kind
@@ -164,12 +164,12 @@ def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Si
     if not free:
         return
     if kind == "mixed":
-        large = base | dict.fromkeys(free, LARGE_SIZE)
+        large = base | dict.fromkeys(free, UNUSUAL_SIZE)
         yield large
         yield from islice(_with_sums(base, large, free), MAX_VARIATIONS)
-        yield base | {s: max(base[s], LARGE_SIZE) for s in free}
+        yield base | {s: max(base[s], UNUSUAL_SIZE) for s in free}
     elif kind == "wide":
-        yield base | dict.fromkeys(free, LARGE_SIZE) | {free[0]: MANY_ROWS}
+        yield base | dict.fromkeys(free, UNUSUAL_SIZE) | {free[0]: MANY_ROWS}
         yield base | {free[0]: MANY_ROWS}
     elif kind == "negative":
         equal = base | dict.fromkeys(free, EQUAL_SIZE)

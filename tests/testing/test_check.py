@@ -286,7 +286,7 @@ def test_parts_of_combined_inputs() -> None:
 
     def combined(part: tuple[int, int]) -> list[str]:
         oracle = Oracle(model.SerializeToString(), replace(spec, combined_part=part))
-        return [str(a.input_set) for a in oracle.answers if a.input_set.kind not in KINDS]
+        return [str(a.input_set) for a in oracle.runs if a.input_set.kind not in KINDS]
 
     everything = len(combined((0, 1)))
     parts = [len(combined((first, 6))) for first in range(6)]

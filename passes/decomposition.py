@@ -15,7 +15,7 @@ import numpy as np
 from ..core import Op, RewriteBuilder, Value, require, rule
 from ..core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE
 from .fusion.polynomials import require_dtype
-from .linear.weighted_products import GEMM_TYPES, alpha_or_beta
+from .linear.products import GEMM_TYPES, Product
 from .support.operand_queries import downcast_constant
 
 TANH_CUBIC = 0.044715  # of Gelu approximated by Tanh (ONNX, Gelu)
@@ -99,14 +99,14 @@ def _normalized(g: RewriteBuilder, centred: Value, x: Value, op: Op) -> Value:
 @rule(lambda g, a, b, op, c=None: g.Gemm(a, b, c) @ op, group="split-gemm")
 def split_gemm_op(g: RewriteBuilder, a: Value, b: Value, op: Op, c: Value | None = None) -> Value:
     """Gemm(a, b, c, alpha, beta) => alpha * MatMul(a, b) + beta * c, with a Transpose of a or b where it has one"""
-    require(op.version >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
+    p = Product.of(op)
     require(a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
-    product = g.MatMul(_operand(g, a, turned=op.attr("transA", 0)), _operand(g, b, turned=op.attr("transB", 0)))
-    product, beta = _scaled(g, product, alpha_or_beta(op, "alpha")), alpha_or_beta(op, "beta")
-    return product if c is None or beta == 0 else g.Add(product, _scaled(g, c, beta))
+    product = g.MatMul(_operand(g, a, turned=p.trans_a), _operand(g, b, turned=p.trans_b))
+    product = _scaled(g, product, p.alpha)
+    return product if c is None or p.beta == 0 else g.Add(product, _scaled(g, c, p.beta))
 
 
-def _operand(g: RewriteBuilder, v: Value, *, turned: int) -> Value:
+def _operand(g: RewriteBuilder, v: Value, *, turned: bool) -> Value:
     if not turned:
         return v
     return g.const(v.const.T) if v.is_const else g.Transpose(v, perm=[1, 0])

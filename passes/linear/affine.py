@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import MatchFailure, Op, Value, require
-from ..support.operand_queries import Array, require_broadcastable_to, uniform_value, values_along_axis, varying_inputs
+from ..support.operand_queries import (
+    Array,
+    require_broadcastable_to,
+    require_scalar_or_broadcastable_to,
+    uniform_value,
+    values_along_axis,
+    varying_inputs,
+)
 from .convolution import per_channel
 
 ARITHMETIC = ("Add", "Sub", "Mul", "Div")
@@ -79,16 +86,10 @@ def required_factor(op: Op, x: Value) -> float:
     if op.type == "Neg":
         return -1.0
     c = constant_operand(op, x)
-    require_broadcastable_to(c, x)
-    value = nonzero_scale(c)
-    return float(factors(op, x, np.full(1, value))[0])
-
-
-def nonzero_scale(c: Value) -> float:
-    """The one finite number, not 0, that all elements of a constant are."""
+    require_scalar_or_broadcastable_to(c, x)
     value = float(uniform_value(c))
     require(np.isfinite(value) and value != 0, f"{value} is not a scale")
-    return value
+    return float(factors(op, x, np.full(1, value))[0])
 
 
 def factors(op: Op, x: Value, numbers: Array) -> Array:

@@ -17,7 +17,7 @@ from ...core.operators.table import ops_with
 from ..movement.reshapes import reshape_target
 from ..support.operand_queries import downcast_constant, has_n_consumers, inferred_shape, same_shape, values_along_axis
 from .conv_merging import weighted_conv
-from .weighted_products import WeightedProduct, product_of
+from .products import Product, weighted_product
 
 UNARY = tuple(sorted(ops_with(Trait.ELEMENTWISE) & ops_with(Trait.SAME_DTYPE)))
 FEWEST_POINTS = 16  # with fewer, products of all samples together are faster (of 8 samples with one point, twice)
@@ -52,7 +52,7 @@ def convolve_before_conv(
     g: RewriteBuilder, x: Value, v: Value, op: Op, turn: Op, split: Op, conv: Op, c: Value | None = None
 ) -> Value:  # fmt: skip
     """Conv(Reshape(Transpose(x @ w + c)), v) => Conv(Conv(Reshape(Transpose(x)), w 1x1, c), v), of fewer channels"""
-    p, image = product_of(op), inferred_shape(split)
+    p, image = weighted_product(op), inferred_shape(split)
     rows, columns = p.extents
     merges = set(v.static_shape[2:]) == {1} and conv.attr("group", 1) == 1
     require_points(turn, turn.outputs[0].shape, image)
@@ -77,7 +77,7 @@ def convolve_after_conv(
     g: RewriteBuilder, conv: Op, merge: Op, turn: Op, op: Op, f: Op | None = None, c: Value | None = None
 ) -> Value:  # fmt: skip
     """f(Transpose(Reshape(Conv(x)))) @ w + c => Transpose(Reshape(Conv(f(Conv(x)), w 1x1, c))), of fewer channels"""
-    p, y, merged = product_of(op), conv.outputs[0], inferred_shape(merge)
+    p, y, merged = weighted_product(op), conv.outputs[0], inferred_shape(merge)
     rows, columns = p.extents
     require(c is not None or not adds_row(op), "its bias belongs to it")
     require_points(turn, merged, y.shape)
@@ -110,9 +110,9 @@ def adds_row(op: Op) -> bool:
     )
 
 
-def pointwise_conv(g: RewriteBuilder, p: WeightedProduct, x: Value, c: Value | None) -> Value:
+def pointwise_conv(g: RewriteBuilder, p: Product, x: Value, c: Value | None) -> Value:
     """`p` + `c` at each point of an image `x`."""
-    require(p.w.rank == 2, "the weights differ between samples")
-    weights = p.w.const.T.reshape(*p.w.static_shape[::-1], *[1] * (x.rank - 2))
-    b = None if c is None else np.broadcast_to(values_along_axis(c, p.x.rank, -1), p.extents[1:])
-    return g.Conv(x, g.const(weights), None if b is None else downcast_constant(g, b, p.w))
+    require(p.b.rank == 2, "the weights differ between samples")
+    weights = p.b.const.T.reshape(*p.b.static_shape[::-1], *[1] * (x.rank - 2))
+    b = None if c is None else np.broadcast_to(values_along_axis(c, p.a.rank, -1), p.extents[1:])
+    return g.Conv(x, g.const(weights), None if b is None else downcast_constant(g, b, p.b))

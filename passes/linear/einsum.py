@@ -11,7 +11,7 @@ from onnx import TensorProto
 from ...core import EXACT, MatchFailure, Op, RewriteBuilder, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
 from ..support.operand_queries import NO_RESULT_OF_ZERO
-from .weighted_products import GEMM_TYPES, build_gemm, require_ort_matmul
+from .products import GEMM_TYPES, Product, require_ort_matmul
 
 Term = tuple[str, ...]
 ELLIPSIS = "..."
@@ -109,8 +109,7 @@ def einsum_to_gemm(g: RewriteBuilder, a: Value, b: Value, e: str) -> Value:
     k = next((label for label in s if label not in eq.result), None)
     require({*s} == {m, k} and {*t} == {k, n}, "it is not a product")
     require(same_extent(a.shape[s.index(k)], b.shape[t.index(k)]), "one factor may be stretched")
-    sides = {"transA": s != (m, k), "transB": t != (k, n)}
-    return build_gemm(g, a, b, **{side: 1 for side, turn in sides.items() if turn})
+    return Product(a, b, trans_a=s != (m, k), trans_b=t != (k, n)).build(g)
 
 
 def matmul_factors(a: Value, b: Value, e: str) -> list[tuple[Value, list[int]]]:

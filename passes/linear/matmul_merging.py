@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -18,13 +18,15 @@ from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
 from ..folding.folding_limits import Work, spend
 from ..support.operand_queries import (
+    Array,
     downcast_constant,
+    has_n_consumers,
     operand,
     require_broadcastable_to,
     same_shape,
     values_along_axis,
 )
-from .weighted_products import PRODUCTS, Array, WeightedProduct, gemm_attributes, product_of, rebuild_product
+from .products import PRODUCTS, Product, weighted_product
 
 BOUNDED_OPS = ops_with(Trait.BOUNDED)
 NORMALIZATION_OPS = ops_with(Trait.NORMALIZATION)
@@ -67,8 +69,8 @@ def is_finite(value: Value) -> bool:
 )
 def merge_products(g: RewriteBuilder, x: Value, first: Op, second: Op) -> Value:
     """(x @ v + b) @ w + c => x @ (v @ w) + (b @ w + c)"""
-    p, q = product_of(first), product_of(second)
-    require(not second.attr("transA", 0), "the first product is transposed")
+    p, q = weighted_product(first), weighted_product(second)
+    require(not q.trans_a, "the first product is transposed")
     require_no_growth(p, q)
     require_finite(x)
     spend_on_product(g, p, q)
@@ -76,7 +78,7 @@ def merge_products(g: RewriteBuilder, x: Value, first: Op, second: Op) -> Value:
     if inner is not None:
         moved = np.broadcast_to(inner, p.extents[1:]) @ weights
         bias = moved if bias is None else moved + bias
-    return rebuild_product(g, p, x, p.weights @ weights, bias)
+    return p.with_weights(g, x, p.weights @ weights).with_bias(g, bias).build(g)
 
 
 @rule(
@@ -89,7 +91,7 @@ def merge_products_around_bias(
     g: RewriteBuilder, x: Value, v: Value, b: Value, w: Value, first: Op, second: Op
 ) -> Value:
     """(x @ v + b) @ w => x @ (v @ w) + b @ w"""
-    p, q = product_of(first), product_of(second)
+    p, q = weighted_product(first), weighted_product(second)
     require_no_growth(p, q)
     require_finite(x)
     between = first.outputs[0]
@@ -108,7 +110,7 @@ def merge_products_around_bias(
 )
 def merge_products_of_same_operand(g: RewriteBuilder, x: Value, v: Value, w: Value, first: Op, second: Op) -> Value:
     """(x @ v) + (x @ w) => x @ (v + w)"""
-    p, q = product_of(first), product_of(second)
+    p, q = weighted_product(first), weighted_product(second)
     require(v.static_shape == w.static_shape, "the weights differ in shape")
     require_finite(x)
     return g.MatMul(x, downcast_constant(g, p.weights + q.weights, v))
@@ -131,15 +133,15 @@ def require_finite(x: Value) -> None:
     require(is_finite(x), f"{x.name} may hold infinities")
 
 
-def require_no_growth(first: WeightedProduct, second: WeightedProduct) -> None:
+def require_no_growth(first: Product, second: Product) -> None:
     """One product may neither hold more numbers nor multiply more often than the two."""
-    require(first.w.rank == second.w.rank == 2, "the weights are not matrices")
+    require(first.b.rank == second.b.rank == 2, "the weights are not matrices")
     (rows, inner), (same, columns) = first.extents, second.extents
     require(inner == same, "the products do not fit")
     require(rows * columns <= rows * inner + inner * columns, "the merged weights are larger")
 
 
-def spend_on_product(g: RewriteBuilder, first: WeightedProduct, second: WeightedProduct) -> None:
+def spend_on_product(g: RewriteBuilder, first: Product, second: Product) -> None:
     """Decline where the products of weights of this run would take too long."""
     spend(g.graph, Work(multiplications=prod(first.extents) * second.extents[1]))
 
@@ -150,24 +152,18 @@ SiblingKey = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class ProductBranch:
-    """A product, its bias, and the op whose result it is for: the product itself, or an Add behind it."""
+    """A product, with the constant of an Add behind it as its bias, and the ops that would go, the last one first."""
 
-    product: WeightedProduct
-    bias: Value | None
-    last_op: Op
-
-    @property
-    def ops(self) -> tuple[Op, ...]:
-        """The ops that would go."""
-        return (self.last_op,) if self.last_op is self.product.op else (self.last_op, self.product.op)
+    product: Product
+    ops: tuple[Op, ...]
 
     @property
     def bias_row(self) -> Array:
         """The bias, one number for each column."""
-        columns = self.product.extents[1:]
-        if self.bias is None:
-            return np.zeros(columns, self.product.w.const.dtype)
-        return np.broadcast_to(self.bias.const.reshape(-1), columns)
+        c, columns = self.product.c, self.product.extents[1:]
+        if c is None:
+            return np.zeros(columns, self.product.b.const.dtype)
+        return np.broadcast_to(c.const.reshape(-1), columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +191,7 @@ class MergeParallelMatmuls:
         return sum(self._merge(g, family, change_log) for family in families.values() if ops_saved(family) > 0)
 
     def _merge(self, g: Graph, branches: list[ProductBranch], change_log: ChangeLog) -> bool:
-        ops, place = [op for b in branches for op in b.ops], branches[0].last_op.outputs[0].name
+        ops, place = [op for b in branches for op in b.ops], branches[0].ops[0].outputs[0].name
         try:
             require_profit(branches, g.context.costs)
         except MatchFailure as why:
@@ -203,9 +199,9 @@ class MergeParallelMatmuls:
             return False
         if not change_log.request_change(self.name, place, ops, exact=False):
             return False
-        build = RewriteBuilder(g, branches[0].product.op)
+        build = RewriteBuilder(g, branches[0].ops[-1])
         for b, part in zip(branches, split_product(build, branches), strict=True):
-            g.take_over(part, b.last_op.outputs[0])
+            g.take_over(part, b.ops[0].outputs[0])
         for op in build.added_ops:
             made_from(op, self.name, ops)
         g.discard(ops)
@@ -214,38 +210,39 @@ class MergeParallelMatmuls:
 
 def branch_of(op: Op) -> ProductBranch:
     """Read a product and its addend; declines one that has no constant weights of its own."""
-    p = product_of(op)
-    require(op.domain == "" and p.w.rank == 2 and 0 not in p.extents, "the weights are not a matrix")
-    require(not p.x.is_const and any(v.consumers or op.graph.is_output(v) for v in op.outputs), "it will go anyway")
+    p = weighted_product(op)
+    columns = p.extents[1]
+    require(op.domain == "" and p.b.rank == 2 and 0 not in p.extents, "the weights are not a matrix")
+    require(not p.a.is_const and any(v.consumers or op.graph.is_output(v) for v in op.outputs), "it will go anyway")
     if op.type == "Gemm":
-        require(p.c is None or is_row(p.c, 2, p.extents[1]), "its bias is not a constant row")
-        return ProductBranch(p, p.c, op)
-    out, rank = op.outputs[0], p.x.rank
-    bias, readers = None, list(out.consumers)
-    is_private = len(readers) == 1 and not op.graph.is_output(out) and out not in op.graph.pinned
-    end = readers[0] if is_private else None
+        require(p.c is None or is_row(p.c, 2, columns), "its bias is not a constant row")
+        return ProductBranch(p, (op,))
+    out = op.outputs[0]
+    end = next(iter(out.consumers)) if has_n_consumers(out) else None
     if end is not None and end.type == "Add" and not end.domain and end.graph is op.graph:
-        bias = next((v for v in end.inputs if v is not None and v is not out and is_row(v, rank, p.extents[1])), None)
-    return ProductBranch(p, bias, op if bias is None or end is None else end)
+        bias = next((v for v in end.inputs if v is not None and v is not out and is_row(v, p.a.rank, columns)), None)
+        if bias is not None:
+            return ProductBranch(replace(p, c=bias), (end, op))
+    return ProductBranch(p, (op,))
 
 
-def sibling_key(p: WeightedProduct) -> SiblingKey:
+def sibling_key(p: Product) -> SiblingKey:
     """The properties that all members of a family share."""
-    attrs = tuple(gemm_attributes(p.op).items()) if p.op.type == "Gemm" else ()
-    is_either = p.x.rank == 2 and not attrs  # then a MatMul and a Gemm are the same
-    return (p.x, is_either or p.op.type, attrs, p.w.dtype, p.extents[0])
+    attrs = tuple(p.attrs.items())
+    is_either = p.a.rank == 2 and not attrs  # then a MatMul and a Gemm are the same
+    return (p.a, is_either or p.kind, attrs, p.b.dtype, p.extents[0])
 
 
 def ops_saved(branches: list[ProductBranch]) -> int:
     """The number of ops less the ops of the replacement: a product, a Split and, for biases of MatMuls, an Add."""
-    adds = not gemms_of(branches) and any(b.last_op is not b.product.op for b in branches)
+    adds = not has_gemm(branches) and any(len(b.ops) > 1 for b in branches)
     return sum(len(b.ops) for b in branches) - 2 - adds
 
 
 def require_profit(branches: list[ProductBranch], costs: CostModel) -> None:
     """Decline projections of an attention, and products whose Split takes longer than the ops that it saves."""
     require(sum(map(feeds_attention, branches)) < 2, "an attention reads the products, and takes them apart")
-    moved = sum(costs.nbytes(b.product.op.outputs[0]) for b in branches)
+    moved = sum(costs.nbytes(b.ops[-1].outputs[0]) for b in branches)
     saved = ops_saved(branches) + 1  # the Split itself is on the other side
     cost, gain = costs.splitting_seconds(moved, len(branches)), saved * costs.op_seconds
     split = f"a Split into {len(branches)} moves {format_bytes(moved)} in {format_seconds(cost)}"
@@ -254,7 +251,7 @@ def require_profit(branches: list[ProductBranch], costs: CostModel) -> None:
 
 def feeds_attention(branch: ProductBranch) -> bool:
     """Whether an Attention reads a result, or a product of two computed values: scores, or their sum. O(1)."""
-    queue = [branch.last_op.outputs[0]]
+    queue = [branch.ops[0].outputs[0]]
     for seen, v in enumerate(queue):
         if seen == MAX_OPS:
             return False
@@ -269,22 +266,20 @@ def feeds_attention(branch: ProductBranch) -> bool:
 def split_product(g: RewriteBuilder, branches: list[ProductBranch]) -> Iterable[Value]:
     """One product with all weights side by side, split into the outputs of the branches."""
     p = branches[0].product
-    turned = p.transposed
-    weights = g.const(np.concatenate([b.product.w.const for b in branches], axis=0 if turned else 1))
-    biases = [b.bias_row for b in branches] if any(b.bias is not None for b in branches) else []
-    bias = g.const(np.concatenate(biases)) if biases else None
-    if gemms := gemms_of(branches):
-        merged = g.Gemm(p.x, weights, bias, **gemms[0].attrs)
+    weights = g.const(np.concatenate([b.product.b.const for b in branches], axis=0 if p.trans_b else 1))
+    has_bias = any(b.product.c is not None for b in branches)
+    bias = g.const(np.concatenate([b.bias_row for b in branches])) if has_bias else None
+    if has_gemm(branches):
+        merged = replace(p, b=weights, c=bias, kind="Gemm").build(g)
     else:
-        merged = g.MatMul(p.x, weights)
-        merged = merged if bias is None else g.Add(merged, bias)
+        merged = g.MatMul(p.a, weights) if bias is None else g.Add(g.MatMul(p.a, weights), bias)
     columns = [b.product.extents[1] for b in branches]
-    return g.Split(merged, outputs=len(branches), axis=p.x.rank - 1, split=columns)
+    return g.Split(merged, outputs=len(branches), axis=p.a.rank - 1, split=columns)
 
 
-def gemms_of(branches: list[ProductBranch]) -> list[Op]:
-    """The Gemms among the products."""
-    return [b.product.op for b in branches if b.product.op.type == "Gemm"]
+def has_gemm(branches: list[ProductBranch]) -> bool:
+    """Whether one of the products is a Gemm, which takes their biases."""
+    return any(b.product.kind == "Gemm" for b in branches)
 
 
 def is_row(c: Value, rank: int, columns: int) -> bool:

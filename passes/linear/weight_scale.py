@@ -28,8 +28,8 @@ from ..support.operand_queries import (
     unless_declined,
     varying_operand,
 )
-from .affine import SCALE_OPS, nonzero_scale, require_no_gelu, require_no_norm, required_factors, scale_and_shift
-from .weighted_products import PRODUCTS, product_of, rebuild_product, replace_weights
+from .affine import SCALE_OPS, require_no_gelu, require_no_norm, required_factor, required_factors, scale_and_shift
+from .products import PRODUCTS, weighted_product
 
 
 @rule(
@@ -46,8 +46,8 @@ def fold_scale_into_columns(
     if b is not None:
         require_broadcastable_to(b, product.outputs[0])
     k = required_factors(op, (product if add is None else add).outputs[0])
-    p = product_of(product)
-    scaled = rebuild_product(g, p, x, p.weights * k, None if p.bias is None else p.bias * k)
+    p = weighted_product(product)
+    scaled = p.with_weights(g, x, p.weights * k).with_bias(g, None if p.bias is None else p.bias * k).build(g)
     return scaled if b is None else g.Add(scaled, downcast_constant(g, b.const.astype(np.float64) * k, b))
 
 
@@ -58,11 +58,11 @@ def fold_scale_into_columns(
 def fold_scale_into_rows(g: RewriteBuilder, product: Op, op: Op) -> Value:
     """(x * s) @ w + c => x @ (s * w) + c, where s has a number for each row of w"""
     x = varying_operand(op)
-    k, p = required_factors(op, x), product_of(product)
-    require_no_gelu(p.x)
-    require_no_norm(p.x)
-    require(k.size == 1 or not product.attr("transA", 0), "it is the rows of x that are scaled, not its columns")
-    return replace_weights(g, p, x, p.weights * k.reshape(-1, 1))
+    k, p = required_factors(op, x), weighted_product(product)
+    require_no_gelu(p.a)
+    require_no_norm(p.a)
+    require(k.size == 1 or not p.trans_a, "it is the rows of x that are scaled, not its columns")
+    return p.with_weights(g, x, p.weights * k.reshape(-1, 1)).build(g)
 
 
 @rule(
@@ -72,11 +72,11 @@ def fold_scale_into_rows(g: RewriteBuilder, product: Op, op: Op) -> Value:
 def fold_batchnorm_into_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op, bn: Op) -> Value:
     """BatchNormalization(x @ w + c) => Gemm(x, w * k, (c - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
     require(x.rank == w.rank == 2, "the channels are not the columns")
-    p = product_of(product)
+    p = weighted_product(product)
     k, shift = scale_and_shift(bn)
     require(k.size == p.extents[1], "the weights do not fit the statistics")
     before = 0 if p.bias is None else p.bias
-    return rebuild_product(g, p, x, p.weights * k, before * k + shift)
+    return p.with_weights(g, x, p.weights * k).with_bias(g, before * k + shift).build(g)
 
 
 @rule(
@@ -85,13 +85,13 @@ def fold_batchnorm_into_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op,
 )
 def fold_batchnorm_before_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op, bn: Op) -> Value:
     """BatchNormalization(x) @ w + c => Gemm(x, k * w, (bias - mean * k) @ w + c), k = scale / sqrt(var + epsilon)"""
-    require(x.rank == w.rank == 2 and not product.attr("transA", 0), "the sums are not over the channels")
-    p = product_of(product)
+    p = weighted_product(product)
+    require(x.rank == w.rank == 2 and not p.trans_a, "the sums are not over the channels")
     k, shift = scale_and_shift(bn)
     require(k.size == p.extents[0], "the weights do not fit the statistics")
     behind = 0 if p.bias is None else p.bias
     weights = p.weights
-    return rebuild_product(g, p, x, weights * k.reshape(-1, 1), shift @ weights + behind)
+    return p.with_weights(g, x, weights * k.reshape(-1, 1)).with_bias(g, shift @ weights + behind).build(g)
 
 
 DATA_MOVEMENT_OPS = ops_with(Trait.PERMUTES)
@@ -140,12 +140,9 @@ class FoldScale:
 
 def scaled_operand(op: Op) -> tuple[Value, float]:
     """The scaled operand of a Mul or Div and the scale; declines if that is not one number, or adds dims."""
-    a, b = operand(op), operand(op, 1)
     require(op.version >= 7 and not op.domain, "it does not broadcast by rule")
-    x, c = (b, a) if op.type == "Mul" and a.is_const else (a, b)
-    require(c.is_const and not x.is_const, "nothing is scaled by a constant")
-    require(prod(c.static_shape) == 1 and (c.rank == 0 or c.rank <= x.rank), f"{c.name} is not a number")
-    return x, nonzero_scale(c) if op.type == "Mul" else 1 / nonzero_scale(c)
+    x = varying_operand(op)
+    return x, required_factor(op, x)
 
 
 def find_path(value: Value, reader: Op) -> Path:
@@ -179,10 +176,9 @@ def scalable_inputs(op: Op) -> list[Value]:
 def rebuild_path(g: RewriteBuilder, path: Path, s: float) -> tuple[Value, list[tuple[Value, Value]]]:
     """The ops of `path` again, all scaled; with their other results, and the values that these replace."""
     (first, old), *rest = path
-    p = product_of(first)
-    factors = column_factors(path, p.extents[1], s)
-    bias = p.bias
-    new = rebuild_product(g, p, p.x, p.weights * factors, None if bias is None else bias * factors)
+    p = weighted_product(first)
+    factors, bias = column_factors(path, p.extents[1], s), p.bias
+    new = p.with_weights(g, p.a, p.weights * factors).with_bias(g, None if bias is None else bias * factors).build(g)
     beside: list[tuple[Value, Value]] = []
     for op, out in rest:
         inputs = replaced(op.inputs, old, new)

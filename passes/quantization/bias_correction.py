@@ -15,7 +15,7 @@ from ...core.ir.op import replaced
 from ..arithmetic.value_ranges import CLAMPS
 from ..cleanup.quantization import quantization
 from ..linear.convolution import CONVOLUTIONS, group_count
-from ..linear.weighted_products import alpha_or_beta
+from ..linear.products import Product
 from ..support.operand_queries import Array, has_one_use, known, operand, required_producer, unless_declined
 from .channel_scales import LINEAR_OPS
 from .parameters import quantized_bias
@@ -115,15 +115,15 @@ def mean_weights(op: Op) -> Array:
     found = effective_numbers(op.input(1))
     if found is None:
         raise MatchFailure(f"the weights of {op.label} are computed")
-    require(not op.attr("transA", 0), f"{op.label} sums over rows")
     if op.type in CONVOLUTIONS:
         groups = group_count(op, operand(op, 1))
         sums = found.reshape(groups, found.shape[0] // groups, found.shape[1], -1).sum(axis=-1)
         # Of the taps of a ConvTranspose, an element gets one for each stride, on average.
         return sums if op.type == "Conv" else sums.swapaxes(1, 2) / prod(op.attr("strides") or [1])
     require(found.ndim == 2, f"the weights of {op.label} are not a matrix")
-    is_turned = op.type == "Gemm" and bool(op.attr("transB", 0))
-    return (found if is_turned else found.T)[np.newaxis] * alpha_or_beta(op, "alpha")
+    p = Product.of(op)
+    require(not p.trans_a, f"{op.label} sums over rows")
+    return (found if p.trans_b else found.T)[np.newaxis] * p.alpha
 
 
 def mean_errors(pairs: Sequence[LayerPair], means: Mapping[str, Array]) -> dict[str, Array]:
@@ -203,7 +203,7 @@ def corrected_bias(g: RewriteBuilder, op: Op, error: Array) -> tuple[Op, int, Va
     require(error.size == channels, f"{error.size} errors are given for {channels} channels")
     if op.type == "MatMul":
         return corrected_addend(g, op, error)
-    beta = alpha_or_beta(op, "beta")
+    beta = float(op.attr("beta", 1.0)) if op.type == "Gemm" else 1.0
     require(beta != 0, "its bias is not used")
     b = op.input(2)
     if b is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value, require, rule
-from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
+from ..linear.products import Product, weighted_product
 from ..support.operand_queries import Array
 from .parameters import float_weights, quantization_spec, require_min_weights
 from .weight_rounding import Grid, Rounded, gram_of, rounded_weights
@@ -31,12 +31,12 @@ def integer_weights(weights: Array, spec: QuantizationSpec, *, per_channel: bool
     return rounded_weights(weights, grid, spec.rounding, gram)
 
 
-def require_many_weights(p: WeightedProduct, spec: QuantizationSpec) -> None:
+def require_many_weights(p: Product, spec: QuantizationSpec) -> None:
     """Decline weights that are too few for integer arithmetic to be faster, or that cannot be quantized."""
     least = min(p.extents)
-    require(least >= MIN_EXTENT, f"{p.w.name} has an extent of {least}, for which integers are slower than floats")
-    require_min_weights(spec, p.w)
-    float_weights(p.w)
+    require(least >= MIN_EXTENT, f"{p.b.name} has an extent of {least}, for which integers are slower than floats")
+    require_min_weights(spec, p.b)
+    float_weights(p.b)
 
 
 @rule(
@@ -47,19 +47,19 @@ def require_many_weights(p: WeightedProduct, spec: QuantizationSpec) -> None:
 )
 def quantize_product_dynamically(g: RewriteBuilder, product: Op) -> Value:
     """MatMul(x, w) + b => Cast(MatMulInteger(xq, wq, z)) * (s * sw) + b, with xq, s, z = DynamicQuantizeLinear(x)"""
-    spec, p = quantization_spec(g, product.type), product_of(product, allow_other_uses=True)
+    spec, p = quantization_spec(g, product.type), weighted_product(product, allow_other_uses=True)
     require_many_weights(p, spec)
     require_safe_bias(product)
-    x = left_factor(g, p)
+    x = p.left_factor(g)
     integers, scale, zero = g.DynamicQuantizeLinear(as_type(g, x, TensorProto.FLOAT), outputs=3)
-    per_channel = spec.per_channel and p.w.rank == 2
+    per_channel = spec.per_channel and p.b.rank == 2
     rounded = integer_weights(p.weights, spec, per_channel=per_channel, gram=gram_of(spec, p))
     kind = helper.tensor_dtype_to_np_dtype(spec.weights)
     zeros = g.const(rounded.zeros.reshape(-1).astype(kind)) if rounded.zeros.any() else None
     sums = g.MatMulInteger(integers, g.const(rounded.integers.astype(kind)), zero, zeros)
     # onnxruntime fuses these with the scale of x as the first factor, and a bias of one row behind them.
     scales = g.Mul(scale, g.const(rounded.scales.reshape(-1).astype(np.float32)))
-    return add_bias(g, p, as_type(g, g.Mul(g.Cast(sums, to=TensorProto.FLOAT), scales), x.dtype))
+    return p.add_bias(g, as_type(g, g.Mul(g.Cast(sums, to=TensorProto.FLOAT), scales), x.dtype))
 
 
 def require_safe_bias(product: Op) -> None:

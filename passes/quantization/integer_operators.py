@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core import Op, RewriteBuilder, Value, require, rule
 from ...core.operators.operands import normalized_axis
-from ..linear.weighted_products import alpha_or_beta
+from ..linear.products import Product
 from ..support.operand_queries import Array, known, operand, required_producer
 from .static_groups import UNARY_OPS
 
@@ -105,8 +105,9 @@ def gemm_of_integers(g: RewriteBuilder, gemm: Op, outer: Op | None = None) -> Va
     So without QuantizeLinear, with floats as result.
     """
     x, w = dequantized(operand(gemm)), dequantized(operand(gemm, 1))
-    require(alpha_or_beta(gemm, "alpha") == 1 and alpha_or_beta(gemm, "beta") == 1, "it has factors")
-    require_channel_axis(operand(gemm, 1), 0 if gemm.attr("transB", 0) else 1)
+    p = Product.of(gemm)
+    require(p.alpha == p.beta == 1, "it has factors")
+    require_channel_axis(p.b, 0 if p.trans_b else 1)
     readers = {r.type for r in gemm.outputs[0].consumers}
     require(outer is not None or "QuantizeLinear" not in readers, "its result is quantized")
     bias = integer_bias(gemm.input(2), x, w)

@@ -10,6 +10,8 @@ that they read; others are quantized only where the integers of their operands a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from onnx import helper
 
@@ -18,7 +20,7 @@ from ..arithmetic.clamp_rules import required_clamp
 from ..arithmetic.value_ranges import CLAMPS, ValueRange
 from ..cleanup.quantization import BYTES, MOVABLE_TYPES, MOVEMENTS
 from ..linear.convolution import group_count
-from ..linear.weighted_products import alpha_or_beta
+from ..linear.products import Product
 from ..support.operand_queries import (
     Array,
     has_one_use,
@@ -197,15 +199,11 @@ def added_bias(product: Op) -> Op | None:
 def quantize_gemm(g: RewriteBuilder, gemm: Op, clamp: Op | None = None) -> Value:
     """Gemm(x, w, b) => Gemm(Quantized(x), w as int8, b as int32); quantized with a Relu or Clip behind it"""
     quantization_spec(g, "Gemm")
-    w, b = operand(gemm, 1), gemm.input(2)
-    weights = constant_weights(w) * alpha_or_beta(gemm, "alpha")
-    axis = 0 if gemm.attr("transB", 0) else 1
-    bias = None
-    if b is not None:
-        bias = np.broadcast_to(constant_bias(b) * alpha_or_beta(gemm, "beta"), weights.shape[axis])
-    operands = quantized_operands(g, operand(gemm), weights, axis, bias)
-    attrs = {name: 1 for name in ("transA", "transB") if gemm.attr(name, 0)}
-    return product_output(g, g.Gemm(*operands, **attrs), gemm, clamp)
+    p = Product.of(gemm)
+    weights, axis = constant_weights(p.b) * p.alpha, 0 if p.trans_b else 1
+    bias = None if p.c is None else np.broadcast_to(constant_bias(p.c) * p.beta, weights.shape[axis])
+    operands = quantized_operands(g, p.a, weights, axis, bias)
+    return product_output(g, g.Gemm(*operands, **replace(p, alpha=1.0, beta=1.0).attrs), gemm, clamp)
 
 
 @rule(

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import Graph, QuantizationSpec, require
-from ..linear.weighted_products import PRODUCTS, WeightedProduct, product_of
+from ..linear.products import PRODUCTS, Product, weighted_product
 from ..support.operand_queries import Array, unless_declined
 
 
-def gram_of(spec: QuantizationSpec, p: WeightedProduct) -> Array | None:
+def gram_of(spec: QuantizationSpec, p: Product) -> Array | None:
     """The Gram matrix of the input of a product; None where it was not collected, as for columns of a Gemm."""
-    gram = None if p.takes_columns else spec.grams.get(p.x.name)
+    gram = None if p.trans_a else spec.grams.get(p.a.name)
     rows = p.extents[0]
-    require(gram is None or gram.shape == (rows, rows), f"the Gram matrix of {p.x.name} does not have {rows} columns")
+    require(gram is None or gram.shape == (rows, rows), f"the Gram matrix of {p.a.name} does not have {rows} columns")
     return gram
 
 
@@ -30,9 +30,9 @@ def gram_inputs(graph: Graph, min_weights: int = 0) -> dict[str, int]:
     For `collect_statistics`: the Gram matrix of each takes 8 * columns ** 2 bytes.
     """
     ops = (op for g in graph.with_subgraphs() for op in g.ops(*PRODUCTS) if not op.domain)
-    read = (unless_declined(product_of, op, allow_other_uses=True) for op in ops)
-    found = (p for p in read if p is not None and p.w.rank == 2 and not p.takes_columns)
-    return {p.x.name: p.extents[0] for p in found if prod(p.extents) >= min_weights and not p.x.is_const}
+    read = (unless_declined(weighted_product, op, allow_other_uses=True) for op in ops)
+    found = (p for p in read if p is not None and p.b.rank == 2 and not p.trans_a)
+    return {p.a.name: p.extents[0] for p in found if prod(p.extents) >= min_weights and not p.a.is_const}
 
 
 KEPT_PARTS = np.linspace(1.0, 0.4, 21)  # of the range of a block, tried as its clipped range

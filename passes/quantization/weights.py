@@ -20,7 +20,7 @@ from onnx import TensorProto, helper
 
 from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
-from ..linear.weighted_products import WeightedProduct, add_bias, left_factor, product_of
+from ..linear.products import Product, weighted_product
 from ..support.operand_queries import Array, operand
 from .parameters import HUGE, PER_CHANNEL_OPSET, float_weights, quantization_spec, require_min_weights, required_spec
 from .weight_rounding import Grid, Rounded, gram_of, rounded_weights
@@ -60,7 +60,7 @@ def weight_grid(spec: QuantizationSpec, like: Value) -> Grid:
 )
 def quantize_weights_of_product(g: RewriteBuilder, w: Value, product: Op) -> Value:
     """MatMul(x, w) + b => MatMul(x, DequantizeLinear(wq, s, z)) + b, or MatMulNBits(x, wq, s, z) + b"""
-    spec, p = quantization_spec(g, product.type), product_of(product, allow_other_uses=True)
+    spec, p = quantization_spec(g, product.type), weighted_product(product, allow_other_uses=True)
     require(w.rank == 2, f"{w.name} is not a matrix")
     require_min_weights(spec, w)
     require(spec.block in (0, *BLOCKS), f"onnxruntime has no kernel for blocks of {spec.block}, but of {BLOCKS}")
@@ -68,10 +68,10 @@ def quantize_weights_of_product(g: RewriteBuilder, w: Value, product: Op) -> Val
     rounded = rounded_weights(p.weights, weight_grid(spec, w), spec.rounding, gram_of(spec, p))
     largest = float(rounded.scales.max()) * (p.extents[0] << spec.weight_bits)  # of sums of unsigned integers
     require(largest <= HUGE, f"{w.name} has weights so large that sums of their integers overflow")
-    x = left_factor(g, p)
+    x = p.left_factor(g)
     if may_dequantize(g, spec, w):
-        return add_bias(g, p, g.MatMul(x, dequantized(g, spec, rounded, w)))
-    return add_bias(g, p, product_of_bits(g, spec, p, x, rounded))
+        return p.add_bias(g, g.MatMul(x, dequantized(g, spec, rounded, w)))
+    return p.add_bias(g, product_of_bits(g, spec, p, x, rounded))
 
 
 def may_dequantize(g: RewriteBuilder, spec: QuantizationSpec, w: Value) -> bool:
@@ -93,7 +93,7 @@ def dequantized(g: RewriteBuilder, spec: QuantizationSpec, rounded: Rounded, lik
     return g.DequantizeLinear(g.const(rounded.integers.astype(kind)), g.const(scales, like=like), zero, **place)
 
 
-def product_of_bits(g: RewriteBuilder, spec: QuantizationSpec, p: WeightedProduct, x: Value, rounded: Rounded) -> Value:
+def product_of_bits(g: RewriteBuilder, spec: QuantizationSpec, p: Product, x: Value, rounded: Rounded) -> Value:
     """MatMulNBits of com.microsoft: weights and zero points unsigned and packed, (columns, blocks, bytes)."""
     (rows, columns), bits = p.extents, spec.weight_bits
     block = spec.block or CHANNEL_BLOCK
@@ -101,7 +101,7 @@ def product_of_bits(g: RewriteBuilder, spec: QuantizationSpec, p: WeightedProduc
     middle = 1 << (bits - 1) if spec.symmetric else 0
     scales, zeros = (np.broadcast_to(a, (blocks, columns)).T for a in (rounded.scales, rounded.zeros))
     padded = np.pad(rounded.integers + middle, ((0, blocks * block - rows), (0, 0)))
-    inputs = [g.const(packed(padded.T, bits).reshape(columns, blocks, -1)), g.const(scales, like=p.w)]
+    inputs = [g.const(packed(padded.T, bits).reshape(columns, blocks, -1)), g.const(scales, like=p.b)]
     if not spec.symmetric:  # that of others is the middle
         inputs.append(g.const(packed(zeros, bits)))
     sizes = {"K": rows, "N": columns, "bits": bits, "block_size": block}

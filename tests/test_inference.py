@@ -13,8 +13,18 @@ import pytest
 from extreme_models import extreme_models
 from passwright.core import Model, Op, PassesError, Value, from_onnx, to_onnx
 from passwright.core.inference import type_inference
-from passwright.core.ir.dims import Shape, is_unresolved
-from passwright.core.ir.expressions import MAX_EXPR_SIZE, Atom, Expr, SymInt, Unknown, atoms, expr_size, substitute
+from passwright.core.ir.expressions import (
+    MAX_EXPR_SIZE,
+    Atom,
+    Expr,
+    Shape,
+    SymInt,
+    Unknown,
+    atoms,
+    expr_size,
+    is_unresolved,
+    substitute,
+)
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.input_search import InputSearch
 from passwright.core.verify.input_sets import InputSet

@@ -14,7 +14,7 @@ from onnx import defs, helper, numpy_helper
 from opset_cases import at_older_opsets, opset_of
 from passwright.core import Graph, from_onnx
 from passwright.core.errors import EvaluationError
-from passwright.core.ir.dims import as_integers
+from passwright.core.ir.expressions import as_integers
 from passwright.core.operators.effects import is_nondeterministic
 from passwright.core.operators.table import DOMAINS, find_meaning
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime

@@ -7,8 +7,7 @@ from math import prod
 import onnx
 from onnx import checker, helper, shape_inference
 
-from ..ir.dims import Dim, possible_dim
-from ..ir.expressions import DeclaredSymbol, SymInt
+from ..ir.expressions import DeclaredSymbol, Dim, SymInt, possible_dim
 from ..ir.op import Op
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..ir.values import declared_shape

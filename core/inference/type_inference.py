@@ -13,8 +13,7 @@ import onnx
 
 from ..errors import MatchFailure
 from ..ir import expressions as sym
-from ..ir.dims import Shape, possible_dim
-from ..ir.expressions import DeclaredSymbol, SymInt
+from ..ir.expressions import DeclaredSymbol, Shape, SymInt, possible_dim
 from ..ir.graph import Graph
 from ..ir.op import NOT_INFERRED, Op
 from ..ir.tensor import MAX_TRACKED_ELEMENTS, TRACKED_DTYPES

@@ -14,7 +14,7 @@ from onnx import helper
 
 from ..errors import InterfaceError, ModelError
 from ..inference.type_inference import forget_inferred_types
-from ..ir.dims import contradict
+from ..ir.expressions import contradict
 from ..ir.graph import Graph, force_remove
 from ..ir.op import Op, inherit_name, set_origin
 from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor, digest, tensors_equal

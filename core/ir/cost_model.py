@@ -10,8 +10,7 @@ from typing import Protocol
 import onnx
 
 from ..errors import require
-from .dims import Dim, Shape
-from .expressions import substitute
+from .expressions import Dim, Shape, substitute
 
 
 class Typed(Protocol):

@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 
 from ..errors import MatchFailure
-from .dims import Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
+from .expressions import Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
 from .op import NOT_INFERRED, Op
 from .tensor import Tensor
 

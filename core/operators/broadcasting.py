@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.dims import Dim, Shape
-from ..ir.expressions import Expr, is_known_le, least_of
+from ..ir.expressions import Dim, Expr, Shape, is_known_le, least_of
 
 
 def same_extent(a: Dim, b: Dim) -> bool:

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 
 import onnx
 
-from ..ir.dims import Shape
-from ..ir.expressions import SymInt
+from ..ir.expressions import Shape, SymInt
 from ..ir.op import Op
 
 ANY_KIND = "biufcOSUV"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import MatchFailure
-from ..ir.dims import Shape
+from ..ir.expressions import Shape
 from ..ir.op import Op
 from .broadcasting import broadcast
 from .declaration import Family, T

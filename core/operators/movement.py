@@ -11,8 +11,7 @@ from onnx import TensorProto, helper
 
 from ..errors import MatchFailure, require
 from ..ir import expressions as sym
-from ..ir.dims import Dim, Shape, as_integers, merge_dim
-from ..ir.expressions import SymInt, is_known_le, is_known_nonnegative
+from ..ir.expressions import Dim, Shape, SymInt, as_integers, is_known_le, is_known_nonnegative, merge_dim
 from ..ir.op import Op
 from ..ir.tensor import MAX_TRACKED_ELEMENTS
 from ..ir.values import Value

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import MatchFailure, require
-from ..ir.dims import Elements, Shape, as_integers
-from ..ir.expressions import SymInt
+from ..ir.expressions import Elements, Shape, SymInt, as_integers
 from ..ir.op import Op
 from ..ir.op_schemas import input_names
 from ..ir.values import Value

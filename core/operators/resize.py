@@ -10,8 +10,7 @@ import numpy as np
 
 from ..errors import MatchFailure, require
 from ..ir import expressions as sym
-from ..ir.dims import Shape
-from ..ir.expressions import is_known_nonnegative
+from ..ir.expressions import Shape, is_known_nonnegative
 from ..ir.op import Op
 from ..ir.op_schemas import input_names
 from .declaration import Family, T

@@ -13,7 +13,7 @@ from onnx import helper
 
 from ..errors import MatchFailure, require
 from ..ir import expressions as sym
-from ..ir.dims import Dim, Shape
+from ..ir.expressions import Dim, Shape
 from ..ir.op import Op
 from .declaration import Family, T
 from .element_types import Array

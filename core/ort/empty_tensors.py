@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import UnverifiableError
-from ..ir.dims import Shape
+from ..ir.expressions import Shape
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value

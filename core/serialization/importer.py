@@ -12,8 +12,7 @@ from onnx import AttributeProto, helper
 
 from ..errors import GraphError, ModelError
 from ..ir import op_schemas
-from ..ir.dims import Dim
-from ..ir.expressions import DeclaredSymbol
+from ..ir.expressions import DeclaredSymbol, Dim
 from ..ir.graph import Declarations, Graph, GraphContext
 from ..ir.op import Op, attribute_value
 from ..ir.tensor import KNOWN_DTYPES, SMALL_TENSOR_BYTES, STRING, Tensor

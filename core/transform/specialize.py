@@ -9,7 +9,7 @@ import onnx
 
 from ..errors import ModelError
 from ..io.model import Model
-from ..ir.dims import Dim, Shape, contradict
+from ..ir.expressions import Dim, Shape, contradict
 from ..ir.graph import Graph
 from ..ir.tensor import dims_text
 from ..ir.values import Value, declared_shape, inferred_type_proto

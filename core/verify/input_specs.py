@@ -10,9 +10,8 @@ import numpy as np
 import onnx
 
 from ..io.model import Model
-from ..ir.dims import Dim
 from ..ir.dtypes import INTEGER_DTYPES
-from ..ir.expressions import is_symbolic_only
+from ..ir.expressions import Dim, is_symbolic_only
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.tensor import KNOWN_DTYPES, Tensor

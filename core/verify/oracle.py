@@ -19,7 +19,7 @@ from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableE
 from ..io.convert import from_onnx
 from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
-from ..ir.dims import Shape
+from ..ir.expressions import Shape
 from ..ir.values import declared_shape
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts

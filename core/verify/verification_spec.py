@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from ..errors import UnverifiableError
 from ..io.model import Model
-from ..ir.dims import as_integers
+from ..ir.expressions import as_integers
 from ..ir.graph import Graph
 from ..ir.tensor import STRING, element_bits
 from ..operators.effects import is_stateful, uses_16_bit_floats

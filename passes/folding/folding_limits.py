@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...core import Graph, Op, Value, require
-from ...core.ir.dims import as_integers
+from ...core.ir.expressions import as_integers
 from ...core.ir.tensor import STRING
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with

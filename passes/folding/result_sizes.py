@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import Op, Value
-from ...core.ir.dims import as_integers
+from ...core.ir.expressions import as_integers
 from ...core.ir.tensor import STRING, element_bits
 from ...core.operators.declaration import Trait
 from ...core.operators.table import OPERATORS, ops_with

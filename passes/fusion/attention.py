@@ -28,9 +28,8 @@ from ...core import (
     same_extent,
     same_extent_if_broadcast,
 )  # fmt: skip
-from ...core.ir.dims import Shape
 from ...core.ir.dtypes import DISCRETE_TYPES, HALF_OR_SINGLE
-from ...core.ir.expressions import is_known_le
+from ...core.ir.expressions import Shape, is_known_le
 from ...core.operators.declaration import Trait
 from ...core.operators.operands import full_perm
 from ...core.operators.table import ops_with

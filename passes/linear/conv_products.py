@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Op, RewriteBuilder, Value, require, rule
-from ...core.ir.dims import Shape
+from ...core.ir.expressions import Shape
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
 from ..movement.reshapes import reshape_target

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from ...core import EXACT, MatchFailure, Op, RewriteBuilder, Value, require, rule, same_extent
-from ...core.ir.dims import Shape
+from ...core.ir.expressions import Shape
 from ..support.operand_queries import NO_RESULT_OF_ZERO
 from .products import GEMM_TYPES, Product, require_ort_matmul
 

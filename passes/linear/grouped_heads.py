@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ...core import Op, RewriteBuilder, Value, require, rule, same_extent
-from ...core.ir.dims import Shape
+from ...core.ir.expressions import Shape
 from ..fusion.attention import ATTENTION_OPSET, unrepeated_heads
 from ..movement.reshapes import reshape_target
 from ..support.operand_queries import known_extent

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule, same_extent
-from ...core.ir.dims import Shape
+from ...core.ir.expressions import Shape
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
 from ..support.operand_queries import (

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule
-from ...core.ir.dims import as_integers
+from ...core.ir.expressions import as_integers
 from ...core.operators.operands import normalized_axis
 from ..support.operand_queries import inferred_shape, require_gatherable, same_shape
 from .reshapes import RESHAPE_OPS, squeezed_axes

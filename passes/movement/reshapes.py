@@ -14,9 +14,8 @@ from itertools import dropwhile, pairwise
 from typing import Any
 
 from ...core import EXACT, MatchFailure, Op, RewriteBuilder, Value, by_dtype, require, rule, same_extent
-from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import INTEGERS
-from ...core.ir.expressions import prod
+from ...core.ir.expressions import Dim, Shape, prod
 from ...core.operators.declaration import Trait
 from ...core.operators.operands import full_perm, normalized_axis
 from ...core.operators.table import ops_with

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import EXACT, ChangeLog, Graph, Op, RewriteBuilder, Value, made_from, require, rule
-from ...core.ir.dims import Dim
+from ...core.ir.expressions import Dim
 from ...core.operators.operands import INT32_MAX, INT64_MAX, slice_range
 from ..support.operand_queries import constant_numbers, known_extent, unless_declined
 

@@ -15,7 +15,7 @@ from onnx import TensorProto
 
 from ...core import ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Value, require, same_extent
 from ...core.errors import UsageError
-from ...core.ir.dims import as_integers
+from ...core.ir.expressions import as_integers
 from ...core.ir.op import replaced
 from ...core.operators.operands import full_perm, normalized_axis
 from ..linear.convolution import CONVOLUTIONS, INPUT_AXIS, OUTPUT_AXIS, group_count

@@ -27,8 +27,7 @@ from ...core import (
     rule,
     same_extent,
 )
-from ...core.ir.dims import Dim, Elements, as_integers
-from ...core.ir.expressions import divide
+from ...core.ir.expressions import Dim, Elements, as_integers, divide
 from ...core.operators.operands import INT64_MAX, slice_bounds
 from ...core.operators.table import OPERATORS, UNKNOWN
 from ...core.ort.empty_tensors import supports_empty_tensors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule, same_extent
-from ...core.ir.dims import Dim
+from ...core.ir.expressions import Dim
 from ...core.operators.operands import normalized_axis
 from ..support.operand_queries import Inputs, Values, constant_numbers, normalized_axes, operand, required_producer
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from ...core import ChangeLog, Graph, Op, Tensor, Value, is_pure, may_drop, same_extent
 from ...core.ir import op_schemas
-from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import CPU_FLOATS
+from ...core.ir.expressions import Dim, Shape
 from ...core.ir.tensor import STRING
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with

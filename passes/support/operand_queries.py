@@ -11,8 +11,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import MatchFailure, Op, RewriteBuilder, Value, broadcasts_to, conditional, require, same_extent
-from ...core.ir.dims import Shape, as_integers
 from ...core.ir.dtypes import CPU_FLOATS, DISCRETE_TYPES, FLOATS, HALF_OR_SINGLE, INTEGERS
+from ...core.ir.expressions import Shape, as_integers
 from ...core.operators.broadcasting import broadcast
 from ...core.operators.movement import MOVEMENT
 from ...core.operators.operands import attribute_or_input, normalize_axes, pad_amounts

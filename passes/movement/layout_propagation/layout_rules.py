@@ -10,8 +10,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ....core import MatchFailure, Op, Value, broadcasts_to, require, same_extent
-from ....core.ir.dims import Dim, Shape
 from ....core.ir.dtypes import DISCRETE_TYPES, FLOATS
+from ....core.ir.expressions import Dim, Shape
 from ....core.operators.declaration import Trait
 from ....core.operators.effects import writes_inputs
 from ....core.operators.operands import normalize_axes, normalized_axis

@@ -11,8 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from extreme_models import extreme_models
-from passwright.core import Model, Op, PassesError, Value, from_onnx, to_onnx
-from passwright.core.inference import type_inference
+from passwright.core import Model, Op, PassesError, Value, from_onnx, inference, to_onnx
 from passwright.core.ir.expressions import (
     MAX_EXPR_SIZE,
     Atom,
@@ -393,8 +392,8 @@ def test_equal_declared_symbols_are_one_extent() -> None:
 
 def test_element_types_are_found_without_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     inferred = list[str]()
-    infer_op = type_inference._infer_op
-    monkeypatch.setattr(type_inference, "_infer_op", lambda op: (inferred.append(op.type), infer_op(op)))
+    infer_op = inference._infer_op
+    monkeypatch.setattr(inference, "_infer_op", lambda op: (inferred.append(op.type), infer_op(op)))
     text = """g (float[4] x, int64[1] k, seq(double[N]) s) => (y, seq(double[N]) t, int64[M] u) {
         r = Reshape(x, k) e = Relu(r) c = Greater(e, x) y = Where(c, e, x) t = Identity(s) u = Shape(e)
     }"""

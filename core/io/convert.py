@@ -12,7 +12,7 @@ import onnx
 from onnx import helper
 
 from ..errors import ModelError
-from ..inference.type_inference import infer, infer_dtype
+from ..inference import infer, infer_dtype
 from ..ir import op_schemas
 from ..ir.graph import GraphContext
 from ..ir.subgraphs import constant_bytes

@@ -13,7 +13,7 @@ import onnx
 from onnx import helper
 
 from ..errors import InterfaceError, ModelError
-from ..inference.type_inference import forget_inferred_types
+from ..inference import forget_inferred_types
 from ..ir.expressions import contradict
 from ..ir.graph import Graph, force_remove
 from ..ir.op import Op, inherit_name, set_origin

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import GraphError, MatchFailure, MissingOperator, ModelError, NoFixpoint, RuleError, format_error, require
-from ..inference.schema_inference import schema_violation
+from ..inference import schema_violation
 from ..ir.graph import Graph, attribute_graphs
 from ..ir.op import Op, inherit_name, made_from, set_origin
 from ..ir.values import Value

@@ -9,7 +9,7 @@ import onnx
 from onnx import shape_inference
 
 from ..errors import ModelError
-from ..inference.type_inference import forget_inferred_types
+from ..inference import forget_inferred_types
 from ..io.convert import training_info_names
 from ..io.model import Model, serialize
 from ..ir.graph import Graph, defined_values

@@ -8,7 +8,7 @@ from typing import ClassVar
 from onnx import helper
 
 from ...core import Model
-from ...core.inference.type_inference import forget_inferred_types
+from ...core.inference import forget_inferred_types
 from ...core.io.graph_interface import default_values
 from ...core.ir.subgraphs import constant_bytes
 from ...core.run.report import Hint, Report

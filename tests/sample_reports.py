@@ -18,7 +18,7 @@ from passwright.app.measure.model_stats import ModelStats
 from passwright.app.profile.profile_report import NodeTime, Profile, ProfileReport, TypeTime
 from passwright.app.visualization.visualization import GraphView, NodeView, Rewrite, Visualization
 from passwright.core.errors import FailureKind
-from passwright.core.rewriting.changes import Change
+from passwright.core.rewriting.change_log import Change
 from passwright.core.run.failures import RejectedChange
 from passwright.core.run.report import PassRecord, Report, Stats
 from passwright.core.run.transforms import SkippedPass

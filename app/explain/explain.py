@@ -19,7 +19,7 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
-from ...core.rewriting.changes import Change
+from ...core.rewriting.change_log import Change
 from ...core.rewriting.pattern import OpPattern
 from ...core.rewriting.rules import Rule
 from ...core.run.failures import RejectedChange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...core.rewriting.changes import Change
+from ...core.rewriting.change_log import Change
 from ..descriptions import join_truncated
 from ..terminal import Terminal, plural
 from .closest_match import MismatchKind

@@ -20,8 +20,7 @@ from ...core.io.writer import write_model
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
 from ...core.ir.tensor import chunk_bytes
-from ...core.rewriting.change_log import Exclusions
-from ...core.rewriting.changes import Change, ChangeKey
+from ...core.rewriting.change_log import Change, ChangeKey, Exclusions
 from ...core.rewriting.rules import LOSSY, Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.run.pipeline_run import PipelineRun

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 
 from ...core.ir.graph import FRESH_NAME_MARK
-from ...core.rewriting.changes import ChangeKey
+from ...core.rewriting.change_log import ChangeKey
 from ...core.serialization.proto_queries import all_nodes
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.arithmetic.value_ranges import CLAMPS

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from ...core.errors import PassesError, format_error
-from ...core.rewriting.changes import ChangeKey
+from ...core.rewriting.change_log import ChangeKey
 from ...core.run.pipeline import Pass
 from ...core.support.confidence_intervals import RatioInterval
 from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names, replaced_operators

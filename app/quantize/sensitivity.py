@@ -13,7 +13,7 @@ from ...core.io.split_models import Loadable
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ort.remote_backend import RemoteBackend
-from ...core.rewriting.changes import ChangeKey
+from ...core.rewriting.change_log import ChangeKey
 from ...core.transform.extract import keep_outputs
 from .criterion import SignalToNoise
 from .search import BuiltCandidate

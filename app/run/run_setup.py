@@ -39,7 +39,7 @@ from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from ..run_options import RunOptions, SharedOptions
 
 if TYPE_CHECKING:
-    from ...core.rewriting.changes import ChangeObserver
+    from ...core.rewriting.change_log import ChangeObserver
     from .speed_check import SpeedRaces
 
 EXTERNAL_DATA = {"auto": None, "always": True, "never": False}

@@ -9,7 +9,7 @@ from itertools import islice
 
 from ...core import Graph, Op, Value
 from ...core.ir.graph import Mutation, enclosing_op
-from ...core.rewriting.changes import Change, inserted_ops, removed_ops
+from ...core.rewriting.change_log import Change, inserted_ops, removed_ops
 from ...core.rewriting.driver import is_live
 from ..drawing.op_pictures import region_picture
 from ..drawing.picture import Box, BoxKind, Picture

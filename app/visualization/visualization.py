@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ...core import Graph, Op, Value
 from ...core.ir.op import Origin
 from ...core.ir.op_schemas import qualified_op_type
-from ...core.rewriting.changes import Change
+from ...core.rewriting.change_log import Change
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, leaves, rules_in
 from ...core.serialization.provenance import source_names

@@ -13,7 +13,7 @@ from ..ir.graph import Graph, ReplacementLog, defined_values
 from ..ir.op import MAX_SOURCES, Op
 from ..ir.subgraphs import subgraphs_by_attribute
 from ..ir.values import Value
-from ..rewriting.changes import Change
+from ..rewriting.change_log import Change
 from ..serialization.exporter import written_sparse
 from ..serialization.provenance import TRUNCATION_MARK
 

@@ -29,8 +29,7 @@ from ..io.model import Model, serialize
 from ..io.split_models import Loadable, SplitModel
 from ..ir.graph import FRESH_NAME_MARK, ValueInfo
 from ..processes.watchdog import NoProgress, progress_watchdog
-from ..rewriting.change_log import NO_LIMIT, BisectLimit, ChangeLog, Exclusions
-from ..rewriting.changes import Change, ChangeObserver, SizeAccounting
+from ..rewriting.change_log import NO_LIMIT, BisectLimit, Change, ChangeLog, ChangeObserver, Exclusions, SizeAccounting
 from ..rewriting.rules import Contract, Rule
 from ..support.binary_search import first_bad, first_bad_at
 from ..support.gc_pause import gc_paused

@@ -12,8 +12,7 @@ from ..io.model import Model
 from ..ir.graph import Graph
 from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
 from ..ir.subgraphs import constant_bytes, is_counted
-from ..rewriting.change_log import ChangeLog
-from ..rewriting.changes import Change
+from ..rewriting.change_log import Change, ChangeLog
 from ..support.confidence_intervals import RatioInterval
 from ..support.printable_text import json_text
 from ..verify.proof_guarantees import ProofCounts

@@ -2,6 +2,6 @@
 
 `specialize` writes sizes into declarations (`--dim`, `--shape`), `extract` reduces a model to a part of it, and
 `opset_conversion` plans another opset with `opset_lowering` and the converters of onnx and onnxscript
-(`node_conversion`, `conversion_corrections`). The passes that call them are in the folder `passes`, and the protocol of
+(`node_conversion`). The passes that call them are in the folder `passes`, and the protocol of
 model transforms is in `core.run.transforms`.
 """

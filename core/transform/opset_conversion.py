@@ -21,7 +21,6 @@ from ..ir.op_schemas import ONNX_DOMAIN
 from ..ir.tensor import KNOWN_DTYPES, Tensor, element_type
 from ..ir.values import Value
 from ..serialization.proto_queries import opset_versions
-from .conversion_corrections import correct_after, correct_before
 from .node_conversion import (
     Converted,
     Nodes,
@@ -31,6 +30,8 @@ from .node_conversion import (
     constant_of,
     content,
     convert_nodes,
+    correct_after,
+    correct_before,
     type_of,
     version_of,
 )

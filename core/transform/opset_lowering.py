@@ -18,7 +18,6 @@ from ..errors import MatchFailure, require
 from ..ir.op import Op, without_trailing_omitted
 from ..ir.op_schemas import ONNX_DOMAIN, encoded_defaults, schema
 from ..ir.tensor import element_type
-from .conversion_corrections import correct_after, correct_before
 from .node_conversion import (
     Converted,
     Nodes,
@@ -27,6 +26,8 @@ from .node_conversion import (
     bare_copy,
     constant_of,
     convert_nodes,
+    correct_after,
+    correct_before,
     type_of,
     version_of,
 )

@@ -17,7 +17,7 @@ from ..core.errors import EvaluationError, ModelError
 from ..core.io.publishing import staging_folder
 from ..core.io.writer import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
-from ..core.plugins.discovery import FILE_MODULE_PREFIX
+from ..core.plugins.pass_registry import FILE_MODULE_PREFIX
 from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
 from ..core.support.printable_text import file_name, printable_lines

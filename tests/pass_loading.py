@@ -7,8 +7,7 @@ from typing import Any
 
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.core import Pass
-from passwright.core.plugins.discovery import InstalledPlugins, LoadErrors, registry_from_file
-from passwright.core.plugins.pass_registry import PassEntry
+from passwright.core.plugins.pass_registry import InstalledPlugins, LoadErrors, PassEntry, registry_from_file
 
 
 def passes_from_file(path: Path) -> dict[str, PassEntry]:

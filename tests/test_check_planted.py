@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pass_loading import passes_from_file
 from passwright.core import Rule
-from passwright.core.plugins.discovery import FILE_MODULE_PREFIX, all_rules
+from passwright.core.plugins.pass_registry import FILE_MODULE_PREFIX, all_rules
 from passwright.testing import examine
 from passwright.testing.case import Fault, FaultKind
 from passwright.testing.check import DEFAULT_BUDGET

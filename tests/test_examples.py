@@ -16,7 +16,7 @@ import pytest
 from executable_documents import run_document
 from pass_loading import passes_from_file
 from passwright.core import ChangeLog, Pass, Rule, RulePass, from_onnx, rule_pass, to_onnx
-from passwright.core.plugins.discovery import ENTRY_POINT_GROUP
+from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP
 from passwright.core.rewriting.change_log import Exclusions
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, run, stays
 

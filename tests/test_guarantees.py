@@ -11,7 +11,7 @@ from pass_loading import passes_from_file
 from passwright.app.cli import app
 from passwright.app.registry.guarantees import NO_GUARANTEE, guarantee_counts, proved_text, recorded_proofs
 from passwright.core import Rule
-from passwright.core.plugins.discovery import FILE_MODULE_PREFIX, all_rules
+from passwright.core.plugins.pass_registry import FILE_MODULE_PREFIX, all_rules
 from passwright.core.proof.prover import Prover, prove_rule
 from passwright.core.run.report import PassRecord
 from passwright.core.verify.proof_guarantees import PROOFS, Guarantee

@@ -10,7 +10,7 @@ import pytest
 from onnx import AttributeProto, numpy_helper
 from passwright.core import Pass, from_onnx, leaves
 from passwright.core.errors import PassesError
-from passwright.core.plugins.discovery import all_rules
+from passwright.core.plugins.pass_registry import all_rules
 from passwright.core.run.pipeline_run import PipelineRun
 from passwright.passes.pipelines import BUILT_IN
 from record import load_examples

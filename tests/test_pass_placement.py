@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Fixpoint, Pass, PassPlacement, Pipeline, RulePass, leaves
 from passwright.core.errors import PluginError
-from passwright.core.plugins.pass_placement import insert_passes, order_passes
+from passwright.core.plugins.plugin import insert_passes, order_passes
 from passwright.passes.pipelines import BUILT_IN, DECOMPOSITION, FUSION, MOVEMENT, PASS_STAGES, PIPELINES
 
 LETTERS = dict(zip("abcdef", ("cleanup", "cleanup", "fold", "fuse", "fuse", "layout"), strict=True))

@@ -34,8 +34,7 @@ from passwright.app.registry.pass_sources import (
 from passwright.app.terminal import Terminal
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import FailureKind, PluginError
-from passwright.core.plugins.discovery import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors
-from passwright.core.plugins.pass_registry import PassEntry
+from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors, PassEntry
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import load, op_types
 from rich.console import Console

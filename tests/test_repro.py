@@ -20,7 +20,7 @@ from passwright.app.repro.repro import CommandOptions
 from passwright.core import RulePass, from_onnx
 from passwright.core.errors import FailureKind, ModelError
 from passwright.core.io.writer import encode_text
-from passwright.core.plugins.discovery import ENTRY_POINT_GROUP
+from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP
 from passwright.core.plugins.pass_spec import PassSpec
 from rewriting import load, op_types
 from typer.testing import CliRunner, Result

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.errors import EvaluationError, ModelError
 from ...core.io.array_files import read_arrays
-from ...core.plugins.discovery import function_in_file, plugin_errors
+from ...core.plugins.pass_registry import function_in_file, plugin_errors
 from ...core.verify.given_inputs import checked_inputs
 from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import InputSpec

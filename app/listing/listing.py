@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from ...core.errors import UnknownNameError
-from ...core.plugins.discovery import LoadErrors
-from ...core.plugins.pass_registry import Opsets, PassEntry, PassRegistry, PipelineEntry
+from ...core.plugins.pass_registry import LoadErrors, Opsets, PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import options_of
 from ...core.rewriting.rules import ROUNDING, Rule
 from ...core.run.pipeline import Fixpoint, Pass, Pipeline, leaves, rules_in

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ...core.io.model import Model
-from ...core.plugins.discovery import function_in_file, plugin_errors, python_file
+from ...core.plugins.pass_registry import function_in_file, plugin_errors, python_file
 from ...core.support.regular_files import is_folder
 from ...core.verify.given_inputs import GivenSamples, Inputs, NamedData, read_samples
 from ...core.verify.input_specs import input_specs

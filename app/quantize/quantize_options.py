@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import UsageError
-from ...core.plugins.discovery import python_file
+from ...core.plugins.pass_registry import python_file
 from ..measure.python_data import data_files
 from ..progress import Progress
 from ..registry.pass_sources import PluginLike

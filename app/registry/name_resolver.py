@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...core.errors import PluginError, UnknownNameError, UsageError
-from ...core.plugins.discovery import InstalledPlugins, LoadErrors
-from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
+from ...core.plugins.pass_registry import InstalledPlugins, LoadErrors, PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
 from ...core.run.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves, select
 from ...core.support.regular_files import read_text

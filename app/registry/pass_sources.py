@@ -9,8 +9,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...core.errors import PluginError, UnknownNameError
-from ...core.plugins.discovery import InstalledPlugins, LoadErrors, registry_from_file, registry_from_plugin
-from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
+from ...core.plugins.pass_registry import (
+    InstalledPlugins,
+    LoadErrors,
+    PassEntry,
+    PassRegistry,
+    PipelineEntry,
+    registry_from_file,
+    registry_from_plugin,
+)
 from ...core.plugins.plugin import FINAL, PassPlacement, Plugin, as_pass
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves, nested_passes, selectable_rules, with_rules

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import cast
 
 from ...core.errors import UsageError
-from ...core.plugins.pass_placement import insert_passes
 from ...core.plugins.pass_registry import PassEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
-from ...core.plugins.plugin import PassPlacement, as_pass
+from ...core.plugins.plugin import PassPlacement, as_pass, insert_passes
 from ...core.run.pipeline import (
     Fixpoint,
     Pass,

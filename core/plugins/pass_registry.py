@@ -1,16 +1,23 @@
-"""A registry of passes and pipelines by name, with their sources; names are unique."""
+"""Registries of passes and pipelines by unique names: of installed entry points, and of local .py files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib.util
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points, version
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from ..errors import PluginError
+from ..errors import PluginError, UsageError, format_error
 from ..rewriting.rules import Rule
 from ..run.pipeline import Pass, RulePass, leaves
-from ..run.transforms import definition
-from .plugin import PassPlacement
+from ..run.transforms import ModelTransform, definition
+from ..support.regular_files import open_regular
+from .plugin import PassPlacement, Plugin, as_pass
 
 Opsets = tuple[int, int]
 """The first and the last supported opset."""
@@ -137,3 +144,201 @@ def _own_rules(p: Pass) -> tuple[Rule, ...]:
 def all_rules(p: Pass) -> list[Rule]:
     """The rules of a pass and of those inside it."""
     return [r for leaf in leaves(p) for r in _own_rules(leaf)]
+
+
+ENTRY_POINT_GROUP = "passwright.passes"
+FILE_MODULE_PREFIX = "passwright_local_"
+MAX_LISTED_NAMES = 5  # names that a message lists
+LoadErrors = dict[str, PluginError]
+"""Errors of installed packages, by the name of the entry point, pass or pipeline."""
+
+
+@dataclass(slots=True)
+class InstalledPlugins:
+    """The passes and pipelines of installed packages; an entry point is loaded when a requested name may be in it.
+
+    Its errors are in `load_errors`, and raised only for its own names. `entry_point_errors` has an error for the name
+    of each loaded entry point, in case that is requested and no pass or pipeline has it.
+    """
+
+    registry: PassRegistry = field(default_factory=PassRegistry)
+    load_errors: LoadErrors = field(default_factory=LoadErrors)
+    entry_point_errors: dict[str, PluginError] = field(default_factory=dict[str, PluginError])
+    _unloaded: list[EntryPoint] | None = None  # None until first used
+
+    def lookup(self, name: str) -> PassEntry | PipelineEntry | None:
+        """The entry of that name. Raises PluginError if it is broken or clashes.
+
+        The entry points of that name are loaded first, all others only if it is in none of them.
+        """
+        self._load([e for e in self._entries() if e.name == name])
+        if name not in self.registry and name not in self.load_errors:
+            self.load_all()
+        if name in self.load_errors:
+            raise self.load_errors[name]
+        return self.registry.get(name)
+
+    def load_all(self) -> None:
+        """Load all entry points."""
+        self._load(list(self._entries()))
+
+    def _entries(self) -> list[EntryPoint]:
+        if self._unloaded is None:
+            self._unloaded = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda e: (e.name, e.value))
+        return self._unloaded
+
+    def _load(self, entries: list[EntryPoint]) -> None:
+        for entry in entries:
+            self._entries().remove(entry)
+            try:
+                registry = _load_entry_point(entry)
+            except PluginError as e:
+                self.load_errors |= dict.fromkeys(e.names or (entry.name,), e)
+                self.entry_point_errors[entry.name] = e
+                continue
+            self.entry_point_errors[entry.name] = _entry_point_error(entry, [found.name for found in registry])
+            for found in registry:
+                try:
+                    self.registry.add(found)
+                except PluginError as e:
+                    self.load_errors[found.name] = e
+
+
+def _entry_point_error(entry: EntryPoint, names: Sequence[str]) -> PluginError:
+    """An error for the name of an entry point, with the names of its passes, rules and pipelines."""
+    first = ", ".join(names[:MAX_LISTED_NAMES]) + (", ..." if len(names) > MAX_LISTED_NAMES else "")
+    contents = f"provides {first}" if names else "provides no pass, rule or pipeline"
+    return PluginError(f"{entry.name} is an entry point of {_distribution_label(entry)}, which {contents}")
+
+
+def _distribution_label(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
+
+
+def _load_entry_point(entry: EntryPoint) -> PassRegistry:
+    source = _distribution_label(entry)
+    written = f"entry point {entry.name} = {entry.value} of {source}"
+    if not entry.pattern.match(entry.value):
+        raise PluginError(f"{written}: not of the form package.module:attribute")
+    with plugin_errors(source, written):
+        thing = entry.load()
+        if isinstance(thing, ModuleType):
+            return registry_from_module(thing, source)
+        if isinstance(thing, Plugin):
+            return registry_from_plugin(thing, source)
+        if isinstance(thing, Rule):
+            thing = RulePass(entry.name, (thing,))
+        if not isinstance(thing, Pass | ModelTransform | PassPlacement) or isinstance(thing, type):
+            raise PluginError(f"entry point {entry.name} of {source} is not a pass, rule, plugin or module: {thing!r}")
+        return registry_from_plugin(Plugin((thing,)), source)
+
+
+@contextmanager
+def plugin_errors(source: str, what: str) -> Generator[None]:
+    """Convert exceptions of plugin code to PluginErrors with their `source`; redirect its output to standard error."""
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:
+        if isinstance(e, PluginError) and source in str(e):
+            raise
+        raise PluginError(f"{what}: {format_error(e)}") from e
+
+
+def registry_from_file(path: Path) -> PassRegistry:
+    """The passes of a Python file; loose rules become a pass named after it. Raises PluginError."""
+    module = import_file(path)
+    with plugin_errors(str(path), str(path)):
+        registry = registry_from_module(module, str(path))
+    if not any(registry):
+        own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
+        name = next((t.__name__ for t in own if hasattr(t, "run")), "")
+        hint = f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
+        raise PluginError(f"{path} defines neither a pass nor a rule{hint}")
+    return registry
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import a Python file. Raises PluginError."""
+    if path.suffix != ".py":
+        raise PluginError(f"{path} is not a Python file")
+    try:
+        open_regular(path).close()
+    except OSError as e:
+        raise PluginError(f"{path} is not a Python file: {e.strerror}") from e
+    name = FILE_MODULE_PREFIX + path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    with plugin_errors(str(path), str(path)):
+        spec.loader.exec_module(module)
+    return module
+
+
+def python_file(text: str) -> Path | None:
+    """The file in `file.py` or `file.py:name`, None for other texts."""
+    file = text if text.endswith(".py") else text.rpartition(":")[0]
+    return Path(file) if file.endswith(".py") else None
+
+
+def function_in_file(option: str, text: str, default_name: str) -> tuple[str, Callable[..., Any]]:
+    """The name and function that `text`, the value of an option, gives as `file.py` or `file.py:name`.
+
+    Raises PluginError for a file that cannot be run, UsageError for a function that does not exist.
+    """
+    file, name = python_file(text), default_name if text.endswith(".py") else text.rpartition(":")[2]
+    if file is None or not name.isidentifier():
+        raise UsageError(f"{option} {text}: not of the form file.py:function")
+    found: Any = getattr(import_file(file), name, None)
+    if not callable(found):
+        raise UsageError(f"{option} {text}: {file} has no function {name}")
+    return name, found
+
+
+def registry_from_module(module: ModuleType, source: str) -> PassRegistry:
+    """The passes of a module's Plugin, if it has one, else its passes and loose rules. Raises PluginError."""
+    plugins = list({id(t): t for t in vars(module).values() if isinstance(t, Plugin)}.values())
+    if len(plugins) > 1:
+        raise PluginError(f"{source}: {module.__name__.removeprefix(FILE_MODULE_PREFIX)} defines more than one Plugin")
+    return registry_from_plugin(plugins[0] if plugins else Plugin(passes_in_module(module, source)), source)
+
+
+def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
+    """The passes and pipelines of a plugin. Raises PluginError if it does not support this version of passwright."""
+    found: list[Entry] = [PassEntry(as_pass(p.item), source, p, plugin.opsets) for p in plugin.placed_passes()]
+    found += [PipelineEntry(name, content, source, plugin.opsets) for name, content in plugin.pipelines.items()]
+    if not plugin.supports(here := version("passwright")):
+        names = [entry.name for entry in found]
+        raise PluginError(f"{source} requires passwright {plugin.passwright}; this is {here}", names)
+    registry = PassRegistry()
+    for entry in found:
+        registry.add(entry)
+    return registry
+
+
+def passes_in_module(module: ModuleType, source: str) -> list[Pass | Rule | ModelTransform | PassPlacement]:
+    """A module's passes and transforms, its rules of groups, and its other rules as one pass of its name.
+
+    Raises PluginError if that is taken.
+    """
+    things = list(vars(module).values())
+    placed = [t for t in things if isinstance(t, PassPlacement)]
+    given = [p.item for p in placed]
+    free = [t for t in things if isinstance(t, Pass | ModelTransform) and not isinstance(t, type) and t not in given]
+    passes = list(map(as_pass, (*free, *given)))
+    taken = {r for p in passes for r in all_rules(p)}
+    rules_here = [t for t in things if isinstance(t, Rule) and t.build.__module__ == module.__name__]
+    own = list(dict.fromkeys(r for r in rules_here if r not in taken))
+    grouped, loose = [r for r in own if r.group], tuple(r for r in own if not r.group)
+    name = module.__name__.removeprefix(FILE_MODULE_PREFIX).rpartition(".")[2].replace("_", "-")
+    if loose and name in {*(p.name for p in passes), *(r.group for r in grouped)}:
+        rules = ", ".join(r.name for r in loose)
+        raise PluginError(
+            f"{source}: {rules} would form a pass named {name} after the module, which has a pass of that name; "
+            "rename the pass or the module, or give the rules a group"
+        )
+    return [*free, *placed, *grouped, *([RulePass(name, loose)] if loose else [])]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, cast, get_args
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from ..errors import PluginError
 from ..rewriting.rules import Rule
-from ..run.pipeline import Pass, RulePass
+from ..run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves
 from ..run.transforms import ModelTransform, TransformPass
+
+if TYPE_CHECKING:
+    import networkx as nx
+
 
 PipelineStage = Literal["cleanup", "fold", "fuse", "layout", "final"]
 STAGES: tuple[PipelineStage, ...] = get_args(PipelineStage)
@@ -150,3 +154,127 @@ def _require_pipelines(pipelines: Any) -> None:
         _require_name(name)
         if not isinstance(content, str):
             _require_item(content, f"pipeline {name} is neither a text nor a pass")
+
+
+def insert_passes(p: Pass, added: Sequence[PassPlacement], stages: Mapping[str, str]) -> Pass:
+    """The pipeline with further passes at their positions in its first loop, and passes of the final stage after it.
+
+    `stages` are the stages of the existing passes. Raises PluginError for positions that contradict each other.
+    """
+    last = [q for q in added if q.stage == FINAL]
+    others = [q for q in added if q.stage != FINAL]
+    looped = _insert_in_loop(p, others, stages)
+    _require_none_after_final(last, others, looped)
+    if not last:
+        return looped
+    end = order_passes((), last, stages)
+    if isinstance(looped, Pipeline):
+        return replace(looped, passes=(*looped.passes, *end))
+    return Pipeline(p.name, (looped, *end)) if isinstance(looped, Fixpoint) else _unnamed_pipeline((looped, *end))
+
+
+def _unnamed_pipeline(passes: Sequence[Pass]) -> Pipeline:
+    """Passes as a pipeline whose name no pass has."""
+    return Pipeline(",".join(q.name for q in passes), passes)
+
+
+def _insert_in_loop(p: Pass, added: Sequence[PassPlacement], stages: Mapping[str, str]) -> Pass:
+    """The pipeline with `added` in its first loop, or beside it if they name passes there and none inside it."""
+    if not added:
+        return p
+    if isinstance(p, Pipeline):
+        at = next((i for i, q in enumerate(p.passes) if _has_loop(q)), None)
+        if at is not None:
+            inside = {leaf.name for leaf in leaves(p.passes[at])}
+            beside = {leaf.name for i, q in enumerate(p.passes) if i != at for leaf in leaves(q)}
+            outside = [q for q in added if not q.named.isdisjoint(beside) and q.named.isdisjoint(inside)]
+            loop = _insert_in_loop(p.passes[at], [q for q in added if q not in outside], stages)
+            return replace(p, passes=order_passes((*p.passes[:at], loop, *p.passes[at + 1 :]), outside, stages))
+    if isinstance(p, Pipeline | Fixpoint):
+        return replace(p, passes=order_passes(p.passes, added, stages))
+    return _unnamed_pipeline(order_passes((p,), added, stages))
+
+
+def _has_loop(p: Pass) -> bool:
+    return isinstance(p, Fixpoint) or (isinstance(p, Pipeline) and any(map(_has_loop, p.passes)))
+
+
+def _require_none_after_final(final: Sequence[PassPlacement], others: Sequence[PassPlacement], looped: Pass) -> None:
+    """Raise PluginError if a pass is placed after the final stage."""
+    inside, end = {leaf.name for leaf in leaves(looped)}, {q.item.name for q in final}
+    pairs = [(q.item.name, name) for q in final for name in q.before if name in inside]
+    pairs += [(name, q.item.name) for q in others for name in q.after if name in end]
+    for name, other in pairs:
+        raise PluginError(f"{name} cannot run before {other}: it is for stage {FINAL}, which comes after all others")
+
+
+def order_passes(
+    existing: Sequence[Pass], added: Sequence[PassPlacement], stages: Mapping[str, str]
+) -> tuple[Pass, ...]:
+    """The passes in an order that satisfies all positions; existing ones keep theirs.
+
+    Of two for the same position, the first in `added` comes first.
+    """
+    import networkx as nx  # noqa: PLC0415 - takes longer to import than a small model to optimize
+
+    algorithms: Any = nx
+    items = [*existing, *(as_pass(q.item) for q in added)]
+    order = _required_order(nx.DiGraph(), existing, added)
+    _require_acyclic(order, [p.name for p in items], len(existing))
+    keys = {i: (i, -1) for i in range(len(existing))}
+    for node, q in enumerate(added, len(existing)):
+        later, earlier = algorithms.descendants(order, node), algorithms.ancestors(order, node)
+        anchor = _anchor_index(q, existing, stages, later, earlier)
+        keys[node] = anchor, node
+    order.add_edges_from((anchor, node) for node, (anchor, _) in keys.items() if 0 <= anchor < len(existing) <= node)
+    return tuple(items[i] for i in nx.lexicographical_topological_sort(order, keys.__getitem__))
+
+
+def _required_order(
+    order: nx.DiGraph[int], existing: Sequence[Pass], added: Sequence[PassPlacement]
+) -> nx.DiGraph[int]:
+    """The passes by number, existing ones first, each with an edge to those that must come later."""
+    order.add_nodes_from(range(len(existing) + len(added)))
+    order.add_edges_from((i - 1, i) for i in range(1, len(existing)))
+    named: dict[str, list[int]] = {}
+    for i, p in enumerate(existing):
+        for name in {p.name, *(leaf.name for leaf in leaves(p))}:
+            named.setdefault(name, []).append(i)
+    for node, q in enumerate(added, len(existing)):
+        named.setdefault(q.item.name, []).append(node)
+    for node, q in enumerate(added, len(existing)):
+        order.add_edges_from((node, later) for name in q.before for later in named.get(name, ()))
+        order.add_edges_from((earlier, node) for name in q.after for earlier in named.get(name, ()))
+    return order
+
+
+def _require_acyclic(order: nx.DiGraph[int], names: Sequence[str], existing_count: int) -> None:
+    import networkx as nx  # noqa: PLC0415 - as above
+
+    if nx.is_directed_acyclic_graph(order):
+        return
+    algorithms: Any = nx
+    cycle: list[tuple[int, int]] = algorithms.find_cycle(order)
+    wanted = ", ".join(f"{names[a]} before {names[b]}" for a, b in cycle if max(a, b) >= existing_count)
+    fixed = sorted({a for a, _ in cycle if a < existing_count})
+    known = f"; in the pipeline {names[fixed[0]]} comes before {names[fixed[-1]]}" if len(fixed) > 1 else ""
+    raise PluginError(f"these positions contradict each other: {wanted}{known}")
+
+
+def _anchor_index(
+    q: PassPlacement,
+    existing: Sequence[Pass],
+    stages: Mapping[str, str],
+    successors: Collection[int],
+    predecessors: Collection[int],
+) -> int:
+    """The index of the existing pass that `q` directly follows; -1 if it comes first."""
+    first = min((i for i in successors if i < len(existing)), default=len(existing))
+    last = max((i for i in predecessors if i < len(existing)), default=-1)
+    wanted = last if q.after and last >= 0 else len(existing) - 1
+    if q.stage is not None:  # after the last pass of the stage, or of the nearest earlier one in the pipeline
+        stages_of = [{stages.get(leaf.name) for leaf in leaves(p)} for p in existing]
+        up_to = STAGES[STAGES.index(q.stage) :: -1]
+        by_stage = ([i for i, own in enumerate(stages_of) if stage in own] for stage in up_to)
+        wanted = next((indices[-1] for indices in by_stage if indices), -1)
+    return max(min(wanted, first - 1), last)

@@ -9,8 +9,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import Op, RewriteBuilder, Value, require, same_extent
-from ...core.ir.dims import Shape
 from ...core.ir.dtypes import CPU_FLOATS
+from ...core.ir.expressions import Shape
 from ..support.operand_queries import Array, downcast_constant, operand, unless_declined, values_along_axis
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.

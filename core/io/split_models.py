@@ -54,6 +54,13 @@ def is_large(tensor: Tensor) -> bool:
     return tensor.dtype != STRING and tensor.nbytes > SMALL_TENSOR_BYTES
 
 
+def refer_to_file(proto: onnx.TensorProto, location: str, begin: int | None = None, length: int | None = None) -> None:
+    """Let a tensor without elements refer to bytes of a file."""
+    proto.raw_data = b""  # the helper refuses a tensor that has none
+    set_external_data(proto, location, begin, length)
+    proto.ClearField("raw_data")
+
+
 def save_split(model: SplitModel, path: Path) -> None:
     """Write the message to `path`, with references to the files of its tensors; only elements in memory are written.
 
@@ -66,14 +73,12 @@ def save_split(model: SplitModel, path: Path) -> None:
             if (tensor := model.tensors.get(proto.name)) is None:
                 continue
             span = tensor.mapped
-            proto.raw_data = b""  # the helper refuses a tensor that has none
             if span is not None and span.is_raw and isinstance(span.file, MappedFile):
-                set_external_data(proto, str(span.file.path.resolve()), span.begin, len(span))
+                refer_to_file(proto, str(span.file.path.resolve()), span.begin, len(span))
             else:
                 data.seek(-(-data.tell() // ALIGNMENT) * ALIGNMENT)
-                set_external_data(proto, str(Path(data.name).resolve()), data.tell(), tensor.nbytes)
+                refer_to_file(proto, str(Path(data.name).resolve()), data.tell(), tensor.nbytes)
                 data.write(tensor.raw_data())
-            proto.ClearField("raw_data")
     path.write_bytes(message.SerializeToString())
 
 

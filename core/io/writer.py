@@ -12,14 +12,12 @@ import zipfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import sha1
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import onnx
-from onnx.external_data_helper import set_external_data
 
 from ..errors import ModelError, format_error
 from ..ir.tensor import (
@@ -36,7 +34,7 @@ from ..ir.tensor import (
 from ..support.scratch_folder import ScratchFolder
 from .files import weight_bytes
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
-from .split_models import Loadable
+from .split_models import Loadable, refer_to_file
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
 MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
 MAX_NAME_BYTES = 255  # of a file, on common file systems
 DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name of its file
+DIGEST_THREADS = 2  # one takes longer to compute digests than to copy
 PAGE_BYTES = 4096  # external data of a tensor begin at a multiple
 PIECE_BYTES = 256 << 10  # of a file that is read at a time
 
@@ -103,9 +102,9 @@ def write_model(
 
         digits = os.urandom(DIGEST_DIGITS // 2).hex() if is_final else "0" * DIGEST_DIGITS
         data = path.with_name(data_name(path.name, digits))
-        with data.open("w+b") as file, ThreadPoolExecutor(1) as thread:
+        with data.open("w+b") as file, ThreadPoolExecutor(DIGEST_THREADS) as threads:
             writer = _ExternalDataWriter(
-                file, external_above, weight_bytes(model), report, thread if is_final else None
+                file, external_above, weight_bytes(model), report, threads if is_final else None
             )
             exported = serialize(model, writer.chunks)
             is_empty = not file.tell()
@@ -142,16 +141,15 @@ def _renamed(model: SerializedModel, old: str, new: str) -> SerializedModel:
 class _ExternalDataWriter:
     """Writes the elements of tensors of more than `above` bytes to a file, and references to them into the messages.
 
-    A `thread`, if given, computes the digest of what is written, from the memory of the system, beside the writing.
+    The `threads`, if given, compute a digest of each tensor, from the memory of the system, beside the writing.
     """
 
     file: BinaryIO
     above: int
     total: int
     report: ReportBytes
-    thread: ThreadPoolExecutor | None
-    _hash: Any = field(default_factory=partial(sha1, usedforsecurity=False))  # of 16 digits, none is secure
-    _hashing: list[Future[None]] = field(default_factory=list["Future[None]"])
+    threads: ThreadPoolExecutor | None
+    _digests: list[Future[bytes]] = field(default_factory=list["Future[bytes]"])
 
     def chunks(self, tensor: Tensor, name: str) -> Iterator[Chunk]:
         if tensor.nbytes <= self.above or tensor.dtype == STRING:
@@ -161,30 +159,29 @@ class _ExternalDataWriter:
         self.file.write(b"\0" * (-self.file.tell() % PAGE_BYTES))
         begin = self.file.tell()
         proto = tensor.proto_without_elements(name)
-        proto.raw_data = b""  # the helper refuses a tensor that has none
-        set_external_data(proto, Path(self.file.name).name, begin, len(content))
-        proto.ClearField("raw_data")
+        refer_to_file(proto, Path(self.file.name).name, begin, len(content))
         write_chunk(self.file, content)
-        if self.thread is not None:
+        if self.threads is not None:
             self.file.flush()
-            self._hashing.append(self.thread.submit(self._hash_span, begin, self.file.tell()))
+            self._digests.append(self.threads.submit(_digest, self.file.fileno(), begin, self.file.tell()))
         self.report(self.file.tell(), self.total)
         yield proto.SerializeToString(deterministic=True)
 
-    def _hash_span(self, begin: int, end: int) -> None:
-        self._hash.update((end - begin).to_bytes(8, "little"))  # lengths tell where each tensor begins
-        piece = memoryview(bytearray(PIECE_BYTES))
-        for start in range(begin, end, PIECE_BYTES):
-            count = os.preadv(self.file.fileno(), [piece], start)
-            self._hash.update(piece[: min(count, end - start)])
-
     def finish(self) -> str:
-        """Flush the file to disk; returns the digest of all tensors in it. Raises OSError."""
+        """Flush the file to disk; returns a digest of all tensors in it. Raises OSError."""
         self.file.flush()
         os.fsync(self.file.fileno())
-        for span in self._hashing:
-            span.result()
-        return self._hash.hexdigest()[:DIGEST_DIGITS]
+        whole = b"".join(digest.result() for digest in self._digests)
+        return sha1(whole, usedforsecurity=False).hexdigest()[:DIGEST_DIGITS]  # of 16 digits, none is secure
+
+
+def _digest(descriptor: int, begin: int, end: int) -> bytes:
+    """The digest of a part of an open file."""
+    digest, piece = sha1(usedforsecurity=False), memoryview(bytearray(PIECE_BYTES))
+    for start in range(begin, end, PIECE_BYTES):
+        count = os.preadv(descriptor, [piece], start)
+        digest.update(piece[: min(count, end - start)])
+    return digest.digest()
 
 
 def write_chunk(file: BinaryIO, chunk: Chunk) -> None:
@@ -226,24 +223,20 @@ def _data_spans(source: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _copy_span(source: int, begin: int, end: int, target: int, at: int) -> None:
     """Copy bytes of one open file to position `at` of another, in memory where the kernel does not. Raises OSError."""
-    offset = at - begin
-    while begin < end and hasattr(os, "copy_file_range"):
-        try:
-            count = os.copy_file_range(source, target, min(end - begin, CHUNK_BYTES), begin, begin + offset)
-        except OSError:  # not between these file systems; if the disk is full, the next write says so
-            break
-        if count == 0:
-            break
-        begin += count
-    os.lseek(source, begin, os.SEEK_SET)
-    os.lseek(target, begin + offset, os.SEEK_SET)
+    copy = getattr(os, "copy_file_range", None)
     while begin < end:
-        data = os.read(source, min(end - begin, CHUNK_BYTES))
-        if not data:
+        length = min(end - begin, CHUNK_BYTES)
+        count = 0
+        if copy is not None:
+            try:
+                count = copy(source, target, length, begin, at)
+            except OSError:  # not between these file systems; if the disk is full, the next write says so
+                copy = None
+        if not count:
+            count = os.pwrite(target, os.pread(source, length, begin), at)
+        if not count:
             raise OSError(errno.EIO, "a file of weights became shorter")
-        begin += len(data)
-        while data:
-            data = data[os.write(target, data) :]
+        begin, at = begin + count, at + count
 
 
 def encode_text(text: str) -> bytes:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from onnx.external_data_helper import set_external_data
 
-from ..io.split_models import ALIGNMENT, SplitModel
+from ..io.split_models import ALIGNMENT, SplitModel, refer_to_file
 from ..ir.tensor import MappedFile, Tensor
 from .ort_values import to_ortvalue
 
@@ -37,15 +36,13 @@ def session_source(model: SplitModel) -> SessionSource:
     for proto in message.graph.initializer:
         if (tensor := model.tensors.get(proto.name)) is None:
             continue
-        proto.raw_data = b""  # the helper refuses a tensor that has none
         if folder is not None and proto.name in paths and tensor.mapped is not None:
             location = paths[proto.name].relative_to(folder).as_posix()
-            set_external_data(proto, location, tensor.mapped.begin, tensor.nbytes)
+            refer_to_file(proto, location, tensor.mapped.begin, tensor.nbytes)
         else:
-            set_external_data(proto, NO_FILE)
+            refer_to_file(proto, NO_FILE)
             source.values[proto.name], held = to_ortvalue(tensor.array)
             source.held.append(held)
-        proto.ClearField("raw_data")
     source.data = message.SerializeToString()
     return source
 

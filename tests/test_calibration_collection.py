@@ -11,7 +11,8 @@ import numpy as np
 import onnx
 import pytest
 from passwright.core import from_onnx
-from passwright.core.calibration.collection import _Collection, _write_samples, collect_statistics
+from passwright.core.calibration import collection
+from passwright.core.calibration.collection import _groups, _write_samples, collect_statistics
 from passwright.core.calibration.methods import METHODS, Method, calibrated_ranges
 from passwright.core.calibration.observed_graphs import Observation, ObservedGraph
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
@@ -336,7 +337,7 @@ def test_groups_keep_to_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     model = load("""g (float[N,3] x) => (float[N,3] e) {
         a = Relu(x) t = Concat<axis=0>(a, a) b = Relu(t) c = Neg(b) d = Abs(x) f = Cast<to=11>(d) e = Neg(d) }""")
     groups: list[list[str]] = []
-    monkeypatch.setattr(_Collection, "collect", lambda _, group: groups.append(list(group)) or {})
+    monkeypatch.setattr(collection, "_groups", lambda *given: groups.extend(_groups(*given)) or groups)
     samples = [{"x": np.zeros((rows, 3), np.float32)} for rows in (1, 10, 2)]
     collect_statistics(model, "abcdeft", samples, memory_bytes=4 * 60)
     assert groups == [["a"], ["t"], ["b"], ["c"], ["d"], ["f"], ["e"]]
@@ -353,7 +354,7 @@ def test_memory_does_not_depend_on_the_samples() -> None:
         tracemalloc.start()
         collector = StatisticsCollector("x", channel_axis=1)
         with TemporaryDirectory() as folder:
-            for number, path in enumerate(_write_samples(feeds, Path(folder)).paths):
+            for number, path in enumerate(_write_samples(feeds, Path(folder))):
                 collector.add(read_value(path)["x"], number)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

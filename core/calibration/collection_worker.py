@@ -21,31 +21,13 @@ FLOAT_KINDS = frozenset({"float16", "bfloat16", "float32", "float64"})  # names 
 
 
 @dataclass(slots=True)
-class _Collected:
-    """The collector of a value, which may turn out not to be of floats."""
-
-    collector: StatisticsCollector
-    is_float: bool = True
-
-    def add(self, value: Any, sample: int) -> None:
-        """Add what a run made of the value. Raises ModelError for NaN."""
-        if isinstance(value, list | dict) or value is None:  # a sequence, a map, an optional
-            self.is_float = False
-            return
-        array: Array = np.asarray(value)
-        self.is_float = self.is_float and array.dtype.name in FLOAT_KINDS
-        if self.is_float and array.size:
-            self.collector.add(array, sample)
-
-
-@dataclass(slots=True)
 class CollectionWorker:
-    """The file of a model, the values to collect, and the graph that is run for them."""
+    """The file of a model, the collectors of values, and the graph that is run for them."""
 
     path: Path = Path()
     folder: Path | None = None
     config: SessionConfig = UNOPTIMIZED
-    collected: dict[str, _Collected] = field(default_factory=dict[str, _Collected])
+    collectors: dict[str, StatisticsCollector] = field(default_factory=dict[str, StatisticsCollector])
     observed: ObservedGraph | None = None
 
     def load(self, path: Path, folder: Path | None, config: SessionConfig) -> None:
@@ -65,17 +47,24 @@ class CollectionWorker:
 
     def collect(self, collectors: Sequence[StatisticsCollector]) -> None:
         """Begin to collect the statistics of some values."""
-        self.collected = {c.name: _Collected(c) for c in collectors}
-        self.observed = self._observe(self.collected)
+        self.collectors = {c.name: c for c in collectors}
+        self.observed = self._observe(self.collectors)
 
     def add(self, sample: int, feeds: Path) -> None:
         """Add the values of a sample to the statistics. Raises ModelError for NaN, EvaluationError."""
         assert self.observed is not None
-        self.observed.run(value_files.read_value(feeds), lambda name, value: self.collected[name].add(value, sample))
+
+        def collect(name: str, value: Any) -> None:
+            if not hasattr(value, "dtype") or value.dtype.name not in FLOAT_KINDS:  # or a sequence, a map, an optional
+                self.collectors.pop(name, None)
+            elif value.size and name in self.collectors:
+                self.collectors[name].add(np.asarray(value), sample)
+
+        self.observed.run(value_files.read_value(feeds), collect)
 
     def statistics(self) -> list[ValueStatistics]:
         """The statistics of the values that are floats."""
-        return [c.collector.statistics() for c in self.collected.values() if c.is_float]
+        return [c.statistics() for c in self.collectors.values()]
 
     def _observe(self, names: Iterable[str], *, shapes: bool = False) -> ObservedGraph:
         """The model that gives some values, or their shapes."""

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
+from passwright.core.verify.combined_plans import InputPlan, KindRecord, combined_plans, plans_near
 from passwright.core.verify.input_generation import COMBINED_KINDS, generate_combined, own_kinds, special_kinds
-from passwright.core.verify.input_search import CpuBudget, KindRecord, Plan, SizeCosts, combined_plans, plans_near
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from passwright.core.verify.model_constants import NO_CONSTANTS, ModelConstants
 from passwright.core.verify.number_generation import adjacent_integers, integer_limits
-from passwright.core.verify.oracle import Oracle, has_generic_values
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.run_budgets import CpuBudget, SizeCosts
+from passwright.core.verify.sensitivity import has_generic_values
 from passwright.core.verify.size_assignments import combined_sizes, sizes_near
 from rewriting import load, oracle_of
 
 NO_SYMBOLS: frozenset[str] = frozenset()
-LIMIT = 1 << 16
 INDICES = "g (float[N,4] x, int64[2] i) => (y) { t = Transpose(x) y = Gather<axis=1>(t, i) }"
 
 
@@ -238,7 +239,7 @@ def test_unchecked_indices_stay_in_range() -> None:
 
 def test_no_kind_is_planned_that_no_input_has() -> None:
     inputs = inputs_of("g (float[4] x) => (y) { y = Relu(x) }")
-    plans = combined_plans(inputs, [{}], NO_CONSTANTS, NO_SYMBOLS, 0, LIMIT)
+    plans = combined_plans(inputs, [{}], NO_CONSTANTS, NO_SYMBOLS, 0)
     counts = Counter(p.kind for p in plans)
     assert counts.keys() == {"combined", "adjacent", "whole"}
     assert {*counts} < {*COMBINED_KINDS}
@@ -248,14 +249,14 @@ def test_no_kind_is_planned_that_no_input_has() -> None:
 
 def test_plans_for_a_result_use_its_constants_alone() -> None:
     inputs = inputs_of("g (float[N] x) => (y) { y = Relu(x) }")
-    plans = plans_near(inputs, [{"N": 2}], ModelConstants((9.0,), (30,)), NO_SYMBOLS, 0, LIMIT)
+    plans = plans_near(inputs, [{"N": 2}], ModelConstants((9.0,), (30,)), NO_SYMBOLS, 0)
     assert {p.kind for p in plans} == {"sizes", "constants"}
     assert {p.sizes["N"] for p in plans if p.kind == "sizes"} == {29, 30, 31, 32}
 
 
 def test_kinds_that_are_refused_are_dropped() -> None:
     record = KindRecord()
-    plan = Plan("combined", {}, {"x": "extremes", "z": "mixed"}, 0)
+    plan = InputPlan("combined", {}, {"x": "extremes", "z": "mixed"}, 0)
     for _ in range(4):
         record.add(plan, accepted=False)
     record.add(plan._replace(kinds={"z": "mixed"}), accepted=True)

@@ -18,7 +18,8 @@ from passwright.core.io.split_models import SplitModel
 from passwright.core.ir.op import SLOTS_THRESHOLD
 from passwright.core.rewriting.driver import RuleIndex, Worklist
 from passwright.core.support.gc_pause import gc_paused
-from passwright.core.verify.input_search import InputSearch, combined_plans
+from passwright.core.verify.combined_plans import combined_plans
+from passwright.core.verify.input_search import InputSearch
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.model_constants import NO_CONSTANTS
@@ -236,7 +237,7 @@ def test_specs_of_many_inputs_of_one_op_take_linear_time() -> None:
 def test_plans_for_many_inputs_take_linear_time() -> None:
     def planned(n: int) -> Callable[[], object]:
         specs = input_specs(from_onnx(wide_sum(n)))
-        return lambda: combined_plans(specs, [{}], NO_CONSTANTS, frozenset(), 0, 1 << 20)
+        return lambda: combined_plans(specs, [{}], NO_CONSTANTS, frozenset(), 0)
 
     assert count_calls(planned(SMALL)) < 3.6 * count_calls(planned(SMALL // 3))
 

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, islice
-from math import prod
-from time import monotonic, thread_time
-from typing import Any, NamedTuple, Protocol
+from time import thread_time
+from typing import Any, Protocol
 
 import numpy as np
 from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError
-from ..ir.dtypes import FLOAT16_DTYPES, INTEGER_DTYPES
-from .decision_boundaries import evenly_spread
+from .combined_plans import InputPlan, KindRecord, combined_plans, plans_near
 from .dim_expressions import Sizes
 from .input_generation import (
     KINDS,
     distinct_kinds,
     generate_combined,
     generate_input_sets,
-    own_kinds,
-    special_kinds,
     variant_count,
 )
 from .input_sets import InputSet, ReferenceRun
 from .input_specs import GENERATABLE, InputSpec, free_symbols
-from .model_constants import MAX_SIZE, NO_CONSTANTS, ModelConstants
+from .model_constants import NO_CONSTANTS, ModelConstants
 from .noise import is_float
 from .number_generation import NONFINITE_VALUES
+from .run_budgets import CpuBudget, SizeCosts
 from .size_assignments import (
-    MANY_ROWS,
+    CHEAP_ELEMENTS,
     MAX_ELEMENTS,
-    combined_sizes,
     element_count,
     required_sizes,
     size_assignments,
-    sizes_near,
     unusual_sizes,
     with_more,
     with_one_distinct,
@@ -51,197 +46,12 @@ ROTATING_KINDS = ("normal", "zeros", "extremes")  # kinds drawn at the accepted 
 MAX_EMPTY_RUNS = 2
 MAX_GROUPS = 24  # of symbols that are made to differ from others
 MIN_SIZE_PLANS, MAX_PLANNED_SIZES = 8, 20_000  # assignments with a size of 1, and the sizes in all of them
-CHEAP_ELEMENTS = 1 << 16  # elements: above that, all kinds are drawn at the smallest sizes that were accepted
 # CPU seconds, of the thread that runs them, for combined input sets: at least the first number, or that share of the
 # time of loading and the first run.
 CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.25, 0.25), "thorough": (20.0, 20.0)}
 ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
 CHEAP_RUN = 0.003  # CPU seconds; a model with such runs gets all combined input sets
-GROWING_SHARE = 0.001  # of the time of the fastest run
-MEASUREMENT_NOISE = 0.002  # CPU seconds by which runs of one size may differ
 COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
-# Plans of each kind at the default effort; kinds that no input of the model has are left out.
-COUNTS = {
-    "sizes": 42, "constants": 14, "combined": 26, "adjacent": 6, "whole": 4, "magnitudes": 8, "far": 8, "lengths": 10,
-    "boundaries": 10, "nonfinite": 3,
-}  # fmt: skip
-MAX_COMBINED_SIZES = 6  # of the plans of sizes, and of sums and products of constants
-MAX_GROWN_ELEMENTS = 1 << 20  # of the inputs of plans with unusual sizes
-NORMAL_SHARE = 0.5  # of the inputs beside those with the kind of the plan
-RARE_KINDS = frozenset({"nan", "inf", "nonfinite"})  # they hide others, so they are drawn half as often
-# Some rows of these show a mistake; indices lie in larger extents.
-MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "whole"})
-PAIRED_KINDS = frozenset({"boundaries", "nonfinite"})
-VARIED_KINDS = frozenset({"far", "lengths"})  # each set has another range or length, which may be accepted
-MAX_DRAWN_KINDS = 100_000  # of inputs in the plans of one kind, which are fewer where a model has many inputs
-MAX_REFUSALS = 4  # of a kind of an input, before it is no longer drawn
-
-
-class Plan(NamedTuple):
-    """The sizes and the kinds of the inputs, by name, that are not normal; `number` seeds its random numbers."""
-
-    kind: str
-    sizes: Sizes
-    kinds: Mapping[str, str]
-    number: int
-
-
-@dataclass(slots=True)
-class KindRecord:
-    """How often sets with a kind of an input were accepted and refused; kinds that are only refused are not drawn."""
-
-    refused: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    accepted: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-
-    def add(self, plan: Plan, *, accepted: bool) -> None:
-        """Record the outcome of a plan."""
-        for key in plan.kinds.items():
-            if accepted:
-                self.accepted.add(key)
-            else:
-                self.refused[key] = self.refused.get(key, 0) + 1
-
-    def useful_part(self, plan: Plan) -> Plan | None:
-        """The plan without kinds that the model refuses; None if it had such kinds only."""
-        kept = {k: v for k, v in plan.kinds.items() if (k, v) in self.accepted or self._may_run(k, v)}
-        return plan._replace(kinds=kept) if kept or not plan.kinds else None
-
-    def _may_run(self, name: str, kind: str) -> bool:
-        return kind in VARIED_KINDS or self.refused.get((name, kind), 0) < MAX_REFUSALS
-
-
-def combined_plans(
-    inputs: Sequence[InputSpec],
-    accepted: Sequence[Sizes],
-    constants: ModelConstants,
-    fixed: frozenset[str],
-    seed: int,
-    max_elements: int,
-) -> list[Plan]:
-    """Plans for combined input sets: all kinds in turn, the kinds that find most first.
-
-    `accepted` are sizes that the model accepts, usual ones first.
-    """
-    rng = np.random.default_rng([seed, *map(ord, "combined")])
-    planner = _Planner(inputs, accepted, constants, fixed, max_elements, rng)
-    usual = element_count(list(inputs), planner.base)
-    by_kind: dict[str, list[Plan]] = {}
-    for kind, count in COUNTS.items():
-        number, drawn = len(by_kind) * 1000, min(count, planner.max_plans)
-        if kind == "sizes":
-            combined = evenly_spread(combined_sizes(constants.sizes, MAX_SIZE), MAX_COMBINED_SIZES)
-            near = [
-                *islice(sizes_near(constants.sizes, planner.base, fixed), count - MAX_COMBINED_SIZES),
-                *islice(sizes_near(combined, planner.base, fixed), MAX_COMBINED_SIZES),
-            ]
-            found = [Plan(kind, sizes, planner.some_kinds(inputs), number + n) for n, sizes in enumerate(near[:drawn])]
-            by_kind[kind] = planner.fitting(found, max(MAX_GROWN_ELEMENTS, usual))
-        else:
-            by_kind[kind] = planner.fitting(planner.plans(kind, drawn, number), max(max_elements, usual))
-    places = (((n + 0.5) / len(plans), plan) for plans in by_kind.values() for n, plan in enumerate(plans))
-    return [plan for _, plan in sorted(places, key=lambda placed: placed[0])]  # those of a kind evenly spread
-
-
-def plans_near(
-    inputs: Sequence[InputSpec],
-    accepted: Sequence[Sizes],
-    constants: ModelConstants,
-    fixed: frozenset[str],
-    seed: int,
-    max_elements: int,
-) -> list[Plan]:
-    """Plans for the constants that only a rewritten model has."""
-    rng = np.random.default_rng([seed, *repr(constants).encode()[:64]])
-    planner = _Planner(inputs, accepted, constants, fixed, max_elements, rng)
-    near = islice(sizes_near(constants.sizes, planner.base, fixed), min(COUNTS["sizes"] // 2, planner.max_plans))
-    plans = [Plan("sizes", sizes, {}, 10_000 + n) for n, sizes in enumerate(near)]
-    if constants.numbers or constants.words:
-        plans += planner.plans("constants", min(COUNTS["constants"] // 2, planner.max_plans), 11_000)
-    return planner.fitting(plans, MAX_GROWN_ELEMENTS)
-
-
-@dataclass(slots=True)
-class _Planner:
-    """Draws plans for inputs with constants, at `accepted` sizes, of which `base` are the first of few elements.
-
-    `many_rows` are these with more rows, `others` the kinds of each input but normal ones, in order.
-    """
-
-    inputs: Sequence[InputSpec]
-    accepted: Sequence[Sizes]
-    constants: ModelConstants
-    fixed: InitVar[frozenset[str]]
-    max_elements: InitVar[int]
-    rng: np.random.Generator
-    base: Sizes = field(init=False)
-    many_rows: Sizes = field(init=False)
-    others: Mapping[str, Sequence[str]] = field(init=False)
-
-    def __post_init__(self, fixed: frozenset[str], max_elements: int) -> None:
-        self.base = self.accepted[0]
-        if element_count(list(self.inputs), self.base) > max_elements:
-            self.base = min(self.accepted, key=lambda sizes: element_count(list(self.inputs), sizes))
-        first = next((s for s in self.base if s not in fixed), None)
-        more = self.base if first is None else self.base | {first: MANY_ROWS}
-        self.many_rows = more if element_count(list(self.inputs), more) <= max_elements else self.base
-        self.others = {i.name: sorted((own_kinds(i) | special_kinds(i)) - {"normal"}) for i in self.inputs}
-
-    @property
-    def max_plans(self) -> int:
-        """The plans of one kind that are drawn at most: each takes time for each input."""
-        return max(1, MAX_DRAWN_KINDS // max(len(self.inputs), 1))
-
-    def fitting(self, plans: Iterable[Plan], most: int) -> list[Plan]:
-        """The plans with at most so many elements; most plans have the same sizes."""
-        known: dict[int, bool] = {}
-
-        def fits(sizes: Sizes) -> bool:
-            if id(sizes) not in known:
-                known[id(sizes)] = element_count(list(self.inputs), sizes) <= most
-            return known[id(sizes)]
-
-        return [p for p in list(plans) if fits(p.sizes)]  # a list, in which no two sizes have one identity
-
-    def plans(self, kind: str, count: int, number: int) -> Iterator[Plan]:
-        """Plans in which some inputs have the kind, and the rest any of their `others`; "combined" have any kinds."""
-        if kind == "combined":
-            able = [i for i in self.inputs if own_kinds(i) - {"normal"}]
-            count = count if len(self.inputs) > 1 else count // 3
-        else:
-            able = [i for i in self.inputs if kind in self.others[i.name] and self._is_served(i, kind)]
-            able = able if kind not in PAIRED_KINDS or len(able) > 1 else []  # each alone had such numbers before
-        for n in range(count if able else 0):
-            if kind == "combined":
-                chosen = self.some_kinds(self.inputs, NORMAL_SHARE, rare=0.5)
-            else:
-                leading = able if n % 2 else [i for i in able if self.rng.random() < 0.6] or [able[n // 2 % len(able)]]
-                chosen = {i.name: kind for i in leading}
-                beside = [i for i in self.inputs if i.name not in chosen]
-                # Each second draw of constants of one input has zeros beside it: a sum with them is at the constant.
-                are_zeros = kind == "constants" and n % 4 == 0
-                chosen |= dict.fromkeys((i.name for i in beside), "zeros") if are_zeros else self.some_kinds(beside)
-            is_usual = self.rng.random() < 0.5
-            sizes = self.base if is_usual else self.accepted[int(self.rng.integers(len(self.accepted)))]
-            yield Plan(kind, self.many_rows if kind in MANY_ROW_KINDS and n % 2 == 0 else sizes, chosen, number + n)
-
-    def _is_served(self, i: InputSpec, kind: str) -> bool:
-        """Whether plans for a kind are worth their cost for an input with such values."""
-        if kind == "constants":
-            known = self.constants.numbers or self.constants.words
-            return bool(i.boundaries.all_points or i.role.words or known)
-        # Mixed and wide floats have most magnitudes, but not those whose sums overflow in 16 bits.
-        return kind != "magnitudes" or i.dtype in INTEGER_DTYPES | FLOAT16_DTYPES
-
-    def some_kinds(self, inputs: Sequence[InputSpec], normal: float = 0.8, rare: float = 0.0) -> dict[str, str]:
-        """One of its `others` for inputs but a `normal` share; of those with rare kinds, for a `rare` share."""
-        found: dict[str, str] = {}
-        for i in inputs:
-            names = self.others[i.name]
-            if names and self.rng.random() >= normal:
-                name = names[int(self.rng.integers(len(names)))]
-                if name not in RARE_KINDS or (rare and self.rng.random() >= rare):
-                    found[i.name] = name
-        return found
 
 
 class RunModel(Protocol):
@@ -310,9 +120,7 @@ class InputSearch:
             yield from self._runs_of_other_kinds(plans, kinds, budget, seen)
         if self.combines:
             fixed = self._fixed_symbols()
-            combined = combined_plans(
-                self.inputs, self.accepted_sizes, self.constants, fixed, self.seed, CHEAP_ELEMENTS
-            )
+            combined = combined_plans(self.inputs, self.accepted_sizes, self.constants, fixed, self.seed)
             yield from _new(self.combined_runs(combined, self.constants, budget), seen)
         else:
             self.notes.append("combined input sets were left out, as runs of the original end the process")
@@ -336,14 +144,12 @@ class InputSearch:
 
     def runs_near(self, constants: ModelConstants) -> Iterator[ReferenceRun]:
         """Runs near constants that only a rewritten model has. Raises OutOfTime."""
-        plans = plans_near(
-            self.inputs, self.accepted_sizes, constants, self._fixed_symbols(), self.seed, CHEAP_ELEMENTS
-        )
+        plans = plans_near(self.inputs, self.accepted_sizes, constants, self._fixed_symbols(), self.seed)
         if self.combines:
             yield from _new(self.combined_runs(plans, constants, self._budget()), set())
 
     def combined_runs(
-        self, plans: Sequence[Plan], constants: ModelConstants, budget: CpuBudget
+        self, plans: Sequence[InputPlan], constants: ModelConstants, budget: CpuBudget
     ) -> Iterator[ReferenceRun]:
         """The runs on the plans that the model accepts, as many as `budget` allows."""
         costs, late = SizeCosts(), 0
@@ -500,60 +306,6 @@ def _new(runs: Iterable[ReferenceRun], seen: set[Hashable]) -> Iterator[Referenc
         if (content := run.input_set.content()) not in seen:
             seen.add(content)
             yield run
-
-
-@dataclass(slots=True)
-class TimeBudget:
-    """Seconds from now on."""
-
-    seconds: float
-    start: float = field(default_factory=monotonic)
-
-    def left(self) -> float:
-        """The seconds left."""
-        return self.seconds - (monotonic() - self.start)
-
-
-@dataclass(slots=True)
-class CpuBudget:
-    """CPU seconds of this thread from now on, of which a comparison will take as many again.
-
-    Those of other threads depend on the load of the machine: onnxruntime's wait for work by spinning.
-    """
-
-    seconds: float
-    start: float = field(default_factory=thread_time)
-
-    def left(self) -> float:
-        """The seconds left for runs of the original."""
-        return self.seconds / 2 - (thread_time() - self.start)
-
-    def is_spent(self) -> bool:
-        """Whether no time is left."""
-        return self.left() <= 0
-
-
-@dataclass(slots=True)
-class SizeCosts:
-    """CPU seconds of runs by the product of the sizes, with which only a small part of those of small runs grows."""
-
-    known: dict[int, float] = field(default_factory=dict[int, float])
-
-    def add(self, sizes: Sizes, seconds: float) -> None:
-        """Record a run."""
-        total = prod(sizes.values())
-        self.known[total] = min(seconds, self.known.get(total, seconds))
-
-    def predicted(self, sizes: Sizes) -> float:
-        """The seconds of a run at other sizes, which grow with their square at most; 0 with nothing recorded."""
-        total = prod(sizes.values())
-        below = max((known for known in self.known if known <= total), default=None)
-        if below is None:
-            return 0.0
-        least = min(self.known.values())
-        growth = self.known[below] - least
-        growing = growth if growth > MEASUREMENT_NOISE else GROWING_SHARE * self.known[below]
-        return least + growing * (total / max(below, 1)) ** 2
 
 
 def require_generatable(inputs: list[InputSpec]) -> None:

@@ -14,6 +14,7 @@ UNIFORM_SIZES = (2, 4, 8, 16, 32, 64, 128, 224, 256, 512)  # tried in turn until
 DIVISIBLE_SIZES = (6, 12, 60)  # tried too, as a model may split a dim into three or five
 MAX_ADDRESSED = 1 << 58  # elements, of up to 16 bytes, of an array without its empty axes
 MAX_ELEMENTS = 1 << 23  # in an input set, as long as sizes are free
+CHEAP_ELEMENTS = 1 << 16  # above that, all kinds are drawn at the smallest sizes that were accepted
 MAX_REQUIRED_ELEMENTS = 1 << 26  # if the model or the user determines the sizes; larger models need given inputs
 MANY_ROWS = 64  # of the first symbol
 UNUSUAL_SIZE = 17  # of all symbols: more than most constants

@@ -1,0 +1,66 @@
+"""Time for runs of a model: budgets of seconds, and predictions of the cost of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from time import monotonic, thread_time
+
+from .dim_expressions import Sizes
+
+GROWING_SHARE = 0.001  # of the time of the fastest run
+MEASUREMENT_NOISE = 0.002  # CPU seconds by which runs of one size may differ
+
+
+@dataclass(slots=True)
+class TimeBudget:
+    """Seconds from now on."""
+
+    seconds: float
+    start: float = field(default_factory=monotonic)
+
+    def left(self) -> float:
+        """The seconds left."""
+        return self.seconds - (monotonic() - self.start)
+
+
+@dataclass(slots=True)
+class CpuBudget:
+    """CPU seconds of this thread from now on, of which a comparison will take as many again.
+
+    Those of other threads depend on the load of the machine: onnxruntime's wait for work by spinning.
+    """
+
+    seconds: float
+    start: float = field(default_factory=thread_time)
+
+    def left(self) -> float:
+        """The seconds left for runs of the original."""
+        return self.seconds / 2 - (thread_time() - self.start)
+
+    def is_spent(self) -> bool:
+        """Whether no time is left."""
+        return self.left() <= 0
+
+
+@dataclass(slots=True)
+class SizeCosts:
+    """CPU seconds of runs by the product of the sizes, with which only a small part of those of small runs grows."""
+
+    known: dict[int, float] = field(default_factory=dict[int, float])
+
+    def add(self, sizes: Sizes, seconds: float) -> None:
+        """Record a run."""
+        total = prod(sizes.values())
+        self.known[total] = min(seconds, self.known.get(total, seconds))
+
+    def predicted(self, sizes: Sizes) -> float:
+        """The seconds of a run at other sizes, which grow with their square at most; 0 with nothing recorded."""
+        total = prod(sizes.values())
+        below = max((known for known in self.known if known <= total), default=None)
+        if below is None:
+            return 0.0
+        least = min(self.known.values())
+        growth = self.known[below] - least
+        growing = growth if growth > MEASUREMENT_NOISE else GROWING_SHARE * self.known[below]
+        return least + growing * (total / max(below, 1)) ** 2

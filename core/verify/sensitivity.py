@@ -1,0 +1,128 @@
+"""Noise of an original's outputs: the original is run on perturbed inputs, with perturbed weights and other kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from ..errors import EvaluationError
+from ..io.split_models import SplitModel
+from ..ort.backends import Arrays
+from .input_sets import InputSet, ReferenceRun
+from .kept_values import ValueCache
+from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, has_generic_floats, perturb
+from .output_comparison import relative_noise_floor
+from .seeded_session import SeededSession, with_perturbed_weights, with_prepacked_weights
+from .size_assignments import CHEAP_ELEMENTS
+
+Outputs = dict[str, Any]
+MAX_KEPT_WEIGHT_BYTES = 16 << 20  # bytes of weights up to which sessions with perturbed weights are kept
+GENERIC_KINDS = frozenset({"normal", "negative", "wide", "sizes", "combined", "far", "lengths"})
+
+
+def has_generic_values(input_set: InputSet) -> bool:
+    """Whether jumps are accidental; ties, zeros and the like lie on jumps on purpose, so there the side counts."""
+    if input_set.kind.startswith("given"):
+        return not has_floats(input_set.feeds) or has_generic_floats(input_set.feeds)
+    return input_set.all_kinds <= GENERIC_KINDS
+
+
+class Sensitivity:
+    """The noise of the outputs of an original, given by `split`. If no input is a float, its weights are perturbed.
+
+    The typical noise of an output is that on the input set of `first_run`; on zeros, for one, there is none. Each
+    run is made once, when it is needed.
+    """
+
+    def __init__(
+        self,
+        split: Callable[[], SplitModel],
+        session: SeededSession,
+        names: list[str],
+        first_run: ReferenceRun,
+        budget: float,
+    ) -> None:
+        self._split, self.session, self.names, self.first_run = split, session, names, first_run
+        self._is_small = sum(np.size(v) for v in first_run.input_set.feeds.values()) <= CHEAP_ELEMENTS
+        self._perturbed_outputs = ValueCache[list[Outputs]](budget / 2)
+        self._more_perturbed_outputs = ValueCache[list[tuple[Outputs, int]]](budget / 2)
+        self._typical_floors: dict[str, float] = {}
+        self._kept: dict[tuple[int, int], SeededSession] = {}  # with perturbed weights, by seed and ulps
+
+    def noise(self, run: ReferenceRun, name: str) -> Noise:
+        """The noise of an output on an input set."""
+        return Noise(
+            lambda: [m[name] for m in self._perturbed(run)],
+            partial(self._typical_floor, name),
+            lambda: [(m[name], far) for m, far in self._more_perturbed(run)],
+            excuses_jumps=has_generic_values(run.input_set),
+            is_cheap=self._is_small,
+        )
+
+    def _typical_floor(self, name: str) -> float:
+        if name not in self._typical_floors:
+            noise = self.noise(self.first_run, name)
+            self._typical_floors[name] = relative_noise_floor(self.first_run.outputs[name], noise)
+        return self._typical_floors[name]
+
+    def _perturbed(self, run: ReferenceRun) -> list[Outputs]:
+        return self._perturbed_outputs.get(run, partial(self._run_all_perturbed, run.input_set.feeds))
+
+    def _run_all_perturbed(self, feeds: Arrays) -> list[Outputs]:
+        if has_floats(feeds):
+            runs = [partial(self._run_perturbed, feeds, seed) for seed in range(PERTURBATION_RUNS)]
+        else:
+            runs = [partial(p.run, self.names, feeds) for p in self._weight_perturbed]
+        return list(filter(None, map(self._outputs, runs)))
+
+    def _more_perturbed(self, run: ReferenceRun) -> list[tuple[Outputs, int]]:
+        return self._more_perturbed_outputs.get(run, partial(self._run_more_perturbed, run))
+
+    def _run_more_perturbed(self, run: ReferenceRun) -> list[tuple[Outputs, int]]:
+        """Outputs with other kernels, further perturbed inputs, and perturbed weights, one model at a time.
+
+        Other kernels sum in another order, in the same mathematics.
+        """
+        feeds = run.input_set.feeds
+        tries: list[tuple[Callable[[], list[Any]], int]] = [(lambda: self._prepacked.run(self.names, feeds), 1)]
+        if has_floats(feeds) and has_generic_values(run.input_set):
+            seeds = range(PERTURBATION_RUNS)
+            tries += [(partial(self._run_perturbed, feeds, s, ulps), ulps) for ulps in LARGER_ULPS for s in seeds]
+        for seed, ulps in enumerate((1, 1, *LARGER_ULPS)):
+            tries.append((partial(self._run_with_perturbed_weights, feeds, seed, ulps), ulps))
+        return [(outputs, ulps) for attempt, ulps in tries if (outputs := self._outputs(attempt))]
+
+    def _outputs(self, run: Callable[[], list[Any]]) -> Outputs:
+        """The outputs by name; empty if the model does not run, as if an input must be a whole number."""
+        with suppress(EvaluationError):
+            return dict(zip(self.names, run(), strict=True))
+        return {}
+
+    def _run_with_perturbed_weights(self, feeds: Arrays, seed: int, ulps: int) -> list[Any]:
+        key = (100 + seed, ulps)
+        session = self._kept.get(key) or with_perturbed_weights(self._split(), self.session, *key)
+        if self._has_small_weights:
+            self._kept[key] = session
+        return session.run(self.names, feeds)
+
+    @cached_property
+    def _has_small_weights(self) -> bool:
+        return sum(t.nbytes for t in self._split().tensors.values()) <= MAX_KEPT_WEIGHT_BYTES
+
+    def _run_perturbed(self, feeds: Arrays, seed: int, ulps: int = 1) -> list[Any]:
+        return self.session.run(self.names, perturb(feeds, seed + 1000 * (ulps - 1), ulps))
+
+    @cached_property
+    def _prepacked(self) -> SeededSession:
+        return with_prepacked_weights(self._split(), self.session)
+
+    @cached_property
+    def _weight_perturbed(self) -> list[SeededSession]:
+        """Two models with perturbed weights; empty if they would take too much memory or do not load."""
+        with suppress(EvaluationError):
+            return [with_perturbed_weights(self._split(), self.session, seed) for seed in range(2)]
+        return []

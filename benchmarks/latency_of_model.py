@@ -30,7 +30,7 @@ def optimize_model(request: Request) -> dict[str, Any]:
     report = optimize(
         request["model"], pipeline=request["pipeline"], output=request["output"], verify=request["verify"]
     ).report
-    return {"nodes": report.after.nodes, "nodes_before": report.before.nodes, "left_out": len(report.quarantined)}
+    return {"nodes": report.after.nodes, "nodes_before": report.before.nodes, "left_out": len(report.rejected)}
 
 
 def time_model(request: Request) -> dict[str, Any]:

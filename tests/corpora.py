@@ -4,7 +4,7 @@
     passes batch DIR/backend --output-dir out --verify thorough --resume
     passes batch DIR/planted.csv --trust-settings --output-dir wrong --resume
 
-All of the first are verified or refused in one line. The column `quarantined` of the second names each mistake.
+All of the first are verified or refused in one line. The column `rejected` of the second names each mistake.
 """
 
 from __future__ import annotations

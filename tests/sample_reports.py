@@ -39,7 +39,7 @@ TYPES = ["Conv", "BatchNormalization", "Relu", "Add", "MatMul", "Transpose", "Re
 VERSIONS = {"passwright": "0.1.0", "onnx": "1.20.0", "onnxruntime": "1.23.0"}
 
 
-def report(source: str = "model.onnx", *, quarantined: bool = False) -> Report:
+def report(source: str = "model.onnx", *, rejected: bool = False) -> Report:
     """A run that made a model smaller."""
     before = {"Conv": 53, "BatchNormalization": 53, "Relu": 49, "Add": 16, "Transpose": 9, "Identity": 4, "Gemm": 1}
     after = {"Conv": 53, "Relu": 49, "Add": 16, "Gemm": 1, "Transpose": 2, "GlobalAveragePool": 1}
@@ -56,13 +56,13 @@ def report(source: str = "model.onnx", *, quarantined: bool = False) -> Report:
             "onnxruntime 1.23.0", exact=False, input_sets=("normal",) * 11, nonfinite_input_sets=("nan", "inf"),
             differences={"logits": OutputDifference(error=1.9e-6, allowed=8.1e-5)},
         ),
-        quarantined=[
+        rejected=[
             RejectedChange(
                 "pad-pool", "pad_into_max_pool", "y", FailureKind.WRONG, "y: off by up to 2.0 (allowed 3.1e-05)",
                 ordinal=4, replaced=("pool", "pad"), input_set="normal inputs", repro="wrong/01-pad_into_max_pool-y",
             )
-        ] if quarantined else [],
-        unfit=[SkippedPass("quantized", "the model has no quantized ops")] if quarantined else [],
+        ] if rejected else [],
+        unfit=[SkippedPass("quantized", "the model has no quantized ops")] if rejected else [],
         seconds={"optimize": 0.2, "verify": 0.5},
         versions=VERSIONS,
     )  # fmt: skip
@@ -261,6 +261,6 @@ def batch_summary(count: int = 3, names: Sequence[str] = ("a", "b", "c")) -> Sum
             rows.append(row | {"outcome": "failed", "exit_code": 1, "error": f"{name} is no model"})
             continue
         sizes: ResultRow = {"nodes_before": 10 + number, "nodes_after": 5, "bytes_before": 1000, "bytes_after": 900}
-        by_rule = {"rules": json.dumps({name: 2}), "rewrites": 2, "quarantined": json.dumps([[name, name]])}
+        by_rule = {"rules": json.dumps({name: 2}), "rewrites": 2, "rejected": json.dumps([[name, name]])}
         rows.append(row | sizes | by_rule | {"outcome": "verified", "seconds": number + 0.5})
     return Summary(rows)

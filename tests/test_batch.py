@@ -205,7 +205,7 @@ def test_options_are_those_of_the_command(folder: Path) -> None:
     (folder / "wrong.py").write_text(WRONG_RULE)
     result = batch("zoo/a.onnx", "zoo/c.onnx", "--plugin", "wrong.py", "--output-dir=out", "--verify=quick")
     assert "zoo/a.onnx: warning: left out drop at" in result.stderr
-    assert [left_out[0] for left_out in json.loads(cells("quarantined")["a.onnx"])] == ["drop"]
+    assert [left_out[0] for left_out in json.loads(cells("rejected")["a.onnx"])] == ["drop"]
     assert "drop at" in str(page_data()["rows"])
     assert '<td class="said"><span class="name">zoo/a.onnx</span> at' in Path("out", PAGE_NAME).read_text()
     batch("zoo/a.onnx", "--output-dir", "strict", "--plugin", "wrong.py", "--strict", code=WRONG)

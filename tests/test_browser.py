@@ -83,7 +83,7 @@ def _profile_page(model: Path) -> str:
 
 
 MAKERS: dict[str, Callable[[], str]] = {
-    "run": lambda: run_page(report(quarantined=True), trace(60)),
+    "run": lambda: run_page(report(rejected=True), trace(60)),
     "hostile": lambda: run_page(report(HOSTILE[0]), trace(60, HOSTILE)),
     "compare": lambda: compare_page(comparison(), report(), trace(30)),
     "profile": lambda: profile_page(profile_pair(), report(), trace(30)),

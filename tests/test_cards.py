@@ -99,7 +99,7 @@ def test_card_of_a_run_without_verification_is_marked_open() -> None:
 
 def test_card_names_all_that_was_left_out_and_hints() -> None:
     run = replace(
-        report(quarantined=True),
+        report(rejected=True),
         hints=[RunHint("convert-opset", "6 Gelu from opset 20 on", "--opset 20")],
         transforms=[TransformRecord("clear-docs", 9)],
         notes=["a note"],
@@ -151,13 +151,13 @@ def test_cards_are_made_by_functions_of_their_reports(report_type: str) -> None:
 
 
 def test_cards_of_large_reports_are_cut() -> None:
-    run = report(ESCAPED, quarantined=True)
+    run = report(ESCAPED, rejected=True)
     ops = {f"{n}{ESCAPED}": n for n in range(1000)}
-    quarantined = [
+    rejected = [
         RejectedChange("p", ESCAPED, ESCAPED, FailureKind.WRONG, ESCAPED, ordinal=n, repro=ESCAPED) for n in range(100)
     ]
     passes = [PassRecord(ESCAPED, 2, {f"{n}{ESCAPED}": 2}, 0.1) for n in range(1000)]
-    run = replace(run, quarantined=quarantined, passes=passes, before=Stats(ops, 5, 5, 5), notes=[ESCAPED] * 100)
+    run = replace(run, rejected=rejected, passes=passes, before=Stats(ops, 5, 5, 5), notes=[ESCAPED] * 100)
     found = parsed(run_card(run))
     assert "and 995 other rows" in found.text
     assert "and 94 more" in found.text
@@ -176,7 +176,7 @@ def test_cards_of_large_reports_are_cut() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_escaped(name: str) -> None:
-    run = replace(report(name, quarantined=True), before=Stats({name: 3}, 3, 3, 3), notes=[name])
+    run = replace(report(name, rejected=True), before=Stats({name: 3}, 3, 3, 3), notes=[name])
     found = parsed(run_card(run))
     shown = name.encode("unicode_escape").decode() if not name.isprintable() and name.isascii() else ""
     assert shown in found.text

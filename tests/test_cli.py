@@ -401,14 +401,14 @@ def test_failed_run_keeps_existing_output(model: Path, out: Path, tmp_path: Path
     assert out.read_text() == "old"
 
 
-def test_wrong_rule_is_quarantined_with_warning(model: Path, out: Path, tmp_path: Path) -> None:
+def test_wrong_rule_is_rejected_with_warning(model: Path, out: Path, tmp_path: Path) -> None:
     result = run(model, "-o", out, "--plugin", plugin(tmp_path), "--json", tmp_path / "r.json")
     warning = r"warning: left out drop-relu-rule/drop_relu #\d at y: off by up to .*, on \w+ inputs with N=\d\n"
     assert re.fullmatch(warning, result.stderr)
     assert "verified: no difference seen" in result.stdout
     assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
     report = json.loads((tmp_path / "r.json").read_text())
-    (found,) = report["quarantined"]
+    (found,) = report["rejected"]
     assert (found["by"], found["place"], found["failure_kind"], found["output"]) == ("drop_relu", "y", "wrong", "y")
     assert found["error"] > found["allowed"]
     assert report["replays"] > 0

@@ -68,7 +68,7 @@ def test_rule_is_judged_under_its_condition(tmp_path: Path) -> None:
     result = run(f"{GUARDED} y = Neg(g)", guard_dropper(NO_NAN), strict=True, output=tmp_path / "m.onnx")
     assert op_types(result.model) == ["Neg"]
     assert op_types(onnx.load(tmp_path / "m.onnx")) == ["Neg"]
-    assert result.report.quarantined == []
+    assert result.report.rejected == []
     (note,) = notes(result)
     assert "drop_guard #" in note
     assert "holds on condition that nothing is NaN; else y: " in note
@@ -78,14 +78,14 @@ def test_rule_is_judged_under_its_condition(tmp_path: Path) -> None:
 def test_rule_without_condition_is_left_out() -> None:
     result = run(f"{GUARDED} y = Neg(g)", guard_dropper(EXACT))
     assert op_types(result.model) == ["IsNaN", "Where", "Neg"]
-    assert [q.by for q in result.report.quarantined] == ["drop_guard"]
+    assert [q.by for q in result.report.rejected] == ["drop_guard"]
     with pytest.raises(VerificationError, match=r"first broken by .*drop_guard"):
         run(f"{GUARDED} y = Neg(g)", guard_dropper(EXACT), strict=True)
 
 
 def test_rule_is_left_out_where_finite_numbers_differ() -> None:
     result = run(f"{GUARDED} e = Elu(g) a = Abs(g) f = Elu(a) y = Add(e, f)", guard_dropper(NO_NAN), drop_elu)
-    assert [(q.by, q.place) for q in result.report.quarantined] == [("drop_elu", "e")]
+    assert [(q.by, q.place) for q in result.report.rejected] == [("drop_elu", "e")]
     assert sorted(op_types(result.model)) == ["Abs", "Add", "Elu"]
     assert len(notes(result)) == 1
 
@@ -101,7 +101,7 @@ def test_other_rules_are_verified_on_all_numbers() -> None:
     body = f"{GUARDED} i = IsInf(x) h = Where(i, zero, x) b = Greater(h, zero) c = GreaterOrEqual(g, zero)"
     body += " d = Xor(b, c) y = Cast <to=1> (d)"
     result = run(body, guard_dropper(conditional("no number is special")), drop_other_guard)
-    assert [q.by for q in result.report.quarantined] == ["drop_other_guard"]
+    assert [q.by for q in result.report.rejected] == ["drop_other_guard"]
     assert "IsInf" in op_types(result.model)
     assert "IsNaN" not in op_types(result.model)
     assert len(notes(result)) == 1
@@ -116,7 +116,7 @@ def test_length_of_zero_is_excused_by_the_condition_of_the_norm() -> None:
 def test_finite_inputs_are_excused_where_the_expression_of_a_condition_is_false(tmp_path: Path) -> None:
     result = run(CLIPPED, drop_clip, strict=True, output=tmp_path / "m.onnx")
     assert op_types(result.model) == op_types(onnx.load(tmp_path / "m.onnx")) == ["Neg", "Abs"]
-    assert result.report.quarantined == []
+    assert result.report.rejected == []
     (note,) = notes(result)
     assert "holds on condition that no number is beyond 1e6; else " in note
     assert "finite inputs agree" not in note
@@ -130,18 +130,18 @@ def test_finite_inputs_are_excused_where_the_expression_of_a_condition_is_false(
 def test_a_condition_that_is_false_on_typical_numbers_excuses_nothing() -> None:
     result = run("y = Relu(x)", drop_relu)
     assert op_types(result.model) == ["Relu"]
-    assert [q.by for q in result.report.quarantined] == ["drop_relu"]
+    assert [q.by for q in result.report.rejected] == ["drop_relu"]
 
 
 def test_a_condition_excuses_nothing_on_given_inputs() -> None:
     given = {"x": np.array([[1, 2, 3, 4e7]], np.float32)}
     result = run(CLIPPED, drop_clip, inputs=given)
     assert op_types(result.model) == ["Clip", "Neg", "Abs"]
-    assert [q.by for q in result.report.quarantined] == ["drop_clip"]
+    assert [q.by for q in result.report.rejected] == ["drop_clip"]
 
 
 def test_other_wrong_changes_are_left_out_beside_an_excused_one() -> None:
     result = run(CLIPPED.replace("Abs(d)", "Elu(d)"), drop_clip, drop_elu)
     assert op_types(result.model) == ["Neg", "Elu"]
-    assert [q.by for q in result.report.quarantined] == ["drop_elu"]
+    assert [q.by for q in result.report.rejected] == ["drop_elu"]
     assert len(notes(result)) == 1

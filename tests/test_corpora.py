@@ -27,7 +27,7 @@ def batch(folder: Path, *arguments: str | Path) -> list[dict[str, str]]:
 def test_planted_mistakes(tmp_path: Path) -> None:
     names = NAMES[::24]
     rows = batch(tmp_path / "out", write_planted(tmp_path / "planted", names), "--trust-settings")
-    found = {Path(row["model"]).stem: {tuple(pair) for pair in json.loads(row["quarantined"])} for row in rows}
+    found = {Path(row["model"]).stem: {tuple(pair) for pair in json.loads(row["rejected"])} for row in rows}
     assert found == {name: set(planted(name).wrong) for name in names}
 
 

@@ -15,7 +15,7 @@ from passwright.core import ChangeLog, Graph, Pass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
 from passwright.core.rewriting.change_log import BisectLimit
 from passwright.core.run.pipeline_run import PipelineRun
-from passwright.core.run.report import Plan, Savings, graph_size
+from passwright.core.run.report import ChangePlan, Savings, graph_size
 from passwright.passes.pipelines import PIPELINES
 from random_models import models
 from rewriting import load
@@ -34,13 +34,13 @@ TEXT = "agraph (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, 
 WEIGHTS = {"w": np.eye(4, dtype=np.float32), "c": np.ones(4, np.float32)}
 
 
-def plan_of(model: onnx.ModelProto | Path, **options: Any) -> Plan:
+def plan_of(model: onnx.ModelProto | Path, **options: Any) -> ChangePlan:
     plan = optimize(model, plan=True, verify=False, **options).report.plan
     assert plan is not None
     return plan
 
 
-def plan_rows(plan: Plan) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], int, int]]:
+def plan_rows(plan: ChangePlan) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], int, int]]:
     return [(c.by, c.place, c.replaced, c.made, c.nodes_saved, c.weight_bytes_saved) for c in plan.changes]
 
 
@@ -164,7 +164,7 @@ def test_wrong_changes_are_not_planned() -> None:
     report = optimize(load(TEXT, weights=WEIGHTS), plugins=[relu_to_abs], plan=True).report
     assert report.plan is not None
     assert [c.by for c in report.plan.changes] == ["drop_identity", "matmul_add_to_gemm"]
-    assert [q.by for q in report.quarantined] == ["relu_to_abs"]
+    assert [q.by for q in report.rejected] == ["relu_to_abs"]
     assert report.plan.unattributed == Savings()
 
 

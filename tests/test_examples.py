@@ -159,13 +159,13 @@ def test_rule_valid_for_given_inputs_only(tmp_path: Path) -> None:
     model = load("g (float[N,10] x) => (int64[N,1] y) { s = Softmax(x) y = ArgMax <axis = 1> (s) }")
     plugin = EXAMPLES / "rule_file" / "decide_on_logits.py"
     result = optimize(model, plugins=[plugin])
-    assert [(q.pass_name, q.by, q.place) for q in result.report.quarantined] == [
+    assert [(q.pass_name, q.by, q.place) for q in result.report.rejected] == [
         ("decide-on-logits", "choose_by_logits", "y")
     ]
     assert op_types(result.model) == ["Softmax", "ArgMax"]
     np.savez(tmp_path / "inputs.npz", x=RNG.standard_normal((100, 10), np.float32))
     result = optimize(model, plugins=[plugin], inputs=tmp_path / "inputs.npz")
-    assert list(result.report.quarantined) == []
+    assert list(result.report.rejected) == []
     assert op_types(result.model) == ["ArgMax"]
 
 
@@ -560,7 +560,7 @@ def test_edge_pipeline_removes_unsupported_ops(edge: Callable[[str], ModuleType]
     )
     result = optimize(model, "edge")
     assert {"HardSwish", "Gelu", "DepthToSpace"}.isdisjoint(op_types(result.model))
-    assert not result.report.quarantined
+    assert not result.report.rejected
     assert result.report.verification is not None
 
 

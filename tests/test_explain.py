@@ -638,7 +638,7 @@ def test_pass_outside_pipeline() -> None:
 def test_failing_plugin_is_reported() -> None:
     model = load("g (float[2] x) => (float[2] y) { y = Neg(x) }")
     found = explain(model, "stumble", plugins=[stumble])
-    assert [(q.by, q.place) for q in found.quarantined] == [("stumble", "y")]
+    assert [(q.by, q.place) for q in found.rejected] == [("stumble", "y")]
     assert found.rules[0].match_report is not None
     assert [m.kind.value for f in found.rules[0].match_report.near_misses for m in f.failures] == ["raised"]
 
@@ -655,7 +655,7 @@ def test_json_is_complete(tmp_path: Path) -> None:
     data = json.loads((tmp_path / "e.json").read_text())
     assert data == json.loads(found.to_json())
     assert data.keys() == {
-        "source", "subject", "is_group", "pipeline", "as_is", "at", "rules", "passes", "quarantined", "notes",
+        "source", "subject", "is_group", "pipeline", "as_is", "at", "rules", "passes", "rejected", "notes",
         "seconds", "versions",
     }  # fmt: skip
     (r,) = data["rules"]

@@ -320,8 +320,8 @@ def test_extracted_model_is_replayed_and_verified(tmp_path: Path) -> None:
     """A wrong change inside the extracted model is found; one outside it is never made."""
     onnx.save(load(TEXT), tmp_path / "m.onnx")
     wrong = optimize(tmp_path / "m.onnx", DropsNeg(), outputs=["y", "a"]).report
-    assert [q.by for q in wrong.quarantined] == ["drops-neg"]
-    assert not optimize(tmp_path / "m.onnx", DropsNeg(), outputs=["e"]).report.quarantined
+    assert [q.by for q in wrong.rejected] == ["drops-neg"]
+    assert not optimize(tmp_path / "m.onnx", DropsNeg(), outputs=["e"]).report.rejected
 
 
 def test_transforms_apply_at_every_load() -> None:

@@ -64,7 +64,7 @@ def test_verified(path: Path, pipeline: str) -> None:
     report = optimize(path, pipeline=pipeline).report
     assert report.verification is not None
     assert report.after.nodes <= report.before.nodes
-    assert not report.quarantined
+    assert not report.rejected
 
 
 FUSED = ("Attention", "RotaryEmbedding", "RMSNormalization", "LayerNormalization", "Softmax")

@@ -157,7 +157,7 @@ def test_check_annotates_the_line_of_a_rule(folder: Path) -> None:
 
 def test_findings_of_runs() -> None:
     run = replace(
-        report("models/a b.onnx", quarantined=True),
+        report("models/a b.onnx", rejected=True),
         hints=[RunHint("convert-opset", "6 Gelu from opset 20 on", "--opset 20")],
         transforms=[TransformRecord("clear-docs", 9)],
     )
@@ -235,7 +235,7 @@ def test_the_gravest_commands_come_first() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_text(name: str) -> None:
-    run = replace(report(name, quarantined=True), before=Stats({name: 3}, 3, 3, 3), notes=[name])
+    run = replace(report(name, rejected=True), before=Stats({name: 3}, 3, 3, 3), notes=[name])
     document = run_document([run, Failure("passes run", name, name, 1)], is_check=True)
     commands = "\n".join(workflow_commands(document.findings))
     assert all(re.match("::(error|warning|notice) ", line) for line in commands.splitlines())

@@ -33,7 +33,7 @@ def test_basic(path: Path) -> None:
     assert report.verification is not None
     assert report.after.ops == recorded(path)["after"]
     assert report.after.nodes <= report.before.nodes
-    assert report.quarantined == []
+    assert report.rejected == []
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem)

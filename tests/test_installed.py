@@ -91,7 +91,7 @@ def test_new_plugin_from_install_to_uninstall(env: Environment, tmp_path: Path) 
     )
     report = json.loads(output)
     assert report["verification"] is not None
-    assert report["quarantined"] == []
+    assert report["rejected"] == []
     assert {p["name"]: p["changes"] for p in report["passes"]}["my-plugin"] == 1
     assert op_types(onnx.load(plugin / "out.onnx")) == ["Conv", "Relu", "GlobalAveragePool", "Flatten", "MatMul"]
 

@@ -81,8 +81,8 @@ def pages() -> dict[str, str]:
 def named_pages(names: list[str]) -> dict[str, str]:
     """A page of each kind, with the names in all places where a model or an optimizer sets them."""
     first, second, third = names[0], names[1], names[2]
-    result = report(second, quarantined=True)
-    result.quarantined = [replace(q, place=first, message=second, replaced=(third,)) for q in result.quarantined]
+    result = report(second, rejected=True)
+    result.rejected = [replace(q, place=first, message=second, replaced=(third,)) for q in result.rejected]
     result.before = replace(
         result.before, ops={**result.before.ops, **{f"x::{name}": 90 + n for n, name in enumerate(names)}}
     )
@@ -156,8 +156,8 @@ def test_sections_follow_the_data(page: Callable[[], str], there: set[str]) -> N
     assert linked == there
 
 
-def test_quarantined_changes_are_listed() -> None:
-    text = Parsed(run_page(report(quarantined=True), Visualization())).text
+def test_rejected_changes_are_listed() -> None:
+    text = Parsed(run_page(report(rejected=True), Visualization())).text
     for part in ("pad-pool/pad_into_max_pool #4 at y", "off by up to 2.0", "wrong/01-pad_into_max_pool-y", "quantized"):
         assert part in text
     assert "Nothing was left out" not in text

@@ -1,4 +1,4 @@
-"""Planted mistakes: each one in `tests/planted/` is found, named and quarantined, and other changes are kept.
+"""Planted mistakes: each one in `tests/planted/` is found, named and rejected, and other changes are kept.
 
 Each file there is a plugin and holds a model on which it is wrong: MODEL (ONNX text, as in `rewriting.load`),
 OPSET, DOMAINS, WEIGHTS and INPUTS (given ones) if need be, WRONG (by whom, and where), WHY, and AFTER: the ops that are
@@ -35,7 +35,7 @@ NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))
 
 @dataclass(frozen=True)
 class Planted:
-    """A mistake: its plugin, its model, perhaps given inputs, the expected quarantine, and the remaining ops."""
+    """A mistake: its plugin, its model, perhaps given inputs, the expected rejections, and the remaining ops."""
 
     path: Path
     about: str
@@ -78,10 +78,10 @@ RUN_FIRST = {name for name in NAMES if name not in BY_VALUE or part_of(name, 8) 
 
 
 @pytest.mark.parametrize("name", slow_unless(RUN_FIRST, NAMES))
-def test_only_the_mistake_is_quarantined(name: str) -> None:
+def test_only_the_mistake_is_rejected(name: str) -> None:
     bug = planted(name)
     result = optimize(bug.model, SMALL_PIPELINE, plugins=[bug.path], inputs=bug.inputs, seed=0)
-    found = result.report.quarantined
+    found = result.report.rejected
     assert {(q.by, q.place): str(q.failure_kind) for q in found} == bug.wrong
     assert len(found) == len(bug.wrong)
     assert result.report.after.ops == bug.after

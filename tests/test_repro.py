@@ -113,7 +113,7 @@ def repros(
     """The wrong passes and rules, and the ops of their repro models."""
     report = optimize(model, plugins=[rules], only=[only], repro_to=to, **options).report
     found: list[tuple[str, list[str], list[str]]] = []
-    for entry in report.quarantined:
+    for entry in report.rejected:
         after = Path(entry.repro) / "after.onnx"
         ops = op_types(onnx.load(after)) if after.exists() else []
         found.append((entry.place, op_types(onnx.load(Path(entry.repro) / "before.onnx")), ops))
@@ -382,7 +382,7 @@ def test_unserializable_change_has_no_repro(tmp_path: Path) -> None:
     without = optimize(model, plugins=[plugin])
     result = optimize(model, plugins=[plugin], repro_to=tmp_path / "r")
     assert result.model == without.model
-    assert [q.label for q in result.report.quarantined] == [q.label for q in without.report.quarantined]
+    assert [q.label for q in result.report.rejected] == [q.label for q in without.report.rejected]
     folders = sorted((tmp_path / "r").iterdir())
     lost = [f for f in folders if not (f / "before.onnx").exists()]
     assert lost
@@ -493,7 +493,7 @@ def test_full_disk_does_not_stop_the_run(
 
     monkeypatch.setattr(repro, "encode_text", full)
     model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
-    (found,) = optimize(model, plugins=[rules], only=["drop_relu"], repro_to=tmp_path / "r").report.quarantined
+    (found,) = optimize(model, plugins=[rules], only=["drop_relu"], repro_to=tmp_path / "r").report.rejected
     assert found.repro == ""
     assert "cannot write a repro" in caplog.text
     assert not any((tmp_path / "r").iterdir())

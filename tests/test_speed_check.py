@@ -24,7 +24,7 @@ from passwright.core import ROUNDING, Pass, Pipeline, Plugin, RewriteBuilder, Ru
 from passwright.core.errors import UsageError
 from passwright.core.run.phase_timer import PhaseTimer
 from passwright.core.run.pipeline import selectable_names
-from passwright.core.run.report import Race, SpeedCheck
+from passwright.core.run.report import PipelineRace, SpeedCheck
 from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.passes.pipelines import PIPELINES
 from passwright.testing.rewriting import load, op_types
@@ -320,8 +320,8 @@ def test_pipelines_that_fall_back_to_each_other() -> None:
 
 
 def test_page_of_a_race() -> None:
-    won = Race("basic", RatioInterval(0.8, 0.75, 0.85))
-    lost = Race("fast", RatioInterval(1.2, 1.1, 1.3), is_lost=True)
+    won = PipelineRace("basic", RatioInterval(0.8, 0.75, 0.85))
+    lost = PipelineRace("fast", RatioInterval(1.2, 1.1, 1.3), is_lost=True)
     page = run_page(replace(samples.report(), speed=SpeedCheck([lost, won], 2, {})), Visualization())
     for text in ("latency under ORT ALL", "0.80", "slower than the original", "with ORT ALL 1.20 (1.10-1.30)"):
         assert text in page

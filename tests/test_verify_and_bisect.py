@@ -185,6 +185,6 @@ def test_bisect_as_json_and_with_a_repro(tmp_path: Path, rules: Path) -> None:
     model = saved(tmp_path, "m.onnx")
     arguments = ("bisect", model, "--plugin", rules, "--json", "-", "--repro", tmp_path / "r")
     report = json.loads(invoke(*arguments, code=WRONG).stdout)
-    (found,) = report["quarantined"]
+    (found,) = report["rejected"]
     assert (found["by"], found["place"]) == ("drop_relu", "y")
     assert (Path(found["repro"]) / "before.onnx").exists()

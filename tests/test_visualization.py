@@ -162,10 +162,10 @@ def drop_elu(g: RewriteBuilder, x: Value) -> Value:
     return x
 
 
-def test_quarantined_changes_are_not_shown() -> None:
+def test_rejected_changes_are_not_shown() -> None:
     text = "g (float[N] x) => (float[N] y, float[N] z) { e = Exp(x) y = Elu(e) n = Neg(x) z = Elu(n) }"
     result = optimize(load(text), plugins=[drop_elu], visualize=True)
-    assert [q.place for q in result.report.quarantined] == ["z"]
+    assert [q.place for q in result.report.rejected] == ["z"]
     assert result.report.replays
     trace = result.visualization
     assert trace is not None
@@ -204,7 +204,7 @@ def test_normal_runs_take_no_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     model = load("g (float[4] x) => (float[4] y) { a = Identity(x) y = Relu(a) }")
     result = optimize(model, verify=False)
     assert result.visualization is None
-    assert "drawing" not in result.report.seconds
+    assert "visualizing" not in result.report.seconds
     with pytest.raises(AssertionError, match="looked at"):
         trace_of(model)
 

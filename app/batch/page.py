@@ -16,7 +16,7 @@ from ..pages.rendering import compress_json
 from ..pages.tile import Tile
 from ..run.page import page
 from ..terminal import plural
-from .render import quarantined, rewrites
+from .render import rejected, rewrites
 from .summary import Summary
 
 MAX_BARS = 12  # of the slowest and of the largest models
@@ -88,5 +88,5 @@ def extreme_charts(rows: Sequence[ResultRow]) -> Iterator[Chart]:
 
 def _cells(row: ResultRow, columns: Sequence[str]) -> list[Any]:
     """The cells of a row; the changes that were left out as text."""
-    left_out = ", ".join(f"{rule} at {place}" if place else rule for rule, place in quarantined(row))
-    return [left_out if name == "quarantined" else row.get(name) for name in columns]
+    left_out = ", ".join(f"{rule} at {place}" if place else rule for rule, place in rejected(row))
+    return [left_out if name == "rejected" else row.get(name) for name in columns]

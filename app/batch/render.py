@@ -49,13 +49,13 @@ def latency_ratio(row: ResultRow) -> RatioInterval | None:
 
 def left_out_lines(row: ResultRow) -> Iterator[str]:
     """The wrong changes that were left out, a line each."""
-    for rule, place in quarantined(row):
+    for rule, place in rejected(row):
         yield f"{row['model']}: warning: left out {rule}{f' at {place}' if place else ''}"
 
 
-def quarantined(row: ResultRow) -> list[tuple[str, str]]:
+def rejected(row: ResultRow) -> list[tuple[str, str]]:
     """The rules and places of changes that were left out."""
-    found: list[Any] = json.loads(str(row.get("quarantined") or "[]"))
+    found: list[Any] = json.loads(str(row.get("rejected") or "[]"))
     return [(rule, place) for rule, place in found]
 
 

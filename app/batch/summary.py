@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ...core.support.printable_text import json_text
 from ..environment import versions
 from ..jobs.result_row import ResultRow
-from .render import quarantined, rewrites
+from .render import rejected, rewrites
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Summary:
                 summary = found.setdefault(rule, RuleSummary(rule))
                 summary.rewrites += count
                 summary.models.append(model)
-            for rule, place in quarantined(row):
+            for rule, place in rejected(row):
                 found.setdefault(rule, RuleSummary(rule)).left_out.append((model, place))
         return sorted(found.values(), key=lambda s: (-len(s.models), -s.rewrites, s.rule))
 

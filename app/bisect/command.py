@@ -76,7 +76,7 @@ def bisect(
             def compute(progress: Callable[[str], None]) -> Report:
                 return optimize_model(model, replace(run_options, progress=progress)).report
 
-            is_wrong = bool(show_progress_and_report(json, compute, show_bisection).quarantined)
+            is_wrong = bool(show_progress_and_report(json, compute, show_bisection).rejected)
         else:
             is_cut = any(
                 (

@@ -12,12 +12,12 @@ from .ort_bisect import OrtBisectReport
 def show_bisection(terminal: Terminal, report: Report) -> None:
     """Print the wrong changes, and the verdict on the others."""
     show_unfit(terminal, report)
-    for found in report.quarantined:
+    for found in report.rejected:
         terminal.line(found.description)
         terminal.lines(f"    replaced {name}" for name in found.replaced)
         if found.repro:
             terminal.line(f"    shown by {found.repro}")
-    if not report.quarantined:
+    if not report.rejected:
         terminal.line("nothing is wrong")
     changes = sum(p.changes for p in report.passes)
     terminal.line(f"{plural(changes, 'change')} kept, {plural(report.replays, 'replay')}")

@@ -94,7 +94,7 @@ def run_own(
         reply = run_timed(f"{__name__}:own_optimizer", model, timed_file, own_folder / "log", run)
     for left in (timed_file, Path(f"{timed_file}.data")):
         left.unlink(missing_ok=True)
-    notes += [f"{OURS} left out {q.description}" for q in result.report.quarantined]
+    notes += [f"{OURS} left out {q.description}" for q in result.report.rejected]
     notes += [f"{OURS} could not be timed: {reply['failure']}"] if "failure" in reply else []
     row = Row(OURS, versions()[OURS], online=False, seconds=reply.get("seconds"))
     return OptimizerOutput(row, file), result, notes

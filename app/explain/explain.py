@@ -83,7 +83,7 @@ class Explanation:
 
     Nothing is verified. `is_group`: whether it is a pipeline or group of passes. `as_is`: no pipeline ran, and the
     rules were matched in the file as it is loaded. `at`: the node or value to which it is limited.
-    `quarantined`: the changes left out of the run, since they failed.
+    `rejected`: the changes left out of the run, since they failed.
     """
 
     source: str
@@ -94,7 +94,7 @@ class Explanation:
     at: str
     rules: list[RuleExplanation]
     passes: list[PassExplanation]
-    quarantined: list[RejectedChange]
+    rejected: list[RejectedChange]
     notes: list[str]
     seconds: dict[str, float]
     versions: dict[str, str]
@@ -124,7 +124,7 @@ class _RunOutcome:
     model: Model
     changes: list[Change]
     declines: dict[str, dict[str, str]]
-    quarantined: list[RejectedChange]
+    rejected: list[RejectedChange]
 
 
 @shows_progress
@@ -186,7 +186,7 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
         notes.append(f"{options.at} is not there any more{who}")
     found = Explanation(
         source.label, options.name, subject.is_group, chosen.name, options.as_is, options.at,
-        sorted(rules, key=attrgetter("rank")), passes, [q for q in run.quarantined if q.by in names], notes,
+        sorted(rules, key=attrgetter("rank")), passes, [q for q in run.rejected if q.by in names], notes,
         timer.seconds, versions(),
     )  # fmt: skip
     publish_text(paths.report, found.to_json)
@@ -206,7 +206,7 @@ def _explain_rule(
     """Explain a rule of a pass, in the whole model or around the ops of the first of `layers`."""
     changes = [c for c in run.changes if c.by == r.name and (not options.at or _concerns(c, options.at))]
     report = None
-    if not any(q.by == r.name and q.failure_kind == FailureKind.ENDLESS for q in run.quarantined):
+    if not any(q.by == r.name and q.failure_kind == FailureKind.ENDLESS for q in run.rejected):
         selected = _pattern_roots(layers, r).__contains__ if layers is not None else None
         report = report_matches(r, run.model.graph, options.limit, selected, exact_only=options.exact)
         if not report.roots and not changes:

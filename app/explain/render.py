@@ -37,7 +37,7 @@ def _explanation_lines(explanation: Explanation, limit: int) -> Iterator[str]:
     state = "as it is" if as_is else f"in a run of {explanation.pipeline}"
     yield f"{explanation.source}, {state}{f', around {explanation.at}' if explanation.at else ''}; not verified"
     yield from (f"note: {note}" for note in explanation.notes)
-    yield from (f"left out of the run: {q.description}" for q in explanation.quarantined)
+    yield from (f"left out of the run: {q.description}" for q in explanation.rejected)
     idle = [r for r in rules if len(rules) > 1 and r.rank == NO_ROOTS]
     busy = [r for r in rules if r not in idle]
     shown = busy[:limit] if is_group else busy

@@ -27,7 +27,7 @@ COLUMNS: Mapping[str, type[str | int | float]] = {
     "scheme": str,
     "rewrites": int,
     "rules": str,
-    "quarantined": str,
+    "rejected": str,
     "seconds": float,
     "repeated": str,
     "options": str,
@@ -36,7 +36,7 @@ COLUMNS: Mapping[str, type[str | int | float]] = {
 
 `verdict`: "bit-identical", "within tolerance" or "no difference seen"; `share_of_allowed`: the largest difference
 divided by the allowed one. `latency_ratio`: the latency divided by that of the original, with its 95 % interval.
-`rules`: the number of rewrites by rule, an object of JSON. `quarantined`: the rules and places of changes that were
+`rules`: the number of rewrites by rule, an object of JSON. `rejected`: the rules and places of changes that were
 left out, pairs in a list of JSON.
 `repeated`: the end of the first process, where a second one did the job. `options`: those of this model.
 """

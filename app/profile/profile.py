@@ -105,7 +105,7 @@ def profile(
         feeds.sizes,
         timer.seconds,
         versions(),
-        [q.description for q in result.report.quarantined] if result is not None else [],
+        [q.description for q in result.report.rejected] if result is not None else [],
         feeds.note,
         next(iter(feeds.by_batch)),
     )

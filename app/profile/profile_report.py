@@ -67,7 +67,7 @@ class ProfileReport:
     """The profiles of the original and, where it was optimized, of the result.
 
     `level` is that of onnxruntime's own optimization, `sizes` are those of symbolic dims except the `batch`;
-    `quarantined` describes wrong changes of ours, in a line each.
+    `rejected` describes wrong changes of ours, in a line each.
     """
 
     source: str
@@ -79,7 +79,7 @@ class ProfileReport:
     sizes: dict[str, int]
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
-    quarantined: list[str] = field(default_factory=list[str])
+    rejected: list[str] = field(default_factory=list[str])
     note: str = ""
     batch: int = 1
 

@@ -32,7 +32,7 @@ def show_profile(terminal: Terminal, report: ProfileReport, limit: int) -> None:
         if limit:
             terminal.table(node_table(profile, limit, terminal.out.width))
         terminal.line(_summary_line(profile))
-    for line in (*(f"warning: left out {text}" for text in report.quarantined), *filter(None, [report.note])):
+    for line in (*(f"warning: left out {text}" for text in report.rejected), *filter(None, [report.note])):
         terminal.warning(line)
     if report.before.trace is not None:
         terminal.line(f"timeline in {report.before.trace}: open it in ui.perfetto.dev or chrome://tracing")

@@ -37,7 +37,7 @@ def _run_findings(report: Report, is_check: bool) -> Iterator[Finding]:
     file = report.source
     if is_check and report.has_changes:
         yield Finding(Level.ERROR, "unoptimized-model", "would change", change_text(report), file)
-    for q in report.quarantined:
+    for q in report.rejected:
         places = [q.place] if q.place else []
         yield Finding(Level.WARNING, q.by, "a wrong change was left out", q.description, file, places)
     for race in report.speed.lost if report.speed is not None else ():

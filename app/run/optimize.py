@@ -17,11 +17,11 @@ from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
 from ...core.processes.watchdog import lift_time_limit, time_limit
 from ...core.run.model_writer import ExportedModel, RunOutcome
-from ...core.run.phase_timer import DRAWING, PROVING, PhaseTimer
+from ...core.run.phase_timer import PROVING, VISUALIZING, PhaseTimer
 from ...core.run.pipeline_run import PipelineRun
 from ...core.run.report import (
+    ChangePlan,
     MissingOperators,
-    Plan,
     Report,
     Stats,
     TransformRecord,
@@ -105,7 +105,7 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     `my-pass{n=3}`. `opset`: the model is converted to it before all other passes, and nothing raises it further.
     `exact` runs only rules that keep every bit.
 
-    A wrong change is found, left out and listed in `Result.report.quarantined`; with `strict` it
+    A wrong change is found, left out and listed in `Result.report.rejected`; with `strict` it
     ends the run. `output`: where to write the verified model; `in_place`: in place of `model`, a path, if anything
     changes it, and its external data with it; `report_to`: the report, `map_to`: the fate of each
     name, both as JSON; `page_to`: a page of HTML. `repro_to`: a folder for small models that show each change
@@ -194,7 +194,9 @@ def _report(
         run.replays,
         setup.timer.seconds,
         versions(),
-        None if setup.size_before is None else Plan.of(change_log.changes, setup.size_before, graph_size(model.graph)),
+        None
+        if setup.size_before is None
+        else ChangePlan.of(change_log.changes, setup.size_before, graph_size(model.graph)),
         [*(e.unfit for e in setup.transforms if e.unfit is not None), *unfit],
         races.speed_check() if races is not None else None,
         change_log.notes,
@@ -239,7 +241,7 @@ def run_visualization(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) ->
     from ..visualization.visualization import build_visualization  # noqa: PLC0415 - seldom needed
 
     assert isinstance(observer, SnapshotObserver)
-    with gc_paused(), setup.timer.phase(DRAWING):
+    with gc_paused(), setup.timer.phase(VISUALIZING):
         return build_visualization(
             run.pipeline, change_log.changes, observer, run.load().graph, outcome.exported.model.graph
         )

@@ -8,7 +8,7 @@ from operator import attrgetter
 from rich.filesize import decimal
 from rich.table import Table
 
-from ...core.run.report import Plan, Race, Report, Savings
+from ...core.run.report import ChangePlan, PipelineRace, Report, Savings
 from ..descriptions import join_truncated
 from ..number_text import duration, ratio_with_bounds
 from ..registry.guarantees import proved_text, recorded_guarantee
@@ -39,7 +39,7 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
     terminal.line("nothing written: this was a dry run")
 
 
-def savings_table(plan: Plan) -> Table:
+def savings_table(plan: ChangePlan) -> Table:
     """Rules and passes with their savings, and the total."""
     table = new_table("rule", "changes", "nodes saved", "weights saved", folds=False)
     for s in plan.shares:
@@ -135,7 +135,7 @@ def warning_lines(report: Report) -> Iterator[str]:
 def left_out_lines(report: Report) -> Iterator[str]:
     """Each pass, each change and each result that was left out."""
     yield from map(str, report.unfit)
-    for found in report.quarantined:
+    for found in report.rejected:
         yield f"left out {found.description}{f'; shown by {found.repro}' if found.repro else ''}"
     for race in report.speed.lost if report.speed is not None else ():
         yield f"left out the result of {race.pipeline}: {race_text(race)}"
@@ -159,7 +159,7 @@ def speed_lines(report: Report) -> Iterator[str]:
         yield "speed: not measured: the pipeline has no passes"
 
 
-def race_text(race: Race) -> str:
+def race_text(race: PipelineRace) -> str:
     """The outcome of a race."""
     if race.ratio is None:
         return race.failure

@@ -11,7 +11,7 @@ from ..verify.render import BIT_IDENTICAL, NO_DIFFERENCE, WITHIN_TOLERANCE
 
 
 def run_columns(report: Mapping[str, Any]) -> ResultRow:
-    """The sizes, rewrites, quarantined changes, verdict and race in the JSON of a run's report."""
+    """The sizes, rewrites, rejected changes, verdict and race in the JSON of a run's report."""
     sizes = {
         f"{name}_{when}": report[when][name] for name in ("nodes", "bytes", "opset") for when in ("before", "after")
     }
@@ -20,7 +20,7 @@ def run_columns(report: Mapping[str, Any]) -> ResultRow:
         for rule, count in (record.get("rules") or {record["name"]: record["changes"]}).items():
             by_rule[rule] = by_rule.get(rule, 0) + count
     by_rule = {rule: count for rule, count in by_rule.items() if count}
-    left_out = [[q["by"] or q["pass_name"], q["place"]] for q in report["quarantined"]]
+    left_out = [[q["by"] or q["pass_name"], q["place"]] for q in report["rejected"]]
     races: list[dict[str, Any]] = [] if report["speed"] is None else report["speed"]["races"]
     return {
         **sizes,
@@ -28,7 +28,7 @@ def run_columns(report: Mapping[str, Any]) -> ResultRow:
         **latency_columns(race["ratio"] for race in races if not race["is_lost"]),
         "rewrites": sum(by_rule.values()),
         "rules": json_text(by_rule, indent=None),
-        "quarantined": json_text(left_out, indent=None),
+        "rejected": json_text(left_out, indent=None),
         "seconds": round(sum(report["seconds"].values()), 6),
     }
 

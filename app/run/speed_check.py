@@ -8,7 +8,7 @@ from pathlib import Path
 from ...core.errors import UnverifiableError
 from ...core.io.model_source import ModelSource
 from ...core.run.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
-from ...core.run.report import Race, SpeedCheck
+from ...core.run.report import PipelineRace, SpeedCheck
 from ...core.support.scratch_folder import ScratchFolder
 from ..measure import benchmark
 from ..measure.feeds import Feeds, make_feeds
@@ -23,7 +23,7 @@ class SpeedRaces:
     source: ModelSource
     options: RunOptions
     timer: PhaseTimer
-    races: list[Race] = field(default_factory=list[Race], init=False)
+    races: list[PipelineRace] = field(default_factory=list[PipelineRace], init=False)
     threads: int = field(default=0, init=False)
     _feeds: Feeds | None = field(default=None, init=False)
 
@@ -46,21 +46,21 @@ class SpeedRaces:
         sizes = self._feeds.sizes if self._feeds is not None else {}
         return SpeedCheck(self.races, self.threads, sizes)
 
-    def _race(self, pipeline: str, result: Path) -> Race:
+    def _race(self, pipeline: str, result: Path) -> PipelineRace:
         try:
             with self.timer.phase(CHOOSING_INPUTS):
                 self._feeds = self._feeds or self._choose_feeds()
         except UnverifiableError as e:
-            return Race(pipeline, failure=f"no inputs to measure with: {e}")
+            return PipelineRace(pipeline, failure=f"no inputs to measure with: {e}")
         with self.timer.phase(MEASURING):
             original, ours = self._measure(result, self._feeds)
         if original.failure:
-            return Race(pipeline, failure=f"the original does not run under ORT ALL: {original.failure}")
+            return PipelineRace(pipeline, failure=f"the original does not run under ORT ALL: {original.failure}")
         if ours.failure:
-            return Race(pipeline, failure=f"it does not run under ORT ALL: {ours.failure}", is_lost=True)
+            return PipelineRace(pipeline, failure=f"it does not run under ORT ALL: {ours.failure}", is_lost=True)
         self.threads = ours.threads
         (ratio,) = latency_ratios(ours, original).values()
-        return Race(pipeline, ratio, is_lost=ratio.low > 1)
+        return PipelineRace(pipeline, ratio, is_lost=ratio.low > 1)
 
     def _choose_feeds(self) -> Feeds:
         """The given inputs as they are, or those of a single sample."""

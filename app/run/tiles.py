@@ -21,8 +21,8 @@ def run_tiles(report: Report) -> Iterator[Tile]:
     yield Tile("rewrites", f"{changes:,}", note=f"of {plural(rules, 'rule')}")
     lost = report.speed.lost if report.speed is not None else []
     yield from _speed_tiles(report)
-    if left_out := len(report.quarantined) + len(report.unfit) + len(lost):
-        yield Tile("left out", f"{left_out:,}", note="see below", tone="bad" if report.quarantined or lost else "")
+    if left_out := len(report.rejected) + len(report.unfit) + len(lost):
+        yield Tile("left out", f"{left_out:,}", note="see below", tone="bad" if report.rejected or lost else "")
 
 
 def _speed_tiles(report: Report) -> Iterator[Tile]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 LOADING, CHOOSING_INPUTS, MEASURING = "loading", "choosing inputs", "measuring"
-REWRITING, EXPORTING, WRITING, DRAWING = "rewriting", "exporting", "writing", "drawing"
+REWRITING, EXPORTING, WRITING, VISUALIZING = "rewriting", "exporting", "writing", "visualizing"
 RUNNING_ORIGINAL, COMPARING = "running the original", "comparing"
 BISECTING, PROVING = "finding wrong changes", "proving"
 DETAIL_SECONDS = 0.1  # between two reports of details

@@ -39,7 +39,7 @@ from ..verify.verdict import Verdict
 from .failures import RejectedChange, RewriteFailure
 from .model_interface import ModelInterface
 from .name_map import NameTracker, name_map
-from .phase_timer import BISECTING, DRAWING, REWRITING, PhaseTimer
+from .phase_timer import BISECTING, REWRITING, VISUALIZING, PhaseTimer
 from .pipeline import Pass, RulePass, find_pass, has_rule, leaves, rules_in, run_pass
 
 NO_PROGRESS_TIMEOUT = 300.0  # seconds; constant folding may be busy that long with one large op
@@ -85,7 +85,7 @@ OnRejected = Callable[[RejectedChange, RewriteResult, RewriteResult | None], Rej
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class BisectResult:
     """The wrong change, the limit of a replay that stops just before it, and the result just after it, if it is known.
 
     `good`: an input set, and a change up to which it shows no fault. `condition`: the model of what the rule assumes,
@@ -163,7 +163,7 @@ class PipelineRun:
                 )
                 tracker = NameTracker.of(model) if self.track_names else None
                 result = replace(self._run(model, change_log), tracker=tracker, observer=observer)
-            self.timer.transfer(REWRITING, DRAWING, change_log.observer_seconds)
+            self.timer.transfer(REWRITING, VISUALIZING, change_log.observer_seconds)
             if result.failure is None:
                 return result
             self.reject(result)
@@ -234,7 +234,7 @@ class PipelineRun:
         """Exclude changes from now on whatever the condition of their rule, as the outputs do not bear it out."""
         self.trusts_conditions = False
 
-    def _conditional(self, fault: Fault) -> RejectedChange:
+    def _conditional(self, fault: BisectResult) -> RejectedChange:
         """Exclude the rule of a change that is wrong only where its condition is false, at all places."""
         self.conditional.append(fault.change)
         if fault.condition is not None:
@@ -244,7 +244,7 @@ class PipelineRun:
         self.known_good = (None, -1)  # earlier changes have other ordinals now
         return fault.change
 
-    def _reject(self, fault: Fault) -> RejectedChange:
+    def _reject(self, fault: BisectResult) -> RejectedChange:
         found = fault.change
         if fault.good is not None:
             self.known_good = fault.good
@@ -320,7 +320,7 @@ class ChangeBisector:
     failed: RewriteResult
     compare: Comparer | None = None
 
-    def locate(self) -> Fault:
+    def locate(self) -> BisectResult:
         """The fault, with the condition of its rule if it shows only where that may be false.
 
         Raises VerificationError if no pass is the cause, UnverifiableError if that is a lack of memory.
@@ -332,7 +332,7 @@ class ChangeBisector:
         assert self.failed.failure is not None
         return self.failed.failure
 
-    def _fault(self) -> Fault:
+    def _fault(self) -> BisectResult:
         error = self.failed.error
         if error is None:
             again = self._reproduce()
@@ -371,7 +371,7 @@ class ChangeBisector:
             return result.failing(RewriteFailure(FailureKind.INVALID, str(e)), exact=exact)
         return result if found is None else result.failing(RewriteFailure.of_mismatch(found), exact=exact)
 
-    def _under_condition(self, fault: Fault) -> Fault:
+    def _under_condition(self, fault: BisectResult) -> BisectResult:
         """The fault with the condition of its rule, if the outputs differ only where that may be false."""
         change, mismatch = fault.change, self._failure.mismatch
         if not self.run.trusts_conditions or mismatch is None or not mismatch.output or change.ordinal is None:
@@ -405,26 +405,28 @@ class ChangeBisector:
         unproven = replace(self.failed, failure=None)
         return condition if self._compared(unproven, (condition,)).failure is None else None
 
-    def _nondeterministic_pass(self, again: RewriteResult) -> Fault:
+    def _nondeterministic_pass(self, again: RewriteResult) -> BisectResult:
         """The first pass with another result in a second run. Raises VerificationError if there is none."""
         counts = [t.change_log.counts for t in (self.failed, again)]
         for name in dict.fromkeys(self.failed.change_log.passes_run):
             if counts[0].get(name) != counts[1].get(name):
                 found = replace(self._failure, message=f"{self._failure.message}; it is not deterministic")
-                return Fault(RejectedChange.of(found, name), BisectLimit(after_runs=0))
+                return BisectResult(RejectedChange.of(found, name), BisectLimit(after_runs=0))
         _require_memory(self._failure)
         raise VerificationError(f"{self._failure.message}; but not in a second run: a pass keeps state")
 
-    def _fault_of_exception(self, error: PassFailed) -> Fault:
+    def _fault_of_exception(self, error: PassFailed) -> BisectResult:
         """The cause that an exception names: a rule at a place, a non-terminating rule or pass, or the failed pass."""
         cause, change_log, pipeline = error.__cause__, self.failed.change_log, self.run.pipeline
         if isinstance(cause, RuleError) and cause.place and has_rule(pipeline, error.pass_name, cause.rule):
             ordinal = change_log.change_count
             found = RejectedChange.of(self._failure, error.pass_name, cause.rule, cause.place, ordinal=ordinal)
-            return Fault(found, BisectLimit(before_change=ordinal))
+            return BisectResult(found, BisectLimit(before_change=ordinal))
         by = self._nonterminating(error, cause.suspects) if isinstance(cause, NoFixpoint) else error.pass_name
         holder = error.pass_name if has_rule(pipeline, error.pass_name, by) else by
-        return Fault(RejectedChange.of(self._failure, holder, by), BisectLimit(after_runs=len(change_log.passes_run)))
+        return BisectResult(
+            RejectedChange.of(self._failure, holder, by), BisectLimit(after_runs=len(change_log.passes_run))
+        )
 
     def _nonterminating(self, error: PassFailed, suspects: Sequence[str]) -> str:
         """The first suspect without which the run terminates: a rule of the pass, or a pass of the group."""
@@ -445,7 +447,7 @@ class ChangeBisector:
                 return suspect
         return chosen[0] if chosen else error.pass_name
 
-    def _first_wrong_change(self, failed: RewriteResult, replay: Replay) -> Fault:
+    def _first_wrong_change(self, failed: RewriteResult, replay: Replay) -> BisectResult:
         """The first change after which a replay fails."""
         assert failed.failure is not None
         mismatch, change_log = failed.failure.mismatch, failed.change_log
@@ -462,10 +464,10 @@ class ChangeBisector:
         if number > 0 and after.failure is not None:
             c = after.change_log.changes[-1]
             found = RejectedChange.of(after.failure, c.pass_name, c.by, c.place, ordinal=c.ordinal, replaced=c.replaced)
-            return Fault(found, BisectLimit(before_change=number - 1), after, (shown_by, number - 1))
+            return BisectResult(found, BisectLimit(before_change=number - 1), after, (shown_by, number - 1))
         return self._first_wrong_pass_run(failed, replay)
 
-    def _first_wrong_pass_run(self, failed: RewriteResult, replay: Replay) -> Fault:
+    def _first_wrong_pass_run(self, failed: RewriteResult, replay: Replay) -> BisectResult:
         """The first run of a pass after which a replay fails, for mutations without permission of the change log."""
         assert failed.failure is not None
         if (untouched := replay(BisectLimit(after_runs=0)).failure) is not None:
@@ -473,7 +475,7 @@ class ChangeBisector:
             raise VerificationError(f"even with no pass run: {untouched.message}")
         ran = failed.change_log.passes_run
         run = first_bad(0, len(ran), lambda n: replay(BisectLimit(after_runs=n)).failure is not None)
-        return Fault(RejectedChange.of(failed.failure, ran[run - 1]), BisectLimit(after_runs=run - 1))
+        return BisectResult(RejectedChange.of(failed.failure, ran[run - 1]), BisectLimit(after_runs=run - 1))
 
 
 def _require_memory(failure: RewriteFailure) -> None:

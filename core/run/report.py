@@ -52,7 +52,7 @@ class RuleSavings:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ChangePlan:
     """All `changes` in order, and the savings of each rule or pass, the most nodes first.
 
     `saved` is their sum. `unattributed` are savings outside recorded changes, which are 0 unless a pass bypasses the
@@ -65,7 +65,7 @@ class Plan:
     unattributed: Savings
 
     @classmethod
-    def of(cls, changes: Sequence[Change], before: Savings, after: Savings) -> Plan:
+    def of(cls, changes: Sequence[Change], before: Savings, after: Savings) -> ChangePlan:
         """The plan of changes with recorded sizes; `before` and `after` are the sizes of the model."""
         shares: dict[tuple[str, str], RuleSavings] = {}
         for c in changes:
@@ -120,7 +120,7 @@ class PassRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Race:
+class PipelineRace:
     """The latency of a pipeline's result, divided by that of the original, both under ORT ALL.
 
     `ratio` is None with a `failure`: the reason for which one of them could not be measured.
@@ -139,12 +139,12 @@ class SpeedCheck:
     `threads` of onnxruntime, and the `sizes` of symbolic dims in the inputs except the batch.
     """
 
-    races: list[Race]
+    races: list[PipelineRace]
     threads: int
     sizes: dict[str, int]
 
     @property
-    def lost(self) -> list[Race]:
+    def lost(self) -> list[PipelineRace]:
         """The results that were slower than the original, and left out."""
         return [race for race in self.races if race.is_lost]
 
@@ -203,11 +203,11 @@ class Report:
     after: Stats
     passes: list[PassRecord]
     verification: Verdict | None
-    quarantined: list[RejectedChange] = field(default_factory=list[RejectedChange])
+    rejected: list[RejectedChange] = field(default_factory=list[RejectedChange])
     replays: int = 0
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
-    plan: Plan | None = None
+    plan: ChangePlan | None = None
     unfit: list[SkippedPass] = field(default_factory=list[SkippedPass])
     speed: SpeedCheck | None = None
     notes: list[str] = field(default_factory=list[str])

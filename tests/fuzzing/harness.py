@@ -168,7 +168,7 @@ def run_case(
         ]
         report = work / "out" / "report.json"
         if report.is_file():
-            for change in json.loads(report.read_text(encoding="utf-8"))["quarantined"]:
+            for change in json.loads(report.read_text(encoding="utf-8"))["rejected"]:
                 outcome.changes_left_out.append(
                     f"{change['by'] or change['pass_name']}: {change['failure_kind']}: {change['message']}"
                 )

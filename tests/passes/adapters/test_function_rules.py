@@ -253,8 +253,8 @@ def test_rule_of_a_plugin_file_is_found(tmp_path: Any) -> None:
     assert list(passes_from_file(path)) == ["from-script"]
 
 
-def test_wrong_rule_is_quarantined_by_name_and_place() -> None:
+def test_wrong_rule_is_rejected_by_name_and_place() -> None:
     rule = rule_from_functions(lambda op, x: op.Elu(x), lambda op, x: op.Relu(x), name="elu_to_relu")
     model = load("g (float[8] x) => (float[8] y) { y = Elu(x) }")
-    (found,) = optimize(model, pipeline="none", plugins=[rule]).report.quarantined
+    (found,) = optimize(model, pipeline="none", plugins=[rule]).report.rejected
     assert (found.by, found.place) == ("elu_to_relu", "y")

@@ -101,14 +101,14 @@ def rules(tmp_path: Path) -> str:
         ("CONTRIB", ["Identity", "Neg", "Elu", "Abs", "Elu"]),
     ],
 )
-def test_correct_rewrites_are_kept_and_wrong_quarantined(rules: str, attribute: str, left: list[str]) -> None:
+def test_correct_rewrites_are_kept_and_wrong_rejected(rules: str, attribute: str, left: list[str]) -> None:
     result = optimize(load(TEXT), pipeline=adapter(f"{rules}:{attribute}") or "none")
     assert op_types(result.model) == left
 
 
 def test_wrong_rule_is_named_with_its_place(rules: str) -> None:
     result = optimize(load(TEXT), pipeline=adapter(f"{rules}:BOTH") or "none")
-    (found,) = result.report.quarantined
+    (found,) = result.report.rejected
     assert (found.by, found.place, found.failure_kind, found.replaced) == (
         "elu-to-relu",
         "e",
@@ -121,22 +121,22 @@ def test_wrong_rule_is_named_with_its_place(rules: str) -> None:
     }
 
 
-def test_raising_rule_is_quarantined_at_its_place(rules: str) -> None:
+def test_raising_rule_is_rejected_at_its_place(rules: str) -> None:
     pipeline = Pipeline("all", tuple(p for a in ("RAISES", "RIGHT") if (p := adapter(f"{rules}:{a}")) is not None))
     result = optimize(load(TEXT), pipeline=pipeline)
-    (found,) = result.report.quarantined
+    (found,) = result.report.rejected
     assert (found.by, found.place, found.failure_kind) == ("raises", "n", FailureKind.RAISED)
     assert found.message == "rule raises failed at Neg n: KeyError: 'i'"
     assert "Identity" not in op_types(result.model)
 
 
-def test_often_wrong_rule_is_quarantined_as_a_whole(rules: str) -> None:
+def test_often_wrong_rule_is_rejected_as_a_whole(rules: str) -> None:
     text = " ".join(f"e{i} = Elu(x)" for i in range(25))
     outputs = ", ".join(f"float[N] e{i}" for i in range(25))
     result = optimize(load(f"g (float[N] x) => ({outputs}) {{ {text} }}"), pipeline=adapter(f"{rules}:WRONG") or "none")
     assert op_types(result.model) == ["Elu"] * 25
-    assert len(result.report.quarantined) == 21
-    assert result.report.quarantined[-1].label == f"{rules}:WRONG/elu-to-relu, as a whole"
+    assert len(result.report.rejected) == 21
+    assert result.report.rejected[-1].label == f"{rules}:WRONG/elu-to-relu, as a whole"
 
 
 @dataclass(frozen=True)
@@ -184,13 +184,13 @@ def test_default_rules_on_golden_models(name: str) -> None:
     path = GOLDEN / f"{name}.onnx"
     result = optimize(path, pipeline=adapter("onnxscript:default") or "none")
     assert result.report.after.nodes <= result.report.before.nodes
-    assert {q.failure_kind for q in result.report.quarantined} <= {FailureKind.WRONG}
+    assert {q.failure_kind for q in result.report.rejected} <= {FailureKind.WRONG}
     assert result.model.graph.input == onnx.load(path).graph.input
 
 
 def test_unsupported_model_is_reported_by_root_cause() -> None:
     result = optimize(GOLDEN / "sklearn_forest.onnx", pipeline="onnxscript:default,basic")
-    (found,) = result.report.quarantined
+    (found,) = result.report.rejected
     assert found.message.startswith("onnxscript:default: onnx_ir cannot hold it: NotImplementedError: Map types")
     assert result.report.after.nodes < result.report.before.nodes
 

@@ -1,4 +1,4 @@
-"""External tools as passes: their changes are merged op by op, and wrong ones are quarantined."""
+"""External tools as passes: their changes are merged op by op, and wrong ones are rejected."""
 
 from __future__ import annotations
 
@@ -134,12 +134,12 @@ def test_renamed_inner_values_do_not_change_ops() -> None:
         ("relu_for_elu", FailureKind.WRONG, "y: "),
     ],
 )
-def test_bad_tool_result_is_quarantined_and_others_kept(option: str, why: FailureKind, message: str) -> None:
+def test_bad_tool_result_is_rejected_and_others_kept(option: str, why: FailureKind, message: str) -> None:
     model = load(TEXT if option != "leave_file" else TEXT.replace("float[4] d = {1,2,3,4}, ", ""))
     result = optimize(model, pipeline=Pipeline("all", (tool(option), tool("drop_identity"))))
     assert "Identity" not in op_types(result.model)
     assert "Elu" in op_types(result.model)
-    (found,) = result.report.quarantined
+    (found,) = result.report.rejected
     assert (found.pass_name, found.failure_kind) == (f"tool:{option}", why)
     assert message in found.message
     assert "\n" not in found.message
@@ -159,7 +159,7 @@ def test_hanging_tool_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WorkerProcess, "call_method", counting)
     result = optimize(load(TEXT), pipeline=Pipeline("all", (tool("hang", limit=0.5), tool("drop_identity"))))
     assert requested.count("hang") == 1
-    (found,) = result.report.quarantined
+    (found,) = result.report.rejected
     assert (found.failure_kind, found.message) == (FailureKind.ENDLESS, "tool:hang: it did not end within 0.5 s")
     assert "Identity" not in op_types(result.model)
 
@@ -182,7 +182,7 @@ def test_node_names_stay_unique(option: str) -> None:
     """onnxruntime rejects a model with two nodes of one name."""
     model = load("g (float[2] x) => (float[2] y, float[2] z) { [one] z = Elu(x) [two] y = Neg(z) }")
     result = optimize(model, pipeline=tool(option))
-    assert not result.report.quarantined
+    assert not result.report.rejected
     names = [n.name for n in result.model.graph.node if n.name]
     assert len(set(names)) == len(names)
     called = {n.output[0]: n.name for n in result.model.graph.node}
@@ -197,7 +197,7 @@ def test_changed_weight_is_a_new_value() -> None:
     assert op.inputs[1] is not None
     assert op.inputs[1].name == "w"
     assert op.inputs[1].const.tolist() == [2, 4]
-    (found,) = optimize(model, pipeline=tool("double_weight")).report.quarantined
+    (found,) = optimize(model, pipeline=tool("double_weight")).report.rejected
     assert found.failure_kind is FailureKind.WRONG
 
 
@@ -225,7 +225,7 @@ def test_exact_only_run_does_not_call_the_tool() -> None:
 def test_correct_change_converges_in_a_loop() -> None:
     result = optimize(load(TEXT), pipeline=Fixpoint("loop", (tool("drop_identity"), tool("nothing"))))
     assert op_types(result.model) == ["Add", "Elu", "Mul", "Neg"]
-    assert not result.report.quarantined
+    assert not result.report.rejected
 
 
 def test_equal_requests_run_the_tool_once(tmp_path: Path) -> None:
@@ -347,5 +347,5 @@ def test_old_models_keep_initializers_as_inputs() -> None:
 def test_map_and_repro_name_the_tool(tmp_path: Path) -> None:
     pipeline: Any = Pipeline("all", (tool("relu_for_elu"), tool("drop_identity")))
     result = optimize(documented(), pipeline=pipeline, map_to=tmp_path / "map.json", repro_to=tmp_path / "repros")
-    assert len(result.report.quarantined) == 1
+    assert len(result.report.rejected) == 1
     assert '"node_i": "tool:drop_identity"' in (tmp_path / "map.json").read_text()

@@ -98,7 +98,7 @@ def test_one_change_of_the_whole_model() -> None:
 
 def test_an_opset_without_kernels_is_left_out() -> None:
     report = optimize(load(REGIONS, 16), enable=["raise-opset{to=22}"]).report
-    assert [(q.by, q.failure_kind) for q in report.quarantined] == [("raise-opset", "refused")]
+    assert [(q.by, q.failure_kind) for q in report.rejected] == [("raise-opset", "refused")]
 
 
 def test_explain_says_why_it_is_not_higher() -> None:

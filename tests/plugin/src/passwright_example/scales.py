@@ -13,7 +13,7 @@ from .hyperbolic import cosh_of_either_sign
 class DropScales:
     """x * c => x, where no element of c is further than `tolerance` from 1.
 
-    Verification quarantines changes beyond its tolerance.
+    Verification rejects changes beyond its tolerance.
     """
 
     tolerance: float = field(default=0.0, metadata={"doc": "how far a factor may be from 1"})

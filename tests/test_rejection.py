@@ -1,4 +1,4 @@
-"""Quarantine: wrong changes are found, named and excluded; all others are kept."""
+"""Rejection: wrong changes are found, named and excluded; all others are kept."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ RIGHT = ["Exp", "Sub", "Elu", "Softmax", "Neg"]  # with all removable Elus remov
 
 
 def found(result: Result) -> list[tuple[str, str, str]]:
-    return [(q.by, q.place, str(q.failure_kind)) for q in result.report.quarantined]
+    return [(q.by, q.place, str(q.failure_kind)) for q in result.report.rejected]
 
 
 def check(result: Result, model: onnx.ModelProto) -> None:
@@ -219,7 +219,7 @@ def check(result: Result, model: onnx.ModelProto) -> None:
     ],
 )
 @pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
-def test_culprit_is_quarantined(
+def test_culprit_is_rejected(
     plugin: Any, guilty: list[tuple[str, str, str]], ops: list[str] | None, tmp_path: Path, *, strict: bool
 ) -> None:
     model, out = load(TEXT), tmp_path / "out.onnx"
@@ -244,9 +244,9 @@ def test_culprit_is_quarantined(
         pytest.param(Custom(never_settles), id="endless"),
     ],
 )
-def test_invalid_changes_are_quarantined_without_verification(plugin: Pass) -> None:
+def test_invalid_changes_are_rejected_without_verification(plugin: Pass) -> None:
     result = optimize(load(TEXT), plugins=[plugin], verify=False)
-    assert [q.by for q in result.report.quarantined] == ["custom"]
+    assert [q.by for q in result.report.rejected] == ["custom"]
     assert op_types(result.model) == BASIC
 
 
@@ -342,7 +342,7 @@ def cap(monkeypatch: pytest.MonkeyPatch) -> int:
 def test_rule_beyond_the_cap_is_excluded(cap: int) -> None:
     model = chain(*["right", "wrong"] * (cap + 5))
     result = optimize(model, plugins=[RulePass("eager", (drop_elu,))])
-    *each, whole = result.report.quarantined
+    *each, whole = result.report.rejected
     assert len(each) == cap
     assert all(q.by == "drop_elu" and q.place for q in each)
     assert (whole.by, whole.place, whole.message) == ("drop_elu", "", "4 of its changes were wrong")
@@ -353,7 +353,7 @@ def test_rule_beyond_the_cap_is_excluded(cap: int) -> None:
 def test_results_are_deterministic() -> None:
     steps = ["wrong" if i % 7 == 3 else "right" for i in range(30)]
     first, second = (optimize(chain(*steps), plugins=[drop_elu]) for _ in range(2))
-    assert first.report.quarantined == second.report.quarantined
+    assert first.report.rejected == second.report.rejected
     assert first.model.SerializeToString() == second.model.SerializeToString()
 
 
@@ -396,7 +396,7 @@ ODD = [
 @pytest.mark.parametrize("back", [None, "x", 0.5], ids=repr)
 def test_pass_without_change_count_is_excluded(back: Any) -> None:
     result = optimize(load(TEXT), Custom(lambda *_: back, "vague"))
-    (found,) = result.report.quarantined
+    (found,) = result.report.rejected
     assert (found.by, found.failure_kind) == ("vague", FailureKind.RAISED)
     assert found.message == f"run() returned {back!r}, not the number of changes"
 
@@ -412,7 +412,7 @@ def test_pass_without_change_count_is_excluded(back: Any) -> None:
 def test_pass_is_named_for_any_exception(error: BaseException, message: str) -> None:
     result = optimize(load(TEXT), plugins=[POSITIVE, raising(error)])
     assert found(result) == [("custom", "", "endless" if isinstance(error, NoFixpoint) else "raised")]
-    assert result.report.quarantined[0].message == message
+    assert result.report.rejected[0].message == message
     assert op_types(result.model) == RIGHT
 
 
@@ -424,7 +424,7 @@ def test_rule_is_named_for_any_exception(error: BaseException, message: str) -> 
 
     result = optimize(load(TEXT), plugins=[RulePass("mine", (drop_elu_of_positive, breaks))])
     assert found(result) == [("breaks", "z", "raised")]
-    assert result.report.quarantined[0].message == f"rule breaks failed at Neg z: {message}"
+    assert result.report.rejected[0].message == f"rule breaks failed at Neg z: {message}"
     assert op_types(result.model) == RIGHT
 
 
@@ -461,7 +461,7 @@ def test_a_pass_named_like_a_rule() -> None:
 def test_correct_rule_stays_beyond_the_cap(cap: int) -> None:
     model = chain(*["right", "wrong"] * (cap + 1))
     result = optimize(model, plugins=[RulePass("eager", (drop_elu, drop_elu_of_positive))])
-    whole = result.report.quarantined[-1]
+    whole = result.report.rejected[-1]
     assert (len(found(result)), whole.pass_name, whole.by, whole.place) == (cap + 1, "eager", "drop_elu", "")
     assert op_types(result.model).count("Elu") == cap + 1
     check(result, model)
@@ -486,7 +486,7 @@ def test_failing_built_in_pass_is_restored(wrong: Rule) -> None:
         z = If (c) <then_branch = p () => (float[N,4] m) { m = Sin(x) },
                     else_branch = q () => (float[N,4] o) { o = Cos(x) }> }""")
     result = optimize(model, plugins=[wrong])
-    assert [(q.by, q.place) for q in result.report.quarantined] == [(wrong.name, "a")]
+    assert [(q.by, q.place) for q in result.report.rejected] == [(wrong.name, "a")]
     assert op_types(result.model) == ["Elu", "Neg", "Sin"]
 
 
@@ -569,7 +569,7 @@ def writes_attributes(graph: Graph) -> None:
     "spoil",
     [unset_attribute, array_as_tensor, names_as_inputs, no_header, number_as_name, no_inputs, writes_attributes],
 )
-def test_invalid_graph_is_quarantined(spoil: Callable[[Graph], None]) -> None:
+def test_invalid_graph_is_rejected(spoil: Callable[[Graph], None]) -> None:
     def act(graph: Graph, change_log: ChangeLog) -> int:
         if "custom" in change_log.counts or not change_log.request_change("custom", "z"):
             return 0
@@ -640,7 +640,7 @@ def test_inputs_of_endless_loops_are_rejected() -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_change_that_makes_a_loop_endless_is_quarantined() -> None:
+def test_change_that_makes_a_loop_endless_is_rejected() -> None:
     @rule(lambda g, a, b: g.Less(a, b), contract=EXACT)
     def less_as_unequal(g: RewriteBuilder, a: Value, b: Value) -> Value:
         return g.Not(g.Equal(a, b))
@@ -648,12 +648,12 @@ def test_change_that_makes_a_loop_endless_is_quarantined() -> None:
     model = load(LOOP % "e = Exp(x) s = ReduceSum<keepdims = 0>(e) i = Identity(s) p = Add(i, two)")
     result = optimize(model, plugins=[less_as_unequal])
     assert found(result) == [("less_as_unequal", "d", "wrong")]
-    assert "does not end within" in result.report.quarantined[0].message
+    assert "does not end within" in result.report.rejected[0].message
     assert op_types(result.model) == ["Exp", "ReduceSum", "Add", "Loop"]
 
 
 def test_record_of_a_wrong_change() -> None:
-    (record,) = optimize(load(TEXT), plugins=[drop_elu]).report.quarantined
+    (record,) = optimize(load(TEXT), plugins=[drop_elu]).report.rejected
     assert record.label.startswith("drop-elu/drop_elu #")
     assert record.label.endswith(" at y")
     assert record.replaced == ("Elu y",)
@@ -706,7 +706,7 @@ def test_endless_rule_excludes_no_pass_of_its_name(name: str) -> None:
     other = RulePass("again", (sub_to_neg,)) if name != "again" else RulePass("other", (sub_to_neg,))
     result = optimize(load(TEXT), plugins=[RulePass(name, (again,)), other])
     assert found(result)[0] == ("again", "", "endless")
-    assert {q.place for q in result.report.quarantined} == {"", "b"}  # the other pass is judged separately
+    assert {q.place for q in result.report.rejected} == {"", "b"}  # the other pass is judged separately
 
 
 def test_place_may_be_an_op() -> None:

@@ -395,7 +395,9 @@ def _store(out: Array, at: tuple[Any, ...], updates: Array, reduction: str) -> A
 SCATTERS = T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE
 
 
-@MOVEMENT.operator("Scatter", T.SAME_SHAPE | T.SAME_DTYPE | T.HAS_AXIS | T.LINEAR_TIME, data=(0, 2), roles={1: "index"})
+@MOVEMENT.operator(
+    "Scatter", T.SAME_SHAPE | T.SAME_DTYPE | T.HAS_AXIS | T.PLACES | T.LINEAR_TIME, data=(0, 2), roles={1: "index"}
+)
 @MOVEMENT.operator("ScatterElements", SCATTERS | T.HAS_AXIS | T.PLACES | T.LINEAR_TIME, data=(0, 2), roles={1: "index"})
 def _scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str = "none") -> Array:
     axis %= x.ndim
@@ -422,7 +424,7 @@ def _elements_of_scatter(op: Op) -> list[PartialElements]:
     return [source]
 
 
-@MOVEMENT.operator("TensorScatter", T.SAME_SHAPE | T.SAME_DTYPE | T.LINEAR_TIME, data=(0, 1))
+@MOVEMENT.operator("TensorScatter", T.SAME_SHAPE | T.SAME_DTYPE | T.PLACES | T.LINEAR_TIME, data=(0, 1))
 def _tensor_scatter(
     past: Array, update: Array, starts: Array | None = None, *, axis: int = -2, mode: str = "linear"
 ) -> Array:
@@ -504,7 +506,8 @@ def _pad(
     window = tuple(slice(max(-low, 0), n - max(-high, 0)) for (low, high), n in zip(each, x.shape, strict=True))
     x, added = x[window], [(max(low, 0), max(high, 0)) for low, high in each]
     if mode != "constant":  # reflect, edge, wrap: NumPy has the same names
-        return np.asanyarray(np.pad(x, added, mode=mode))
+        padded: Array = np.pad(x, added, mode=mode)
+        return padded
     filler: Any = value if constant is None else constant.reshape(-1)[0]
     extents = [n + low + high for n, (low, high) in zip(x.shape, added, strict=True)]
     out = np.full_like(x, filler, shape=extents)

@@ -1,16 +1,16 @@
 """Evaluation of models on tensors of z3 terms, at concrete shapes.
 
-Operators that move elements run their meaning on numbers of elements, elementwise ones have terms, and any other is an
-unknown function of all that it reads, equal in both models if that is.
+Operators that move elements run their meaning on them, others where it is what onnxruntime computes. Any other operator
+is an unknown function of all that it reads, equal in both models if that is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import onnx
@@ -21,7 +21,7 @@ from ..ir.dtypes import INTEGERS
 from ..operators.declaration import OperatorCall, Trait
 from ..operators.elementwise import aligned
 from ..operators.object_array import NotSupported, ObjectArray, map_cells
-from ..operators.table import data_inputs, find_meaning, ops_with
+from ..operators.table import MOVING, find_meaning, moved_inputs, ops_with
 from ..operators.window import Windows, windows_of
 from ..serialization.proto_queries import has_subgraphs, opset_versions
 from .obligation import ExactArray, Fragment, NotApplicable
@@ -37,22 +37,15 @@ from .smt_overrides import (
     opaque_of_element,
     override_of,
 )
-from .smt_terms import FLOAT_SORTS, Arithmetic, Element, FloatKind, RealKind, all_of, z3
+from .smt_terms import FLOAT_SORTS, REAL, Arithmetic, Element, all_of, z3
 from .term_domain import TermDomain, chosen
 
 Array = np.ndarray[Any, Any]
 MAX_ELEMENTS = 4096  # of a tensor of terms
 MAX_OPAQUE_ARGUMENTS = 512
 MAX_FORMULA_ELEMENTS = 1024  # of the inputs of an operator that is computed by its formula
-MOVES: Mapping[str, Sequence[int] | None] = {
-    **dict.fromkeys(ops_with(Trait.MOVES_DATA)),
-    "CenterCropPad": (0,), "Concat": None, "ConcatFromSequence": None, "OneHot": (2,), "Optional": None,
-    "OptionalGetElement": None, "OptionalHasElement": None, "Pad": (0, 2), "Scatter": (0, 2),
-    "ScatterElements": (0, 2), "ScatterND": (0, 2), "SequenceAt": None, "SequenceConstruct": None,
-    "SequenceEmpty": (), "SequenceErase": None, "SequenceInsert": None, "SequenceLength": (0,),
-    "SplitToSequence": None, "TensorScatter": (0, 1), "Tile": (0,), "Trilu": (0,),
-}  # fmt: skip
-"""Operators that move elements of the inputs at some indices, by default those that the traits name."""
+MOVES = MOVING - {"Where"} | {"OneHot", "OptionalHasElement", "SequenceEmpty", "SequenceLength"}
+"""Operators that move elements, to places that have to be known, or read none."""
 NEVER_OPAQUE = ops_with(Trait.RANDOM) | ops_with(Trait.HAS_SUBGRAPHS)
 SHAPE_READERS = ops_with(Trait.READS_SHAPE) - {"EyeLike"}
 
@@ -124,7 +117,7 @@ class TermEvaluation:
         if array.size > MAX_ELEMENTS:
             raise NotApplicable(f"a constant of {array.size} elements")
         kind = self.arithmetic.kind(dtype)
-        chosen = array if exact is None or not isinstance(kind, RealKind) else exact
+        chosen = array if exact is None or kind is not REAL else exact
         elements = np.empty(array.shape, object)
         for at in np.ndindex(array.shape):
             elements[at] = Element(kind.constant(chosen[at]), kind)
@@ -229,26 +222,29 @@ class NodeCall:
         """The outputs of an operator of the standard domain."""
         op = self.node.op_type
         if op in SHAPE_READERS or self._is_discrete_constant():
-            return [self._constant(v) for v in self.results(self._arrays())]
-        if op in MOVES:
-            return self._move()
+            return [self._computed_value(v, 0) for v in self.results(self._arrays())]
         if op == "Dropout" and len(self.node.output) == 1 and not self._trains():
             return [self.inputs[0]]
         if op in {"Cast", "CastLike"}:
             return [self._cast()]
-        dtypes = [v.dtype for v in self.inputs if isinstance(v, TermTensor)] or [TensorProto.DOUBLE]
-        kind = self.evaluation.arithmetic.kind((op not in OF_REALS and self._float_dtype()) or dtypes[0])
-        if isinstance(kind, FloatKind) and kind.dtype in HALF_DTYPES and op in ELEMENTWISE - {"Identity", "Where"}:
-            raise NotApplicable("onnxruntime computes 16-bit floats in 32 bits between ops")
-        kernel, override = TENSOR_KERNELS.get(op), override_of(op, kind)
-        if kernel is None and not is_encoded(op, kind):
-            return self.by_formula() or self._unknown()
         try:
-            if kernel is not None:
-                return kernel(self)
-            return self.computed() if override is None else [self._elementwise(override, self._override_dtype())]
+            return self._move() if op in MOVES else self._compute()
         except NotSupported:
             return self._unknown()
+
+    def _compute(self) -> Sequence[Value]:
+        """The results of terms, of a formula, or of unknown functions. Raises NotSupported."""
+        op = self.node.op_type
+        dtypes = [v.dtype for v in self.inputs if isinstance(v, TermTensor)] or [TensorProto.DOUBLE]
+        kind = self.evaluation.arithmetic.kind((op not in OF_REALS and self._float_dtype()) or dtypes[0])
+        if kind.dtype in HALF_DTYPES and op in ELEMENTWISE - {"Identity", "Where"}:
+            raise NotApplicable("onnxruntime computes 16-bit floats in 32 bits between ops")
+        if op in TENSOR_FUNCTIONS:
+            return TENSOR_FUNCTIONS[op](self)
+        if not is_encoded(op, kind):
+            return self.by_formula() or self._unknown()
+        override = override_of(op, kind)
+        return self.computed() if override is None else [self._elementwise(override, self._override_dtype())]
 
     def by_formula(self) -> Sequence[Value] | None:
         """The results of the meaning on real numbers; None where it must not run, or does anything that they lack."""
@@ -267,27 +263,25 @@ class NodeCall:
 
     def computed(self) -> Sequence[Value]:
         """The results of the meaning on terms. Raises NotSupported where it does anything that they lack."""
-        terms = self._terms()
-        arrays = [_cells(v, terms) for v in self.inputs]
+        # Constants that are no floats are numbers, as axes and shapes have to be.
+        arrays = [v.known if _is_discrete(v) else self._cells(v) for v in self.inputs]
         if self.node.op_type not in ELEMENTWISE and any(isinstance(a, ObjectArray) and not a.size for a in arrays):
             raise NotSupported("the result of no elements")
-        results = self.results(arrays)
-        return [self._computed_value(r, terms) for r in results]
+        return [self._computed_value(r, self._float_dtype()) for r in self.results(arrays)]
 
-    def _computed_value(self, result: Any, terms: TermDomain) -> Value:
-        """A result of a meaning. Raises NotSupported for a float of unknown type."""
+    def _computed_value(self, result: Any, float_dtype: int) -> Value:
+        """A result of a meaning, whose floats have a type. Raises NotSupported if that is not known."""
         if result is None:
             return None
+        if isinstance(result, list):
+            parts = [self._computed_value(r, float_dtype) for r in cast("list[Any]", result)]
+            return [p for p in parts if isinstance(p, TermTensor)]
         if not isinstance(result, ObjectArray):
-            return self._constant(result)
-        dtype = self._float_dtype() if result.dtype.kind == "f" else helper.np_dtype_to_tensor_dtype(result.dtype)
+            return self.evaluation.constant(np.asarray(result))
+        dtype = float_dtype if result.dtype.kind == "f" else helper.np_dtype_to_tensor_dtype(result.dtype)
         if not dtype:
             raise NotSupported("floats of unknown type")
-        kind = self.evaluation.arithmetic.kind(dtype)
-
-        def element(cell: Any) -> Element:
-            return terms.element(cell, kind)
-
+        element = partial(self._terms().element, kind=self.evaluation.arithmetic.kind(dtype))
         return TermTensor(dtype, map_cells(element, result.cells))
 
     def _unknown(self) -> Sequence[Value]:
@@ -307,20 +301,13 @@ class NodeCall:
         return value
 
     def _float_dtype(self) -> int:
-        """The type of the first input of floats, 0 if there is none."""
-        dtypes = (v.dtype for v in self.inputs if isinstance(v, TermTensor))
-        return next((d for d in dtypes if d in FLOAT_SORTS), 0)
+        return _float_dtype(self.inputs)
 
     def _terms(self) -> TermDomain:
         arithmetic = self.evaluation.arithmetic
         return TermDomain(
             arithmetic, self.evaluation.functions, arithmetic.kind(self._float_dtype() or TensorProto.DOUBLE)
         )
-
-    def _constant(self, value: Any) -> Value:
-        if isinstance(value, list):
-            raise NotApplicable("a sequence of constants")
-        return self.evaluation.constant(np.asarray(value))
 
     def _trains(self) -> bool:
         given = self.inputs[2] if len(self.inputs) > 2 else None
@@ -346,6 +333,13 @@ class NodeCall:
             for v in self.inputs
         ]
 
+    def _cells(self, value: Value) -> Any:
+        """The elements of an input of a meaning."""
+        if not isinstance(value, TermTensor):
+            return None if value is None else [self._cells(v) for v in value]
+        dtype = np.dtype(np.float64) if value.dtype in FLOAT_SORTS else helper.tensor_dtype_to_np_dtype(value.dtype)
+        return ObjectArray(value.elements, dtype, self._terms())
+
     def results(self, arrays: Sequence[Any]) -> list[Any]:
         """The results of the meaning for numbers. Raises NotApplicable if it fails."""
         meaning = find_meaning(self.domain, self.node.op_type)
@@ -356,36 +350,25 @@ class NodeCall:
         try:
             with np.errstate(all="ignore"):
                 found: Any = meaning(call, *arrays)
-        except (NotApplicable, NotSupported):
+        except (NotApplicable, NotSupported, MemoryError, z3.Z3Exception):
             raise
         except Exception as e:  # such as an index out of range
             raise CannotRun(f"{self.node.op_type} does not run: {e}") from e
         return list(cast("tuple[Any, ...]", found)) if isinstance(found, tuple) else [found]
 
     def _move(self) -> Sequence[Value]:
-        """Run the meaning on the numbers of elements; 0 is that of a zero, for padding."""
+        """The results of an operator that moves elements, to places that are known."""
         if self.attributes.get("reduction", "none") != "none":
             return self.opaque()
-        chosen = MOVES[self.node.op_type]
-        moved = [
-            i for i in range(len(self.inputs)) if i in (data_inputs(self.node.op_type) if chosen is None else chosen)
-        ]
-        pool = _Pool(self.evaluation.arithmetic)
-        arrays = [pool.numbers(v) if i in moved else _known_of(v) for i, v in enumerate(self.inputs)]
-        dtype = next((_dtype_of(self.inputs[i]) for i in moved if _dtype_of(self.inputs[i])), 0)
-        results = self.results(arrays)
-        if self.node.op_type in {"SequenceLength", "OptionalHasElement"}:
-            return [self._constant(r) for r in results]
-        known = self._known_results(moved)
-        return [pool.value(r, dtype, known[i] if known else None) for i, r in enumerate(results)]
-
-    def _known_results(self, moved: Sequence[int]) -> list[Any] | None:
-        """The results as numbers, if all inputs are constant tensors."""
-        tensors = [v for v in self.inputs if v is not None]
-        if not moved or not all(isinstance(v, TermTensor) and v.known is not None for v in tensors):
-            return None
-        found = self.results(self._arrays())
-        return found if all(isinstance(r, np.ndarray) for r in found) else None
+        moved = (2,) if self.node.op_type == "OneHot" else moved_inputs(self.node)
+        float_dtype = _float_dtype(v for i, v in enumerate(self.inputs) if i in moved)
+        arrays = [self._cells(v) if i in moved or isinstance(v, list) else _known_of(v)
+                  for i, v in enumerate(self.inputs)]  # fmt: skip
+        found = [self._computed_value(r, float_dtype) for r in self.results(arrays)]
+        if not all(v is None or (isinstance(v, TermTensor) and v.known is not None) for v in self.inputs):
+            return found
+        known = zip(found, self.results(self._arrays()), strict=True)
+        return [TermTensor(v.dtype, v.elements, n) if isinstance(v, TermTensor) else v for v, n in known]
 
     def _cast_dtype(self) -> int:
         return self.tensor(1).dtype if self.node.op_type == "CastLike" else int(self.attributes["to"])
@@ -502,14 +485,15 @@ def _static_type(v: onnx.ValueInfoProto, op_type: str) -> tuple[int, tuple[int, 
     return tensor.elem_type, tuple(d.dim_value for d in tensor.shape.dim)
 
 
-def _cells(value: Value, terms: TermDomain) -> Any:
-    """An input of a meaning: constants that are no floats are numbers, as axes and shapes have to be."""
-    if not isinstance(value, TermTensor):
-        return value
-    if value.known is not None and value.known.dtype.kind in "biu":
-        return value.known
-    dtype = np.dtype(np.float64) if value.dtype in FLOAT_SORTS else helper.tensor_dtype_to_np_dtype(value.dtype)
-    return ObjectArray(value.elements, dtype, terms)
+def _float_dtype(values: Iterable[Value]) -> int:
+    """The type of the first tensor of floats, 0 if there is none."""
+    tensors = (t for v in values for t in (v if isinstance(v, list) else [v]) if t is not None)
+    return next((t.dtype for t in tensors if t.dtype in FLOAT_SORTS), 0)
+
+
+def _is_discrete(value: Value) -> TypeGuard[TermTensor]:
+    """Whether a value is a constant that is no float."""
+    return isinstance(value, TermTensor) and value.known is not None and value.known.dtype.kind in "biu"
 
 
 def _known_of(value: Value) -> Array | None:
@@ -519,47 +503,6 @@ def _known_of(value: Value) -> Array | None:
     if isinstance(value, list) or value.known is None:
         raise NotApplicable("a place depends on data")
     return value.known
-
-
-def _dtype_of(value: Value) -> int:
-    if isinstance(value, list):
-        return value[0].dtype if value else 0
-    return value.dtype if value is not None else 0
-
-
-@dataclass(slots=True)
-class _Pool:
-    """Elements by number, from 1 on; 0 is a zero."""
-
-    arithmetic: Arithmetic
-    elements: list[Element] = field(default_factory=list[Element])
-
-    def numbers(self, value: Value) -> Any:
-        """The numbers of the elements of a value, in its shape."""
-        if isinstance(value, list):
-            return [self.numbers(v) for v in value]
-        if value is None:
-            return None
-        first = len(self.elements) + 1
-        self.elements += value.elements.reshape(-1).tolist()
-        found: Array = np.arange(first, len(self.elements) + 1, dtype=np.int64)
-        return found.reshape(value.elements.shape)
-
-    def value(self, numbers: Any, dtype: int, known: Array | None) -> Value:
-        """The value with the elements of those numbers."""
-        if numbers is None:
-            return None
-        if isinstance(numbers, list):
-            return [cast("TermTensor", self.value(n, dtype, None)) for n in cast("list[Any]", numbers)]
-        found = np.empty(numbers.shape, object)
-        zero: Element | None = None
-        for at in np.ndindex(numbers.shape):
-            number = int(numbers[at])
-            if number == 0 and zero is None:
-                kind = self.arithmetic.kind(dtype)
-                zero = Element(kind.constant(0), kind)
-            found[at] = self.elements[number - 1] if number else zero
-        return TermTensor(dtype, found, known)
 
 
 def _axes(call: NodeCall, rank: int) -> tuple[int, ...]:
@@ -594,7 +537,7 @@ def _reduce(call: NodeCall) -> Sequence[Value]:
     if prod(x.elements.shape[a] for a in axes) == 1 and _keeps_one(call, x.dtype):
         return [_without_axes(call, x, axes)]
     kind = call.evaluation.arithmetic.kind(x.dtype)
-    is_ordered = not isinstance(kind, RealKind) and (op not in EXTREMES or isinstance(kind, FloatKind))
+    is_ordered = kind is not REAL and (op not in EXTREMES or bool(kind.dtype))
     return call.opaque() if not axes or is_ordered else call.computed()
 
 
@@ -603,7 +546,7 @@ def _keeps_one(call: NodeCall, dtype: int) -> bool:
     op, kind = call.node.op_type, call.evaluation.arithmetic.kind(dtype)
     if op not in SELF_OF_NONE or (op not in EXTREMES and dtype in WIDE_INTEGERS):
         return False
-    return not (op in SUMS and isinstance(kind, FloatKind))
+    return not (op in SUMS and kind.dtype)
 
 
 def _without_axes(call: NodeCall, x: TermTensor, axes: Sequence[int]) -> TermTensor:
@@ -669,7 +612,7 @@ def _zero_point(call: NodeCall, x: TermTensor) -> Element:
     return Element(kind.constant(0), kind)
 
 
-TENSOR_KERNELS: Mapping[str, Callable[[NodeCall], Sequence[Value]]] = {
+TENSOR_FUNCTIONS: Mapping[str, Callable[[NodeCall], Sequence[Value]]] = {
     **dict.fromkeys(ops_with(Trait.REDUCTION) - {"ReduceLogSum", "ReduceLogSumExp"}, _reduce),
     "ConvInteger": _conv_of_integers,
     "QLinearConv": _conv_of_integers,

@@ -18,7 +18,7 @@ from ..operators.declaration import Trait
 from ..operators.object_array import NotSupported
 from ..operators.table import ops_with
 from .obligation import NotApplicable
-from .smt_terms import NEAREST, Element, FloatKind, IntegerKind, Kind, RealKind, Term, all_of, either, z3
+from .smt_terms import NEAREST, REAL, Element, Kind, Term, all_of, either, z3
 from .term_domain import TermDomain, chosen, integer_range, operation
 
 DEFAULT_CODES = TensorProto.UINT8
@@ -92,7 +92,7 @@ def _where(_: ElementCall, condition: Element, a: Element, b: Element) -> Elemen
 
 def _bit_shift(call: ElementCall, a: Element, b: Element) -> Element:
     """A shift by the width or more is not defined in C."""
-    if not isinstance(a.kind, IntegerKind):
+    if not a.kind.width:
         raise NotSupported("BitShift of other than integers")
     shifted = a.term << b.term if call.attributes.get("direction") == "LEFT" else z3.LShR(a.term, b.term)
     beyond = call.unspecified("BitShift by the width", [a.term, b.term], a.kind.sort)
@@ -101,7 +101,7 @@ def _bit_shift(call: ElementCall, a: Element, b: Element) -> Element:
 
 def _dequantize(call: ElementCall, x: Element, scale: Element, zero: Element | None = None) -> Element:
     """(x - zero_point) * scale, the difference in int32."""
-    if not isinstance(x.kind, IntegerKind):
+    if not x.kind.width:
         raise NotApplicable("DequantizeLinear of other than integers")
     wide = call.terms.arithmetic.kind(TensorProto.INT32)
     parts = [call.terms.converted(e, wide).term for e in (x, zero) if e is not None]
@@ -118,12 +118,12 @@ def _quantize(call: ElementCall, x: Element, scale: Element, zero: Element | Non
     default = call.attributes.get("output_dtype") or DEFAULT_CODES
     kind = zero.kind if zero is not None else call.terms.arithmetic.kind(default)
     offset = z3.simplify(zero.term) if zero is not None else kind.constant(0)
-    if not isinstance(kind, IntegerKind) or not z3.is_bv_value(offset):
+    if not kind.width or not z3.is_bv_value(offset):
         raise NotApplicable("QuantizeLinear to other than integers, or with a computed zero point")
     point = offset.as_signed_long() if kind.signed else offset.as_long()
     low, high = (n - point for n in integer_range(kind))
     quotient = call.terms.operate("divide", x, scale)
-    if isinstance(x.kind, RealKind):
+    if x.kind is REAL:
         whole = z3.ToInt(x.kind.operations["rint"](quotient.term))
         code = z3.Int2BV(either(whole < low, low, either(whole > high, high, whole)) + point, kind.width)
     else:
@@ -131,7 +131,7 @@ def _quantize(call: ElementCall, x: Element, scale: Element, zero: Element | Non
     return Element(code, kind, all_of(quotient.defined, *([zero.defined] if zero is not None else [])))
 
 
-def _code_of_float(call: ElementCall, x: Element, kind: IntegerKind, ends: tuple[int, int]) -> Term:
+def _code_of_float(call: ElementCall, x: Element, kind: Kind, ends: tuple[int, int]) -> Term:
     """A float rounded to an integer within `ends`, which the float type holds."""
     low, high = (x.kind.constant(n) for n in ends)
     inside = either(z3.fpLT(x.term, low), low, either(z3.fpGT(x.term, high), high, x.term))
@@ -154,10 +154,11 @@ OVERRIDES: Mapping[str, Override] = {
     "BitShift": _bit_shift, "Clip": _clip, "DequantizeLinear": _dequantize, "QuantizeLinear": _quantize,
 }  # fmt: skip
 OVERRIDES_OF_FLOATS: Mapping[str, Override] = {
+    **OVERRIDES,
     "Max": _extreme("Max", z3.fpGT), "Min": _extreme("Min", z3.fpLT), "Relu": _relu, "Where": _where,
 }  # fmt: skip
-"""Those of floats bit for bit."""
-OVERRIDES_OF_INTEGERS: Mapping[str, Override] = {"Div": _divide}
+"""The overrides of floats bit for bit."""
+OVERRIDES_OF_INTEGERS: Mapping[str, Override] = {**OVERRIDES, "Div": _divide}
 ROUNDS_ONCE = ops_with(Trait.ROUNDS_ONCE)
 INTEGER_BITS = ops_with(Trait.INTEGER_BITS)
 OF_REALS = frozenset({
@@ -175,14 +176,11 @@ LAYOUT_INVARIANT = ops_with(Trait.LAYOUT_INVARIANT)
 
 def override_of(op_type: str, kind: Kind) -> Override | None:
     """The override of an operator for elements of a kind, or None where its meaning computes them."""
-    own: Mapping[str, Override] = {}
-    if isinstance(kind, FloatKind | IntegerKind):
-        own = OVERRIDES_OF_FLOATS if isinstance(kind, FloatKind) else OVERRIDES_OF_INTEGERS
-    return OVERRIDES.get(op_type) or own.get(op_type)
+    overrides = OVERRIDES_OF_FLOATS if kind.dtype else OVERRIDES_OF_INTEGERS if kind.width else OVERRIDES
+    return overrides.get(op_type)
 
 
 def is_encoded(op_type: str, kind: Kind) -> bool:
     """Whether the meaning or an override of an operator says what onnxruntime computes from elements of a kind."""
-    if isinstance(kind, FloatKind):
-        return op_type in ROUNDS_ONCE
-    return op_type in ROUNDS_ONCE or op_type in (OF_REALS if isinstance(kind, RealKind) else INTEGER_BITS)
+    more = OF_REALS if kind is REAL else INTEGER_BITS
+    return op_type in ROUNDS_ONCE or (not kind.dtype and op_type in more)

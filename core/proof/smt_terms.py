@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import partial
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
@@ -15,6 +15,7 @@ from onnx import TensorProto
 from .obligation import NotApplicable
 
 z3: Any = import_module("z3")
+operator: Any = import_module("operator")
 Term = Any
 """A z3 expression."""
 Operation = Callable[..., Term]
@@ -37,87 +38,23 @@ INTEGER_SORTS: Mapping[int, tuple[int, bool]] = {
 COMPARISONS = frozenset({"equal", "greater", "greater_equal", "less", "less_equal"})
 
 
-class Kind(Protocol):
-    """The terms of an element type.
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The terms of an element type, by a name of its own; floats have a `dtype`, integers a `width`.
 
     `operations` gives the function of terms for elementwise functions of NumPy, by name, and `domains` the condition
-    under which such a function is defined, for those that are not always.
+    under which such a function is defined, for those that are not always. `constant` gives the term of a number,
+    exactly; it is rounded to the nearest where the kind lacks it. It raises NotApplicable for what is no number.
     """
 
-    @property
-    def sort(self) -> Any:
-        """The sort of the terms."""
-        ...
-
-    @property
-    def operations(self) -> Mapping[str, Operation]:
-        """The functions of terms by operator."""
-        ...
-
-    @property
-    def domains(self) -> Mapping[str, Operation]:
-        """The conditions of those that are not defined everywhere."""
-        ...
-
-    def constant(self, number: Any) -> Term:
-        """The term of a number, exactly; it is rounded to the nearest where the kind lacks it."""
-        ...
-
-
-def _plus(a: Term, b: Term) -> Term:
-    return a + b
-
-
-def _minus(a: Term, b: Term) -> Term:
-    return a - b
-
-
-def _times(a: Term, b: Term) -> Term:
-    return a * b
-
-
-def _quotient(a: Term, b: Term) -> Term:
-    return a / b
-
-
-def _remainder(a: Term, b: Term) -> Term:
-    return a % b
-
-
-def _equals(a: Term, b: Term) -> Term:
-    return a == b
-
-
-def _less(a: Term, b: Term) -> Term:
-    return a < b
-
-
-def _at_most(a: Term, b: Term) -> Term:
-    return a <= b
-
-
-def _greater_of(a: Term, b: Term) -> Term:
-    return either(a < b, b, a)
-
-
-def _lesser_of(a: Term, b: Term) -> Term:
-    return either(b < a, b, a)
-
-
-def _is_nonzero_divisor(_: Term, b: Term) -> Term:
-    return b != 0
-
-
-ORDER: Mapping[str, Binary] = {
-    "equal": _equals,
-    "greater": lambda a, b: a > b,
-    "greater_equal": lambda a, b: a >= b,
-    "less": _less,
-    "less_equal": _at_most,
-}
-SIGNED: tuple[Operation, ...] = (_less, _at_most, _quotient, _remainder)
-"""The order of bit-vectors, their quotient towards zero, and the remainder with the sign of the divisor."""
-UNSIGNED: tuple[Operation, ...] = (z3.ULT, z3.ULE, z3.UDiv, z3.URem)
+    name: str
+    sort: Any = field(compare=False)
+    operations: Mapping[str, Operation] = field(compare=False)
+    constant: Callable[[Any], Term] = field(compare=False)
+    domains: Mapping[str, Operation] = field(default_factory=dict[str, Operation], compare=False)
+    dtype: int = 0
+    width: int = 0
+    signed: bool = False
 
 
 def either(condition: Term, a: Term, b: Term) -> Term:
@@ -132,36 +69,49 @@ def _round_half_to_even(x: Term) -> Term:
     return z3.ToReal(nearest)
 
 
-def _sign_of_real(x: Term) -> Term:
-    return either(x < 0, z3.RealVal(-1), either(x > 0, z3.RealVal(1), z3.RealVal(0)))
+REAL_FUNCTIONS: Mapping[str, Unary] = {
+    "absolute": lambda x: either(x < 0, -x, x),
+    "ceil": lambda x: -z3.ToReal(z3.ToInt(-x)),
+    "floor": lambda x: z3.ToReal(z3.ToInt(x)),
+    "isinf": lambda _: FALSE,
+    "isnan": lambda _: FALSE,
+    "negative": operator.neg,
+    "rint": _round_half_to_even,
+    "sign": lambda x: either(x < 0, z3.RealVal(-1), either(x > 0, z3.RealVal(1), z3.RealVal(0))),
+}
+REAL_OPERATIONS: Mapping[str, Binary] = {
+    "add": operator.add,
+    "divide": operator.truediv,
+    "equal": operator.eq,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "maximum": lambda a, b: either(a < b, b, a),
+    "minimum": lambda a, b: either(b < a, b, a),
+    "multiply": operator.mul,
+    "subtract": operator.sub,
+}
+REAL_DOMAINS: Mapping[str, Unary] = {
+    "arccos": lambda x: z3.And(x >= -1, x <= 1),
+    "arccosh": lambda x: x >= 1,
+    "arcsin": lambda x: z3.And(x >= -1, x <= 1),
+    "arctanh": lambda x: z3.And(x > -1, x < 1),
+    "log": lambda x: x > 0,
+    "sqrt": lambda x: x >= 0,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class RealKind:
-    """Floats taken as real numbers: no rounding, no NaN, no infinity and one zero."""
+def _is_nonzero_divisor(_: Term, b: Term) -> Term:
+    return b != 0
 
-    @property
-    def sort(self) -> Any:
-        """The sort of real numbers."""
-        return z3.RealSort()
 
-    @property
-    def operations(self) -> Mapping[str, Operation]:
-        """The functions that are exact over the reals."""
-        return REAL_OPERATIONS
-
-    @property
-    def domains(self) -> Mapping[str, Operation]:
-        """The conditions under which quotients, roots and logarithms exist."""
-        return REAL_DOMAINS
-
-    def constant(self, number: Any) -> Term:
-        """The term of a finite number. Raises NotApplicable for others."""
-        if isinstance(number, Fraction):
-            return z3.Q(number.numerator, number.denominator)
-        if not np.isfinite(number):
-            raise NotApplicable(f"the constant {number} is no real number")
-        return self.constant(simplest_fraction(number))
+def _real(number: Any) -> Term:
+    if isinstance(number, Fraction):
+        return z3.Q(number.numerator, number.denominator)
+    if not np.isfinite(number):
+        raise NotApplicable(f"the constant {number} is no real number")
+    return _real(simplest_fraction(number))
 
 
 def simplest_fraction(number: Any) -> Fraction:
@@ -187,223 +137,117 @@ def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
     return whole + 1 / _simplest_between(1 / (high - whole), 1 / (low - whole))
 
 
-REAL_FUNCTIONS: Mapping[str, Unary] = {
-    "absolute": lambda x: either(x < 0, -x, x),
-    "ceil": lambda x: -z3.ToReal(z3.ToInt(-x)),
-    "floor": lambda x: z3.ToReal(z3.ToInt(x)),
-    "isinf": lambda _: FALSE,
-    "isnan": lambda _: FALSE,
-    "negative": lambda x: -x,
-    "rint": _round_half_to_even,
-    "sign": _sign_of_real,
-}
-REAL_OPERATIONS: Mapping[str, Operation] = {
-    **REAL_FUNCTIONS,
-    **ORDER,
-    "add": _plus,
-    "divide": _quotient,
-    "maximum": _greater_of,
-    "minimum": _lesser_of,
-    "multiply": _times,
-    "subtract": _minus,
-}
-REAL_FUNCTION_DOMAINS: Mapping[str, Unary] = {
-    "arccos": lambda x: z3.And(x >= -1, x <= 1),
-    "arccosh": lambda x: x >= 1,
-    "arcsin": lambda x: z3.And(x >= -1, x <= 1),
-    "arctanh": lambda x: z3.And(x > -1, x < 1),
-    "log": lambda x: x > 0,
-    "sqrt": lambda x: x >= 0,
-}
-REAL_DOMAINS: Mapping[str, Operation] = {**REAL_FUNCTION_DOMAINS, "divide": _is_nonzero_divisor}
+REAL = Kind(
+    "real",
+    z3.RealSort(),
+    {**REAL_FUNCTIONS, **REAL_OPERATIONS},
+    _real,
+    {**REAL_DOMAINS, "divide": _is_nonzero_divisor},
+)
+"""Floats taken as real numbers: no rounding, no NaN, no infinity and one zero."""
 
 
-@dataclass(frozen=True)
-class FloatKind:
+def float_kind(dtype: int) -> Kind:
     """Floats of IEEE 754 bit for bit, but for the bits of NaN: the signs of zero, infinities and rounding included."""
+    sort = z3.FPSort(*FLOAT_SORTS[dtype])
 
-    dtype: int
-
-    @cached_property
-    def sort(self) -> Any:
-        """The sort of floats of that type."""
-        return z3.FPSort(*FLOAT_SORTS[self.dtype])
-
-    @property
-    def operations(self) -> Mapping[str, Operation]:
-        """The functions that onnxruntime computes with one rounding, or none."""
-        return self._operations
-
-    @property
-    def domains(self) -> Mapping[str, Operation]:
-        """None: each operation has a result for all floats."""
-        return {}
-
-    def constant(self, number: Any) -> Term:
-        """The term of a number, rounded to the nearest."""
+    def constant(number: Any) -> Term:
         if isinstance(number, Fraction):
-            return z3.simplify(z3.fpRealToFP(NEAREST, z3.Q(number.numerator, number.denominator), self.sort))
+            return z3.simplify(z3.fpRealToFP(NEAREST, z3.Q(number.numerator, number.denominator), sort))
         value = float(number)
         if np.isnan(value):
-            return z3.fpNaN(self.sort)
+            return z3.fpNaN(sort)
         if np.isinf(value):
-            return z3.fpInfinity(self.sort, value < 0)
-        return z3.fpMinusZero(self.sort) if value == 0 and np.signbit(value) else z3.FPVal(value, self.sort)
+            return z3.fpInfinity(sort, value < 0)
+        return z3.fpMinusZero(sort) if value == 0 and np.signbit(value) else z3.FPVal(value, sort)
 
-    @cached_property
-    def _operations(self) -> Mapping[str, Operation]:
-        zero, one, minus = (self.constant(n) for n in (0, 1, -1))
-        functions: Mapping[str, Unary] = {
-            "absolute": z3.fpAbs,
-            "ceil": lambda x: z3.fpRoundToIntegral(z3.RTP(), x),
-            "floor": lambda x: z3.fpRoundToIntegral(z3.RTN(), x),
-            "isinf": z3.fpIsInf,
-            "isnan": z3.fpIsNaN,
-            "negative": z3.fpNeg,
-            "rint": lambda x: z3.fpRoundToIntegral(NEAREST, x),
-            "sign": lambda x: either(
-                z3.fpIsNaN(x), x, either(z3.fpLT(x, zero), minus, either(z3.fpGT(x, zero), one, zero))
-            ),
-            "sqrt": lambda x: z3.fpSqrt(NEAREST, x),
-        }
-        return {**functions, **FLOAT_OPERATIONS}
+    def sign(x: Term) -> Term:
+        return either(z3.fpIsNaN(x), x, either(z3.fpLT(x, zero), minus, either(z3.fpGT(x, zero), one, zero)))
 
-
-FLOAT_OPERATIONS: Mapping[str, Binary] = {
-    "add": lambda a, b: z3.fpAdd(NEAREST, a, b),
-    "divide": lambda a, b: z3.fpDiv(NEAREST, a, b),
-    "equal": z3.fpEQ,
-    "greater": z3.fpGT,
-    "greater_equal": z3.fpGEQ,
-    "less": z3.fpLT,
-    "less_equal": z3.fpLEQ,
-    "multiply": lambda a, b: z3.fpMul(NEAREST, a, b),
-    "subtract": lambda a, b: z3.fpSub(NEAREST, a, b),
-}
+    zero, one, minus = map(constant, (0, 1, -1))
+    operations: Mapping[str, Operation] = {
+        "absolute": z3.fpAbs,
+        "add": partial(z3.fpAdd, NEAREST),
+        "ceil": partial(z3.fpRoundToIntegral, z3.RTP()),
+        "divide": partial(z3.fpDiv, NEAREST),
+        "equal": z3.fpEQ,
+        "floor": partial(z3.fpRoundToIntegral, z3.RTN()),
+        "greater": z3.fpGT,
+        "greater_equal": z3.fpGEQ,
+        "isinf": z3.fpIsInf,
+        "isnan": z3.fpIsNaN,
+        "less": z3.fpLT,
+        "less_equal": z3.fpLEQ,
+        "multiply": partial(z3.fpMul, NEAREST),
+        "negative": z3.fpNeg,
+        "rint": partial(z3.fpRoundToIntegral, NEAREST),
+        "sign": sign,
+        "sqrt": partial(z3.fpSqrt, NEAREST),
+        "subtract": partial(z3.fpSub, NEAREST),
+    }
+    return Kind(TensorProto.DataType.Name(dtype), sort, operations, constant, dtype=dtype)
 
 
-@dataclass(frozen=True)
-class IntegerKind:
-    """Integers of so many bits, which wrap around."""
+def integer_kind(width: int, signed: bool) -> Kind:
+    """Integers of so many bits, which wrap around. `divide` truncates; `remainder` has the sign of the divisor.
 
-    width: int
-    signed: bool
+    A division ends the process, and is not defined, by 0, and of the least number by -1.
+    """
+    less: Operation = operator.lt if signed else z3.ULT
+    at_most: Operation = operator.le if signed else z3.ULE
 
-    @cached_property
-    def sort(self) -> Any:
-        """The sort of bit-vectors of that width."""
-        return z3.BitVecSort(self.width)
+    def constant(number: Any) -> Term:
+        return z3.BitVecVal(int(number), width)
 
-    @property
-    def operations(self) -> Mapping[str, Operation]:
-        """The functions as onnxruntime's kernels compute them; `divide` truncates."""
-        return self._operations
+    def divides(a: Term, b: Term) -> Term:
+        return z3.And(b != 0, z3.Not(z3.And(a == 1 << (width - 1), b == -1))) if signed else b != 0
 
-    @property
-    def domains(self) -> Mapping[str, Operation]:
-        """The condition under which a division does not end the process: not by 0, nor of the least number by -1."""
-
-        def divides(a: Term, b: Term) -> Term:
-            if not self.signed:
-                return b != 0
-            return z3.And(b != 0, z3.Not(z3.And(a == 1 << (self.width - 1), b == -1)))
-
-        return dict.fromkeys(("divide", "fmod", "remainder"), divides)
-
-    def constant(self, number: Any) -> Term:
-        """The term of an integer."""
-        return z3.BitVecVal(int(number), self.width)
-
-    @cached_property
-    def _operations(self) -> Mapping[str, Operation]:
-        less, at_most, divide, remainder = SIGNED if self.signed else UNSIGNED
-        zero, one = self.constant(0), self.constant(1)
-        functions: Mapping[str, Unary] = {
-            "absolute": lambda x: either(less(x, zero), -x, x),
-            "invert": lambda x: ~x,
-            "negative": lambda x: -x,
-            "sign": lambda x: either(less(x, zero), -one, either(x == zero, zero, one)),
-        }
-        binary: Mapping[str, Binary] = {
-            "add": _plus,
-            "bitwise_and": lambda a, b: a & b,
-            "bitwise_or": lambda a, b: a | b,
-            "bitwise_xor": lambda a, b: a ^ b,
-            "divide": divide,
-            "equal": _equals,
-            "fmod": z3.SRem if self.signed else z3.URem,
-            "greater": lambda a, b: less(b, a),
-            "greater_equal": lambda a, b: at_most(b, a),
-            "less": less,
-            "less_equal": at_most,
-            "maximum": lambda a, b: either(less(a, b), b, a),
-            "minimum": lambda a, b: either(less(b, a), b, a),
-            "remainder": remainder,
-            "multiply": _times,
-            "subtract": _minus,
-        }
-        return {**functions, **binary}
-
-
-@dataclass(frozen=True, slots=True)
-class BoolKind:
-    """Truth values."""
-
-    @property
-    def sort(self) -> Any:
-        """The sort of truth values."""
-        return z3.BoolSort()
-
-    @property
-    def operations(self) -> Mapping[str, Operation]:
-        """The functions of truth values."""
-        return BOOL_OPERATIONS
-
-    @property
-    def domains(self) -> Mapping[str, Operation]:
-        """None."""
-        return {}
-
-    def constant(self, number: Any) -> Term:
-        """The term of a bool."""
-        return z3.BoolVal(bool(number))
+    zero, one = map(constant, (0, 1))
+    functions: Mapping[str, Unary] = {
+        "absolute": lambda x: either(less(x, zero), -x, x),
+        "invert": operator.invert,
+        "negative": operator.neg,
+        "sign": lambda x: either(less(x, zero), -one, either(x == zero, zero, one)),
+    }
+    operations: Mapping[str, Binary] = {
+        "add": operator.add,
+        "bitwise_and": operator.and_,
+        "bitwise_or": operator.or_,
+        "bitwise_xor": operator.xor,
+        "divide": operator.truediv if signed else z3.UDiv,
+        "equal": operator.eq,
+        "fmod": z3.SRem if signed else z3.URem,
+        "greater": lambda a, b: less(b, a),
+        "greater_equal": lambda a, b: at_most(b, a),
+        "less": less,
+        "less_equal": at_most,
+        "maximum": lambda a, b: either(less(a, b), b, a),
+        "minimum": lambda a, b: either(less(b, a), b, a),
+        "multiply": operator.mul,
+        "remainder": operator.mod if signed else z3.URem,
+        "subtract": operator.sub,
+    }
+    domains: Mapping[str, Operation] = {"divide": divides, "fmod": divides, "remainder": divides}
+    name = f"{'' if signed else 'u'}int{width}"
+    sort, all_operations = z3.BitVecSort(width), {**functions, **operations}
+    return Kind(name, sort, all_operations, constant, domains, width=width, signed=signed)
 
 
 BOOL_OPERATIONS: Mapping[str, Operation] = {
     "bitwise_and": z3.And,
     "bitwise_or": z3.Or,
     "bitwise_xor": z3.Xor,
+    "equal": operator.eq,
     "invert": z3.Not,
     "logical_and": z3.And,
-    "equal": _equals,
     "logical_not": z3.Not,
     "logical_or": z3.Or,
     "logical_xor": z3.Xor,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TextKind:
-    """Texts, of which only equality is known."""
-
-    @property
-    def sort(self) -> Any:
-        """A sort without structure."""
-        return z3.DeclareSort("Text")
-
-    @property
-    def operations(self) -> Mapping[str, Operation]:
-        """Equality."""
-        return {"equal": _equals}
-
-    @property
-    def domains(self) -> Mapping[str, Operation]:
-        """None."""
-        return {}
-
-    def constant(self, number: Any) -> Term:
-        """The term of a text."""
-        return z3.Const(f"text {number!r}", self.sort)
+BOOL = Kind("bool", z3.BoolSort(), BOOL_OPERATIONS, lambda number: z3.BoolVal(bool(number)))
+TEXT_SORT = z3.DeclareSort("Text")
+TEXT = Kind("text", TEXT_SORT, {"equal": operator.eq}, lambda text: z3.Const(f"text {text!r}", TEXT_SORT))
+"""Texts, of which only equality is known."""
 
 
 @dataclass(frozen=True)
@@ -421,13 +265,13 @@ class Arithmetic:
 
     def _made(self, dtype: int) -> Kind:
         if dtype in FLOAT_SORTS:
-            return RealKind() if self.over_reals else FloatKind(dtype)
+            return REAL if self.over_reals else float_kind(dtype)
         if dtype in INTEGER_SORTS:
-            return IntegerKind(*INTEGER_SORTS[dtype])
+            return integer_kind(*INTEGER_SORTS[dtype])
         if dtype == TensorProto.BOOL:
-            return BoolKind()
+            return BOOL
         if dtype == TensorProto.STRING:
-            return TextKind()
+            return TEXT
         raise NotApplicable(f"elements of type {TensorProto.DataType.Name(dtype)} have no terms")
 
 

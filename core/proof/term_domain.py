@@ -15,16 +15,14 @@ from ..operators.object_array import NotSupported
 from .obligation import NotApplicable
 from .smt_functions import PAIR_STATEMENTS, STATEMENTS, Functions
 from .smt_terms import (
+    BOOL,
     COMPARISONS,
+    REAL,
     TRUE,
     Arithmetic,
-    BoolKind,
     Element,
-    FloatKind,
-    IntegerKind,
     Kind,
     Operation,
-    RealKind,
     Term,
     all_of,
     either,
@@ -57,23 +55,23 @@ class TermDomain:
         """The element of a cell. A float of Python is an attribute, or a constant of a formula."""
         if isinstance(cell, Element):
             return cell
-        if isinstance(kind, RealKind) and isinstance(cell, float) and float(np.float32(cell)) == cell:
+        if kind is REAL and isinstance(cell, float) and float(np.float32(cell)) == cell:
             cell = np.float32(cell)
         return Element(kind.constant(cell), kind)
 
     def apply(self, name: str, dtype: np.dtype[Any], *cells: Any) -> Any:
         """The result of a function of NumPy. Raises NotSupported."""
         kind = self.kind(dtype)
-        if isinstance(kind, BoolKind) and name in DECIDED:
+        if kind is BOOL and name in DECIDED:
             return self._connective(name, *cells)
-        if isinstance(kind, RealKind) and any(isinstance(c, float) and np.isinf(c) for c in cells):
+        if kind is REAL and any(isinstance(c, float) and np.isinf(c) for c in cells):
             return _beside_infinity(name, *cells)
         elements = [self.element(c, kind) for c in cells]
         if name in kind.operations:
             return self.operate(name, *elements)
-        if isinstance(kind, RealKind) and name in NAMED_FUNCTIONS:
+        if kind is REAL and name in NAMED_FUNCTIONS:
             return self._named(name, elements[0])
-        if isinstance(kind, RealKind) and name == "power":
+        if kind is REAL and name == "power":
             return self._power(*elements)
         return self._derived(name, dtype, *elements)
 
@@ -82,7 +80,7 @@ class TermDomain:
         kind, terms = elements[0].kind, [e.term for e in elements]
         function, domain = operation(kind, name), kind.domains.get(name)
         conditions = [*(e.defined for e in elements), *([domain(*terms)] if domain is not None else ())]
-        result: Kind = BoolKind() if name in TRUTH_VALUED else kind
+        result = BOOL if name in TRUTH_VALUED else kind
         return Element(function(*terms), result, all_of(*conditions))
 
     def select(self, condition: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
@@ -104,7 +102,7 @@ class TermDomain:
 
     def knows(self, name: str, dtype: np.dtype[Any]) -> bool:
         """Whether a function stays uninterpreted."""
-        return name in NAMED_FUNCTIONS and isinstance(self.kind(dtype), RealKind)
+        return name in NAMED_FUNCTIONS and self.kind(dtype) is REAL
 
     def converted(self, x: Element, kind: Kind) -> Element:
         """An element in another kind, as Cast gives it.
@@ -160,24 +158,24 @@ class TermDomain:
         return Element(1 / product, x.kind, all_of(x.defined, x.term != 0))
 
     def _converted_term(self, x: Element, kind: Kind) -> Term:
-        if isinstance(x.kind, BoolKind) and not isinstance(kind, BoolKind):
+        if x.kind is BOOL and kind is not BOOL:
             return either(x.term, kind.constant(1), kind.constant(0))
-        if isinstance(x.kind, IntegerKind):
+        if x.kind.width:
             return _converted_integer(x.term, x.kind, kind)
-        if isinstance(x.kind, RealKind | FloatKind):
+        if x.kind is REAL or x.kind.dtype:
             return self._converted_float(x, kind)
         raise NotApplicable(f"Cast of {x.kind.sort} to {kind.sort} is not encoded")
 
     def _converted_float(self, x: Element, kind: Kind) -> Term:
-        if isinstance(kind, BoolKind):
-            return x.term != 0 if isinstance(x.kind, RealKind) else z3.Not(z3.fpIsZero(x.term))
-        if isinstance(kind, RealKind):
+        if kind is BOOL:
+            return x.term != 0 if x.kind is REAL else z3.Not(z3.fpIsZero(x.term))
+        if kind is REAL:
             return x.term
-        if isinstance(kind, FloatKind):
+        if kind.dtype:
             return z3.fpFPToFP(z3.RNE(), x.term, kind.sort)
-        if isinstance(kind, IntegerKind):
+        if kind.width:
             beyond = self.functions.apply(f"Cast to {kind.width} {kind.signed}", [x.term], kind.sort)
-            if isinstance(x.kind, RealKind):
+            if x.kind is REAL:
                 return beyond
             low, high = integer_range(kind)
             fits = z3.And(z3.fpGT(x.term, x.kind.constant(low - 1)), z3.fpLT(x.term, x.kind.constant(high + 1)))
@@ -215,22 +213,22 @@ def _beside_infinity(name: str, a: Any, b: Any) -> Any:
     if name not in COMPARISONS:
         raise NotSupported(f"{name} of an infinity")
     numbers = (0.0, end) if is_first else (end, 0.0)
-    return Element(z3.BoolVal(bool(getattr(np, name)(*numbers))), BoolKind(), x.defined)
+    return Element(z3.BoolVal(bool(getattr(np, name)(*numbers))), BOOL, x.defined)
 
 
-def integer_range(kind: IntegerKind) -> tuple[int, int]:
+def integer_range(kind: Kind) -> tuple[int, int]:
     """The least and the greatest number."""
     return (-(1 << (kind.width - 1)), (1 << (kind.width - 1)) - 1) if kind.signed else (0, (1 << kind.width) - 1)
 
 
-def _converted_integer(term: Term, source: IntegerKind, kind: Kind) -> Term:
-    if isinstance(kind, BoolKind):
+def _converted_integer(term: Term, source: Kind, kind: Kind) -> Term:
+    if kind is BOOL:
         return term != 0
-    if isinstance(kind, RealKind):
+    if kind is REAL:
         return z3.ToReal(z3.BV2Int(term, is_signed=source.signed))
-    if isinstance(kind, FloatKind):
+    if kind.dtype:
         return (z3.fpSignedToFP if source.signed else z3.fpUnsignedToFP)(z3.RNE(), term, kind.sort)
-    if isinstance(kind, IntegerKind):
+    if kind.width:
         if kind.width <= source.width:
             return z3.Extract(kind.width - 1, 0, term)
         return (z3.SignExt if source.signed else z3.ZeroExt)(kind.width - source.width, term)

@@ -21,12 +21,12 @@ from .folding_limits import (
     MAX_LIVE_BYTES,
     MAX_TRANSIENT_BYTES,
     MAX_TRIP_COUNT,
+    ResultSizes,
     Work,
     evaluation_limits,
     spend,
     work_of,
 )
-from .result_sizes import ResultSizes
 
 
 def select_within_limits(ops: Sequence[Op], sizes: ResultSizes, weight_bytes: int, spent: Work) -> dict[Op, Work]:

@@ -1,4 +1,4 @@
-"""Limits of constant folding, and the work of computing an op before it is computed.
+"""Limits of constant folding: bounds on the sizes of results and on the work of an op, before it is computed.
 
 All of them are counted, not timed, so that a run can be replayed. The process that computes has limits of time and
 memory besides, for ops that do more than their shapes say.
@@ -6,15 +6,18 @@ memory besides, for ops that do more than their shapes say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
+
+import numpy as np
+from onnx import TensorProto
 
 from ...core import Graph, Op, Value, require
 from ...core.ir.expressions import as_integers
-from ...core.ir.tensor import STRING
+from ...core.ir.tensor import STRING, element_bits
 from ...core.operators.declaration import Trait
-from ...core.operators.table import ops_with
+from ...core.operators.table import OPERATORS, ops_with
 from ...core.ort.evaluation_worker import EvaluationLimits
 from ..support.operand_queries import known_scalar
 
@@ -81,31 +84,28 @@ def evaluation_limits(work: Work, weight_bytes: int) -> EvaluationLimits:
 def work_of(op: Op, moved: int) -> Work | None:
     """The most work that an op does that reads and writes `moved` bytes; None if it is unknown."""
     found = Work(moved + OP_BYTES, _multiplications(op))
-    for count, ops in _inner_ops(op):
-        if count is None:
+    trips = _trip_bound(op) if op.subgraphs else 0
+    if trips is None:
+        return None
+    for inner in (inner for sub in op.subgraphs for inner in sub.ops()):
+        sizes = [_elements(v) for v in (*inner.inputs, *inner.outputs) if v is not None]
+        part = work_of(inner, 8 * sum(n or 0 for n in sizes))
+        if part is None or (None in sizes and inner.type not in LINEAR and not inner.subgraphs):
             return None
-        for inner in ops:
-            sizes = [_elements(v) for v in (*inner.inputs, *inner.outputs) if v is not None]
-            part = work_of(inner, 8 * sum(n or 0 for n in sizes))
-            if part is None or (None in sizes and inner.type not in LINEAR and not inner.subgraphs):
-                return None
-            found += part.times(count)
+        found += part.times(trips)
     return found
 
 
-def _inner_ops(op: Op) -> list[tuple[int | None, list[Op]]]:
-    """The ops of each body, and how often they run at most; None if that is unknown."""
-    count = {"If": lambda: 1, "Loop": lambda: known_scalar(op.input(0)), "Scan": lambda: _scan_length(op)}.get(op.type)
-    number = None if count is None else count()
-    times = None if number is None else max(int(number), 0)
-    return [(times, list(sub.ops())) for sub in op.subgraphs]
-
-
-def _scan_length(op: Op) -> int | None:
-    """A bound on the steps of a Scan."""
-    shapes = [v.known_shape for v in op.inputs if v is not None]
-    extents = [d for shape in shapes if shape is not None for d in shape if isinstance(d, int)]
-    return max(extents, default=None)
+def _trip_bound(op: Op) -> int | None:
+    """How often the bodies of an op run at most; None if that is unknown."""
+    if op.type == "Loop":
+        trips = known_scalar(op.input(0))
+        return None if trips is None else max(int(trips), 0)
+    if op.type == "Scan":
+        shapes = [v.known_shape for v in op.inputs if v is not None]
+        extents = [d for shape in shapes if shape is not None for d in shape if isinstance(d, int)]
+        return max(extents, default=None)
+    return 1 if op.type == "If" else None
 
 
 def _multiplications(op: Op) -> int:
@@ -130,26 +130,6 @@ def _of_convolution(op: Op, _: int, made: int) -> int | None:
     return filtered * prod(weight[1:]) if weight else None
 
 
-def _of_pool(op: Op, _: int, made: int) -> int:
-    return made * prod(int(n) for n in op.attr("kernel_shape") or (1,))
-
-
-def _of_resize(op: Op, _: int, made: int) -> int | None:
-    return None if op.attr("antialias", 0) else made * MAX_TAPS
-
-
-def _of_determinant(op: Op, read: int, _: int) -> int:
-    return read * max(_shape(op.input(0)), default=1)
-
-
-def _of_regular_expression(op: Op, read: int, _: int) -> int:
-    return read * len(str(op.attr("pattern")))
-
-
-def _of_ngrams(op: Op, read: int, _: int) -> int:
-    return read * (1 + int(op.attr("max_skip_count") or 0)) * int(op.attr("max_gram_length") or 1) ** 2
-
-
 def _of_einsum(op: Op, _read: int, _made: int) -> int:
     """The product of the extents of all letters, since the order of the products is that of the operands."""
     extents: dict[str, int] = {}
@@ -165,12 +145,17 @@ def _of_einsum(op: Op, _read: int, _made: int) -> int:
 MULTIPLICATIONS: Mapping[str, Callable[[Op, int, int], int | None]] = {
     **dict.fromkeys(("Gemm", "MatMul", "MatMulInteger", "QLinearMatMul"), _of_product),
     **dict.fromkeys(ops_with(Trait.CONVOLUTION), _of_convolution),
-    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _of_pool),
-    **dict.fromkeys(("Resize", "Upsample"), _of_resize),
-    "Det": _of_determinant,
+    **dict.fromkeys(
+        ("AveragePool", "LpPool", "MaxPool"),
+        lambda op, _, made: made * prod(int(n) for n in op.attr("kernel_shape") or (1,)),
+    ),
+    **dict.fromkeys(("Resize", "Upsample"), lambda op, _, made: None if op.attr("antialias", 0) else made * MAX_TAPS),
+    "Det": lambda op, read, _: read * max(_shape(op.input(0)), default=1),
     "Einsum": _of_einsum,
-    "RegexFullMatch": _of_regular_expression,
-    "TfIdfVectorizer": _of_ngrams,
+    "RegexFullMatch": lambda op, read, _: read * len(str(op.attr("pattern"))),
+    "TfIdfVectorizer": lambda op, read, _: (
+        read * (1 + int(op.attr("max_skip_count") or 0)) * int(op.attr("max_gram_length") or 1) ** 2
+    ),
 }
 """Bounds on the multiplications of ops by operator, given the elements that they read and make; None if unknown."""
 
@@ -187,3 +172,115 @@ def _elements(value: Value) -> int | None:
     shape = value.known_shape if value.type is None else None
     extents = None if shape is None else as_integers(shape)
     return None if extents is None else prod(extents)
+
+
+SEQUENCE_OPS = ("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence")
+OUT_OF_SEQUENCE_OPS = ("ConcatFromSequence", "SequenceAt")
+# Operators that give at most one element for each of their input, and so many bits more for each.
+ADDED_BITS = {"NonZero": 8 * 8, "Unique": 8, "Compress": 0}  # NonZero has an int64 for each of 8 axes at most
+STRING_BYTES = 64  # of a string besides its text
+NUMBER_LENGTH = 64  # characters of a number, at most
+KEEPING_TEXT = (
+    ops_with(Trait.MOVES_DATA)
+    | {op_type for op_type, row in OPERATORS.items() if row.data != ()}
+    | {"StringSplit", "Unique"}
+)
+MAX_CASE_GROWTH = 3  # characters for one, in a change of case (Unicode, SpecialCasing)
+
+
+class ResultSizes:
+    """Bounds on the bytes of constants and of results of ops, which are added in order, each once.
+
+    Those of dense tensors are their sizes by inference; of sequences, the sum of all tensors that were inserted, one
+    for each time; of strings, the longest text of each. A shape that a file declares and that inference cannot confirm
+    is taken to be true, but not for a tensor from a sequence.
+    """
+
+    def __init__(self) -> None:
+        self._bytes: dict[Value, int | None] = {}
+        self._lengths: dict[Value, int | None] = {}  # the longest text of strings, in bytes
+
+    def of(self, value: Value) -> int | None:
+        """The bound of a constant, or of a result that was added; None if it is unknown."""
+        if value in self._bytes:
+            return self._bytes[value]
+        return value.tensor.nbytes if value.tensor is not None else _static_bytes(value)
+
+    def of_all(self, values: Iterable[Value | None]) -> int:
+        """The sum of the known bounds of values."""
+        return sum(self.of(v) or 0 for v in values if v is not None)
+
+    def add(self, op: Op) -> int | None:
+        """Add the results of an op, whose inputs are constants or have been added; None if one is unknown."""
+        results = [v for v in op.outputs if v.name]
+        for v in results:
+            self._bytes[v] = self._bound(op, v)
+        known = [b for v in results if (b := self._bytes[v]) is not None]
+        return sum(known) if len(known) == len(results) else None
+
+    def _bound(self, op: Op, value: Value) -> int | None:
+        size = _static_bytes(value)
+        if value.type is not None:
+            return self._sum(op.inputs) if op.type in SEQUENCE_OPS and not op.domain else None
+        if value.recorded_type[0] == STRING:
+            length = self._lengths[value] = self._length_of_result(op)
+            return None if size is None or length is None else size // 8 * (STRING_BYTES + length)
+        if op.domain:
+            return size
+        if op.type in OUT_OF_SEQUENCE_OPS:
+            whole = self._sum(op.inputs)
+            return None if size is None or whole is None else max(size, whole)
+        return self._data_dependent_bound(op) if size is None else size
+
+    def _sum(self, values: Iterable[Value | None]) -> int | None:
+        given = [v for v in values if v is not None]
+        sizes = [n for v in given if (n := self.of(v)) is not None]
+        return sum(sizes) if len(sizes) == len(given) else None
+
+    def _length(self, value: Value) -> int | None:
+        """The bytes of the longest string, also of one inside a sequence of strings; None if it is unknown."""
+        if value not in self._lengths and value.tensor is not None:
+            is_text = value.tensor.dtype == STRING
+            self._lengths[value] = max((len(str(s)) * 4 for s in value.const.flat), default=0) if is_text else 0
+        return self._lengths.get(value)
+
+    def _length_of_result(self, op: Op) -> int | None:
+        inputs = [v for v in op.inputs if v is not None and (v.recorded_type[0] == STRING or v.type is not None)]
+        known = [n for v in inputs if (n := self._length(v)) is not None]
+        if len(known) < len(inputs):
+            return None
+        if op.domain:  # a text of an input, or of an attribute
+            return max([len(op.proto_bytes or b""), *known]) if op.proto_bytes else None
+        if op.type == "StringConcat":
+            return sum(known)
+        if op.type == "StringNormalizer":
+            return MAX_CASE_GROWTH * max(known, default=0)
+        if op.type == "Cast" and not inputs:
+            return NUMBER_LENGTH
+        return max(known, default=0) if op.type in KEEPING_TEXT else None
+
+    def _data_dependent_bound(self, op: Op) -> int | None:
+        """The bound of a result whose size depends on the data; None for most operators."""
+        if op.type == "Range":
+            ends = [v.const.reshape(-1) if v is not None and v.is_const else np.empty(0) for v in op.inputs]
+            if any(e.size != 1 for e in ends) or not ends[2][0]:
+                return None
+            start, limit, delta = (float(e[0]) for e in ends)
+            count = (limit - start) / delta
+            return max(ceil(count), 0) * ends[0].dtype.itemsize if np.isfinite(count) else None
+        data = op.input(0) if op.type in ADDED_BITS else None
+        size = None if data is None else self.of(data)
+        if data is None or size is None:
+            return None
+        return size + ADDED_BITS[op.type] * size * 8 // element_bits(data.known_dtype)
+
+
+def _static_bytes(value: Value) -> int | None:
+    """Bytes of a tensor of known type and extent, 8 for each string; None for others."""
+    if value.producer is not None:
+        value.producer.graph.context.infer(value.producer)  # a declared symbol may turn out to be a number
+    dtype, shape = value.recorded_type
+    if value.type is not None or dtype == TensorProto.UNDEFINED or shape is None:
+        return None
+    extents = as_integers(shape)
+    return None if extents is None else prod(extents) * element_bits(dtype) // 8

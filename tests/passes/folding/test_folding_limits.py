@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from passwright.core import Graph, Op, from_onnx
 from passwright.passes.folding.fold_constants import select_within_limits
-from passwright.passes.folding.folding_limits import MAX_LIVE_BYTES, OP_BYTES, Work, work_of
-from passwright.passes.folding.result_sizes import STRING_BYTES, ResultSizes
+from passwright.passes.folding.folding_limits import MAX_LIVE_BYTES, OP_BYTES, STRING_BYTES, ResultSizes, Work, work_of
 from rewriting import load
 
 WEIGHTS: dict[str, Any] = {

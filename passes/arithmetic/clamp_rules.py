@@ -10,7 +10,7 @@ from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
     is_finite,
     known,
-    require_scalar_or_broadcastable_to,
+    require_broadcastable_to,
     required_scalar,
 )
 from .value_ranges import CLAMPS, ValueRange, build_clamp, known_clamp, range_of, type_limits
@@ -53,7 +53,7 @@ def max_with_zero_to_relu(g: RewriteBuilder, x: Value, c: Value) -> Value:
     require(not x.is_const and c.dtype in FLOATS, "x is constant or not a float")
     number = float(required_scalar(c))
     require(number == 0 and copysign(1, number) > 0, "the bound is not positive zero")
-    require_scalar_or_broadcastable_to(c, x)
+    require_broadcastable_to(c, x)
     return build_clamp(g, x, ValueRange(low=0.0))
 
 
@@ -86,7 +86,7 @@ def required_clamp(op: Op) -> tuple[Value, ValueRange]:
     x, clamp = known(known_clamp(op), f"{op.label} has no constant bounds")
     for c in op.inputs if op.type in {"Max", "Min"} else ():
         if c is not None and c is not x:
-            require_scalar_or_broadcastable_to(c, x)
+            require_broadcastable_to(c, x)
     return x, clamp
 
 

@@ -12,8 +12,8 @@ from ...core.ir.dtypes import DISCRETE_TYPES, INTEGERS
 from ..support.operand_queries import (
     MAX_FOLDED_ELEMENTS,
     NO_NEGATIVE_ZERO,
+    require_broadcastable_to,
     require_numpy_broadcasting,
-    require_scalar_or_broadcastable_to,
     uniform_value,
 )
 
@@ -50,7 +50,7 @@ def replace_comparison_with_bool(g: RewriteBuilder, x: Value, c: Value, op: Op) 
     require(c.dtype == TensorProto.BOOL, "the operands are not booleans")
     require_numpy_broadcasting(g.opset)
     require(not x.is_const, "both operands are constant")
-    require_scalar_or_broadcastable_to(c, x)
+    require_broadcastable_to(c, x)
     number = bool(uniform_value(c))
     require(number or op.type == "Equal", "the constant is false")
     return x if number and op.type == "Equal" else g.Not(x)
@@ -97,8 +97,8 @@ def drop_not_in_where(g: RewriteBuilder, c: Value, a: Value, b: Value) -> Value:
 def where_to_condition(g: RewriteBuilder, c: Value, a: Value, b: Value) -> Value:
     """Where(c, true, false) => c, Where(c, false, true) => Not(c)"""
     require(a.dtype == TensorProto.BOOL, "the branches are not booleans")
-    require_scalar_or_broadcastable_to(a, c)
-    require_scalar_or_broadcastable_to(b, c)
+    require_broadcastable_to(a, c)
+    require_broadcastable_to(b, c)
     chosen, other = bool(uniform_value(a)), bool(uniform_value(b))
     require(chosen != other, "both branches are the same constant")
     return c if chosen else g.Not(c)

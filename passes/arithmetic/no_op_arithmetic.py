@@ -20,8 +20,8 @@ from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
     Array,
     broadcast_extents,
+    require_broadcastable_to,
     require_numpy_broadcasting,
-    require_scalar_or_broadcastable_to,
     uniform_value,
 )
 from .value_ranges import DATA_MOVEMENT_OPS, range_of
@@ -90,7 +90,7 @@ def require_uniform(op: Op, x: Value, c: Value, number: Any) -> None:
     require(not x.is_const, "both operands are constant")
     data: Array = c.const
     require(data.size > 0 and bool(data.reshape(-1)[0] == number), f"{c.name} is not {number}")
-    require_scalar_or_broadcastable_to(c, x)
+    require_broadcastable_to(c, x)
     require(bool((data == number).all()), f"{c.name} is not {number} throughout")
 
 

@@ -13,8 +13,8 @@ from ..support.operand_queries import (
     downcast_at_full_precision,
     is_finite,
     require_bounded_growth,
+    require_broadcastable_to,
     require_numpy_broadcasting,
-    require_scalar_or_broadcastable_to,
     uniform_value,
     upcast,
 )
@@ -63,7 +63,7 @@ def mul_by_reciprocal_to_div(g: RewriteBuilder, x: Value, y: Value, one: Value |
     """Mul(x, Reciprocal(y)), Mul(x, Div(1, y)) => Div(x, y)"""
     if one is not None:
         require(y.dtype in FLOATS, "integer division truncates between the two ops")
-        require_scalar_or_broadcastable_to(one, y)
+        require_broadcastable_to(one, y)
         require(uniform_value(one) == 1, "the dividend is not 1")
     return g.Div(x, y)
 
@@ -147,5 +147,5 @@ def require_square(two: Value | None, x: Value) -> None:
     """Decline unless the exponent, if there is one, is 2 throughout, of floats, and keeps the shape."""
     if two is not None:
         require(x.dtype in FLOATS, "the operands are integers, whose powers wrap around")
-        require_scalar_or_broadcastable_to(two, x)
+        require_broadcastable_to(two, x)
         require(uniform_value(two) == 2, "another exponent than 2")

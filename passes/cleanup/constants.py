@@ -9,8 +9,9 @@ import numpy as np
 
 from ...core import ChangeLog, Graph, Op, Tensor, Value, made_from
 from ...core.errors import UsageError
+from ...core.ir.dtypes import CPU_FLOATS, DISCRETE_TYPES
 from ...core.ir.op_schemas import schema
-from ...core.ir.tensor import SAMPLE_BYTES, STRING, digest, element_bits, sample_key
+from ...core.ir.tensor import SAMPLE_BYTES, STRING, digest, element_bits, element_type, sample_key
 from ...core.operators.declaration import Trait
 from ...core.operators.effects import writes_inputs
 from ...core.operators.table import ops_with
@@ -129,7 +130,7 @@ def is_mergeable(g: Graph, value: Value) -> bool:
 
 
 UNSIGNED_OF_WIDTH = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}  # bits; elements are compared as these
-UNSUPPORTED = frozenset({"bfloat16"})  # by onnxruntime's Expand and ConstantOfShape
+REPEATED_TYPES = CPU_FLOATS | DISCRETE_TYPES  # onnxruntime has no Expand and ConstantOfShape of bfloat16
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +183,11 @@ def repeating_op(graph: Graph, small: Tensor) -> Op | None:
     """The op that repeats `small`, if the opset has it for that type."""
     op_type = "Expand" if small.dims else "ConstantOfShape"
     spec = schema(op_type, "", graph.opsets.get("", 0))
-    kind = np.dtype(small.array.dtype).name
-    if spec is None or kind in UNSUPPORTED:
-        return None
-    names = {"float32": "float", "float64": "double"}
-    allowed = {t for c in spec.type_constraints if c.type_param_str in {"T", "T2"} for t in c.allowed_type_strs}
-    if f"tensor({names.get(kind, kind)})" not in allowed:
+    if (
+        spec is None
+        or small.dtype not in REPEATED_TYPES
+        or f"tensor({element_type(small.dtype)})" not in spec.outputs[0].types
+    ):
         return None
     return Op(op_type, "", "", {} if small.dims else {"value": Tensor.from_array(small.array.reshape(1))}, None)
 

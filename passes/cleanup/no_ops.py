@@ -46,6 +46,7 @@ from ..support.operand_queries import (
     keeps_shape,
     known_extent,
     normalized_axes,
+    reduced_axes,
     require_broadcastable_to,
     require_gatherable,
     required_scalar,
@@ -447,13 +448,11 @@ def drop_scan_of_unit_axis(g: RewriteBuilder, x: Value, op: Op, axis: Value | No
 
 def without_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """`x` without the axes that `op` reduces, if it does not keep them; declines unless all have extent 1."""
-    axes = constant_numbers(op)
-    require(axes or not op.attr("noop_with_empty_axes", 0), "the op has no axes")
-    reduced = normalized_axes(axes, x.rank) if axes else list(range(x.rank))
+    reduced = reduced_axes(op, x.rank)
     require(all(same_extent(x.shape[a], 1) for a in reduced), "a reduced axis has an extent other than 1")
     if not reduced or op.attr("keepdims", 1):
         return x
     # Of a tensor without elements, onnxruntime keeps the axes that are counted from the end.
     fixed = all(isinstance(d, int) and d > 0 for d in x.shape)
-    require(fixed or not axes or min(axes) >= 0, "x may be empty")
+    require(fixed or min(constant_numbers(op) or [0]) >= 0, "x may be empty")
     return g.Squeeze(x, axes=reduced)

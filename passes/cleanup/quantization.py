@@ -1,7 +1,4 @@
-"""Removal of quantization that changes nothing, and of clamps in front of one that saturates alike.
-
-`simplify-quantization`: Removal of quantization that changes nothing, and of clamps in front of it.
-"""
+"""Removal of quantization that changes nothing, and of clamps in front of it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from math import prod
 
 from ...core import Op, RewriteBuilder, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import constant_numbers, is_finite, normalized_axes, unless_declined
+from ..support.operand_queries import constant_numbers, is_finite, normalized_axes, reduced_axes, unless_declined
 from .polynomials import require_dtype, require_scalar
 
 
@@ -61,8 +61,7 @@ def fuse_reduce_log_sum(g: RewriteBuilder, x: Value, total: Op, axes: Value | No
 )
 def fuse_reduce_mean(g: RewriteBuilder, x: Value, n: Value, total: Op, op: Op, axes: Value | None) -> Value:
     """ReduceSum(x) / n => ReduceMean(x), ReduceSum(x) * (1 / n) => ReduceMean(x)"""
-    axes_or_none = constant_numbers(total)
-    over = normalized_axes(axes_or_none, x.rank) if axes_or_none else range(x.rank)
+    over = reduced_axes(total, x.rank)
     extents = [d for i in over if isinstance(d := x.shape[i], int)]
     require(len(extents) == len(over) and prod(extents) > 0, "the number of reduced elements is unknown")
     count = float(prod(extents))

@@ -1,7 +1,4 @@
-"""Fusion of rotary position embeddings into RotaryEmbedding (since opset 23).
-
-`fuse-rotary`: Fusion of rotary position embeddings into RotaryEmbedding (since opset 23).
-"""
+"""Fusion of rotary position embeddings into RotaryEmbedding (since opset 23)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from ...core import MatchFailure, Op, Value, require
 from ..support.operand_queries import (
     Array,
     require_broadcastable_to,
-    require_scalar_or_broadcastable_to,
     uniform_value,
     values_along_axis,
     varying_inputs,
@@ -86,7 +85,7 @@ def required_factor(op: Op, x: Value) -> float:
     if op.type == "Neg":
         return -1.0
     c = constant_operand(op, x)
-    require_scalar_or_broadcastable_to(c, x)
+    require_broadcastable_to(c, x)
     value = float(uniform_value(c))
     require(np.isfinite(value) and value != 0, f"{value} is not a scale")
     return float(factors(op, x, np.full(1, value))[0])

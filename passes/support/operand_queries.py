@@ -120,10 +120,10 @@ def require_gatherable(x: Value) -> None:
 
 
 def require_broadcastable_to(c: Value, x: Value) -> None:
-    """Decline unless `c` broadcasts to the shape of `x`."""
-    given, wanted = c.shape, x.shape
-    fits = broadcasts_to(given, wanted)
-    require(fits, f"{c.name} of {list(given)} does not broadcast to {x.name} of {list(wanted)}")
+    """Decline unless `c` broadcasts to the shape of `x`, which need not be known for a scalar."""
+    if c.rank > 0:
+        fits = broadcasts_to(c.shape, x.shape)
+        require(fits, f"{c.name} of {list(c.shape)} does not broadcast to {x.name} of {list(x.shape)}")
 
 
 def values_along_axis(c: Value, rank: int, axis: int) -> Array:
@@ -183,14 +183,20 @@ def normalized_axes(axes: list[int], rank: int) -> list[int]:
     return sorted(normalize_axes(axes, rank))
 
 
+def reduced_axes(op: Op, rank: int) -> list[int]:
+    """The axes that a reduction of `rank` dims takes, counted from the front, in order; declines computed ones."""
+    axes = constant_numbers(op)
+    if not axes:
+        return [] if op.attr("noop_with_empty_axes", 0) else list(range(rank))
+    return normalized_axes(axes, rank)
+
+
 def kept_reduced_axes(x: Value, op: Op) -> list[int]:
     """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
-    keeps = op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0)
-    require(keeps, "the reduction does not keep the reduced axes")
-    axes = constant_numbers(op)
-    found = list(range(x.rank)) if axes is None else normalized_axes(axes, x.rank)
-    require(bool(found), "the op reduces no axis")
-    return found
+    require(op.attr("keepdims", 1) == 1, "the reduction does not keep the reduced axes")
+    axes = reduced_axes(op, x.rank)
+    require(bool(axes), "the op reduces no axis")
+    return axes
 
 
 def has_n_consumers(v: Value, count: int = 1) -> bool:
@@ -227,12 +233,6 @@ def constant_binary(op: Op) -> tuple[Value, Value, bool]:
     number = "two constant operands" if a.is_const else "no constant operand"
     require(a.is_const != b.is_const, f"{op.label} has {number}")
     return (b, a, True) if a.is_const else (a, b, False)
-
-
-def require_scalar_or_broadcastable_to(c: Value, x: Value) -> None:
-    """As `require_broadcastable_to`, but for a scalar the shape of `x` need not be known."""
-    if c.rank > 0:
-        require_broadcastable_to(c, x)
 
 
 def broadcast_extents(*shapes: Sequence[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import pytest
 from passwright.core import Rule, RulePass
 from passwright.passes.pipelines import BUILT_IN, DECOMPOSITION
 from passwright.testing import examine
-from passwright.testing.comparison_process import ComparisonProcess
+from passwright.testing.model_comparison import ComparisonProcess
 from record import load_examples
 from tiers import slow_unless
 

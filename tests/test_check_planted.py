@@ -13,8 +13,8 @@ from passwright.core.plugins.pass_registry import FILE_MODULE_PREFIX, all_rules
 from passwright.testing import examine
 from passwright.testing.case import Fault, FaultKind
 from passwright.testing.check import DEFAULT_BUDGET
-from passwright.testing.comparison_process import ComparisonProcess
 from passwright.testing.fuzzing import RuleTester
+from passwright.testing.model_comparison import ComparisonProcess
 from tiers import part_of, slow_unless
 
 FOLDER = Path(__file__).parent / "planted"

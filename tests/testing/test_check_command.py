@@ -12,8 +12,7 @@ import pytest
 from passwright.app.cli import app
 from passwright.core.errors import UnverifiableError
 from passwright.core.processes.worker_process import RequestFailed
-from passwright.testing.comparison_process import ComparisonProcess
-from passwright.testing.model_comparison import ComparisonRequest
+from passwright.testing.model_comparison import ComparisonProcess, ComparisonRequest
 from rewriting import load
 from typer.testing import CliRunner, Result
 

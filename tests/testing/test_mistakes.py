@@ -13,8 +13,8 @@ import pytest
 from onnx import TensorProto
 from passwright.core import EXACT, ROUNDING, Op, Rule, Value, require, rule
 from passwright.testing import examine
-from passwright.testing.comparison_process import ComparisonProcess
 from passwright.testing.fuzzing import RuleTester
+from passwright.testing.model_comparison import ComparisonProcess
 from tiers import slow_unless
 
 FLOAT, INT32, INT64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64

@@ -21,7 +21,6 @@ IN_A_BODY = (
 )
 
 
-@pytest.mark.parametrize("opset", [11, 13, 21, 22, 24])
 @pytest.mark.parametrize(
     ("before", "after", "x", "is_explained"),
     [
@@ -49,10 +48,8 @@ IN_A_BODY = (
                      id="other rounding mode"),
     ],
 )  # fmt: skip
-def test_differences_explained_by_rounding(
-    before: str, after: str, x: np.ndarray, is_explained: bool, opset: int
-) -> None:
-    models = [load(text, opset).SerializeToString() for text in (before, after)]
+def test_differences_explained_by_rounding(before: str, after: str, x: np.ndarray, is_explained: bool) -> None:
+    models = [load(text).SerializeToString() for text in (before, after)]
     assert is_explained_by_rounding(models[0], models[1], {"x": x}) == is_explained
 
 
@@ -70,12 +67,10 @@ def test_failing_model_is_not_explained() -> None:
     assert not is_explained_by_rounding(right, right, {"x": X.astype(np.float64)})
 
 
-@pytest.mark.parametrize("opset", [7, 8, 9, 11, 12, 17])
-def test_sums_of_large_numbers_that_cancel_are_rounded_in_any_order(opset: int) -> None:
-    """The operators of the perturbed model are those of its opset: Sign came with 9."""
+def test_sums_of_large_numbers_that_cancel_are_rounded_in_any_order() -> None:
     head = "g (float[1,1,1,6] x) => (float[1,1] y)"
-    before = load(f"{head} {{ y = ReduceMean<axes=[2,3], keepdims=0>(x) }}", opset)
-    after = load(f"{head} {{ p = GlobalAveragePool(x) y = Flatten(p) }}", opset)
+    before = load(f"{head} {{ y = ReduceMean<axes=[2,3], keepdims=0>(x) }}")
+    after = load(f"{head} {{ p = GlobalAveragePool(x) y = Flatten(p) }}")
     x = np.array([-0.59326702, -1.1274865, 2.0**32, -0.67550302, 0.72516114, -(2.0**32)], np.float32)
     feeds = {"x": x.reshape(1, 1, 1, 6)}
     assert is_explained_by_rounding(before.SerializeToString(), after.SerializeToString(), feeds)

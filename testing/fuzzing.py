@@ -19,9 +19,9 @@ from ..core.run.pipeline_run import PipelineRun, RewriteResult
 from ..core.verify.input_generation import KINDS
 from .case import Case, Fault, FaultKind
 from .fault_report import CheckResult
-from .guided_search import decline_reasons, guided_search
+from .guided_search import declines, guided_search
 from .model_comparison import ALL_COMBINED, NO_COMBINED, Comparer, compare_case, part_for
-from .models.choices import Choices, DrawBelow
+from .models.choices import Choices
 from .models.dictionary import dictionary_of
 from .models.model_builder import GenerationError
 from .models.model_generator import generate_case
@@ -88,7 +88,6 @@ def _endless_with_others(rule: Rule, case: Case, other_rules: Sequence[Rule]) ->
 
 
 ChoiceSequence = tuple[int, ...]
-DrawInteger = Callable[[st.SearchStrategy[int]], int]
 MUTATION_PERIOD = 40
 """Of so many choices one becomes the simplest, and one is drawn anew, on average."""
 MAX_FIRED_MODELS = 200  # that are kept for a proof
@@ -107,20 +106,18 @@ SHRINKING = settings(
 )  # fmt: skip
 
 
-def cases(rule: Rule, examples: Sequence[onnx.ModelProto] = ()) -> st.SearchStrategy[Case]:
+def cases(
+    rule: Rule, examples: Sequence[onnx.ModelProto] = (), choice_sequence: ChoiceSequence = ()
+) -> st.SearchStrategy[Case]:
     """A strategy for models with the pattern of `rule`, or variants of `examples`.
 
-    Hypothesis draws one number after another, the choice sequence of a case.
+    They are the case of `choice_sequence` with some choices changed, and those after its end drawn. Hypothesis shrinks
+    changed choices to the simplest.
     """
-    return _cases(rule, examples, lambda draw: lambda count: draw(st.integers(0, count - 1)))
+    dictionary = dictionary_of(rule)
 
-
-def mutated_cases(
-    rule: Rule, choice_sequence: ChoiceSequence, examples: Sequence[onnx.ModelProto] = ()
-) -> st.SearchStrategy[Case]:
-    """The case of `choice_sequence` with some choices changed; hypothesis shrinks them to the simplest choices."""
-
-    def mutated(draw: DrawInteger) -> DrawBelow:
+    @st.composite
+    def drawn(draw: Callable[[st.SearchStrategy[int]], int]) -> Case | None:
         numbers = iter(choice_sequence)
 
         def below(count: int) -> int:
@@ -129,20 +126,8 @@ def mutated_cases(
                 return 0
             return number if turn < MUTATION_PERIOD and 0 <= number < count else draw(st.integers(0, count - 1))
 
-        return below
-
-    return _cases(rule, examples, mutated)
-
-
-def _cases(
-    rule: Rule, examples: Sequence[onnx.ModelProto], choose: Callable[[DrawInteger], DrawBelow]
-) -> st.SearchStrategy[Case]:
-    dictionary = dictionary_of(rule)
-
-    @st.composite
-    def drawn(draw: DrawInteger) -> Case | None:
         try:
-            return generate_case(rule, Choices(choose(draw)), dictionary, examples)
+            return generate_case(rule, Choices(below), dictionary, examples)
         except GenerationError:
             return None
 
@@ -181,7 +166,7 @@ class RuleTester:
             return None
         if applied.after is None or applied.fault is not None:
             if applied.fault is None and not counts.fired:
-                counts.decline_counts.update(set(decline_reasons(self.rule, case)))
+                counts.decline_counts.update({str(why) for why in declines(self.rule, case) if why is not None})
             return applied.fault
         counts.fired += 1
         counts.decline_counts.clear()
@@ -216,7 +201,7 @@ class RuleTester:
             if found is not None and found.kind == fault.kind:
                 raise _FaultFound(found)
 
-        case = mutated_cases(self.rule, choice_sequence, self.examples)
+        case = cases(self.rule, self.examples, choice_sequence)
         run: Callable[[], Any] = seeded(seed)(SHRINKING(given(case=case)(test)))
         try:
             run()

@@ -20,8 +20,7 @@ from onnx import TensorProto, numpy_helper
 
 from ..core.errors import MatchFailure, ModelError, PassesError
 from ..core.io.convert import from_onnx
-from ..core.ir.graph import Graph
-from ..core.rewriting.builder import RewriteBuilder
+from ..core.rewriting.driver import is_live, try_build
 from ..core.rewriting.rules import Match, Rule
 from .case import Case
 from .models.choices import NO_CHOICES, Choices, Key
@@ -180,49 +179,33 @@ def guided_search(rule: Rule, *, seed: int = 0, examples: Sequence[onnx.ModelPro
 
 def decline_site(rule: Rule, case: Case) -> DeclineSite | None:
     """The site of the last decline of `rule`; None if it fires, or raises another exception."""
-    site: DeclineSite | None = NO_MATCH
+    site = NO_MATCH
     try:
-        for site, _reason in _outcomes(rule, case):
-            if site is None:
-                break
+        for why in declines(rule, case):
+            if why is None:
+                return None
+            frames = traceback.walk_tb(why.__traceback__)
+            site = tuple((frame.f_code.co_name, line) for frame, line in frames)
     except ModelError:
         return NO_MATCH
     return site
 
 
-def decline_reasons(rule: Rule, case: Case) -> Iterator[str]:
-    """The reasons for which `rule` declines, at each match of its pattern."""
-    return (reason for _site, reason in _outcomes(rule, case) if reason)
-
-
-def _outcomes(rule: Rule, case: Case) -> Iterator[tuple[DeclineSite | None, str]]:
-    """For each match, the site of the decline and its reason; None where the rule fires or raises something else."""
+def declines(rule: Rule, case: Case) -> Iterator[Exception | None]:
+    """For each match, the exception by which `rule` declines; None where it fires, or raises something else."""
     for graph in from_onnx(case.model).graph.with_subgraphs():
-        for root in list(graph.ops(*rule.root_types)):
+        for root in filter(is_live, list(graph.ops(*rule.root_types))):
             try:
-                yield from (_outcome(rule, graph, match) for match in rule.matches(graph, root))
-            except (MatchFailure, PassesError) as why:
-                yield _traceback_lines(why), str(why)
+                yield from (_decline(rule, match) for match in rule.matches(graph, root))
+            except (MatchFailure, PassesError) as why:  # of a condition in the pattern
+                yield why
 
 
-def _outcome(rule: Rule, graph: Graph, match: Match) -> tuple[DeclineSite | None, str]:
-    root = match.ops[0]
-    g = RewriteBuilder(graph, root)
+def _decline(rule: Rule, match: Match) -> MatchFailure | None:
     try:
-        built = rule.replacement(g, match)
+        try_build(rule, match)
     except MatchFailure as why:
-        return _traceback_lines(why), str(why)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - of the rule; it shows when the rule is applied
-        return None, ""
-    finally:
-        graph.discard(g.added_ops[::-1])
-    new = built if isinstance(built, tuple) else (built,)
-    return (None if any(v is not None and v not in root.outputs for v in new) else (("", 0),)), ""
-
-
-def _traceback_lines(error: BaseException) -> DeclineSite:
-    """The functions and lines in the traceback of an exception."""
-    frames = traceback.walk_tb(error.__traceback__)
-    return tuple((frame.f_code.co_name, line) for frame, line in frames)[1:]
+        return why
+    except PassesError:  # which is shown when the rule is applied
+        pass
+    return None

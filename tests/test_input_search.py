@@ -221,6 +221,8 @@ def test_lengths_of_sequences_and_loops() -> None:
     assert {len(f["s"]) for f in feeds} == {0, 1, 3, 4, 5, 6, 7}
     assert all(f["o"] is None for f in feeds)
     assert drawn(text, {})["o"] is not None
+    text = "g (seq(bool) s) => (y) { y = SequenceLength(s) }"
+    assert {len(drawn(text, {"s": "lengths"}, v)["s"]) for v in range(2)} <= {0, 1, 3, 4, 5, 6, 7}
 
 
 def test_integers_that_control_a_run_stay_small() -> None:

@@ -392,6 +392,7 @@ def _generate(i: InputSpec, input_class: _InputClass, params: _GenerationParams)
     length = 2 if params.restriction else SEQUENCE_LENGTHS.get(params.kind, 2)
     if params.kind == "lengths":
         kind, length = "normal", LENGTHS[params.variant % len(LENGTHS)]
+        params = replace(params, kind=kind)
     growing = [d in {"[0]", f"{i.name}[{axis}]"} and length > 2 for axis, d in enumerate(i.shape)]
     shapes = [tuple(d + n * grows for d, grows in zip(shape, growing, strict=True)) for n in range(length)]
     arrays = (input_class.generate(i, kind, s, params) for s in shapes)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +18,12 @@ import psutil
 import pytest
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, ModelLoadError, UnverifiableError
-from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime, is_lack_of_memory
-from passwright.core.processes.worker_process import WorkerProcess, worker_pool
+from passwright.core.processes.worker_process import worker_pool
 from passwright.core.verify import oracle_process
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.oracle_process import OracleProcess, preload_original
+from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.oracle_start import ORACLE_WORKER
 from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import load
@@ -196,95 +194,16 @@ def test_inputs_on_which_the_original_crashes_are_left_out(crash: str, monkeypat
         pytest.param("time.sleep(600)", "onnxruntime did not end within 0.3 s", id="hang"),
     ],
 )
-@pytest.mark.parametrize("preload", [False, True])
-def test_original_that_does_not_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, message: str, preload: bool
-) -> None:
+def test_original_that_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, message: str) -> None:
     text = (
-        "import os, time, passwright.core.ort.backends as b, passwright.core.verify.preloading as p; "
-        "b.LOAD_TIMEOUT = p.LOAD_TIMEOUT = 0.3; "
+        "import os, time, passwright.core.ort.backends as b; b.LOAD_TIMEOUT = 0.3; "
         f"b.create_session = lambda *_: {fault}; from passwright.core.verify.oracle_worker import main; main()"
     )
     monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
-    with pytest.raises(UnverifiableError, match=f"^m.onnx: {message} as it loads the original$"):
-        process_of_file(tmp_path / "m.onnx", preload=preload).wait()
-
-
-def process_of_file(path: Path, *, preload: bool) -> OracleProcess:
-    """The oracle of RELU in a file, which a process that was started before begins to load before."""
+    path = tmp_path / "m.onnx"
     path.write_bytes(message_of(RELU))
-    if preload:
-        worker_pool().start(oracle_process.ORACLE_WORKER)
-        preload_original(model_source(path, inline=True), None)
-    return OracleProcess(path, VerificationSpec.of(from_onnx(load(RELU))), label="m.onnx")
-
-
-@pytest.fixture
-def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The file to which a worker writes the model of each session that it made."""
-    log = tmp_path / "log"
-    text = f"""
-import passwright.core.ort.backends as backends
-create_session = backends.create_session
-def create_and_log(model, *others):
-    session = create_session(model, *others)
-    with open({str(log)!r}, "a") as f:
-        print(model, file=f)
-    return session
-backends.create_session = create_and_log
-from passwright.core.verify.oracle_worker import main
-main()
-"""
-    monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
-    yield log
-    worker_pool().take(oracle_process.ORACLE_WORKER).terminate()
-
-
-def test_original_that_is_loaded_before_is_loaded_once(tmp_path: Path, sessions: Path) -> None:
-    path, verdicts = tmp_path / "m.onnx", []
-    for preload in (True, False):
-        with process_of_file(path, preload=preload) as process:
-            process.wait()
-            assert sessions.read_text() == f"{path}\n"
-            verdicts.append(process.compare(message_of(ABS)).to_data())
-        sessions.unlink()
-        worker_pool().take(oracle_process.ORACLE_WORKER).terminate()
-    assert verdicts[0] == verdicts[1]
-
-
-@pytest.mark.parametrize("external", [False, True])
-def test_original_that_changed_since_it_was_loaded_is_loaded_again(
-    tmp_path: Path, sessions: Path, external: bool
-) -> None:
-    """As when a run ends in an error before it runs the original."""
-    path, text = tmp_path / "m.onnx", "g (float[N,4] x) => (float[N,4] y) { y = Mul(x, w) }"
-    before, after = (load(text, weights={"w": s * np.arange(4, dtype=np.float32)}) for s in (1, 2))
-    whole = [m.SerializeToString() for m in (before, after)]
-    worker_pool().start(oracle_process.ORACLE_WORKER)
-    for model in (before, after):
-        if external:
-            (tmp_path / "m.data").unlink(missing_ok=True)
-            onnx.save(model, path, save_as_external_data=True, location="m.data", size_threshold=0)
-        else:
-            path.write_bytes(whole[model is after])
-        if model is before:
-            preload_original(model_source(path, inline=True), None)
-            wait_until(sessions.exists)
-    with OracleProcess(path, VerificationSpec.of(from_onnx(after))) as process:
-        assert [process.compare(m).failure is None for m in whole] == [False, True]
-
-
-def test_worker_that_is_told_something_is_taken_by_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two threads that use one process, each would get the replies to the other."""
-    others = list[WorkerProcess[Any]]()
-    worker_pool().start(ORACLE_WORKER)
-    worker = worker_pool().take(ORACLE_WORKER)
-    worker_pool().give_back(worker)
-    worker_pool().tell(ORACLE_WORKER, lambda _: others.append(worker_pool().take(ORACLE_WORKER)))
-    assert others
-    assert worker not in others
-    assert worker_pool().take(ORACLE_WORKER) is worker
-    worker.terminate()
+    with pytest.raises(UnverifiableError, match=f"^m.onnx: {message} as it loads the original$"):
+        OracleProcess(path, VerificationSpec.of(from_onnx(load(RELU))), label="m.onnx").wait()
 
 
 @pytest.mark.parametrize(
@@ -305,16 +224,6 @@ def test_failure_of_the_system_is_one_line(
     monkeypatch.setattr(oracle_process, "ORACLE_WORKER", (sys.executable, "-c", text))
     with process_of(RELU) as process, pytest.raises(error, match=message):
         process.compare(message_of(RELU))
-
-
-def test_original_loaded_before_that_is_no_model(tmp_path: Path) -> None:
-    """Another model is verified by the same process."""
-    (tmp_path / "none.onnx").write_bytes(b"no model")
-    worker_pool().start(oracle_process.ORACLE_WORKER)
-    for _ in range(2):
-        preload_original(model_source(tmp_path / "none.onnx", inline=True), None)
-        with process_of(RELU) as process:
-            assert process.compare(message_of(SHORT_RELU)).failure is None
 
 
 @pytest.mark.usefixtures("hasty_worker")

@@ -28,7 +28,7 @@ from ...core.run.report import Savings, Stats, graph_size
 from ...core.run.transforms import ModelTransform, RequestedTransform, SkippedPass
 from ...core.support.gc_pause import gc_paused
 from ...core.transform.specialize import Specialize
-from ...core.verify.oracle_process import OracleProcess, preload_original
+from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
 from ...passes.structure.opset import ConvertOpset
 from ...passes.transforms.extraction import CutInputs, DropUnusedInputs, KeepOutputs
@@ -83,8 +83,6 @@ class RunSetup:
             choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
             transforms = [*optional_transforms(options), *choice.transforms]
             with timer.phase(LOADING):
-                if options.verify and not transforms:
-                    preload_original(source, options.memory)
                 original = source.load()
                 before = Stats.of(original, source.size)
                 if transforms:

@@ -20,7 +20,7 @@ from ...core.support.printable_text import json_text
 from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.given_inputs import Inputs
 from ...core.verify.input_specs import input_specs
-from ...core.verify.oracle_process import OracleProcess, preload_original
+from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import Effort, VerificationSpec
@@ -90,7 +90,6 @@ def verify(
     paths = OutputPaths.of(report=report_to)
     paths.require_distinct((*first.files, *second.files, *data_files(inputs)))
     with gc_paused(), timer.phase(LOADING):
-        preload_original(first, memory)
         model = first.load()
         given = read_given(inputs, model)
         spec = VerificationSpec.of(model, given, shapes or {}, effort=known_effort(effort, "--effort"), memory=memory)

@@ -475,13 +475,6 @@ class WorkerPool:
             worker.start()
             self._keep(worker)
 
-    def tell(self, command: Command, send: Callable[[WorkerProcess[Any]], object]) -> None:
-        """Let `send` begin a method, whose result says nothing, of the idle worker, if there is one."""
-        worker = self._idle.pop(command, None)  # no other thread takes it meanwhile
-        if worker is not None and worker.is_alive:
-            send(worker)
-            self.give_back(worker)
-
     def take(self, command: Command) -> WorkerProcess[Any]:
         """A worker that nobody else uses."""
         for known in filter(None, (command, self._substitutes.get(command))):

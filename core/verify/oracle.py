@@ -33,7 +33,6 @@ from .kept_values import LazyValues, ValueCache
 from .model_constants import NO_CONSTANTS, constants_of
 from .oracle_protocol import CHANGED_REGION, REWRITTEN, CrashedRuns
 from .output_comparison import compare_outputs, identical, without_gains
-from .preloading import LoadedOriginal, PreloadedOriginal
 from .regions.region_comparison import SATURATES, ChangedRegions
 from .regions.value_graph import ValueGraph
 from .run_budgets import TimeBudget
@@ -91,8 +90,6 @@ class Oracle:
     spec are computed again where they are needed. Input sets are left out to end before `deadline`, in seconds of
     `time.monotonic`. It can be pickled, without its sessions.
 
-    `preloaded`: `original`, if it was begun to be loaded before.
-
     Raises UnverifiableError if none of `backends` loads the original or it runs on no input set, and ModelError if it
     does not run on given inputs.
     """
@@ -106,9 +103,8 @@ class Oracle:
         backends: Sequence[Backend] = BACKENDS,
         crashed_runs: CrashedRuns = MappingProxyType({}),
         deadline: float = inf,
-        preloaded: PreloadedOriginal | None = None,
     ) -> None:
-        self.spec, self._deadline, self._preloaded = spec, deadline, preloaded
+        self.spec, self._deadline = spec, deadline
         self._model, self._backends, self._crashed_runs = original, backends, crashed_runs
         self._run_counts, self._crashes = Counter[str](), set[Hashable]()
         self._outputs = ValueCache[Outputs](spec.value_budget)
@@ -171,7 +167,7 @@ class Oracle:
     def __getstate__(self) -> dict[str, Any]:
         """All attributes but sessions, which are opened again, and what is computed with them."""
         computed = {name for name, member in vars(type(self)).items() if isinstance(member, cached_property)}
-        return {name: value for name, value in vars(self).items() if name not in computed} | {"_preloaded": None}
+        return {name: value for name, value in vars(self).items() if name not in computed}
 
     def _budget(self, share: float) -> TimeBudget:
         """The time for a search or a comparison, by effort, and at most a share of what is left."""
@@ -181,19 +177,10 @@ class Oracle:
     def _original(self) -> SeededSession:
         """The original, loaded. Raises UnverifiableError."""
         spec = self.spec
-        is_plain = self._backends is BACKENDS and not spec.random_outputs and not spec.stateful
-        if is_plain and self._loaded is not None and self._loaded.session is not None:
-            session = SeededSession(self._loaded.session, OnnxRuntime)
-        else:
-            session = open_original_session(
-                self._model, random=bool(spec.random_outputs), fresh_sessions=spec.stateful, backends=self._backends
-            )
+        session = open_original_session(
+            self._model, random=bool(spec.random_outputs), fresh_sessions=spec.stateful, backends=self._backends
+        )
         return replace(session, timeout=FIRST_RUN_TIMEOUTS[spec.effort])
-
-    @cached_property
-    def _loaded(self) -> LoadedOriginal | None:
-        """The original, if it was loaded before."""
-        return None if self._preloaded is None else self._preloaded.loaded()
 
     @cached_property
     def _sensitivity(self) -> Sensitivity:
@@ -440,7 +427,7 @@ class Oracle:
 
     @cached_property
     def _split(self) -> SplitModel:
-        return split_model(self._model) if self._loaded is None else self._loaded.split
+        return split_model(self._model)
 
     @cached_property
     def _original_values(self) -> ValueGraph:

@@ -15,8 +15,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
-from ..io.files import ModelFile
-from ..io.model_source import ModelSource
 from ..io.split_models import Loadable, SplitFile, SplitModel, save_split
 from ..ort.sessions import SessionConfig
 from ..processes.watchdog import call_every, time_limit_end
@@ -53,20 +51,6 @@ EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or wi
 
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - only private folders in it are used
 MIN_FREE_BYTES = 2 << 30  # in that folder
-
-
-def preload_original(source: ModelSource, memory: int | None) -> None:
-    """Let the process that was started load an original, if it is a file without transforms, for the oracle to come.
-
-    Not where `memory` is limited, as the oracle may run it in segments then.
-    """
-    if memory is None and isinstance(source.origin, ModelFile) and not source.transforms:
-        path = source.origin.path.absolute()
-
-        def preload(worker: WorkerProcess[OracleWorker]) -> None:
-            worker.begin(worker.call().preload, path)
-
-        worker_pool().tell(ORACLE_WORKER, preload)
 
 
 class OracleProcess:

@@ -23,7 +23,6 @@ from ..processes.worker_process import Parent
 from .input_sets import InputSet
 from .oracle import Oracle
 from .oracle_protocol import ComparisonRequest, OracleArguments, OracleExchange, OracleFacts, Packed
-from .preloading import PreloadedOriginal
 from .verdict import Verdict
 
 IDLE_SECONDS = 60.0  # without an oracle
@@ -65,7 +64,6 @@ class OracleWorker:
     _state: str = ""
     _written: tuple[int, ...] = ()
     _last_run: dict[str, Any] | None = None
-    _preloaded: PreloadedOriginal | None = None
 
     def evaluate(
         self,
@@ -79,17 +77,12 @@ class OracleWorker:
         """Run a model of constants, see EvaluationWorker."""
         return EvaluationWorker(self.parent).evaluate(model, outputs, feeds, limits, by_reference=by_reference)
 
-    def preload(self, original: Path) -> None:
-        """Begin to load an original, before an oracle is opened."""
-        self._preloaded = PreloadedOriginal.begin(original)
-
     @exchanged
     def open(self, arguments: OracleArguments) -> OracleFacts:
         """Make the oracle, or restore it."""
         assert self.exchange is not None
         limit_memory(arguments.spec.memory)
         self._last_run = None
-        preloaded, self._preloaded = self._preloaded, None
         if arguments.state:
             self.oracle = self.exchange.read(arguments.state)
         else:
@@ -100,7 +93,6 @@ class OracleWorker:
                 arguments.boundaries,
                 crashed_runs=arguments.crashed_runs,
                 deadline=arguments.deadline,
-                preloaded=preloaded if preloaded is not None and preloaded.path == arguments.original else None,
             )
         return self._facts()
 
@@ -151,7 +143,7 @@ class OracleWorker:
 
     def close(self) -> None:
         """Free the memory of the oracle, or end if that is not enough."""
-        self.oracle, self.exchange, self._state, self._preloaded = None, None, "", None
+        self.oracle, self.exchange, self._state = None, None, ""
         limit_memory(None)
         if self._has_much_memory():
             gc.collect()

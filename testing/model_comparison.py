@@ -179,7 +179,7 @@ def is_explained_by_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool
         wanted, given = (SINGLE_THREADED(m).run(names, feeds) for m in (before, after))
         truth, other_truth = (evaluate_in_float64(m, feeds, names) for m in models)
         judged = (
-            judge(n, a, b, truth, other_truth, kernel_error(models[1], np.asarray(a).dtype))
+            judge(a, b, truth[n], other_truth[n], kernel_error(models[1], np.asarray(a).dtype))
             for n, a, b in zip(names, wanted, given, strict=True)
         )
         off = [i for i, j in enumerate(judged) if j.decision is not Decision.RIGHT or j.redefined]
@@ -187,7 +187,7 @@ def is_explained_by_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool
     except (ModelLoadError, EvaluationError):
         return False
     return all(
-        _is_within_noise(wanted[i], given[i], truth.values[names[i]], *([m[names[i]] for m in few] for few in moved))
+        _is_within_noise(wanted[i], given[i], truth[names[i]].value, *([m[names[i]] for m in few] for few in moved))
         for i in off
     )
 

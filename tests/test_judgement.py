@@ -24,8 +24,8 @@ def judgement(before: str, after: str, feeds: Feeds, head: str = MATRIX, opset: 
     found = [model_outputs(m, feeds) for m in models]
     assert found[0] is not None
     assert found[1] is not None
-    truths = [evaluate_in_float64(m, feeds, ["y"]) for m in models]
-    return judge("y", found[0]["y"], found[1]["y"], *truths)
+    truths = [evaluate_in_float64(m, feeds, ["y"])["y"] for m in models]
+    return judge(found[0]["y"], found[1]["y"], *truths)
 
 
 def normal(*shape: int, scale: float = 1.0, offset: float = 0.0, seed: int = 0) -> np.ndarray:
@@ -235,4 +235,4 @@ def test_overflow_in_16_bits_is_wrong(after: str, decision: Decision) -> None:
     assert narrows(*models) == (decision == WRONG)
     results = [evaluate_rounded(m, feeds, ["y"])["y"] for m in models]
     assert [r.dtype for r in results] == [np.float16, np.float16]
-    assert judge("y", *results, *(evaluate_in_float64(m, feeds, ["y"]) for m in models)).decision == decision
+    assert judge(*results, *(evaluate_in_float64(m, feeds, ["y"])["y"] for m in models)).decision == decision

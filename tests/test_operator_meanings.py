@@ -63,7 +63,7 @@ def difference(expected: Any, actual: Any) -> str:
 
 def in_float64(case: BackendCase, names: list[str]) -> dict[str, Any]:
     """All outputs. Raises EvaluationError."""
-    return dict(evaluate_in_float64(case.model, case.feeds, names).values)
+    return {name: v.value for name, v in evaluate_in_float64(case.model, case.feeds, names).items()}
 
 
 def with_constants(case: BackendCase, kept: Collection[str] = ()) -> Graph:
@@ -296,8 +296,8 @@ def test_batch_normalization_demands_a_scale_for_each_channel() -> None:
 def test_results_may_have_other_names() -> None:
     text = '<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
     model = onnx.parser.parse_model(text)
-    found = evaluate_in_float64(model, {"x": np.ones(2, np.float32)}, {"a": "y", "b": "x"}).values
-    assert {name: v.tolist() for name, v in found.items()} == {"a": [-1.0, -1.0], "b": [1.0, 1.0]}
+    found = evaluate_in_float64(model, {"x": np.ones(2, np.float32)}, {"a": "y", "b": "x"})
+    assert {name: v.value.tolist() for name, v in found.items()} == {"a": [-1.0, -1.0], "b": [1.0, 1.0]}
 
 
 @pytest.mark.parametrize(("opset", "modes"), [(16, ("bilinear", "nearest", "bicubic")), (20, ("linear", "nearest"))])
@@ -316,4 +316,4 @@ def test_grid_sample(opset: int, modes: tuple[str, ...]) -> None:
         model = load(f"g (float[{size}] x, float[{grid}] g) => (float[{size}] y) {{ y = {op} }}", opset)
         want = model_outputs(model, feeds)
         assert want is not None
-        assert difference(want["y"], evaluate_in_float64(model, feeds, ["y"]).values["y"]) == "", (mode, padding, align)
+        assert difference(want["y"], evaluate_in_float64(model, feeds, ["y"])["y"].value) == "", (mode, padding, align)

@@ -61,10 +61,10 @@ def test_newer_operators_agree_with_the_reference_of_onnx(name: str) -> None:
     case = cases()[name]
     outputs = [o.name for o in case.model.graph.output]
     expected = ReferenceEvaluator(case.model).run(None, case.feeds)
-    found = evaluate_in_float64(case.model, case.feeds, outputs).values
+    found = evaluate_in_float64(case.model, case.feeds, outputs)
     for o, want in zip(outputs, expected, strict=True):
         kind = helper.np_dtype_to_tensor_dtype(want.dtype)
-        np.testing.assert_allclose(found[o], want, rtol=TOLERANCE.get(kind, 0.05), atol=TOLERANCE.get(kind, 0.05))
+        np.testing.assert_allclose(found[o].value, want, rtol=TOLERANCE.get(kind, 0.05), atol=TOLERANCE.get(kind, 0.05))
 
 
 def test_every_newer_operator_has_cases() -> None:

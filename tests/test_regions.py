@@ -34,7 +34,7 @@ def graph_of(body: str, weights: dict[str, Any] | None = None) -> ValueGraph:
 
 def regions_of(before: str, after: str, weights: dict[str, Any] | None = None) -> ChangedRegions:
     original, rewritten = (graph_of(text, weights) for text in (before, after))
-    return ChangedRegions(original, rewritten, OnnxRuntime(load(f"{ENDS} {{ y = Neg(x) }}").SerializeToString()).config)
+    return ChangedRegions(original, rewritten, OnnxRuntime)
 
 
 def wrong_cut_point(regions: ChangedRegions, x: np.ndarray[Any, Any] = X) -> str | None:
@@ -173,9 +173,7 @@ def test_first_wrong_site(before: str, after: str, cut_point: str | None) -> Non
         return {n: w for n, w in weights.items() if f"{n} = " not in body}
 
     original, rewritten = graph_of(before, own(before)), graph_of(after, own(after))
-    regions = ChangedRegions(
-        original, rewritten, OnnxRuntime(load(f"{ENDS} {{ y = Neg(x) }}").SerializeToString()).config
-    )
+    regions = ChangedRegions(original, rewritten, OnnxRuntime)
     assert wrong_cut_point(regions) == cut_point
     assert regions.notes == []
 

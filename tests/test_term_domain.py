@@ -122,9 +122,9 @@ def difference(case: BackendCase) -> str | None:
         numbers = {n: [number(e.term, {}) for e in v.elements.reshape(-1)] for n, v in found.items()}
     except Unknown:
         return None
-    wanted = evaluate_in_float64(case.model, case.feeds, list(found)).values
+    wanted = evaluate_in_float64(case.model, case.feeds, list(found))
     for name, value in found.items():
-        want = wanted[name]
+        want = wanted[name].value
         if value.elements.shape != want.shape:
             return f"{name}: {value.elements.shape} in place of {want.shape}"
         got = np.array(numbers[name], np.float64 if want.dtype.kind == "f" else object).reshape(want.shape)

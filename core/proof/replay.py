@@ -92,7 +92,7 @@ def _numbers(
     except EvaluationError:
         return ""
     for name, a, b in zip(names, wanted, given, strict=True):
-        judged = judge(name, a, b, truth, other, kernel_error(models[1], a.dtype))
+        judged = judge(a, b, truth[name], other[name], kernel_error(models[1], a.dtype))
         if judged.decision is Decision.WRONG:
             return _difference(name, a, b)
     return ""

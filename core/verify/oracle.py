@@ -324,9 +324,8 @@ class Oracle:
         if not is_local or self.spec.random_outputs or self.spec.stateful:
             return None
         rewritten = ValueGraph.of(split_model(model))
-        load = self._original.backend if self._backends is not BACKENDS else None
-        timeout = self._original.timeout
-        return ChangedRegions(self._original_values, rewritten, session.config, timeout, make_session=load)
+        load = partial(OnnxRuntime, config=session.config) if self._backends is BACKENDS else self._original.backend
+        return ChangedRegions(self._original_values, rewritten, load, self._original.timeout)
 
     def _affordable(
         self, input_sets: list[InputSet], costs: Mapping[int, float], notes: list[str]

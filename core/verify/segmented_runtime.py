@@ -84,7 +84,9 @@ class SegmentedRuntime:
         self._graph = ValueGraph.of(split_model(model))
         self._limits = limits
         self._sessions: dict[bytes, OnnxRuntime | None] = {}  # the most recently used last
-        self._segments: dict[tuple[str, ...], list[_LoadedSegment]] = {}  # of the last outputs
+        self._outputs: tuple[str, ...] = ()  # of the last run, which the segments compute
+        self._segments: list[Segment] = []
+        self._models: dict[int, tuple[tuple[Hashable, ...], _SegmentModel]] = {}
 
     @property
     def session_count(self) -> int:
@@ -95,47 +97,57 @@ class SegmentedRuntime:
         """Run all segments that `outputs` need once, for at most `timeout` seconds."""
         end = None if timeout is None else perf_counter() + timeout
         values = dict(feeds)
-        wanted = tuple(outputs)
-        if wanted not in self._segments:
-            self._segments = {wanted: [_LoadedSegment(s) for s in segments(self._graph, outputs, self._limits)]}
-        for segment in self._segments[wanted]:
+        if self._outputs != tuple(outputs):
+            self._outputs, self._models = tuple(outputs), {}
+            self._segments = list(segments(self._graph, outputs, self._limits))
+        for number, segment in enumerate(self._segments):
             left = None if end is None else end - perf_counter()
             if left is not None and left <= 0:
                 raise EvaluationError(f"onnxruntime does not end within {timeout:g} s")
-            values.update(self._run_segment(segment, values, left))
-            for name in segment.segment.released:
+            values.update(self._run_segment(number, values, left))
+            for name in segment.released:
                 del values[name]
         constants = self._graph.constants
         return [values[n] if n in values else cast("Tensor", constants[n]).array for n in outputs]
 
-    def _run_segment(self, loaded: _LoadedSegment, values: Arrays, timeout: float | None) -> dict[str, Any]:
-        segment, plan = loaded.segment, loaded.plan(self._graph, values)
-        weights = {plan.names[name]: self._graph.model.tensors[name] for name in plan.weights}
-        given = {plan.names[name]: values[name] for name in segment.reads}
-        if plan.data in self._sessions:
-            self._sessions[plan.data] = self._sessions.pop(plan.data)
-        else:
-            while len(self._sessions) >= self._limits.sessions:
-                del self._sessions[next(iter(self._sessions))]
-            self._sessions[plan.data] = self._fed_session(plan.data)
-        wanted = [plan.names[name] for name in segment.made]
-        try:
-            found = self._run_fed(plan.data, wanted, given | {name: t.array for name, t in weights.items()}, timeout)
-        except EvaluationError:  # perhaps a kernel requires that its weights are constant
-            if not weights:
-                raise
-            self._sessions[plan.data] = None
-            found = OnnxRuntime(plan.with_weights(weights), self.config).run(wanted, given, timeout)
+    def _model(self, number: int, values: Arrays) -> _SegmentModel:
+        """The model of a segment for values of these types and ranks, kept for the next run. Raises EvaluationError."""
+        reads = self._segments[number].reads
+        key = tuple(_kind(name, values[name]) for name in reads)
+        known = self._models.get(number)
+        if known is None or known[0] != key:
+            types = [_fed_type(name, values[name]) for name in reads]
+            self._models[number] = known = key, _SegmentModel.of(self._graph, self._segments[number], types)
+        return known[1]
+
+    def _run_segment(self, number: int, values: Arrays, timeout: float | None) -> dict[str, Any]:
+        segment, model = self._segments[number], self._model(number, values)
+        weights = {model.names[name]: self._graph.model.tensors[name] for name in model.weights}
+        given = {model.names[name]: values[name] for name in segment.reads}
+        wanted = [model.names[name] for name in segment.made]
+        session, found = self._session(model.data), None
+        if session is not None:
+            try:
+                found = session.run(wanted, given | {name: t.array for name, t in weights.items()}, timeout)
+            except EvaluationError:  # perhaps a kernel requires that its weights are constant
+                if not weights:
+                    raise
+                self._sessions[model.data] = None
+        if found is None:
+            found = OnnxRuntime(model.with_weights(weights), self.config).run(wanted, given, timeout)
         for weight in weights.values():
             weight.release_pages()
         return dict(zip(segment.made, found, strict=True))
 
-    def _run_fed(self, data: bytes, wanted: Sequence[str], feeds: Arrays, timeout: float | None) -> list[Any]:
-        """Run a segment whose weights are inputs. Raises EvaluationError."""
-        session = self._sessions[data]
-        if session is None:
-            raise EvaluationError("its weights are constant")
-        return session.run(wanted, feeds, timeout)
+    def _session(self, data: bytes) -> OnnxRuntime | None:
+        """The session of a model whose weights are inputs, the most recently used from now on; see `_fed_session`."""
+        if data in self._sessions:
+            self._sessions[data] = self._sessions.pop(data)
+        else:
+            while len(self._sessions) >= self._limits.sessions:
+                del self._sessions[next(iter(self._sessions))]
+            self._sessions[data] = self._fed_session(data)
+        return self._sessions[data]
 
     def _fed_session(self, data: bytes) -> OnnxRuntime | None:
         """A session whose weights are inputs, perhaps of another model; None if a kernel requires constant ones."""
@@ -255,25 +267,8 @@ def _is_constant(node: onnx.NodeProto) -> bool:
     return node.op_type == "Constant" and not canonical_domain(node.domain)
 
 
-@dataclass(slots=True)
-class _LoadedSegment:
-    """A segment, and its plan for the types and ranks of the last values."""
-
-    segment: Segment
-    _key: tuple[Hashable, ...] = ()
-    _plan: _Plan | None = None
-
-    def plan(self, graph: ValueGraph, values: Arrays) -> _Plan:
-        """The plan for values of these types and ranks. Raises EvaluationError."""
-        key = tuple(_kind(name, values[name]) for name in self.segment.reads)
-        if self._plan is None or key != self._key:
-            types = [_fed_type(name, values[name]) for name in self.segment.reads]
-            self._key, self._plan = key, _Plan.of(graph, self.segment, types)
-        return self._plan
-
-
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _SegmentModel:
     """The model of a segment without its large `weights`, and its `names` for those of the whole model.
 
     Names are numbered, so that segments which differ only in names and weights have the same message. Those with
@@ -286,7 +281,7 @@ class _Plan:
     weights: tuple[str, ...]
 
     @classmethod
-    def of(cls, graph: ValueGraph, segment: Segment, types: Sequence[onnx.TypeProto]) -> _Plan:
+    def of(cls, graph: ValueGraph, segment: Segment, types: Sequence[onnx.TypeProto]) -> _SegmentModel:
         """The plan for values of these types."""
         nodes = [graph.nodes[n] for n in segment.nodes]
         weights = tuple(name for name in segment.constants if name in graph.model.tensors)
@@ -295,23 +290,14 @@ class _Plan:
         everything = dict.fromkeys((*segment.reads, *segment.constants, *defined))
         keeps_names = any(True for node in nodes for _ in subgraphs(node))
         names = {name: name if keeps_names else f"v{i}" for i, name in enumerate(everything)}
-        whole = graph.model.message
-        message = onnx.ModelProto(ir_version=whole.ir_version)
-        message.opset_import.extend(whole.opset_import)
-        message.functions.extend(graph.called_functions(segment.nodes))
+        message = graph.part(segment.nodes, small).message
         message.graph.name = "segment"
+        for tensor in (*message.graph.initializer, *(s.values for s in message.graph.sparse_initializer)):
+            tensor.name = names[tensor.name]
         message.graph.node.extend(_renamed(node, names) for node in nodes)
         given = zip(segment.reads, types, strict=True)
         message.graph.input.extend(onnx.ValueInfoProto(name=names[name], type=kind) for name, kind in given)
         message.graph.output.extend(onnx.ValueInfoProto(name=names[name]) for name in segment.made)
-        for name in small:
-            proto = graph.initializers[name]
-            if isinstance(proto, onnx.SparseTensorProto):
-                message.graph.sparse_initializer.add().CopyFrom(proto)
-                message.graph.sparse_initializer[-1].values.name = names[name]
-            else:
-                message.graph.initializer.add().CopyFrom(proto)
-                message.graph.initializer[-1].name = names[name]
         fed = onnx.ModelProto()
         fed.CopyFrom(message)
         tensors = ((names[name], graph.model.tensors[name]) for name in weights)

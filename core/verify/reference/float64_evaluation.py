@@ -106,35 +106,12 @@ class Float64Value:
     of_rounded_ops: Callable[[int], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Float64Values:
-    """Values of a model by name, evaluated in float64."""
-
-    values: Mapping[str, Any]
-    largest: float
-    out_of_range: bool | Array
-    _perturbed: Callable[[float | None, int], Mapping[str, Any]]
-    _of_rounded_weights: Callable[[int], Mapping[str, Any]]
-    _of_rounded_ops: Callable[[int], Mapping[str, Any]]
-
-    def at(self, name: str) -> Float64Value:
-        """One value."""
-        return Float64Value(
-            self.values[name],
-            self.largest,
-            self.out_of_range,
-            lambda share, seed: self._perturbed(share, seed)[name],
-            lambda seed: self._of_rounded_weights(seed)[name],
-            lambda seed: self._of_rounded_ops(seed)[name],
-        )
-
-
 def evaluate_in_float64(
     model: onnx.ModelProto,
     feeds: Mapping[str, Any],
     outputs: Sequence[str] | Mapping[str, str],
     initializers: Mapping[str, Tensor | Array] = NO_ARRAYS,
-) -> Float64Values:
+) -> Mapping[str, Float64Value]:
     """Evaluate `outputs` of `model` in double precision, with its constants and `feeds` taken as exact.
 
     Results may have other names: `outputs` then gives the name in the model of each.
@@ -165,7 +142,17 @@ def evaluate_in_float64(
         return run(perturbation(share, seed, keep_numbers=True)).results  # a size was computed in floats
 
     done = run(unchanged)
-    return Float64Values(done.results, done.largest, bool(done.flags), perturbed, of_rounded_weights, of_rounded_ops)
+    return {
+        name: Float64Value(
+            value,
+            done.largest,
+            bool(done.flags),
+            lambda share, seed, name=name: perturbed(share, seed)[name],
+            lambda seed, name=name: of_rounded_weights(seed)[name],
+            lambda seed, name=name: of_rounded_ops(seed)[name],
+        )
+        for name, value in done.results.items()
+    }
 
 
 def evaluate_rounded(

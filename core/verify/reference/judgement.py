@@ -20,7 +20,7 @@ from ...operators.table import ops_with
 from ...serialization.proto_queries import all_nodes
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
 from ..output_comparison import describe_nonfinite, distances, min_tolerance, to_64_bit
-from .float64_evaluation import EXACT, Float64Value, Float64Values
+from .float64_evaluation import EXACT, Float64Value
 
 RARE_ONE_IN = 100  # one integer in so many may round to another one
 FAR = 0.05  # share of the largest magnitude by which an original is far from its float64 value
@@ -64,18 +64,18 @@ SEVERITY = (Decision.RIGHT, Decision.UNDECIDED, Decision.WRONG)
 
 
 def judge(
-    name: str, original: Any, rewritten: Any, truth: Float64Values, rewritten_truth: Float64Values, noise: float = 0.0
+    original: Any, rewritten: Any, truth: Float64Value, rewritten_truth: Float64Value, noise: float = 0.0
 ) -> Judgement:
-    """Judge the value `name` that a region of the original and its rewritten form computed from the same inputs.
+    """Judge the value that a region of the original and its rewritten form computed from the same inputs.
 
-    `truth` and `rewritten_truth` are the values of the two regions in float64. Wrong is a value farther from the truth
+    `truth` and `rewritten_truth` are that value in float64, by the two regions. Wrong is a value farther from the truth
     than the rounding of the original explains, or a rewritten region whose own truth is another. `noise` is the largest
     change of the original under perturbation, for regions where rounding accumulates over many steps. Undecided is a
     value of which float64 says nothing.
     """
-    a, b = truth.at(name), rewritten_truth.at(name)
     with np.errstate(all="ignore"):
-        return _Region(a, b, noise).judge(original, rewritten, a.value, b.value, ())
+        region = _Region(truth, rewritten_truth, noise)
+        return region.judge(original, rewritten, truth.value, rewritten_truth.value, ())
 
 
 def kernel_error(model: onnx.ModelProto, dtype: np.dtype[Any]) -> float:
@@ -85,32 +85,30 @@ def kernel_error(model: onnx.ModelProto, dtype: np.dtype[Any]) -> float:
 
 
 def are_same(
-    name: str,
     original: Any,
     rewritten: Any,
-    truth: Float64Values,
-    rewritten_truth: Float64Values,
+    truth: Float64Value,
+    rewritten_truth: Float64Value,
     *,
     has_rounded_weights: bool = False,
     boundary_noise: Callable[[], float] = lambda: 0.0,
 ) -> bool:
-    """Whether the value `name` of two regions is the same in float64 but for the rounding of float64 itself.
+    """Whether the value of two regions is the same in float64 but for the rounding of float64 itself.
 
     Not if that is no less than the deviation of the `rewritten` from the `original` value, or if it is no tensor.
     Elements at which the original saturates do not count. With `has_rounded_weights` it may also differ as the rounding
     of weights explains, into which a rewrite may have folded a number, and in any case by 8 times `boundary_noise`: the
     change by the rounding of values that the regions read.
     """
-    a, b = truth.at(name), rewritten_truth.at(name)
-    if _parts(a.value) is not None or _parts(b.value) is not None:
+    if _parts(truth.value) is not None or _parts(rewritten_truth.value) is not None:
         return False
-    o, r, x, y = (np.asarray(v) for v in (original, rewritten, a.value, b.value))
+    o, r, x, y = (np.asarray(v) for v in (original, rewritten, truth.value, rewritten_truth.value))
     if x.dtype != y.dtype or x.shape != y.shape:
         return False
     if x.dtype.kind not in "fc":
         return bool(np.array_equal(x, y))
     off = ~((x == y) | (np.isnan(x) & np.isnan(y)))
-    region = _Region(a, b, 0.0)
+    region = _Region(truth, rewritten_truth, 0.0)
     deviation = np.zeros(x.shape)
     with np.errstate(all="ignore"):  # of infinities
         if o.dtype == r.dtype and o.shape == r.shape == x.shape:
@@ -129,8 +127,8 @@ def are_same(
             return True
         if apart.max() <= NOISE_MULTIPLE * boundary_noise():
             return True
-        own_each = np.maximum(region.changes(a, ROUNDOFF), region.changes(b, ROUNDOFF))[off]
-        least = np.maximum(negligible[off], region.changes(a, None)[off])  # none of either in a model of doubles
+        own_each = np.maximum(region.changes(truth, ROUNDOFF), region.changes(rewritten_truth, ROUNDOFF))[off]
+        least = np.maximum(negligible[off], region.changes(truth, None)[off])  # none of either in a model of doubles
         return bool(((apart <= own_each) & (own_each <= MAX_OWN_SHARE * least)).all())
 
 

@@ -172,22 +172,15 @@ def _body_model(
     }
     if own & {*given, *constants, *(o for n in before for o in n.output)}:
         return None
-    message = onnx.ModelProto(ir_version=graph.model.message.ir_version)
-    message.opset_import.extend(graph.model.message.opset_import)
-    message.functions.extend(graph.called_functions((*kept, node)))
-    message.graph.CopyFrom(body)
-    del message.graph.node[:], message.graph.input[:]
-    message.graph.node.extend((*before, *body.node))
+    part = graph.part((*kept, node), constants)
+    whole = part.message.graph
+    whole.node.extend(before)
+    whole.MergeFrom(body)
+    del whole.input[:]
     for info in (*body.input, *(onnx.ValueInfoProto(name=n) for n in given)):
         known = isinstance(values.get(info.name), np.ndarray)
-        message.graph.input.add(name=info.name, type=value_type(values[info.name]) if known else info.type)
-    for name in constants:
-        proto = graph.initializers[name]
-        if isinstance(proto, onnx.SparseTensorProto):
-            message.graph.sparse_initializer.append(proto)
-        else:
-            message.graph.initializer.append(proto)
-    return SplitModel(message, {n: graph.model.tensors[n] for n in constants if n in graph.model.tensors})
+        whole.input.add(name=info.name, type=value_type(values[info.name]) if known else info.type)
+    return part
 
 
 CompareModels = Callable[[SplitModel, SplitModel, Sequence[InputSet]], RegionDifference | None]

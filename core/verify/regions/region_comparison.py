@@ -17,17 +17,15 @@ from onnx import helper
 from ...errors import EvaluationError, ModelLoadError
 from ...io.split_models import SplitModel
 from ...ir.tensor import Tensor, element_bits
-from ...ort.backends import Arrays, OnnxRuntime
-from ...ort.sessions import SessionConfig
+from ...ort.backends import Arrays
 from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..noise import is_float
 from ..reference.judgement import Decision, Judgement, mentions_16_bits
-from ..seeded_session import Session
 from ..verdict import OutputDifference
 from .bodies import BodyPair, ChangedBodies
 from .region_judgement import RegionJudgement, is_close, is_identical
-from .region_models import LoadedRegion, LoadRegion, cut_region, may_saturate, value_type
+from .region_models import LoadedRegion, LoadRegion, RegionModel, cut_region, may_saturate, value_type
 from .shared_values import RegionDifference, SharedValues
 from .value_graph import ValueGraph
 
@@ -117,22 +115,21 @@ class _NotTensors(Exception):
 
 @dataclass(slots=True)
 class ChangedRegions:
-    """The regions of a rewritten model that differ from those of the original, run by onnxruntime with a `config`.
+    """The regions of a rewritten model that differ from those of the original, in sessions that `load` makes.
 
     On an input set the original computes the values at their boundaries, and each region of the rewritten model its
     value from these, so that rounding before a region has no influence on it. Regions are compared in groups of up to
     `max_cut_points` whose values have about `max_bytes`, one group on all input sets after the other; the original
     computes each value once. Sequences and optionals are inside regions. `notes` has a line for each region that could
-    not be compared. `make_session` loads parts of the models, if given.
+    not be compared.
     """
 
     original: ValueGraph
     rewritten: ValueGraph
-    config: SessionConfig
+    load: LoadRegion
     timeout: float | None = None
     max_bytes: int = MAX_GROUP_BYTES
     max_cut_points: int = MAX_GROUP_CUT_POINTS
-    make_session: LoadRegion | None = None
     shared: SharedValues = field(init=False)
     mentions_16_bits: bool = field(init=False)  # whether the rewritten model may compute 16-bit floats
     must_agree: bool = field(default=False, init=False)  # regions have to be the same in float64
@@ -259,7 +256,7 @@ class ChangedRegions:
                 self._pairs[cut_point] = pair
 
     def _first_difference(self, input_sets: Sequence[InputSet]) -> RegionDifference | None:
-        self._changed_bodies = ChangedBodies(self._load_body, self._difference_of_bodies, self.timeout)
+        self._changed_bodies = ChangedBodies(self.load, self._difference_of_bodies, self.timeout)
         waiting = deque((i, dict[str, Any]()) for i in input_sets)
         plans = self._plans(max((i.sizes for i in input_sets), key=lambda sizes: prod(sizes.values())))
         while waiting:
@@ -292,15 +289,12 @@ class ChangedRegions:
             except (EvaluationError, ModelLoadError) as e:
                 self.note(f"the bodies of {cut_point} were not compared: {e}")
 
-    def _load_body(self, model: SplitModel) -> Session:
-        return OnnxRuntime(model, self.config) if self.make_session is None else self.make_session(model)
-
     def _difference_of_bodies(
         self, original: SplitModel, rewritten: SplitModel, input_sets: Sequence[InputSet]
     ) -> RegionDifference | None:
         """The first wrong cut point of two bodies."""
         graphs = ValueGraph.of(original), ValueGraph.of(rewritten)
-        regions = ChangedRegions(*graphs, self.config, self.timeout, make_session=self.make_session)
+        regions = ChangedRegions(*graphs, self.load, self.timeout)
         found = regions.first_difference(input_sets)
         self._notes.update(dict.fromkeys(regions.notes))
         return found
@@ -323,12 +317,12 @@ class ChangedRegions:
         """The region of some cut points in either model, for values of these ranks. Raises ModelLoadError."""
         graph = self.original if of_original else self.rewritten
         is_given = self._is_given_to_original if of_original else self._is_given_to_rewritten
-        return self.load(graph, cut_points, is_given, values)
+        return self.part(graph, cut_points, is_given, values)
 
-    def load(
+    def part(
         self, graph: ValueGraph, wanted: Sequence[str], is_given: Callable[[str], bool], values: Arrays
     ) -> LoadedRegion:
-        """A part of a model. Raises ModelLoadError.
+        """A part of a model, loaded. Raises ModelLoadError.
 
         Without extents some types are inferred wrongly, such as that of Attention on three dims; if a part does not
         load, ranks are not stated either.
@@ -336,11 +330,14 @@ class ChangedRegions:
         given = {name: value for name, value in values.items() if is_given(name)}
         types = {name: value_type(value, self._types.get(name)) for name, value in given.items()}
         try:
-            return LoadedRegion.load(cut_region(graph, wanted, is_given, types), self.config, self.make_session)
+            return self._loaded(cut_region(graph, wanted, is_given, types))
         except ModelLoadError:
             for t in types.values():
                 t.tensor_type.ClearField("shape")
-            return LoadedRegion.load(cut_region(graph, wanted, is_given, types), self.config, self.make_session)
+            return self._loaded(cut_region(graph, wanted, is_given, types))
+
+    def _loaded(self, region: RegionModel) -> LoadedRegion:
+        return LoadedRegion(region, self.load(region.model) if region.outputs else None)
 
     def single(self, cut_point: str, values: Arrays, *, of_original: bool) -> LoadedRegion | None:
         """The region of one cut point alone, in either model; None if it does not load."""
@@ -428,7 +425,7 @@ class _Group:
             return {}
         before = {name: known[name] for name in self.plan.taken}
         if (ranks := _ranks(before)) not in self._sources:
-            part = self.regions.load(self.regions.original, self.plan.computed, before.__contains__, before)
+            part = self.regions.part(self.regions.original, self.plan.computed, before.__contains__, before)
             self._sources[ranks] = part
         found = self._sources[ranks].run(_joined(before, feeds), self.regions.timeout)
         if others := {name for name, value in found.items() if not isinstance(value, np.ndarray)}:

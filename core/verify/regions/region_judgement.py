@@ -22,7 +22,7 @@ from ..output_comparison import (
     to_64_bit,
     without_gains,
 )
-from ..reference.float64_evaluation import Float64Values
+from ..reference.float64_evaluation import Float64Value
 from ..reference.judgement import Decision, Judgement, are_same, is_decided_by_rounding, judge, narrows
 from ..verdict import OutputDifference
 from .region_models import LoadedRegion
@@ -66,7 +66,7 @@ class RegionJudgement:
         """The judgement of a `result` by the float64 values of both regions."""
         try:
             truth, new_truth = self._truths()
-            return judge(self.cut_point, expected, result, truth, new_truth, self._accumulated_noise(expected))
+            return judge(expected, result, truth, new_truth, self._accumulated_noise(expected))
         except EvaluationError:
             return Judgement(Decision.UNDECIDED)
 
@@ -79,11 +79,10 @@ class RegionJudgement:
             truth, new_truth = self._truths()
         except EvaluationError as e:
             return OutputDifference(reason=f"its region is not evaluated in float64: {e}")
-        if is_decided_by_rounding(expected, result, truth.at(self.cut_point)):
+        if is_decided_by_rounding(expected, result, truth):
             return OutputDifference()
         has_jumps = self.original.has_jumps or self.rewritten.has_jumps
         is_same = are_same(
-            self.cut_point,
             expected,
             result,
             truth,
@@ -95,9 +94,9 @@ class RegionJudgement:
             return OutputDifference(reason="its regions differ in float64")
         a, b = np.asarray(expected), np.asarray(result)
         is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
-        if is_measured and is_close(np.asarray(new_truth.at(self.cut_point).value).astype(b.dtype), b):
+        if is_measured and is_close(np.asarray(new_truth.value).astype(b.dtype), b):
             return OutputDifference()
-        judged = judge(self.cut_point, expected, result, truth, new_truth, self._accumulated_noise(expected))
+        judged = judge(expected, result, truth, new_truth, self._accumulated_noise(expected))
         return OutputDifference(reason="" if judged.decision == Decision.RIGHT else judged.reason or "undecided")
 
     def difference(self, expected: Any, result: Any, judged: Judgement) -> OutputDifference:
@@ -152,11 +151,11 @@ class RegionJudgement:
         reason = f"{np.count_nonzero(lost)} of {lost.size} elements overflow where each op rounds to its own type"
         return OutputDifference(reason=reason) if lost.any() else OutputDifference()
 
-    def _truths(self) -> tuple[Float64Values, Float64Values]:
-        """The values of both regions in float64. Raises EvaluationError."""
+    def _truths(self) -> tuple[Float64Value, Float64Value]:
+        """The value by both regions in float64. Raises EvaluationError."""
         truth, new_truth = (r.in_float64(self.cut_point, self.values) for r in (self.original, self.rewritten))
         if truth.out_of_range and not self.finite:
-            truth = replace(truth, out_of_range=self._overflows_by_itself(np.asarray(truth.values[self.cut_point])))
+            truth = replace(truth, out_of_range=self._overflows_by_itself(np.asarray(truth.value)))
         return truth, new_truth
 
     def _overflows_by_itself(self, x: Array) -> Array:
@@ -167,7 +166,7 @@ class RegionJudgement:
         feeds = self._float_feeds(self.original)
         tops = {n: float(float_info(v.dtype).max) for n, v in feeds.items() if v.dtype.kind != "c"}
         finite = {n: np.clip(to_64_bit(feeds[n]), -top, top).astype(feeds[n].dtype) for n, top in tops.items()}
-        y = np.asarray(self.original.in_float64(self.cut_point, {**self.values, **finite}).values[self.cut_point])
+        y = np.asarray(self.original.in_float64(self.cut_point, {**self.values, **finite}).value)
         if y.shape != x.shape or x.dtype.kind not in "fc":
             return np.zeros(x.shape, np.bool_)
         return ~np.isfinite(x) & ((x == y) | (np.isnan(x) & np.isnan(y)))
@@ -178,7 +177,7 @@ class RegionJudgement:
         arrays = {n: cast("Array", v) for n, v in feeds.items() if isinstance(v, np.ndarray)}
         return {n: v for n, v in arrays.items() if is_float(v.dtype)}
 
-    def _boundary_noise(self, truth: Float64Values, new_truth: Float64Values) -> float:
+    def _boundary_noise(self, truth: Float64Value, new_truth: Float64Value) -> float:
         """The change in float64 when inputs of the regions that are computed from other ones move by an ulp.
 
         A region may compute them by itself, without the rounding that they have. Where kernels of bounded functions may
@@ -194,10 +193,8 @@ class RegionJudgement:
                 far = max(region.kernel_error(v.dtype) for region, _ in sides)
                 moved[n] = (moved[n] + (-1) ** seed * far).astype(v.dtype)
             for region, value in sides:
-                x = to_64_bit(np.asarray(value.values[self.cut_point]))
-                m = to_64_bit(
-                    np.asarray(region.in_float64(self.cut_point, {**self.values, **moved}).values[self.cut_point])
-                )
+                x = to_64_bit(np.asarray(value.value))
+                m = to_64_bit(np.asarray(region.in_float64(self.cut_point, {**self.values, **moved}).value))
                 found = max(found, float(distances(x, m).max(initial=0.0))) if m.shape == x.shape else found
         return found
 

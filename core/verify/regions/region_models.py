@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,11 +15,10 @@ from ...ir.dtypes import FLOATS
 from ...ir.tensor import Tensor
 from ...operators.declaration import Trait
 from ...operators.table import ops_with
-from ...ort.backends import Arrays, OnnxRuntime
+from ...ort.backends import Arrays
 from ...ort.kernels import PRODUCTS_OF_BYTES, saturates_sums_of_bytes
-from ...ort.sessions import SessionConfig
 from ...serialization.proto_queries import all_nodes
-from ..reference.float64_evaluation import Float64Values, evaluate_in_float64, evaluate_rounded
+from ..reference.float64_evaluation import Float64Value, evaluate_in_float64, evaluate_rounded
 from ..reference.judgement import kernel_error
 from ..seeded_session import Session
 from .value_graph import ValueGraph
@@ -53,7 +52,9 @@ def cut_region(
     initializers = [n for n in outside if n in values.initializers and not is_given(n)]
     known = {*initializers, *(o for n in kept for o in values.nodes[n].output)}
     inputs = tuple(n for n in outside if n in values.inputs or is_given(n))
-    graph = onnx.GraphProto(name=values.model.message.graph.name)
+    model = values.part(kept, initializers)
+    graph = model.message.graph
+    graph.name = values.model.message.graph.name
     taken = known | set(inputs)
     renamed = {n: _free_name(n, taken) for n in inputs if n in values.producers}
     for n in kept:
@@ -67,19 +68,7 @@ def cut_region(
         graph.input.append(own if own is not None else onnx.ValueInfoProto(name=name, type=types[name]))
     outputs = {n: renamed.get(n, n) for n in wanted if n not in constants}
     graph.output.extend(onnx.ValueInfoProto(name=n) for n in outputs.values())
-    message = onnx.ModelProto(ir_version=values.model.message.ir_version, graph=graph)
-    message.opset_import.extend(values.model.message.opset_import)
-    message.functions.extend(values.called_functions(kept))
-    large = dict[str, Tensor]()
-    for name in initializers:
-        proto = values.initializers[name]
-        if isinstance(proto, onnx.SparseTensorProto):
-            message.graph.sparse_initializer.append(proto)
-            continue
-        message.graph.initializer.append(proto)
-        if name in values.model.tensors:
-            large[name] = values.model.tensors[name]
-    return RegionModel(SplitModel(message, large), inputs, outputs, constants)
+    return RegionModel(model, inputs, outputs, constants)
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -112,13 +101,6 @@ class LoadedRegion:
     model: RegionModel
     session: Session | None
 
-    @classmethod
-    def load(cls, model: RegionModel, config: SessionConfig, load: LoadRegion | None = None) -> Self:
-        """Load a region, with a `config` or by `load`. Raises ModelLoadError."""
-        if not model.outputs:
-            return cls(model, None)
-        return cls(model, load(model.model) if load is not None else OnnxRuntime(model.model, config))
-
     def run(self, values: Arrays, timeout: float | None) -> dict[str, Any]:
         """The wanted values, from the inputs among `values`. Raises EvaluationError."""
         outputs, constants = self.model.outputs, {name: t.array for name, t in self.model.constants.items()}
@@ -127,10 +109,10 @@ class LoadedRegion:
         found = self.session.run(list(outputs.values()), self.feeds(values), timeout)
         return {**dict(zip(outputs, found, strict=True)), **constants}
 
-    def in_float64(self, cut_point: str, values: Arrays) -> Float64Values:
+    def in_float64(self, cut_point: str, values: Arrays) -> Float64Value:
         """The value of its one cut point in double precision. Raises EvaluationError."""
         message, output, arrays = self._evaluated(cut_point)
-        return evaluate_in_float64(message, self.feeds(values), output, arrays)
+        return evaluate_in_float64(message, self.feeds(values), output, arrays)[cut_point]
 
     def with_rounded_ops(self, cut_point: str, values: Arrays) -> Any:
         """The value of its one cut point where each op rounds to the declared type. Raises EvaluationError."""

@@ -76,6 +76,19 @@ class ValueGraph:
             inferred = self.model.message.graph
         return {v.name: v.type for v in (*inferred.value_info, *inferred.output)}
 
+    def part(self, nodes: Iterable[int], constants: Sequence[str]) -> SplitModel:
+        """A model with initializers and with the functions that some nodes call, for a graph made of these."""
+        whole, tensors = self.model.message, self.model.tensors
+        message = onnx.ModelProto(ir_version=whole.ir_version)
+        message.opset_import.extend(whole.opset_import)
+        message.functions.extend(self.called_functions(nodes))
+        for proto in (self.initializers[name] for name in constants):
+            if isinstance(proto, onnx.SparseTensorProto):
+                message.graph.sparse_initializer.append(proto)
+            else:
+                message.graph.initializer.append(proto)
+        return SplitModel(message, {name: tensors[name] for name in constants if name in tensors})
+
     def called_functions(self, nodes: Iterable[int]) -> list[onnx.FunctionProto]:
         """The local functions that some of the nodes call, directly or not, in their order. O(size of the result)."""
         if not self._functions:

@@ -1,8 +1,9 @@
-"""Layout rules by operator."""
+"""Layouts, the orders in which the axes of a value are stored, and rewrites of single ops to other layouts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -14,19 +15,103 @@ from ....core.ir.dtypes import DISCRETE_TYPES, FLOATS
 from ....core.ir.expressions import Dim, Shape
 from ....core.operators.declaration import Trait
 from ....core.operators.effects import writes_inputs
-from ....core.operators.operands import normalize_axes, normalized_axis
+from ....core.operators.operands import full_perm, normalize_axes, normalized_axis
 from ....core.operators.table import ops_with
-from ...support.operand_queries import constant_numbers, known, operand, require_numpy_broadcasting
-from .layout import (
-    Layout,
-    LayoutRequest,
-    LayoutRewrite,
-    attribute_or_constant,
-    axes_in_layout,
-    constant_input,
-    inverse,
-    renumbered,
-)
+from ...support.operand_queries import Array, constant_numbers, known, operand, require_numpy_broadcasting
+
+Layout = tuple[int, ...]
+
+
+def inverse(layout: Layout) -> Layout:
+    """The position of each axis of the value in the layout."""
+    return tuple(sorted(range(len(layout)), key=layout.__getitem__))
+
+
+def compose(first: Sequence[int], second: Sequence[int]) -> Layout:
+    """The perm of Transpose(Transpose(x, first), second)."""
+    return tuple(first[i] for i in second)
+
+
+def is_identity(layout: Sequence[int]) -> bool:
+    """Whether nothing is moved."""
+    return all(place == axis for place, axis in enumerate(layout))
+
+
+def perm_of(transpose: Op) -> Layout | None:
+    """The perm of a Transpose; None where its default is unknown, or where it is not a permutation."""
+    x: Value | None = transpose.input(0)
+    perm = transpose.attr("perm")
+    if not perm:
+        shape = x.known_shape if x is not None else None
+        return None if shape is None else tuple(full_perm(perm, len(shape)))
+    return tuple(perm) if sorted(perm) == list(range(len(perm))) else None
+
+
+Layouts = tuple[Layout | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRewrite:
+    """An op in other layouts of its inputs and outputs; None keeps the layout.
+
+    `unsqueezed_axes`: axes by which an operand of lower rank is unsqueezed first. `attrs` and `constants` (by input)
+    replace the present ones. `swap_inputs`: the first two inputs change places. `gather_order`: the result, a shape, is
+    put in order with a Gather. `extra_nodes`: the number of nodes that this takes besides the op.
+    """
+
+    input_layouts: Layouts
+    output_layouts: Layouts
+    exact: bool = True
+    attrs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    constants: Mapping[int, Array] = field(default_factory=dict[int, Array])
+    unsqueezed_axes: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    swap_inputs: bool = False
+    gather_order: Layout | None = None
+    extra_nodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRequest:
+    """An op with the layout of one input or (as ~0, ~1, ...) output given."""
+
+    op: Op
+    index: int
+    layout: Layout
+
+    def layout_at(self, inputs: Sequence[int] = (0,), outputs: Sequence[int] = (0,)) -> Layout:
+        """The given layout; declines unless one of these inputs or outputs, all of one rank, has it."""
+        require(self.index in inputs or ~self.index in outputs, "the layout does not depend on that of this operand")
+        return self.layout
+
+    def rewrite(self, inputs: Mapping[int, Layout], outputs: Mapping[int, Layout], **rest: Any) -> LayoutRewrite:
+        """The rewrite with these layouts; all other values keep theirs."""
+        return LayoutRewrite(_layouts_of(inputs, self.op.inputs), _layouts_of(outputs, self.op.outputs), **rest)
+
+
+def _layouts_of(layouts: Mapping[int, Layout], values: Sequence[Value | None]) -> Layouts:
+    """The layouts of values, None for those that keep theirs or are left out."""
+    wanted = (layouts.get(i) if v is not None and v.name else None for i, v in enumerate(values))
+    return tuple(None if own is None or is_identity(own) else own for own in wanted)
+
+
+def axes_in_layout(axes: Sequence[int], layout: Layout) -> list[int]:
+    """The positions of `axes` in a layout, in the order given."""
+    places = inverse(layout)
+    return [places[a] for a in normalize_axes(list(axes), len(layout))]
+
+
+def constant_input(op: Op, index: int) -> list[int]:
+    """A constant input as a list of integers."""
+    return [int(i) for i in operand(op, index).const.reshape(-1)]
+
+
+def attribute_or_constant(op: Op, name: str, index: int, numbers: Sequence[int]) -> dict[str, Any]:
+    """`numbers` as the attribute or the constant of a `LayoutRewrite`, whichever the operator takes."""
+    spec = op.schema
+    if spec is not None and name in spec.attributes:
+        return {"attrs": {name: list(numbers)}}
+    return {"constants": {index: np.asarray(numbers, np.int64)}}
+
 
 ELEMENTWISE_OPS = ops_with(Trait.ELEMENTWISE)
 BROADCASTING_OPS = ops_with(Trait.BROADCASTING) | {"PRelu"}
@@ -268,6 +353,7 @@ def is_constant_gather(reader: Op, numbers: Value, count: int) -> bool:
 
 
 AxisGroups = list[tuple[list[int], list[int]]]
+"""Axes before and after an op, in their order: the elements along the first ones are then along the others."""
 
 
 def group_axes(before: Shape, after: Shape) -> AxisGroups:
@@ -307,54 +393,48 @@ def _required_extent(d: Dim) -> int:
     return known(d if isinstance(d, int) and d > 0 else None, "an extent is unknown or 0")
 
 
-def reshape_layouts(before: Shape, after: Shape, layout: Layout, *, forward: bool) -> tuple[Layout, Layout]:
-    """The layouts before and after a Reshape, given the first (`forward`) or the second layout.
+def without_axes(rank: int, gone: Collection[int]) -> AxisGroups:
+    """The groups of an op that removes axes."""
+    left = iter(range(rank))
+    return [([axis], [] if axis in gone else [next(left)]) for axis in range(rank)]
 
-    Each group is held in one piece, in order; axes of 1, which hold nothing, go wherever they fit.
+
+def grouped_layouts(groups: AxisGroups, layout: Layout, shape: Shape, *, forward: bool) -> tuple[Layout, Layout]:
+    """The layouts before and after an op, given the first (`forward`) or the second layout, of a value of `shape`.
+
+    Each group is held in one piece, in order. Groups that hold nothing, as axes of extent 1 do, go after the group that
+    precedes them.
     """
-    groups = group_axes(before, after)
     pairs = groups if forward else [(new, old) for old, new in groups]
-    extents = before if forward else after
     group_of = {axis: k for k, (own, _) in enumerate(pairs) for axis in own}
     order: list[int] = []
     held: dict[int, list[int]] = {}
     for axis in layout:
         k = group_of[axis]
-        if extents[axis] != 1:
+        if shape[axis] != 1:
             require(k not in held or order[-1] == k, "merged axes do not stay adjacent")
             order += [k] if k not in held else []
             held.setdefault(k, []).append(axis)
     require(all(axes == sorted(axes) for axes in held.values()), "the order of merged axes changes")
-    units = {*range(len(pairs))} - {*order}  # groups of axes of extent 1
-    other = [axis for k in _with_inserted(order, units) for axis in pairs[k][1]]
-    return (layout, tuple(other)) if forward else (tuple(other), layout)
+    for k in range(len(pairs)):
+        if k not in held:
+            order.insert(order.index(k - 1) + 1 if k else 0, k)
+    other = tuple(axis for k in order for axis in pairs[k][1])
+    return (layout, other) if forward else (other, layout)
 
 
-def _with_inserted(order: list[int], new: Collection[int]) -> list[int]:
-    """`order` with each of the `new` numbers after the number that precedes it."""
-    full = list(order)
-    for n in sorted(new):
-        full.insert(full.index(n - 1) + 1 if n else 0, n)
-    return full
-
-
-def layout_without(layout: Layout, gone: Collection[int]) -> Layout:
-    """A layout without some axes."""
-    return renumbered([axis for axis in layout if axis not in gone])
-
-
-def layout_with(layout: Layout, new: Collection[int]) -> Layout:
-    """A layout with `new` axes, each stored after the axis that precedes it."""
-    rank = len(layout) + len(new)
-    old = [axis for axis in range(rank) if axis not in new]
-    return tuple(_with_inserted([old[axis] for axis in layout], new))
-
-
-def reduced_layouts(request: LayoutRequest, axes: Collection[int], *, keeps: bool = False) -> tuple[Layout, Layout]:
-    """The layouts before and after an op that removes `axes`, or keeps them with extent 1."""
+def regrouped(request: LayoutRequest, groups: AxisGroups) -> tuple[Layout, Layout]:
+    """As `grouped_layouts`, where axes of extent 1 stay where they are."""
     layout = request.layout_at()
-    inner = layout if keeps or request.index == 0 else layout_with(layout, axes)
-    return inner, inner if keeps else layout_without(inner, axes)
+    return grouped_layouts(groups, layout, (None,) * len(layout), forward=request.index == 0)
+
+
+def reduced_layouts(request: LayoutRequest, axes: Collection[int]) -> tuple[Layout, Layout]:
+    """The layouts before and after a reduction of `axes`, which keeps them or not."""
+    layout = request.layout_at()
+    if request.op.attr("keepdims", 1):
+        return layout, layout
+    return regrouped(request, without_axes(operand(request.op).rank, axes))
 
 
 def reduction(request: LayoutRequest) -> LayoutRewrite:
@@ -368,7 +448,7 @@ def reduction(request: LayoutRequest) -> LayoutRewrite:
         require(not op.attr("noop_with_empty_axes", 0) and request.index == 0, "the op reduces no axis")
         return request.rewrite({0: request.layout}, {}, exact=exact)
     gone = normalize_axes(axes, operand(op, 0).rank)
-    inner, outer = reduced_layouts(request, gone, keeps=bool(op.attr("keepdims", 1)))
+    inner, outer = reduced_layouts(request, gone)
     moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(gone, inner)))
     return request.rewrite({0: inner}, {0: outer}, exact=exact, **moved)
 
@@ -377,69 +457,42 @@ def arg_reduction(request: LayoutRequest) -> LayoutRewrite:
     """ArgMax and ArgMin."""
     op = request.op
     axis = normalized_axis(op, operand(op, 0).rank)
-    inner, outer = reduced_layouts(request, [axis], keeps=bool(op.attr("keepdims", 1)))
+    inner, outer = reduced_layouts(request, [axis])
     return request.rewrite({0: inner}, {0: outer}, attrs={"axis": inner.index(axis)})
 
 
 def squeeze(request: LayoutRequest) -> LayoutRewrite:
-    """Squeeze of constant axes."""
-    op = request.op
+    """Squeeze and Unsqueeze, by constant axes."""
+    op, removes = request.op, request.op.type == "Squeeze"
     axes = constant_numbers(op) or []
     require(axes, "the op has no axes")
-    gone = normalize_axes(axes, operand(op, 0).rank)
-    inner, outer = reduced_layouts(request, gone)
-    moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(gone, inner)))
+    rank = (operand(op) if removes else op.outputs[0]).rank
+    changed = normalize_axes(axes, rank)
+    groups = without_axes(rank, changed)
+    inner, outer = regrouped(request, groups if removes else [(new, old) for old, new in groups])
+    moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(changed, inner if removes else outer)))
     return request.rewrite({0: inner}, {0: outer}, **moved)
-
-
-def unsqueeze(request: LayoutRequest) -> LayoutRewrite:
-    """Unsqueeze by constant axes."""
-    op, layout = request.op, request.layout_at()
-    axes = constant_numbers(op) or []
-    require(axes, "the op has no axes")
-    new = normalize_axes(axes, op.outputs[0].rank)
-    outer = layout_with(layout, new) if request.index == 0 else layout
-    moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(new, outer)))
-    return request.rewrite({0: layout_without(outer, new)}, {0: outer}, **moved)
 
 
 def gather(request: LayoutRequest) -> LayoutRewrite:
     """Gather along an axis, which the axes of the indices replace."""
     op = request.op
-    request.layout_at()
-    axis = normalized_axis(op, operand(op, 0).rank)
-    count = operand(op, 1).rank
-    if request.index == 0:
-        inner = request.layout
-        at = inner.index(axis)
-        shifted = [a + (count - 1) * (a > axis) for a in inner]
-        outer = (*shifted[:at], *range(axis, axis + count), *shifted[at + 1 :])
-    else:
-        outer = request.layout
-        inner = _before_gather(outer, axis, count)
+    axis, count = normalized_axis(op, operand(op).rank), operand(op, 1).rank
+    places = [[a + (count - 1) * (a > axis)] for a in range(operand(op).rank)]
+    places[axis] = list(range(axis, axis + count))
+    inner, outer = regrouped(request, [([a], place) for a, place in enumerate(places)])
     # Taking rows from a table copies each at once; a transposed one would copy single numbers.
-    is_lookup = operand(op, 0).is_const and count > 0 and axis < len(inner) - 1
+    is_lookup = operand(op).is_const and count > 0 and axis < len(inner) - 1
     require(not is_lookup or inner[-1] != axis, "it is a lookup of rows")
     return request.rewrite({0: inner}, {0: outer}, attrs={"axis": inner.index(axis)})
 
 
-def _before_gather(outer: Layout, axis: int, count: int) -> Layout:
-    """The layout of the data of a Gather, given the layout of its result; the indices have `count` dims."""
-    block = tuple(range(axis, axis + count))
-    if not count:
-        return layout_with(outer, [axis])
-    at = outer.index(axis)
-    require(outer[at : at + count] == block, "the axes of the indices do not stay together")
-    rest = (*outer[:at], axis, *outer[at + count :])
-    return tuple(a - (count - 1) * (a > axis) for a in rest)
-
-
 def reshape(request: LayoutRequest) -> LayoutRewrite:
     """Reshape to known extents, where merged and split axes stay adjacent."""
-    op = request.op
-    request.layout_at()
-    before, after = operand(op, 0).shape, op.outputs[0].shape
-    inner, outer = reshape_layouts(before, after, request.layout, forward=request.index == 0)
+    op, layout, forward = request.op, request.layout_at(), request.index == 0
+    before, after = operand(op).shape, op.outputs[0].shape
+    given = before if forward else after
+    inner, outer = grouped_layouts(group_axes(before, after), layout, given, forward=forward)
     extents = [d if isinstance(d, int) else -1 for d in after]
     require(0 not in extents and extents.count(-1) <= 1, "the target shape is not constant")
     return request.rewrite({0: inner}, {0: outer}, constants={1: np.asarray([extents[a] for a in outer], np.int64)})
@@ -494,8 +547,7 @@ LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingPr
         "Reshape": reshape,
         "Shape": shape,
         "Size": size,
-        "Squeeze": squeeze,
-        "Unsqueeze": unsqueeze,
+        **dict.fromkeys(("Squeeze", "Unsqueeze"), squeeze),
     }
 )
 """The rules of other operators."""

@@ -29,8 +29,17 @@ from ....core.operators.declaration import Trait
 from ....core.operators.operands import full_perm, normalize_axes
 from ....core.operators.table import ops_with
 from ...support.operand_queries import constant_numbers, operand
-from .layout import Layout, LayoutRewrite, compose, inverse, is_identity, perm_of
-from .layout_rules import TRANSPOSABLE_TYPES, apply_layout_rule, is_constant_gather
+from .layout_rules import (
+    TRANSPOSABLE_TYPES,
+    Layout,
+    LayoutRewrite,
+    apply_layout_rule,
+    compose,
+    inverse,
+    is_constant_gather,
+    is_identity,
+    perm_of,
+)
 
 INFINITE = 1 << 60
 MAX_STEPS_PER_EDGE = 40  # steps for each edge; networks of layouts take two or three

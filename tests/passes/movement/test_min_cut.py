@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import MatchFailure
-from passwright.passes.movement.layout_propagation.layout import compose, inverse, is_identity, renumbered
-from passwright.passes.movement.layout_propagation.layout_rules import group_axes, reshape_layouts
+from passwright.passes.movement.layout_propagation.layout_rules import (
+    compose,
+    group_axes,
+    grouped_layouts,
+    inverse,
+    is_identity,
+    without_axes,
+)
 from passwright.passes.movement.layout_propagation.move_transposes import INFINITE, FlowNetwork
 
 INNER = 5
@@ -91,7 +97,8 @@ def test_layouts_commute_with_reshape(data: st.DataObject) -> None:
     forward = data.draw(st.booleans())
     layout = tuple(data.draw(st.permutations(range(len(before if forward else now)))))
     try:
-        inner, outer = reshape_layouts(before, now, layout, forward=forward)
+        shape = before if forward else now
+        inner, outer = grouped_layouts(group_axes(before, now), layout, shape, forward=forward)
     except MatchFailure:
         return
     assert layout == (inner if forward else outer)
@@ -116,6 +123,5 @@ def test_layouts(first: list[int], second: list[int]) -> None:
     x = np.zeros((2, 3, 4, 5, 6))
     assert x.transpose(first).transpose(second).shape == x.transpose(compose(first, second)).shape
     assert is_identity(compose(tuple(first), inverse(tuple(first))))
-    assert x.max(axis=2).transpose(renumbered([a for a in first if a != 2])).shape == tuple(
-        d for d in x.transpose(first).shape if d != 4
-    )
+    _, reduced = grouped_layouts(without_axes(5, [2]), tuple(first), x.shape, forward=True)
+    assert x.max(axis=2).transpose(reduced).shape == tuple(d for d in x.transpose(first).shape if d != 4)

@@ -27,7 +27,7 @@ from .movement.layout_propagation import move_transposes
 from .shapes import fold_shapes, range_indices
 from .structure import conditionals, drop_outputs, loops, opset, sequences
 from .targets import ORT, Target
-from .transforms import element_types, extraction, initializers, names, texts
+from .transforms import interface, texts
 
 CONVOLUTION: tuple[Pass, ...] = (
     rule_pass(affine_into_conv, "fold-batchnorm"),
@@ -186,15 +186,15 @@ OPTIONAL_PASSES: tuple[Pass, ...] = (
 """Not in `basic`: they run in pipelines of targets, or where they are enabled by name."""
 
 TRANSFORMS: tuple[ModelTransform, ...] = (
-    names.UniqueNodeNames(),
-    initializers.FreezeInitializers(),
-    initializers.ExposeInitializers(),
-    extraction.CutInputs(),
-    extraction.KeepOutputs(),
-    extraction.DropUnusedInputs(),
-    element_types.Int32Inputs(),
-    element_types.ConvertFloats(),
-    names.ShortNames(),
+    texts.UniqueNodeNames(),
+    interface.FreezeInitializers(),
+    interface.ExposeInitializers(),
+    interface.CutInputs(),
+    interface.KeepOutputs(),
+    interface.DropUnusedInputs(),
+    interface.Int32Inputs(),
+    interface.ConvertFloats(),
+    texts.ShortNames(),
     texts.ClearDocs(),
     texts.ClearMetadata(),
 )

@@ -18,7 +18,7 @@ from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source, transformed_source
 from passwright.core.run.model_interface import ModelInterface
 from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
-from passwright.passes.transforms.initializers import FreezeInitializers
+from passwright.passes.transforms.interface import FreezeInitializers
 from rewriting import initializers, load, op_types, run
 from typer.testing import CliRunner
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, checker
 from passwright.core import ChangeLog, from_onnx
 from passwright.passes.quantization.half import ConvertToHalf
-from passwright.passes.transforms.element_types import make_interface_half
+from passwright.passes.transforms.interface import make_interface_half
 from rewriting import load, op_types, run, to_onnx
 
 W = np.random.default_rng(0).normal(0, 0.3, (4, 4)).astype(np.float32)

@@ -15,11 +15,15 @@ from passwright.core import Model, ModelTransform, from_onnx
 from passwright.core.errors import ModelError, PassesError, PluginError, UsageError
 from passwright.core.run.model_interface import ModelInterface
 from passwright.passes.pipelines import TRANSFORMS
-from passwright.passes.transforms.element_types import ConvertFloats, Int32Inputs
-from passwright.passes.transforms.extraction import CutInputs, KeepOutputs
-from passwright.passes.transforms.initializers import ExposeInitializers, FreezeInitializers
-from passwright.passes.transforms.names import ShortNames, UniqueNodeNames
-from passwright.passes.transforms.texts import ClearDocs, ClearMetadata
+from passwright.passes.transforms.interface import (
+    ConvertFloats,
+    CutInputs,
+    ExposeInitializers,
+    FreezeInitializers,
+    Int32Inputs,
+    KeepOutputs,
+)
+from passwright.passes.transforms.texts import ClearDocs, ClearMetadata, ShortNames, UniqueNodeNames
 from rewriting import initializers, load, op_types, run, to_onnx
 from typer.testing import CliRunner, Result
 

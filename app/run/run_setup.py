@@ -31,8 +31,7 @@ from ...core.transform.specialize import Specialize
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
 from ...passes.structure.opset import ConvertOpset
-from ...passes.transforms.extraction import CutInputs, DropUnusedInputs, KeepOutputs
-from ...passes.transforms.initializers import FreezeInitializers
+from ...passes.transforms.interface import CutInputs, DropUnusedInputs, FreezeInitializers, KeepOutputs
 from ..environment import versions
 from ..measure.python_data import read_given
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline

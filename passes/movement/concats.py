@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from ...core import EXACT, MatchFailure, Op, RewriteBuilder, Value, require, rul
 from ..support.operand_queries import Values, constant_numbers, known_extent, operand, require_gatherable, same_shape
 from .slices import INT32_MAX, SliceRange, build_slice, range_of_indices, required_slice_ranges
 
+cancel_rule = partial(rule, allow_other_uses=True, contract=EXACT, group="cancel-concats")
+bypass_rule = partial(rule, allow_other_uses=True, contract=EXACT, group="bypass-concats")
 MAX_MERGED_INPUTS = 16  # of a Concat that is made in one step of several
 
 
@@ -69,7 +72,7 @@ def written_axis(op: Op) -> int:
     return int(op.attr("axis", 1 if op.type == "Concat" else 0))
 
 
-@rule(lambda g, xs, concat: g.Concat(*xs) @ concat, allow_other_uses=True, contract=EXACT, group="cancel-concats")
+@cancel_rule(lambda g, xs, concat: g.Concat(*xs) @ concat)
 def cancel_split_concat(g: RewriteBuilder, xs: Values, concat: Op) -> Value:
     """Concat(Split(x)) => x, of all its outputs in order, also among others"""
     at, split = find_split(xs, concat)
@@ -99,12 +102,7 @@ def _split_at(xs: Values, at: int, concat: Op) -> Op | None:
     return maker if has_all and same_axis(maker, concat) else None
 
 
-@rule(
-    lambda g, x, rest, first, concat: g.Concat(g.Slice(x, ...) @ first, *rest) @ concat,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="cancel-concats",
-)
+@cancel_rule(lambda g, x, rest, first, concat: g.Concat(g.Slice(x, ...) @ first, *rest) @ concat)
 def cancel_slices_concat(g: RewriteBuilder, x: Value, rest: Values, first: Op, concat: Op) -> Value:
     """Concat(x[:i], x[i:j], x[j:]) => x"""
     makers = [first, *(maker for v in rest if (maker := concat.graph.producer(v)) is not None)]
@@ -128,12 +126,7 @@ def cancel_slices_concat(g: RewriteBuilder, x: Value, rest: Values, first: Op, c
 MAX_CONCAT_INPUTS = 256  # pieces among which the one is looked for, anew for each op that reads the Concat
 
 
-@rule(
-    lambda g, xs, concat, split: g.Split(g.Concat(*xs) @ concat, ...) @ split,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="bypass-concats",
-)
+@bypass_rule(lambda g, xs, concat, split: g.Split(g.Concat(*xs) @ concat, ...) @ split)
 def bypass_split_of_concat(g: RewriteBuilder, xs: Values, concat: Op, split: Op) -> tuple[Value, ...]:
     """Split(Concat(a, b, c)) => a, b, c, of the same sizes"""
     require(len(xs) == len(split.outputs) and same_axis(concat, split), "the pieces or the axes differ")
@@ -149,12 +142,7 @@ def bypass_split_of_concat(g: RewriteBuilder, xs: Values, concat: Op, split: Op)
     return xs
 
 
-@rule(
-    lambda g, xs, concat, op: g.Slice(g.Concat(*xs) @ concat, ...) @ op,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="bypass-concats",
-)
+@bypass_rule(lambda g, xs, concat, op: g.Slice(g.Concat(*xs) @ concat, ...) @ op)
 def bypass_slice_of_concat(g: RewriteBuilder, xs: Values, concat: Op, op: Op) -> Value:
     """Slice(Concat(a, b)) => Slice(b), or b, where it takes nothing of a"""
     whole = concat.outputs[0]
@@ -175,12 +163,7 @@ def bypass_slice_of_concat(g: RewriteBuilder, xs: Values, concat: Op, op: Op) ->
     return build_slice(g, piece, rest if new is None else {**rest, axis: new})
 
 
-@rule(
-    lambda g, xs, i, concat, op: g.Gather(g.Concat(*xs) @ concat, g.const(i)) @ op,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="bypass-concats",
-)
+@bypass_rule(lambda g, xs, i, concat, op: g.Gather(g.Concat(*xs) @ concat, g.const(i)) @ op)
 def bypass_gather_of_concat(g: RewriteBuilder, xs: Values, i: Value, concat: Op, op: Op) -> Value:
     """Gather(Concat(a, b), i) => Gather(b, i - len(a)), where all indices are of b"""
     require_gatherable(concat.outputs[0])

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule, same_extent
@@ -24,13 +26,10 @@ from ..support.operand_queries import (
     same_shape,
 )
 
+expand_rule = partial(rule, allow_other_uses=True, contract=EXACT, group="merge-expands")
 
-@rule(
-    lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)),
-    allow_other_uses=True,
-    contract=EXACT,
-    group="merge-expands",
-)
+
+@expand_rule(lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)))
 def merge_expands(g: RewriteBuilder, x: Value, s: Value, t: Value) -> Value:
     """Expand(Expand(x, s), t) => Expand(x, s and t)"""
     small, big = sorted(map(required_extents, (s, t)), key=len)
@@ -46,12 +45,7 @@ def required_extents(shape: Value) -> list[int]:
     return extents.tolist()
 
 
-@rule(
-    lambda g, x, r, q: g.Tile(g.Tile(x, g.const(r)), g.const(q)),
-    allow_other_uses=True,
-    contract=EXACT,
-    group="merge-expands",
-)
+@expand_rule(lambda g, x, r, q: g.Tile(g.Tile(x, g.const(r)), g.const(q)))
 def merge_tiles(g: RewriteBuilder, x: Value, r: Value, q: Value) -> Value:
     """Tile(Tile(x, r), q) => Tile(x, r * q)"""
     require(g.opset >= 6, "before opset 6, Tile has one axis")
@@ -59,12 +53,7 @@ def merge_tiles(g: RewriteBuilder, x: Value, r: Value, q: Value) -> Value:
     return g.Tile(x, g.const(r.const * q.const))
 
 
-@rule(
-    lambda g, x, s, inner: g.Expand(g.one_of("Unsqueeze", "Reshape")(x, ...) @ inner, s),
-    allow_other_uses=True,
-    contract=EXACT,
-    group="merge-expands",
-)
+@expand_rule(lambda g, x, s, inner: g.Expand(g.one_of("Unsqueeze", "Reshape")(x, ...) @ inner, s))
 def drop_unsqueeze_before_expand(g: RewriteBuilder, x: Value, s: Value, inner: Op) -> Value:
     """Expand(Unsqueeze(x, 0), s) => Expand(x, s), where s has a dim for each"""
     made = inferred_shape(inner)

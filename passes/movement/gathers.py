@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -13,15 +14,11 @@ from ..support.operand_queries import inferred_shape, require_gatherable, same_s
 from .reshapes import RESHAPE_OPS, squeezed_axes
 from .slices import INT32_MAX, INT64_MAX, required_slice_ranges
 
+gather_rule = partial(rule, allow_other_uses=True, contract=EXACT, group="merge-gathers")
 MAX_MERGED_INDICES = 1024  # indices that one Gather may have, however few the two had
 
 
-@rule(
-    lambda g, x, i, j, inner, outer: g.Gather(g.Gather(x, g.const(i)) @ inner, g.const(j)) @ outer,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="merge-gathers",
-)
+@gather_rule(lambda g, x, i, j, inner, outer: g.Gather(g.Gather(x, g.const(i)) @ inner, g.const(j)) @ outer)
 def merge_gathers(g: RewriteBuilder, x: Value, i: Value, j: Value, inner: Op, outer: Op) -> Value:
     """Gather(Gather(x, i), j) => Gather(x, i[j])"""
     require_gatherable(x)
@@ -68,12 +65,7 @@ def squeeze_of_slice_to_gather(g: RewriteBuilder, x: Value, inner: Op, outer: Op
     return g.Gather(x, g.const(np.array(cut.start, np.int64)), axis=axis)
 
 
-@rule(
-    lambda g, x, i, inner, outer: g.Gather(g.Slice(x, ...) @ inner, g.const(i)) @ outer,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="merge-gathers",
-)
+@gather_rule(lambda g, x, i, inner, outer: g.Gather(g.Slice(x, ...) @ inner, g.const(i)) @ outer)
 def gather_from_slice(g: RewriteBuilder, x: Value, i: Value, inner: Op, outer: Op) -> Value:
     """Gather(x[s:], i) => Gather(x, s + i)"""
     require_gatherable(x)
@@ -94,12 +86,7 @@ def gather_from_slice(g: RewriteBuilder, x: Value, i: Value, inner: Op, outer: O
     return g.Gather(x, g.const(indices, like=i), axis=axis)
 
 
-@rule(
-    lambda g, x, i, inner, outer: g.Slice(g.Gather(x, g.const(i)) @ inner, ...) @ outer,
-    allow_other_uses=True,
-    contract=EXACT,
-    group="merge-gathers",
-)
+@gather_rule(lambda g, x, i, inner, outer: g.Slice(g.Gather(x, g.const(i)) @ inner, ...) @ outer)
 def slice_indices(g: RewriteBuilder, x: Value, i: Value, inner: Op, outer: Op) -> Value:
     """Slice(Gather(x, i), a) => Gather(x, Slice(i, a)), along axes of i"""
     require_gatherable(x)

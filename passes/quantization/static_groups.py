@@ -11,6 +11,7 @@ that they read; others are quantized only where the integers of their operands a
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from onnx import helper
@@ -57,6 +58,8 @@ from .parameters import (
     with_parameters,
 )
 
+lossy_rule = partial(rule, contract=LOSSY, group="quantize-static")
+exact_rule = partial(rule, contract=EXACT, group="quantize-static")
 JOINS = ("Add", "Mul", "Concat")
 WEIGHTED_OPS = ("Conv", "ConvTranspose", "Gemm")
 UNARY_OPS = ("Sigmoid", "Softmax", "LeakyRelu", "AveragePool", "GlobalAveragePool")
@@ -66,6 +69,13 @@ GEMM_OPSET = 11  # of Gemm without bias
 MIN_GATE_STEPS = 16  # of the integers between the bounds of a gate; with fewer, it would be coarse
 MIN_STEPS = 16  # of the integers of a sum that an operand spans; with fewer, it would hardly change the sum
 BYTE_MOVEMENTS = ("DepthToSpace", "SpaceToDepth", "MaxPool", "Resize", "Pad")
+
+
+def dequantized_parts(g: RewriteBuilder, v: Value) -> tuple[Value, Value, Value]:
+    """The integers of a dequantized value, which vary, their scale and zero point; declines any other value."""
+    maker = known(dequantizer(g, v), f"{v.name} is not dequantized")
+    require(not operand(maker).is_const, f"{v.name} is constant")
+    return operand(maker), operand(maker, 1), operand(maker, 2)
 
 
 def group_output(op: Op, clamp: Op | None) -> tuple[Value, ValueRange]:
@@ -108,11 +118,9 @@ def product_output(g: RewriteBuilder, made: Value, op: Op, clamp: Op | None) -> 
     return made if clamp is None else quantized(g, made, of, bounds)
 
 
-@rule(
+@lossy_rule(
     lambda g, w, conv, clamp: g.one_of(*CLAMPS)(g.Conv(..., g.const(w), ...) @ conv, ...) @ clamp,
     lambda g, w, conv: g.Conv(..., g.const(w), ...) @ conv,
-    contract=LOSSY,
-    group="quantize-static",
 )
 def quantize_conv(g: RewriteBuilder, conv: Op, clamp: Op | None = None) -> Value:
     """Conv(x, w, b) => Quantized(Conv(Quantized(x), w as int8, b as int32)); so with a Relu or Clip behind it"""
@@ -124,13 +132,11 @@ def quantize_conv(g: RewriteBuilder, conv: Op, clamp: Op | None = None) -> Value
     return quantized(g, g.Conv(*operands, **conv.attrs), of, bounds)
 
 
-@rule(
+@lossy_rule(
     lambda g, w, product, b, add, clamp: (
         g.one_of(*CLAMPS)(g.Add(g.MatMul(..., g.const(w)) @ product, g.const(b)) @ add, ...) @ clamp
     ),
     lambda g, w, product, b, add: g.Add(g.MatMul(..., g.const(w)) @ product, g.const(b)) @ add,
-    contract=LOSSY,
-    group="quantize-static",
 )
 def quantize_biased_matmul(
     g: RewriteBuilder, w: Value, product: Op, b: Value, add: Op, clamp: Op | None = None
@@ -146,11 +152,9 @@ def quantize_biased_matmul(
     return product_output(g, matrix_product(g, product, *operands), add, clamp)
 
 
-@rule(
+@lossy_rule(
     lambda g, w, product, clamp: g.one_of(*CLAMPS)(g.MatMul(..., g.const(w)) @ product, ...) @ clamp,
     lambda g, w, product: g.MatMul(..., g.const(w)) @ product,
-    contract=LOSSY,
-    group="quantize-static",
 )
 def quantize_matmul(g: RewriteBuilder, w: Value, product: Op, clamp: Op | None = None) -> Value:
     """MatMul(x, w) => MatMul(Quantized(x), w as int8); quantized with a Relu or Clip behind it"""
@@ -190,11 +194,9 @@ def added_bias(product: Op) -> Op | None:
     return add if is_biased and w.rank == 2 else None
 
 
-@rule(
+@lossy_rule(
     lambda g, w, gemm, clamp: g.one_of(*CLAMPS)(g.Gemm(..., g.const(w), ...) @ gemm, ...) @ clamp,
     lambda g, w, gemm: g.Gemm(..., g.const(w), ...) @ gemm,
-    contract=LOSSY,
-    group="quantize-static",
 )
 def quantize_gemm(g: RewriteBuilder, gemm: Op, clamp: Op | None = None) -> Value:
     """Gemm(x, w, b) => Gemm(Quantized(x), w as int8, b as int32); quantized with a Relu or Clip behind it"""
@@ -206,11 +208,9 @@ def quantize_gemm(g: RewriteBuilder, gemm: Op, clamp: Op | None = None) -> Value
     return product_output(g, g.Gemm(*operands, **replace(p, alpha=1.0, beta=1.0).attrs), gemm, clamp)
 
 
-@rule(
+@lossy_rule(
     lambda g, product, clamp: g.one_of(*CLAMPS)(g.MatMul(...) @ product, ...) @ clamp,
     lambda g, product: g.MatMul(...) @ product,
-    contract=LOSSY,
-    group="quantize-static",
 )
 def quantize_product(g: RewriteBuilder, product: Op, clamp: Op | None = None) -> Value:
     """MatMul(x, y) => MatMul(Quantized(x), Quantized(y)); quantized with a Relu or Clip behind it"""
@@ -222,7 +222,7 @@ def quantize_product(g: RewriteBuilder, product: Op, clamp: Op | None = None) ->
     return product_output(g, matrix_product(g, product, *factors), product, clamp)
 
 
-@rule(lambda g, product: g.one_of("MatMul", "Gemm", "Add")(...) @ product, contract=LOSSY, group="quantize-static")
+@lossy_rule(lambda g, product: g.one_of("MatMul", "Gemm", "Add")(...) @ product)
 def quantize_product_output(g: RewriteBuilder, product: Op) -> Value:
     """MatMul(x, y) => Quantized(MatMul(x, y)), where x and y are dequantized and only some readers want integers
 
@@ -250,20 +250,17 @@ def is_integer_product(op: Op) -> bool:
 def scale_dequantization(g: RewriteBuilder, op: Op, c: Value) -> Value:
     """Mul(DequantizeLinear(x, s, z), c) => DequantizeLinear(x, s * c, z), for one positive number c; so Div"""
     scaled = next(v for v in op.inputs if v is not None and v is not c)
-    dequantize = known(dequantizer(g, scaled), f"{scaled.name} is not dequantized")
+    x, scale, zero = dequantized_parts(g, scaled)
     factor = float(required_scalar(c))
     require(scaled.rank >= c.rank and (op.type == "Mul" or operand(op, 1) is c), f"{c.name} adds dims, or is divided")
-    x, scale, zero = (operand(dequantize, i) for i in range(3))
     new = float(required_scalar(scale)) * (factor if op.type == "Mul" else 1 / factor if factor else 0.0)
-    require(not x.is_const and TINY <= new <= HUGE, "it is constant, or its scale would not be positive and finite")
+    require(TINY <= new <= HUGE, "its scale would not be positive and finite")
     return g.DequantizeLinear(x, g.const(np.float32(new)), zero)
 
 
-@rule(
+@lossy_rule(
     lambda g, op, clamp: g.one_of(*CLAMPS)(g.one_of(*JOINS)(...) @ op, ...) @ clamp,
     lambda g, op: g.one_of(*JOINS)(...) @ op,
-    contract=LOSSY,
-    group="quantize-static",
 )
 def quantize_join(g: RewriteBuilder, op: Op, clamp: Op | None = None) -> Value:
     """Add(x, y) => Quantized(Add(x, y)), where x and y are dequantized or constant; so for Mul, Concat"""
@@ -282,11 +279,9 @@ def quantize_join(g: RewriteBuilder, op: Op, clamp: Op | None = None) -> Value:
     return result
 
 
-@rule(
+@lossy_rule(
     lambda g, op, clamp: g.one_of(*CLAMPS)(g.one_of(*UNARY_OPS)(...) @ op, ...) @ clamp,
     lambda g, op: g.one_of(*UNARY_OPS)(...) @ op,
-    contract=LOSSY,
-    group="quantize-static",
 )
 def quantize_unary(g: RewriteBuilder, op: Op, clamp: Op | None = None) -> Value:
     """Sigmoid(x) => Quantized(Sigmoid(x)), where x is dequantized; so for Softmax, LeakyRelu and average pools"""
@@ -308,10 +303,10 @@ def integer_gate(g: RewriteBuilder, op: Op) -> Value:
     """
     x = operand(op)
     bounds = known(linear_range(op), "its slope or offset is none of a clamped line from 0 to 1")
-    maker = known(dequantizer(g, x), f"{x.name} is not dequantized")
-    integers, scale, zero = operand(maker), required_scalar(operand(maker, 1)), operand(maker, 2)
+    integers, of_scale, zero = dequantized_parts(g, x)
+    scale = float(required_scalar(of_scale))
     least, greatest = integer_limits(required_spec(g).activations)
-    start, end = (round(float(required_scalar(zero)) + bound / float(scale)) for bound in bounds)
+    start, end = (round(float(required_scalar(zero)) + bound / scale) for bound in bounds)
     require(start >= least, f"the integers of {x.name} begin above {bounds.low:.3g}")
     require(end - start >= MIN_GATE_STEPS, f"the integers of {x.name} are coarse: {end - start} from 0 to 1")
     kind = helper.tensor_dtype_to_np_dtype(required_spec(g).activations)
@@ -320,18 +315,18 @@ def integer_gate(g: RewriteBuilder, op: Op) -> Value:
     if low is not None or high is not None:
         require(g.opset >= CLIP_OPSET, "there is no Clip of bytes")
         integers = g.Clip(integers, low, high)
-    slope = np.float32(float(scale) * gate_slope(op))
+    slope = np.float32(scale * gate_slope(op))
     return g.DequantizeLinear(integers, g.const(slope), g.const(np.array(start, kind)))
 
 
-@rule(lambda g, op: g.HardSigmoid(...) @ op, contract=LOSSY, group="quantize-static")
+@lossy_rule(lambda g, op: g.HardSigmoid(...) @ op)
 def quantize_hard_sigmoid(g: RewriteBuilder, op: Op) -> Value:
     """HardSigmoid(DequantizeLinear(x, s, z)) => DequantizeLinear(Clip(x), s * alpha, z - beta / alpha / s)"""
     quantization_spec(g, op.type)
     return integer_gate(g, op)
 
 
-@rule(lambda g, x, op: g.HardSwish(x) @ op, contract=LOSSY, group="quantize-static")
+@lossy_rule(lambda g, x, op: g.HardSwish(x) @ op)
 def quantize_hard_swish(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """HardSwish(x) => Quantized(x * HardSigmoid(x)), where x is dequantized"""
     quantization_spec(g, op.type)
@@ -339,15 +334,13 @@ def quantize_hard_swish(g: RewriteBuilder, x: Value, op: Op) -> Value:
     return quantized(g, g.Mul(quantized(g, x), gate), op.outputs[0])
 
 
-@rule(lambda g, op: g.one_of(*MOVEMENTS, *BYTE_MOVEMENTS[2:])(...) @ op, contract=EXACT, group="quantize-static")
+@exact_rule(lambda g, op: g.one_of(*MOVEMENTS, *BYTE_MOVEMENTS[2:])(...) @ op)
 def move_dequantization(g: RewriteBuilder, op: Op) -> Value:
     """Transpose(DequantizeLinear(x, s, z)) => DequantizeLinear(Transpose(x), s, z), so other movements, MaxPool, Pad
 
     So for a Resize that repeats elements.
     """
-    dequantize = known(dequantizer(g, operand(op)), f"{operand(op).name} is not dequantized")
-    x, scale, zero = (operand(dequantize, i) for i in range(3))
-    require(not x.is_const, "it is constant")
+    x, scale, zero = dequantized_parts(g, operand(op))
     require(x.dtype in (BYTES if op.type in BYTE_MOVEMENTS else MOVABLE_TYPES), f"onnxruntime has no {op.type} of it")
     others = list(op.inputs[1:])
     if op.type == "Pad":
@@ -370,22 +363,20 @@ def padding_of_zeros(g: RewriteBuilder, pad: Op, zero: Value) -> Value | None:
     return g.const(zero.const.reshape(()))
 
 
-@rule(lambda g, split: g.Split(...) @ split, contract=EXACT, group="quantize-static")
+@exact_rule(lambda g, split: g.Split(...) @ split)
 def split_dequantization(g: RewriteBuilder, split: Op) -> tuple[Value, ...]:
     """Split(DequantizeLinear(x, s, z)) => DequantizeLinear(part of Split(x), s, z) for each part"""
-    dequantize = known(dequantizer(g, operand(split)), f"{operand(split).name} is not dequantized")
-    x, scale, zero = (operand(dequantize, i) for i in range(3))
-    require(not x.is_const and len(split.outputs) > 1, "it is constant, or one part")
+    x, scale, zero = dequantized_parts(g, operand(split))
+    require(len(split.outputs) > 1, "it is one part")
     parts: tuple[Value, ...] = g.Split(x, *split.inputs[1:], outputs=len(split.outputs), **split.attrs)
     return tuple(g.DequantizeLinear(part, scale, zero) for part in parts)
 
 
-@rule(lambda g, relu: g.Relu(...) @ relu, contract=EXACT, group="quantize-static")
+@exact_rule(lambda g, relu: g.Relu(...) @ relu)
 def clamp_integers(g: RewriteBuilder, relu: Op) -> Value:
     """Relu(DequantizeLinear(x, s, z)) => DequantizeLinear(Clip(x, z), s, z)"""
-    dequantize = known(dequantizer(g, operand(relu)), f"{operand(relu).name} is not dequantized")
-    x, scale, zero = (operand(dequantize, i) for i in range(3))
-    require(not x.is_const and g.opset >= 12, "it is constant, or there is no Clip of bytes")
+    x, scale, zero = dequantized_parts(g, operand(relu))
+    require(g.opset >= CLIP_OPSET, "there is no Clip of bytes")
     return g.DequantizeLinear(g.Clip(x, g.const(zero.const.reshape(()))), scale, zero)
 
 
